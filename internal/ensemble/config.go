@@ -1,0 +1,74 @@
+package ensemble
+
+import (
+	"fmt"
+	"time"
+)
+
+// Config says how many servers to run and how. The zero value is usable.
+type Config struct {
+	// Servers is the number of servers, at most 7; the default is 3. A single
+	// one runs standalone.
+	Servers int
+	// Tick is the server's time unit: session timeouts lie between 2 and 20 of
+	// it. The default is 500 ms.
+	Tick time.Duration
+	// InitLimit and SyncLimit bound, in ticks, how long a follower may take to
+	// join and how far it may fall behind before its leader drops it. The
+	// default of both is 20.
+	InitLimit, SyncLimit int
+	// ContainerCheck is how often empty containers and outdated TTL nodes are
+	// looked for. The default is one second; a server out of the box takes 60.
+	ContainerCheck time.Duration
+	// Links runs the connections between servers through proxies, for Hold,
+	// CutOff and Isolate.
+	Links bool
+	// NoFsync leaves out the transaction log's fsync. A killed server loses
+	// nothing by it, a machine without power would.
+	NoFsync bool
+	// HeapMB is each server's largest heap in MiB. The default is 256.
+	HeapMB int
+	// Properties are further Java system properties, such as jute.maxbuffer.
+	Properties map[string]string
+	// Patience bounds a start. The default is one minute.
+	Patience time.Duration
+}
+
+const mostServers = 7
+
+// Validate names the first value that cannot work.
+func (c Config) Validate() error {
+	switch {
+	case c.Servers < 0 || c.Servers > mostServers:
+		return fmt.Errorf("ensemble: Servers is %d, want 1 to %d", c.Servers, mostServers)
+	case c.Tick < 0 || c.Tick > 0 && c.Tick < 10*time.Millisecond:
+		return fmt.Errorf("ensemble: Tick is %v, want at least 10ms", c.Tick)
+	case c.InitLimit < 0 || c.SyncLimit < 0:
+		return fmt.Errorf("ensemble: InitLimit %d and SyncLimit %d may not be negative", c.InitLimit, c.SyncLimit)
+	case c.ContainerCheck < 0 || c.ContainerCheck > 0 && c.ContainerCheck < time.Millisecond:
+		return fmt.Errorf("ensemble: ContainerCheck is %v, want at least 1ms", c.ContainerCheck)
+	case c.HeapMB < 0 || c.HeapMB > 0 && c.HeapMB < 64:
+		return fmt.Errorf("ensemble: HeapMB is %d, want at least 64", c.HeapMB)
+	case c.Patience < 0:
+		return fmt.Errorf("ensemble: Patience is %v, may not be negative", c.Patience)
+	}
+	return nil
+}
+
+func (c Config) withDefaults() Config {
+	setDefault(&c.Servers, 3)
+	setDefault(&c.Tick, 500*time.Millisecond)
+	setDefault(&c.InitLimit, 20)
+	setDefault(&c.SyncLimit, 20)
+	setDefault(&c.ContainerCheck, time.Second)
+	setDefault(&c.HeapMB, 256)
+	setDefault(&c.Patience, time.Minute)
+	return c
+}
+
+func setDefault[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}

@@ -1,0 +1,102 @@
+package ensemble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Ensemble is a running group of servers, numbered from 0. Its methods may be called
+// at any time before Close, from several goroutines.
+type Ensemble struct {
+	config   Config
+	layout   *layout
+	links    *links // nil without Config.Links
+	launcher *launcher
+	servers  []*server
+}
+
+// startTries is how often Start begins anew when a port was taken in between.
+const startTries = 4
+
+// Start runs the servers that config describes and returns once all of them serve and
+// one leads. It returns [ErrNotInstalled] when Java or ZooKeeper is missing and
+// [ErrNotServing], with the end of the servers' logs, when ctx or config.Patience is
+// over first. The caller closes the ensemble; ctx does not end it.
+func Start(ctx context.Context, config Config) (*Ensemble, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	inst, err := findInstall()
+	if err != nil {
+		return nil, fmt.Errorf("ensemble: %w", err)
+	}
+	for try := 1; ; try++ {
+		e, err := startOnce(ctx, config.withDefaults(), inst)
+		if err == nil || try == startTries || !errors.Is(err, errPortTaken) {
+			return e, err
+		}
+	}
+}
+
+// errPortTaken is returned when a server found one of its ports in use.
+var errPortTaken = errors.New("a port was taken meanwhile")
+
+func startOnce(ctx context.Context, c Config, inst install) (*Ensemble, error) {
+	e := &Ensemble{config: c, launcher: newLauncher()}
+	err := e.prepare(inst)
+	for i := 0; err == nil && i < len(e.servers); i++ {
+		err = e.servers[i].start()
+	}
+	if err == nil {
+		err = e.Await(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+func (e *Ensemble) prepare(inst install) (err error) {
+	if e.layout, err = newLayout(e.config.Servers); err != nil {
+		return err
+	}
+	if e.config.Links {
+		if e.links, err = newLinks(e.layout.quorum, e.layout.election); err != nil {
+			return err
+		}
+	}
+	for i := range e.config.Servers {
+		if err := e.layout.write(i, e.config, e.links); err != nil {
+			return err
+		}
+		e.servers = append(e.servers, &server{
+			java:     inst.java,
+			args:     e.layout.javaArgs(i, e.config, inst.classpath),
+			addr:     loopback(e.layout.client[i]),
+			logPath:  e.layout.logPath(i),
+			launcher: e.launcher,
+		})
+	}
+	return nil
+}
+
+// Close ends the servers and removes their data. Nothing of the ensemble is left when
+// it returns. It may be called twice, but not beside other methods.
+func (e *Ensemble) Close() error {
+	var errs []error
+	for _, s := range e.servers {
+		errs = append(errs, s.kill())
+	}
+	if e.links != nil {
+		e.links.close()
+	}
+	if e.launcher != nil {
+		e.launcher.close()
+		e.launcher = nil
+	}
+	if e.layout != nil {
+		errs = append(errs, e.layout.remove())
+	}
+	return errors.Join(errs...)
+}

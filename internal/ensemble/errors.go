@@ -1,0 +1,11 @@
+package ensemble
+
+import "errors"
+
+// ErrNotInstalled is returned when Java or the ZooKeeper jars are not found on
+// this machine. The error that wraps it says what to install.
+var ErrNotInstalled = errors.New("ZooKeeper is not installed")
+
+// ErrNotServing is returned when the servers did not all serve, or none led,
+// before the time allowed was over.
+var ErrNotServing = errors.New("the ensemble does not serve")

@@ -1,0 +1,107 @@
+package ensemble
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// layout is where everything of one ensemble lies: ports and files.
+type layout struct {
+	dir                      string
+	client, quorum, election []int
+}
+
+func newLayout(servers int) (*layout, error) {
+	ports, err := freePorts(3 * servers)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "ensemble-")
+	if err != nil {
+		return nil, fmt.Errorf("ensemble: data directory: %w", err)
+	}
+	return &layout{
+		dir:      dir,
+		client:   ports[:servers],
+		quorum:   ports[servers : 2*servers],
+		election: ports[2*servers:],
+	}, nil
+}
+
+func (l *layout) remove() error { return os.RemoveAll(l.dir) }
+
+func (l *layout) data(i int) string     { return filepath.Join(l.dir, strconv.Itoa(i+1)) }
+func (l *layout) confPath(i int) string { return l.data(i) + ".cfg" }
+func (l *layout) logPath(i int) string  { return l.data(i) + ".log" }
+
+// write makes server i's data directory and configuration. links may be nil.
+func (l *layout) write(i int, c Config, links *links) error {
+	if err := os.MkdirAll(l.data(i), 0o755); err != nil {
+		return fmt.Errorf("ensemble: data directory: %w", err)
+	}
+	id := filepath.Join(l.data(i), "myid")
+	if err := os.WriteFile(id, []byte(strconv.Itoa(i+1)), 0o644); err != nil {
+		return fmt.Errorf("ensemble: server's id: %w", err)
+	}
+	if err := os.WriteFile(l.confPath(i), []byte(l.conf(i, c, links)), 0o644); err != nil {
+		return fmt.Errorf("ensemble: server's configuration: %w", err)
+	}
+	return nil
+}
+
+func (l *layout) conf(i int, c Config, links *links) string {
+	var b strings.Builder
+	for _, line := range []string{
+		"dataDir=" + l.data(i),
+		"clientPort=" + strconv.Itoa(l.client[i]),
+		"clientPortAddress=127.0.0.1",
+		"tickTime=" + millis(c.Tick),
+		"initLimit=" + strconv.Itoa(c.InitLimit),
+		"syncLimit=" + strconv.Itoa(c.SyncLimit),
+		"maxClientCnxns=0",
+		"admin.enableServer=false",
+		"4lw.commands.whitelist=*",
+	} {
+		b.WriteString(line + "\n")
+	}
+	if len(l.client) > 1 {
+		for k := range l.client {
+			b.WriteString(l.peer(i, k, links) + "\n")
+		}
+	}
+	return b.String()
+}
+
+// peer is the line by which server i knows server k, itself included.
+func (l *layout) peer(i, k int, links *links) string {
+	quorum, election := loopback(l.quorum[k]), strconv.Itoa(l.election[k])
+	if links != nil && k != i {
+		quorum = links.quorum[i][k].Addr()
+		_, election, _ = strings.Cut(links.election[i][k].Addr(), ":")
+	}
+	return fmt.Sprintf("server.%d=%s:%s", k+1, quorum, election)
+}
+
+func (l *layout) javaArgs(i int, c Config, classpath string) []string {
+	args := []string{
+		"-Xmx" + strconv.Itoa(c.HeapMB) + "m",
+		"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", // start quickly
+		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+		"-Dzookeeper.extendedTypesEnabled=true", // TTL nodes
+		"-Dznode.container.checkIntervalMs=" + millis(c.ContainerCheck),
+	}
+	if c.NoFsync {
+		args = append(args, "-Dzookeeper.forceSync=no")
+	}
+	for name, value := range c.Properties {
+		args = append(args, "-D"+name+"="+value)
+	}
+	return append(args, "-cp", classpath,
+		"org.apache.zookeeper.server.quorum.QuorumPeerMain", l.confPath(i))
+}
+
+func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

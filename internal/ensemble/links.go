@@ -1,0 +1,127 @@
+package ensemble
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// links are the proxies between the servers: one per ordered pair of servers and
+// per port that a server keeps for its peers.
+type links struct {
+	quorum   [][]*Proxy // [i][k]: server i's connections to k's quorum port
+	election [][]*Proxy // [i][k]: the same for k's election port
+}
+
+// peerPatience lets a server dial a peer that is still starting.
+const peerPatience = 5 * time.Second
+
+// newLinks makes a proxy for every pair. quorum and election are the servers' own
+// ports.
+func newLinks(quorum, election []int) (*links, error) {
+	l := &links{}
+	var err error
+	if l.quorum, err = mesh(quorum); err == nil {
+		l.election, err = mesh(election)
+	}
+	if err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func mesh(ports []int) ([][]*Proxy, error) {
+	m := make([][]*Proxy, len(ports))
+	for i := range m {
+		m[i] = make([]*Proxy, len(ports))
+	}
+	for i := range m {
+		for k, port := range ports {
+			if k == i {
+				continue
+			}
+			p, err := newProxy(loopback(port), peerPatience)
+			if err != nil {
+				return m, err
+			}
+			m[i][k] = p
+		}
+	}
+	return m, nil
+}
+
+func (l *links) each(f func(*Proxy)) {
+	for _, m := range [][][]*Proxy{l.quorum, l.election} {
+		for _, row := range m {
+			for _, p := range row {
+				if p != nil {
+					f(p)
+				}
+			}
+		}
+	}
+}
+
+func (l *links) close() { l.each((*Proxy).Close) }
+
+// hold keeps back what from sends to to, whichever of them made the connection.
+func hold(m [][]*Proxy, from, to int) {
+	m[from][to].Hold(Up)
+	m[to][from].Hold(Down)
+}
+
+var errNoLinks = errors.New("ensemble: started without Config.Links")
+
+func (e *Ensemble) pairOK(from, to int) error {
+	if err := errors.Join(e.check(from), e.check(to)); err != nil {
+		return err
+	}
+	if from == to {
+		return fmt.Errorf("ensemble: no link from server %d to itself", from)
+	}
+	if e.links == nil {
+		return errNoLinks
+	}
+	return nil
+}
+
+// Hold keeps back the replication traffic that one server sends to another, one way.
+// The links that elections use stay open, so both go on knowing each other.
+func (e *Ensemble) Hold(from, to int) error {
+	if err := e.pairOK(from, to); err != nil {
+		return err
+	}
+	hold(e.links.quorum, from, to)
+	return nil
+}
+
+// CutOff holds the replication traffic between two servers, both ways. A follower cut
+// off from its leader still serves its clients' reads and pings, for SyncLimit ticks
+// at most.
+func (e *Ensemble) CutOff(a, b int) error {
+	return errors.Join(e.Hold(a, b), e.Hold(b, a))
+}
+
+// Isolate holds everything between a server and all others, elections included.
+// Clients still reach it.
+func (e *Ensemble) Isolate(i int) error {
+	for k := range e.servers {
+		if k == i {
+			continue
+		}
+		if err := e.CutOff(i, k); err != nil {
+			return err
+		}
+		hold(e.links.election, i, k)
+		hold(e.links.election, k, i)
+	}
+	return nil
+}
+
+// Heal lets everything between the servers pass again. What was held arrives now.
+func (e *Ensemble) Heal() {
+	if e.links != nil {
+		e.links.each((*Proxy).Heal)
+	}
+}

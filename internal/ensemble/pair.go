@@ -1,0 +1,112 @@
+package ensemble
+
+import (
+	"net"
+	"sync"
+	"time"
+)
+
+// pair is one client's connection and the one made to the target for it.
+type pair struct {
+	proxy  *Proxy
+	client net.Conn
+	done   chan struct{} // closed by reset
+
+	mu     sync.Mutex
+	target net.Conn
+	ended  bool
+}
+
+// run serves the pair until both sides have ended or it is reset.
+func (c *pair) run() {
+	defer c.proxy.remove(c)
+	defer c.reset()
+	// A lossy network swallows the first packet of a connection too.
+	if !c.proxy.up.wait(c.done) || !c.proxy.down.wait(c.done) || !c.dial() {
+		return
+	}
+	var pumps sync.WaitGroup
+	pumps.Go(func() { c.pump(c.target, c.client, &c.proxy.up) })
+	pumps.Go(func() { c.pump(c.client, c.target, &c.proxy.down) })
+	pumps.Wait()
+}
+
+// dial connects to the target, trying again within the proxy's patience.
+func (c *pair) dial() bool {
+	deadline := time.Now().Add(c.proxy.patience)
+	for {
+		conn, err := net.DialTimeout("tcp", c.proxy.target, dialPatience)
+		if err == nil {
+			return c.adopt(conn)
+		}
+		if time.Now().After(deadline) || !c.pause(20*time.Millisecond) {
+			return false
+		}
+	}
+}
+
+// dialPatience is more than a connect on the loopback ever takes.
+const dialPatience = time.Second
+
+// pause waits for d, or returns false as soon as the pair is reset.
+func (c *pair) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-c.done:
+		return false
+	}
+}
+
+func (c *pair) adopt(conn net.Conn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		conn.Close()
+		return false
+	}
+	c.target = conn
+	return true
+}
+
+// pump copies one direction through its gate. The end of the source passes the gate
+// as its bytes do, and then ends the whole pair: ZooKeeper knows no half-closed
+// connection.
+func (c *pair) pump(dst, src net.Conn, g *gate) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := src.Read(buf)
+		if !g.wait(c.done) {
+			return
+		}
+		if n > 0 {
+			if _, werr := dst.Write(buf[:n]); werr != nil {
+				err = werr
+			}
+		}
+		if err != nil {
+			c.client.Close()
+			c.target.Close()
+			return
+		}
+	}
+}
+
+// reset ends both connections, without the farewell of an orderly close.
+func (c *pair) reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return
+	}
+	c.ended = true
+	close(c.done)
+	for _, conn := range []net.Conn{c.client, c.target} {
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0)
+			tcp.Close()
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package ensemble
+
+import (
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+// Direction is a way through a proxy, or both.
+type Direction uint8
+
+// Up leads from the side that connected to the target, Down back to it.
+const (
+	Up Direction = 1 << iota
+	Down
+	Both = Up | Down
+)
+
+// Proxy is a TCP proxy on a loopback port whose directions can be held and whose
+// connections can be cut. All its methods may be called at any time.
+type Proxy struct {
+	ln       net.Listener
+	target   string
+	patience time.Duration // with a target that does not listen
+	up, down gate
+	closed   chan struct{}
+	tasks    sync.WaitGroup
+
+	mu    sync.Mutex
+	cut   bool
+	pairs map[*pair]struct{}
+}
+
+// NewProxy listens on a free port of 127.0.0.1 and connects every client it gets to
+// target (host:port). The caller closes it.
+func NewProxy(target string) (*Proxy, error) {
+	return newProxy(target, 0)
+}
+
+func newProxy(target string, patience time.Duration) (*Proxy, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("ensemble: proxy to %s: %w", target, err)
+	}
+	p := &Proxy{
+		ln:       ln,
+		target:   target,
+		patience: patience,
+		closed:   make(chan struct{}),
+		pairs:    map[*pair]struct{}{},
+	}
+	p.tasks.Go(p.accept)
+	return p, nil
+}
+
+// Addr is where to connect to, as host:port.
+func (p *Proxy) Addr() string { return p.ln.Addr().String() }
+
+// Hold keeps back what travels in direction d: bytes, the end of a connection and
+// new connections, as a network that loses every packet does. A client that connects
+// meanwhile finds a half-open server, which accepts and says nothing.
+func (p *Proxy) Hold(d Direction) {
+	if d&Up != 0 {
+		p.up.hold()
+	}
+	if d&Down != 0 {
+		p.down.hold()
+	}
+}
+
+// Release lets direction d pass again. What was held arrives now, in order.
+func (p *Proxy) Release(d Direction) {
+	if d&Up != 0 {
+		p.up.release()
+	}
+	if d&Down != 0 {
+		p.down.release()
+	}
+}
+
+// Reset ends every connection at once, with a TCP reset on both sides. New ones are
+// welcome.
+func (p *Proxy) Reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for pair := range p.pairs {
+		pair.reset()
+	}
+}
+
+// Cut ends every connection as Reset does, and new ones too until Heal.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	p.cut = true
+	p.mu.Unlock()
+	p.Reset()
+}
+
+// Heal ends a Cut and releases both directions.
+func (p *Proxy) Heal() {
+	p.mu.Lock()
+	p.cut = false
+	p.mu.Unlock()
+	p.Release(Both)
+}
+
+// Close stops listening, ends every connection and waits until nothing runs any
+// more. It may be called twice.
+func (p *Proxy) Close() {
+	p.mu.Lock()
+	if !isClosed(p.closed) {
+		close(p.closed)
+		p.ln.Close()
+	}
+	p.mu.Unlock()
+	p.Reset()
+	p.tasks.Wait()
+}
+
+func (p *Proxy) accept() {
+	for {
+		conn, err := p.ln.Accept()
+		if err != nil {
+			return
+		}
+		pair := &pair{proxy: p, client: conn, done: make(chan struct{})}
+		if !p.add(pair) {
+			pair.reset()
+			continue
+		}
+		p.tasks.Go(pair.run)
+	}
+}
+
+func (p *Proxy) add(pair *pair) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cut || isClosed(p.closed) {
+		return false
+	}
+	p.pairs[pair] = struct{}{}
+	return true
+}
+
+func (p *Proxy) remove(pair *pair) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.pairs, pair)
+}
