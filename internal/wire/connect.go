@@ -1,0 +1,75 @@
+package wire
+
+// PasswordSize is the length of a session's password, in bytes.
+const PasswordSize = 16
+
+// ConnectRequest is the first frame of a client. Session zero asks for a new
+// session. Timeout is in milliseconds.
+type ConnectRequest struct {
+	Protocol int32
+	LastZxid int64
+	Timeout  int32
+	Session  int64
+	Password []byte
+	ReadOnly bool
+	// Short is set when the frame lacks the readOnly byte, as those of
+	// go-zookeeper and of clients before 3.4 do; the reply then lacks it too.
+	Short bool
+}
+
+// Encode appends the record.
+func (c *ConnectRequest) Encode(e *Encoder) {
+	e.Int(c.Protocol)
+	e.Long(c.LastZxid)
+	e.Int(c.Timeout)
+	e.Long(c.Session)
+	e.Buffer(c.Password)
+	if !c.Short {
+		e.Bool(c.ReadOnly)
+	}
+}
+
+// Decode reads the record. The password aliases the decoder's buffer.
+func (c *ConnectRequest) Decode(d *Decoder) {
+	c.Protocol = d.Int()
+	c.LastZxid = d.Long()
+	c.Timeout = d.Int()
+	c.Session = d.Long()
+	c.Password = d.Buffer()
+	if c.Short = d.Len() == 0; !c.Short {
+		c.ReadOnly = d.Bool()
+	}
+}
+
+// ConnectResponse is the first frame of a server. Session zero says that the
+// session asked for is gone, or that the password was wrong.
+type ConnectResponse struct {
+	Protocol int32
+	Timeout  int32
+	Session  int64
+	Password []byte
+	ReadOnly bool
+	Short    bool
+}
+
+// Encode appends the record.
+func (c *ConnectResponse) Encode(e *Encoder) {
+	e.Int(c.Protocol)
+	e.Int(c.Timeout)
+	e.Long(c.Session)
+	e.Buffer(c.Password)
+	if !c.Short {
+		e.Bool(c.ReadOnly)
+	}
+}
+
+// Decode reads the record. The password aliases the decoder's buffer.
+func (c *ConnectResponse) Decode(d *Decoder) {
+	c.Protocol = d.Int()
+	c.Timeout = d.Int()
+	c.Session = d.Long()
+	c.Password = d.Buffer()
+	if c.Short = d.Len() == 0; !c.Short {
+		c.ReadOnly = d.Bool()
+	}
+}

@@ -1,0 +1,126 @@
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// ErrMalformed is returned when bytes are not what the protocol says: a record
+// that ends early, or a length that is negative or larger than what is left.
+var ErrMalformed = errors.New("wire: malformed record")
+
+// Decoder reads jute-encoded values from a frame. The first failure sticks:
+// from then on every method returns a zero value and Err says why.
+//
+// A null string reads as "" and a null or negatively counted vector as nil, as
+// the Java server reads them.
+type Decoder struct {
+	buf []byte
+	err error
+}
+
+// NewDecoder reads from b, which it neither copies nor changes.
+func NewDecoder(b []byte) Decoder { return Decoder{buf: b} }
+
+// Err is nil or ErrMalformed.
+func (d *Decoder) Err() error { return d.err }
+
+// Rest is what has not been read, and aliases the decoder's buffer.
+func (d *Decoder) Rest() []byte { return d.buf }
+
+// Len is the number of bytes not read yet.
+func (d *Decoder) Len() int { return len(d.buf) }
+
+func (d *Decoder) fail() { d.err, d.buf = ErrMalformed, nil }
+
+// take returns the next n bytes, or nil when there are fewer.
+func (d *Decoder) take(n int) []byte {
+	if d.err != nil || n < 0 || n > len(d.buf) {
+		d.fail()
+		return nil
+	}
+	v := d.buf[:n:n]
+	d.buf = d.buf[n:]
+	return v
+}
+
+// Int reads an int.
+func (d *Decoder) Int() int32 {
+	if v := d.take(4); v != nil {
+		return int32(binary.BigEndian.Uint32(v))
+	}
+	return 0
+}
+
+// Long reads a long.
+func (d *Decoder) Long() int64 {
+	if v := d.take(8); v != nil {
+		return int64(binary.BigEndian.Uint64(v))
+	}
+	return 0
+}
+
+// Bool reads a boolean: any byte but zero is true.
+func (d *Decoder) Bool() bool {
+	v := d.take(1)
+	return v != nil && v[0] != 0
+}
+
+// Buffer reads a buffer. The result aliases the decoder's buffer: copy what is
+// to be kept. A null buffer reads as nil, an empty one does not.
+func (d *Decoder) Buffer() []byte {
+	n := d.Int()
+	if n == -1 || d.err != nil {
+		return nil
+	}
+	return d.take(int(n))
+}
+
+// String reads a string.
+func (d *Decoder) String() string { return string(d.Buffer()) }
+
+// count reads a vector's length and refuses one that cannot be true, given the
+// least number of bytes that an element takes.
+func (d *Decoder) count(elementSize int) int {
+	n := int(d.Int())
+	if n <= 0 {
+		return 0
+	}
+	if n > len(d.buf)/elementSize {
+		d.fail()
+		return 0
+	}
+	return n
+}
+
+// Strings reads a vector of strings.
+func (d *Decoder) Strings() []string {
+	n := d.count(4)
+	if n == 0 {
+		return nil
+	}
+	v := make([]string, 0, n)
+	for range n {
+		v = append(v, d.String())
+	}
+	if d.err != nil {
+		return nil
+	}
+	return v
+}
+
+// ACLs reads a vector of ACL entries.
+func (d *Decoder) ACLs() []ACL {
+	n := d.count(12)
+	if n == 0 {
+		return nil
+	}
+	v := make([]ACL, 0, n)
+	for range n {
+		v = append(v, ACL{Perms: d.Int(), Scheme: d.String(), ID: d.String()})
+	}
+	if d.err != nil {
+		return nil
+	}
+	return v
+}

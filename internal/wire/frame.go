@@ -1,0 +1,69 @@
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// MaxFrame is the largest request that a server with default settings accepts
+// (jute.maxbuffer), in bytes. Replies may be larger.
+const MaxFrame = 0xfffff
+
+// readChunk bounds what is allocated ahead of the bytes' arrival.
+const readChunk = 64 << 10
+
+// ErrFrameSize is returned when a frame announces a length that is negative or
+// above the limit.
+var ErrFrameSize = errors.New("wire: frame length out of range")
+
+// FrameLength reads the four bytes that begin a frame.
+func FrameLength(head [4]byte) int32 { return int32(binary.BigEndian.Uint32(head[:])) }
+
+// ReadFrame reads the next frame, of at most limit bytes, and returns its body.
+// The body is put into buf's memory where that is large enough.
+//
+// It returns io.EOF when the stream ends between frames,
+// io.ErrUnexpectedEOF when it ends inside one, and ErrFrameSize before it reads
+// a body that is too long.
+func ReadFrame(r io.Reader, buf []byte, limit int) ([]byte, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, err
+	}
+	return ReadBody(r, buf, FrameLength(head), limit)
+}
+
+// ReadBody reads the body of a frame whose length has been read.
+func ReadBody(r io.Reader, buf []byte, length int32, limit int) ([]byte, error) {
+	if length < 0 || int64(length) > int64(limit) {
+		return nil, fmt.Errorf("%w: %d bytes, limit %d", ErrFrameSize, length, limit)
+	}
+	body := buf[:0]
+	for want := int(length); len(body) < want; {
+		have := len(body)
+		body = grow(body, min(want, max(cap(body), 2*have, readChunk)))
+		if _, err := io.ReadFull(r, body[have:]); err != nil {
+			return nil, noEOF(err)
+		}
+	}
+	return body, nil
+}
+
+// grow returns b with length n, in a new array when its own is too small.
+func grow(b []byte, n int) []byte {
+	if n <= cap(b) {
+		return b[:n]
+	}
+	bigger := make([]byte, n)
+	copy(bigger, b)
+	return bigger
+}
+
+func noEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

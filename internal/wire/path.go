@@ -1,0 +1,66 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrPath is returned when a path is not one that a ZooKeeper server accepts.
+var ErrPath = errors.New("wire: invalid path")
+
+// ValidatePath applies the server's rules: a path begins with a slash, does not
+// end with one, has no empty, "." or ".." element, and holds no control
+// character, surrogate or private-use character. It returns ErrPath with the
+// path and the reason.
+func ValidatePath(path string) error {
+	if path == "" || path[0] != '/' {
+		return fmt.Errorf("%w %q: it must begin with a slash", ErrPath, path)
+	}
+	if path == "/" {
+		return nil
+	}
+	for element := range strings.SplitSeq(path[1:], "/") {
+		switch element {
+		case "":
+			return fmt.Errorf("%w %q: empty element", ErrPath, path)
+		case ".", "..":
+			return fmt.Errorf("%w %q: relative element %q", ErrPath, path, element)
+		}
+	}
+	for at, r := range path {
+		if forbidden(r) {
+			return fmt.Errorf("%w %q: character %U at %d", ErrPath, path, r, at)
+		}
+	}
+	return nil
+}
+
+// forbidden tells the characters the server refuses. It sees UTF-16, so a
+// character beyond the basic plane is a pair of surrogates there; a byte that
+// is no UTF-8 decodes to U+FFFD.
+func forbidden(r rune) bool {
+	return r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0
+}
+
+// SplitPath cuts a path at its last slash, as the server does, without
+// validating it: "/a/b" is "/a" and "b", "/a" is "/" and "a". A path without a
+// slash has no parent: the first result is "".
+func SplitPath(path string) (parent, name string) {
+	switch i := strings.LastIndexByte(path, '/'); i {
+	case -1:
+		return "", path
+	case 0:
+		return "/", path[1:]
+	default:
+		return path[:i], path[i+1:]
+	}
+}
+
+// JoinPath is the path of a child.
+func JoinPath(parent, name string) string {
+	if parent == "/" {
+		return "/" + name
+	}
+	return parent + "/" + name
+}
