@@ -1,0 +1,42 @@
+package framework
+
+// Perms is a set of permissions on a node.
+type Perms int32
+
+// The permissions of ZooKeeper.
+const (
+	PermRead Perms = 1 << iota
+	PermWrite
+	PermCreate
+	PermDelete
+	PermAdmin
+	PermAll = PermRead | PermWrite | PermCreate | PermDelete | PermAdmin
+)
+
+// ACL allows one identity something on a node.
+type ACL struct {
+	Perms  Perms
+	Scheme string
+	ID     string
+}
+
+// Credential is what a client authenticates with. Its fields never appear in errors and logs.
+type Credential struct {
+	// Scheme is the server's authentication scheme, such as "digest".
+	Scheme string
+	// Auth is the scheme's data; for digest "user:password".
+	Auth []byte
+}
+
+// String hides the credential's data.
+func (c Credential) String() string { return c.Scheme + ":(hidden)" }
+
+// GoString hides the credential's data.
+func (c Credential) GoString() string { return c.String() }
+
+// Open allows everything to everybody: the default of a client without credentials.
+func Open() []ACL { return []ACL{{PermAll, "world", "anyone"}} }
+
+// CreatorOnly allows everything to whoever creates the node and nothing to others: the default
+// of a client with credentials.
+func CreatorOnly() []ACL { return []ACL{{PermAll, "auth", ""}} }

@@ -1,0 +1,207 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Client keeps a ZooKeeper session for a program and its recipes, and opens a new one when one is lost.
+// It is safe for concurrent use.
+type Client struct {
+	cfg     Config
+	ns      namespace
+	log     *slog.Logger
+	clock   Clock
+	dial    DialFunc
+	servers *servers
+	tel     *telemetry
+	changes *feed[StateChange]
+	warn    sync.Once
+
+	ctx     context.Context // done when Close was called or the client was refused
+	cancel  context.CancelCauseFunc
+	start   sync.Once
+	stopped chan struct{} // closed when no goroutine is left
+
+	mu      sync.Mutex
+	session *Session
+	changed chan struct{} // closed and replaced when session changes
+}
+
+// New returns a client that has not begun to connect, so that a program can be put together while
+// ZooKeeper is down. Start or Connect begins. The error wraps ErrInvalidConfig.
+func New(cfg Config, opts ...Option) (*Client, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.WithDefaults()
+	c := &Client{
+		cfg: cfg, ns: namespace(cfg.Root), log: slog.Default(), clock: SystemClock(), dial: newDialer(cfg),
+		servers: newServers(cfg), changes: newFeed[StateChange](), stopped: make(chan struct{}), changed: make(chan struct{}),
+		tel: newTelemetry(),
+	}
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	for _, o := range opts {
+		if o == nil {
+			continue
+		}
+		if err := o(c); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrInvalidConfig, err)
+		}
+	}
+	return c, nil
+}
+
+// Connect returns a client with a session whose life is proven. It tries every server until ctx ends;
+// the error then lists each server with the last reason it gave. Refused credentials end it at once.
+func Connect(ctx context.Context, cfg Config, opts ...Option) (*Client, error) {
+	c, err := New(cfg, opts...)
+	if err != nil {
+		return nil, err
+	}
+	c.Start()
+	if _, err := c.Session(ctx); err != nil {
+		_ = c.Close(context.Background())
+		return nil, fmt.Errorf("framework: no session with %v: %w (%w)", cfg.Servers, err, c.servers.cause())
+	}
+	return c, nil
+}
+
+// Start begins to connect, once, and does not wait.
+func (c *Client) Start() {
+	c.start.Do(func() { go c.keep() })
+}
+
+// Session returns a connected or suspended session, and waits for one while there is none. Its error
+// wraps ErrClosed, ErrAuthFailed or the reason that ctx ended.
+func (c *Client) Session(ctx context.Context) (*Session, error) {
+	for {
+		s, changed := c.present()
+		if s != nil && s.Err() == nil {
+			return s, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, Ended(ctx)
+		case <-c.ctx.Done():
+			return nil, context.Cause(c.ctx)
+		}
+	}
+}
+
+// present is the client's session, or nil, and a channel that is closed when there is another.
+func (c *Client) present() (*Session, <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session, c.changed
+}
+
+// publish makes s, or nil, the client's session.
+func (c *Client) publish(s *Session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.session != s {
+		c.session = s
+		close(c.changed)
+		c.changed = make(chan struct{})
+	}
+}
+
+// Close ends the session, so that its nodes are deleted at once, and waits until nothing of the client
+// runs any more. When ctx ends first its error is returned and the rest goes on in the background.
+// It may be called more than once.
+func (c *Client) Close(ctx context.Context) error {
+	c.cancel(ErrClosed)
+	c.start.Do(func() { close(c.stopped) })
+	select {
+	case <-c.stopped:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("framework: close: %w", Ended(ctx))
+	}
+}
+
+// States yields the changes of the client's sessions from now on, in order, until ctx ends or the
+// client was closed. A slow reader misses none.
+func (c *Client) States(ctx context.Context) iter.Seq[StateChange] {
+	next := c.changes.subscribe()
+	return func(yield func(StateChange) bool) {
+		for {
+			select {
+			case <-next.ready:
+			case <-ctx.Done():
+				return
+			case <-c.stopped:
+				return
+			}
+			if !yield(next.value) {
+				return
+			}
+			next = next.next
+		}
+	}
+}
+
+// Config is the client's configuration with its defaults filled in.
+func (c *Client) Config() Config { return c.cfg }
+
+// Logger is where the client and its recipes report what they return to nobody.
+func (c *Client) Logger() *slog.Logger { return c.log }
+
+// keep opens session after session until the client is closed.
+func (c *Client) keep() {
+	defer close(c.stopped)
+	var old sync.WaitGroup
+	defer old.Wait()
+	back := newBackoff(c.cfg)
+	for epoch := int64(1); c.ctx.Err() == nil; epoch++ {
+		s, err := newSession(c, epoch)
+		if err != nil {
+			c.cancel(err)
+			return
+		}
+		stop := context.AfterFunc(c.ctx, func() { s.end(context.Cause(c.ctx)) })
+		old.Go(s.live)
+		began := c.clock.Now()
+		<-s.Done()
+		stop()
+		c.lost(s)
+		if c.clock.Now()-began > c.cfg.SessionTimeout {
+			back.Reset()
+		}
+		if epoch > 1 {
+			_ = pause(c.ctx, back.NextBackOff())
+		}
+	}
+}
+
+// lost takes the ended session away.
+func (c *Client) lost(s *Session) {
+	c.publish(nil)
+	cause := context.Cause(s.ctx)
+	switch {
+	case errors.Is(cause, ErrAuthFailed):
+		c.cancel(cause)
+	case !errors.Is(cause, ErrClosed):
+		c.tel.sessionLost()
+		c.log.Warn("session lost", "session", fmt.Sprintf("%#x", s.ID()), "epoch", s.epoch, "cause", cause)
+	}
+}
+
+// granted compares the granted session timeout with what was asked for, once.
+func (c *Client) granted(t time.Duration) {
+	c.warn.Do(func() {
+		if t != c.cfg.SessionTimeout {
+			c.log.Warn("the servers grant another session timeout", "asked", c.cfg.SessionTimeout, "granted", t)
+		}
+		if t < 8*time.Second {
+			c.log.Warn("the session timeout is short: it should be at least 4 server ticks, 8 s with the usual tick", "granted", t)
+		}
+	})
+}

@@ -1,0 +1,32 @@
+// Package framework is what every recipe of Lockstep stands on: a client that keeps a ZooKeeper
+// session, proves that it lives, and opens a new one when it is lost.
+//
+// # Guarantee
+//
+// The context of a [Session], and of each [Hold] on it, is done before any server can give away what
+// the session holds, as long as this process is scheduled. The session's lease is proven by writes
+// and syncs of the ensemble, not by the answers to pings, which a server that is cut off from its
+// leader goes on giving. Whatever a stopped process still does after it wakes is for fencing tokens
+// to catch: [Created].Zxid rises with every transaction of the ensemble.
+//
+// # Failure
+//
+// A lost connection suspends the session: calls wait, and holds stand until the lease ends. A lapsed
+// lease or an expiry ends the session for good, with [ErrSessionLost] as the cause of its context; the
+// client opens a new one with the next epoch. Reads are repeated by themselves. A create is protected
+// by a UUID in the node's name, a versioned set is settled by reading back, a delete that finds no node
+// on a repeat has succeeded; only a transaction can end with [ErrSuspended], its outcome unknown.
+// Every call that waits takes a context and never outlives it.
+//
+// # Not guaranteed
+//
+// The proof assumes that this machine's clock and the servers' run at the same rate within 2 %, and that
+// a leader that stood still sends its next ping before it commits a newer write; see
+// docs/guarantees.md. On systems other than Linux the clock may stand still while the machine is
+// suspended.
+//
+// # Nodes
+//
+// The package itself touches the client's root (a check each T/4 while nothing is held) and makes
+// missing directories as containers.
+package framework

@@ -1,0 +1,90 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Errors that tell why a call ended. Test for them with errors.Is.
+var (
+	// ErrSessionLost is returned when the session that a call or a grant belongs to has ended:
+	// a server expired it, or its proof of life lapsed. Everything granted to it is gone.
+	ErrSessionLost = errors.New("session lost")
+	// ErrSuspended is returned when the connection was lost while a call was in flight that cannot
+	// be repeated safely. Whether a write was applied is unknown.
+	ErrSuspended = errors.New("connection suspended, outcome unknown")
+	// ErrClosed is returned when the client was closed.
+	ErrClosed = errors.New("client closed")
+	// ErrAuthFailed is returned when a server refused the client's credentials.
+	ErrAuthFailed = errors.New("authentication failed")
+)
+
+// Errors that a server answers with.
+var (
+	// ErrNoNode is returned when the node does not exist.
+	ErrNoNode = errors.New("no node")
+	// ErrNodeExists is returned when the node exists already.
+	ErrNodeExists = errors.New("node exists")
+	// ErrBadVersion is returned when a node has another version than was asked for.
+	ErrBadVersion = errors.New("bad version")
+	// ErrNotEmpty is returned when a node to be deleted has children.
+	ErrNotEmpty = errors.New("node has children")
+	// ErrNoAuth is returned when the client may not do that to the node.
+	ErrNoAuth = errors.New("no permission")
+	// ErrNodeGone is the cause of a hold's end when its node was deleted by somebody else.
+	ErrNodeGone = errors.New("node was deleted")
+)
+
+// Errors of bad input.
+var (
+	// ErrInvalidConfig is returned when a configuration value cannot be used.
+	ErrInvalidConfig = errors.New("invalid configuration")
+	// ErrInvalidPath is returned when a znode path is empty, relative or malformed.
+	ErrInvalidPath = errors.New("invalid path")
+	// ErrTooLarge is returned when a request would exceed what a server accepts.
+	ErrTooLarge = errors.New("too large")
+)
+
+// OpError is the error of one operation on one path.
+type OpError struct {
+	// Op is the operation, such as "create" or "lock".
+	Op string
+	// Path is the znode path, below the client's root.
+	Path string
+	// Err is the reason.
+	Err error
+}
+
+func (e *OpError) Error() string { return fmt.Sprintf("%s %s: %v", e.Op, e.Path, e.Err) }
+
+// Unwrap returns the reason.
+func (e *OpError) Unwrap() error { return e.Err }
+
+// Wrap returns an OpError around err, or nil when err is nil. An OpError of the same operation
+// and path is not wrapped twice.
+func Wrap(op, path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var inner *OpError
+	if errors.As(err, &inner) && inner.Op == op && inner.Path == path {
+		return err
+	}
+	return &OpError{Op: op, Path: path, Err: err}
+}
+
+// IsTransient tells whether the same call may succeed later on the same client: the connection
+// or the session was lost. A closed client, a refusal and bad input stay as they are.
+func IsTransient(err error) bool {
+	return errors.Is(err, ErrSessionLost) || errors.Is(err, ErrSuspended)
+}
+
+// Ended returns why ctx is done: an error that is both its Err and its cause.
+func Ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if cause == nil || errors.Is(err, cause) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}

@@ -1,0 +1,159 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockstep-go/lockstep/internal/link"
+)
+
+// step is one state of a session's life; it returns the next, or nil at the end.
+type step func(*Session) step
+
+// live runs the session until it has ended, and leaves nothing of it behind.
+func (s *Session) live() {
+	for st := step((*Session).waitForServer); st != nil; {
+		st = st(s)
+	}
+	s.enter(Lost, context.Cause(s.ctx))
+	s.hangUp()
+}
+
+// waitForServer waits for an established connection.
+func (s *Session) waitForServer() step {
+	for {
+		st := s.mon.Status()
+		switch {
+		case s.ctx.Err() != nil:
+			return nil
+		case st.Expired:
+			s.end(fmt.Errorf("%w: expired by the server", ErrSessionLost))
+			return nil
+		case st.Up:
+			return s.prove(st)
+		}
+		select {
+		case <-s.mon.Changed():
+		case <-s.ctx.Done():
+		}
+	}
+}
+
+// prove returns the state that proves the session's life on the connection just established.
+func (s *Session) prove(st link.Status) step {
+	return func(s *Session) step {
+		s.greet(st.Handshake)
+		if err := s.authenticate(st); err != nil {
+			return s.disconnected(err)
+		}
+		if err := s.beat(st.Generation); err != nil {
+			return s.disconnected(err)
+		}
+		s.client.servers.Connected()
+		s.enter(Connected, nil)
+		s.watches.reconnected()
+		return s.keepProving(st.Generation)
+	}
+}
+
+// keepProving returns the state that beats for as long as the connection stands.
+func (s *Session) keepProving(generation int64) step {
+	return func(s *Session) step {
+		for {
+			if err := s.idle(generation); err != nil {
+				return s.disconnected(err)
+			}
+			if err := s.beat(generation); err != nil {
+				return s.disconnected(err)
+			}
+		}
+	}
+}
+
+// disconnected gives a connection up, and the session if it has ended.
+func (s *Session) disconnected(cause error) step {
+	s.mon.Cut()
+	if s.ctx.Err() != nil {
+		return nil
+	}
+	if errors.Is(cause, ErrAuthFailed) {
+		s.end(cause)
+		return nil
+	}
+	if s.State() == Connected {
+		s.enter(Suspended, cause)
+	}
+	return (*Session).waitForServer
+}
+
+// greet takes in what the connect request's answer said.
+func (s *Session) greet(h link.Handshake) {
+	s.mu.Lock()
+	first := s.id == 0
+	s.id = h.SessionID
+	s.lease.connected(h.SentAt, h.Timeout)
+	s.mu.Unlock()
+	if first {
+		s.client.granted(h.Timeout)
+	}
+}
+
+// authenticate presents the credentials on the session's first connection; the library repeats them.
+func (s *Session) authenticate(st link.Status) error {
+	if s.State() != Connecting || len(s.client.cfg.Auth) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, interval(st.Handshake.Timeout))
+	defer cancel()
+	for _, c := range s.client.cfg.Auth {
+		_, err := call(ctx, s, func(z *zkConn) (struct{}, error) { return struct{}{}, z.addAuth(c) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var errConnectionGone = errors.New("connection lost")
+
+// idle waits until the next beat is due, or the connection is gone, or the session has ended.
+func (s *Session) idle(generation int64) error {
+	t := time.NewTimer(interval(s.Timeout()))
+	defer t.Stop()
+	for {
+		if st := s.mon.Status(); !st.Up || st.Generation != generation {
+			return errConnectionGone
+		}
+		select {
+		case <-t.C:
+			return nil
+		case <-s.mon.Changed():
+		case <-s.ctx.Done():
+			return context.Cause(s.ctx)
+		}
+	}
+}
+
+// hangUp ends the connection, with a word to the server if it can be reached, and waits until the
+// library has stopped: a server that hears it deletes the session's nodes at once.
+func (s *Session) hangUp() {
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		s.zk.close()
+	}()
+	if s.mon.Status().Up {
+		t := time.NewTimer(time.Second)
+		defer t.Stop()
+		select {
+		case <-told:
+		case <-t.C:
+		}
+	}
+	s.mon.Close()
+	<-told
+	<-s.zk.gone
+	s.tasks.wait()
+}

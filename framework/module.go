@@ -1,0 +1,45 @@
+package framework
+
+import (
+	"context"
+
+	"go.uber.org/fx"
+)
+
+// Module provides a *Client from a supplied Config, and options from the value group
+// "lockstep.framework". Building and starting the application do not wait for ZooKeeper: the client
+// connects when it can. On stop the client is closed after the recipes that take it.
+var Module = fx.Module("lockstep.framework", fx.Provide(provide))
+
+// WaitForSession makes the application's start wait, within its start timeout, until there is a session.
+var WaitForSession = fx.Invoke(func(lc fx.Lifecycle, c *Client) {
+	lc.Append(fx.StartHook(func(ctx context.Context) error {
+		_, err := c.Session(ctx)
+		return err
+	}))
+})
+
+// AsOption puts an Option into the group that Module's client is made with.
+func AsOption(o Option) fx.Option {
+	return fx.Supply(fx.Annotate(o, fx.ResultTags(`group:"lockstep.framework"`)))
+}
+
+type params struct {
+	fx.In
+
+	Lifecycle fx.Lifecycle
+	Config    Config
+	Options   []Option `group:"lockstep.framework"`
+}
+
+func provide(p params) (*Client, error) {
+	c, err := New(p.Config, p.Options...)
+	if err != nil {
+		return nil, err
+	}
+	p.Lifecycle.Append(fx.Hook{
+		OnStart: func(context.Context) error { c.Start(); return nil },
+		OnStop:  c.Close,
+	})
+	return c, nil
+}

@@ -1,0 +1,203 @@
+package framework
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+)
+
+// maxRequest is what a server accepts in one request by default (jute.maxbuffer), less its head.
+const maxRequest = 0xfffff - 1024
+
+// Get reads a node's data. It repeats itself when the connection is lost.
+func (s *Session) Get(ctx context.Context, path string) ([]byte, Stat, error) {
+	type answer struct {
+		data []byte
+		stat Stat
+	}
+	a, err := read(ctx, s, "get", path, func(z *zkConn, full string) (answer, error) {
+		data, stat, err := z.get(full, false)
+		return answer{data, stat}, err
+	})
+	return a.data, a.stat, err
+}
+
+// Exists reads a node's Stat; a missing node is ErrNoNode.
+func (s *Session) Exists(ctx context.Context, path string) (Stat, error) {
+	return read(ctx, s, "exists", path, func(z *zkConn, full string) (Stat, error) { return z.exists(full, false) })
+}
+
+// Children lists the names below a node, in no order.
+func (s *Session) Children(ctx context.Context, path string) ([]string, Stat, error) {
+	type answer struct {
+		names []string
+		stat  Stat
+	}
+	a, err := read(ctx, s, "list", path, func(z *zkConn, full string) (answer, error) {
+		names, stat, err := z.children(full, false)
+		return answer{names, stat}, err
+	})
+	return a.names, a.stat, err
+}
+
+// Sync waits until this session's server has seen everything that was committed before the call.
+func (s *Session) Sync(ctx context.Context, path string) error {
+	_, err := read(ctx, s, "sync", path, func(z *zkConn, full string) (struct{}, error) { return struct{}{}, z.sync(full) })
+	return err
+}
+
+// Delete deletes a node; a missing one is ErrNoNode, unless an earlier try of this call may have
+// deleted it.
+func (s *Session) Delete(ctx context.Context, path string, version int32) error {
+	full, err := s.check(path, 0)
+	if err != nil {
+		return Wrap("delete", path, err)
+	}
+	_, err = again(ctx, s, func(z *zkConn, tried int) (struct{}, error) {
+		err := z.delete(full, version)
+		if tried > 0 && errors.Is(err, ErrNoNode) {
+			err = nil
+		}
+		return struct{}{}, err
+	})
+	return Wrap("delete", path, err)
+}
+
+// Set writes a node's data if its version is version, or AnyVersion. When the reply is lost, the
+// node is read back: version + 1 with the same data is success.
+func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) (Stat, error) {
+	full, err := s.check(path, len(data))
+	if err != nil {
+		return Stat{}, Wrap("set", path, err)
+	}
+	st, err := again(ctx, s, func(z *zkConn, tried int) (Stat, error) {
+		st, err := z.set(full, data, version)
+		if tried > 0 && errors.Is(err, ErrBadVersion) {
+			return settleSet(z, full, data, version)
+		}
+		return st, err
+	})
+	return st, Wrap("set", path, err)
+}
+
+// settleSet finds out whether an earlier try of a versioned set was applied.
+func settleSet(z *zkConn, full string, data []byte, version int32) (Stat, error) {
+	got, st, err := z.get(full, false)
+	if err != nil {
+		return Stat{}, err
+	}
+	if st.Version == version+1 && bytes.Equal(got, data) {
+		return st, nil
+	}
+	return Stat{}, ErrBadVersion
+}
+
+// Create creates a node of a mode that is not sequential, with the client's ACL. Its directory must
+// exist. When the reply is lost, the node is read back: an ephemeral one that this session owns, or
+// one with the same data, is success.
+func (s *Session) Create(ctx context.Context, path string, data []byte, mode Mode) error {
+	return s.create(ctx, path, data, mode, s.client.cfg.ACL)
+}
+
+func (s *Session) create(ctx context.Context, path string, data []byte, mode Mode, acl []ACL) error {
+	full, err := s.check(path, len(data))
+	if err == nil && (mode == EphemeralSequential || mode == PersistentSequential) {
+		err = errors.New("a sequential node needs CreateProtected")
+	}
+	if err != nil {
+		return Wrap("create", path, err)
+	}
+	_, err = again(ctx, s, func(z *zkConn, tried int) (struct{}, error) {
+		_, err := z.create(full, data, mode, acl)
+		if tried > 0 && errors.Is(err, ErrNodeExists) {
+			err = s.settleCreate(z, full, data, mode)
+		}
+		return struct{}{}, err
+	})
+	return Wrap("create", path, err)
+}
+
+// settleCreate finds out whether an earlier try of a create was applied.
+func (s *Session) settleCreate(z *zkConn, full string, data []byte, mode Mode) error {
+	got, st, err := z.get(full, false)
+	switch {
+	case err != nil:
+		return err
+	case mode == Ephemeral && st.EphemeralOwner == s.ID():
+		return nil
+	case mode != Ephemeral && bytes.Equal(got, data):
+		return nil
+	}
+	return ErrNodeExists
+}
+
+// MakeDirs creates a directory and those above it, as containers with the client's ParentACL, where
+// they are missing. A server deletes an empty container some time later, so that a create below it
+// may still find none: then call it again.
+func (s *Session) MakeDirs(ctx context.Context, dir string) error {
+	for {
+		err := s.create(ctx, dir, nil, Container, s.client.cfg.ParentACL)
+		if err == nil || errors.Is(err, ErrNodeExists) {
+			return nil
+		}
+		if !errors.Is(err, ErrNoNode) {
+			return err
+		}
+		if err := s.makeAbove(ctx, dir); err != nil {
+			return err
+		}
+	}
+}
+
+// makeAbove makes the directories above dir, the client's root among them.
+func (s *Session) makeAbove(ctx context.Context, dir string) error {
+	if dir != "/" {
+		above, _ := Split(dir)
+		return s.MakeDirs(ctx, above)
+	}
+	above, _ := Split(s.client.ns.full("/"))
+	_, err := again(ctx, s, func(z *zkConn, _ int) (struct{}, error) {
+		return struct{}{}, makeDirs(z, above, s.client.cfg.ParentACL)
+	})
+	return Wrap("create", dir, err)
+}
+
+// makeDirs makes directories outside the client's root.
+func makeDirs(z *zkConn, full string, acl []ACL) error {
+	_, err := z.create(full, nil, Container, acl)
+	if errors.Is(err, ErrNoNode) {
+		above, _ := Split(full)
+		if err := makeDirs(z, above, acl); err != nil {
+			return err
+		}
+		return makeDirs(z, full, acl)
+	}
+	if errors.Is(err, ErrNodeExists) {
+		return nil
+	}
+	return err
+}
+
+// read checks the path and repeats a read until it is answered.
+func read[T any](ctx context.Context, s *Session, op, path string, f func(z *zkConn, full string) (T, error)) (T, error) {
+	full, err := s.check(path, 0)
+	if err != nil {
+		var zero T
+		return zero, Wrap(op, path, err)
+	}
+	v, err := again(ctx, s, func(z *zkConn, _ int) (T, error) { return f(z, full) })
+	return v, Wrap(op, path, err)
+}
+
+// check refuses bad paths and requests that no server would take, and returns the server's path.
+func (s *Session) check(path string, size int) (string, error) {
+	if err := ValidatePath(path); err != nil {
+		return "", err
+	}
+	full := s.client.ns.full(path)
+	if total := len(full) + size; total > maxRequest {
+		return "", fmt.Errorf("%w: path and data of %d bytes, a server takes at most %d", ErrTooLarge, total, maxRequest)
+	}
+	return full, nil
+}

@@ -1,0 +1,57 @@
+package framework
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+// ValidatePath returns an error that wraps ErrInvalidPath unless path is an absolute znode path
+// without a trailing slash, empty or dotted elements and control characters. "/" is valid.
+func ValidatePath(path string) error {
+	if err := wire.ValidatePath(path); err != nil {
+		return fmt.Errorf("%w %s", ErrInvalidPath, strings.TrimPrefix(err.Error(), wire.ErrPath.Error()+" "))
+	}
+	return nil
+}
+
+// Join joins a directory and a name.
+func Join(dir, name string) string {
+	if dir == "/" {
+		return "/" + name
+	}
+	return dir + "/" + name
+}
+
+// Split splits a path into its directory and its last name.
+func Split(path string) (dir, name string) {
+	i := strings.LastIndexByte(path, '/')
+	if i <= 0 {
+		return "/", path[i+1:]
+	}
+	return path[:i], path[i+1:]
+}
+
+// namespace maps the client's paths to those of the server.
+type namespace string
+
+func (n namespace) full(path string) string {
+	switch {
+	case n == "/":
+		return path
+	case path == "/":
+		return string(n)
+	}
+	return string(n) + path
+}
+
+func (n namespace) rel(path string) string {
+	if n == "/" {
+		return path
+	}
+	if rest := strings.TrimPrefix(path, string(n)); rest != "" {
+		return rest
+	}
+	return "/"
+}

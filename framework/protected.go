@@ -1,0 +1,200 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+// ProtectedPrefix begins the name of every protected node; a UUID and a dash follow it, as Curator's
+// clients write and read it.
+const ProtectedPrefix = "_c_"
+
+// CreateProtected creates an ephemeral sequential node name# in dir, and dir where it is missing, and
+// lists dir right behind it on the wire. The list is nil when it has to be asked for again.
+//
+// Guarantee: exactly one node stays when the error is nil and, in the end, none otherwise. The node is
+// named with a UUID, so that it is found when the reply is lost; a create whose caller has given up
+// is finished and undone in the background, until the node is gone or the session has ended.
+// The algorithm is Curator's protected mode, with a sync before the look-up: another server may
+// not have seen the create yet (the gap of CURATOR-62, 79 and 205).
+func (s *Session) CreateProtected(ctx context.Context, dir, name string, data []byte) (Created, []string, error) {
+	if _, err := s.check(Join(dir, name), len(data)+len(ProtectedPrefix)+36+1+11); err != nil {
+		return Created{}, nil, Wrap("create", dir, err)
+	}
+	p := &protected{s: s, dir: dir, data: data, done: make(chan error, 1), written: make(chan struct{})}
+	p.prefix = ProtectedPrefix + uuid.NewString() + "-" + name
+	if err := s.await(ctx); err != nil {
+		return Created{}, nil, Wrap("create", dir, err)
+	}
+	if !s.tasks.start(p.run) {
+		return Created{}, nil, Wrap("create", dir, context.Cause(s.ctx))
+	}
+	names, err := p.wait(ctx)
+	if err != nil {
+		return Created{}, nil, Wrap("create", dir, err)
+	}
+	return p.created, names, nil
+}
+
+// protected is one protected create.
+type protected struct {
+	s       *Session
+	dir     string
+	prefix  string
+	data    []byte
+	done    chan error    // the outcome
+	written chan struct{} // closed when the first try has left
+
+	once    sync.Once
+	mu      sync.Mutex
+	left    bool // the caller has given up
+	settled bool
+	created Created
+}
+
+// wait lists behind the create and waits for both.
+func (p *protected) wait(ctx context.Context) ([]string, error) {
+	select {
+	case <-p.written:
+	case err := <-p.done:
+		return nil, err
+	case <-ctx.Done():
+		return nil, p.leave(Ended(ctx))
+	}
+	full := p.s.client.ns.full(p.dir)
+	names, listErr := call(ctx, p.s, func(z *zkConn) ([]string, error) {
+		names, _, err := z.children(full, false)
+		return names, err
+	})
+	select {
+	case err := <-p.done:
+		if listErr != nil {
+			names = nil
+		}
+		return names, err
+	case <-ctx.Done():
+		return nil, p.leave(Ended(ctx))
+	}
+}
+
+// leave gives the create up; what it has created or will create is deleted.
+func (p *protected) leave(cause error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.left = true
+	if p.settled && p.created.Path != "" {
+		p.s.Discard(p.created.Path)
+	}
+	return cause
+}
+
+// settle tells the outcome, or undoes it if nobody waits any more.
+func (p *protected) settle(c Created, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.settled, p.created = true, c
+	p.done <- err
+	if p.left && err == nil {
+		p.s.Discard(c.Path)
+	}
+}
+
+func (p *protected) abandoned() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.left
+}
+
+// run creates the node until the outcome is known. It lasts as long as the session, not its caller.
+func (p *protected) run() {
+	c, err := p.try()
+	back := newBackoff(p.s.client.cfg)
+	for err != nil && !p.abandoned() {
+		switch {
+		case errors.Is(err, ErrNoNode):
+			if err := p.s.MakeDirs(p.s.ctx, p.dir); err != nil {
+				p.settle(Created{}, err)
+				return
+			}
+		case errors.Is(err, errNotCreated):
+			if err := pause(p.s.ctx, back.NextBackOff()); err != nil {
+				p.settle(Created{}, context.Cause(p.s.ctx))
+				return
+			}
+		default:
+			p.settle(Created{}, err)
+			return
+		}
+		c, err = p.try()
+	}
+	p.settle(c, err)
+}
+
+var errNotCreated = errors.New("the node was not created")
+
+// try creates the node once and finds out whether it was. It returns errNotCreated when the connection
+// was lost before that.
+func (p *protected) try() (Created, error) {
+	if err := p.s.await(p.s.ctx); err != nil {
+		return Created{}, err
+	}
+	full := p.s.client.ns.full(Join(p.dir, p.prefix))
+	t := p.s.mon.Trace(int32(wire.OpCreate), full, func() { p.once.Do(func() { close(p.written) }) })
+	defer t.Forget()
+	got, err := p.s.zk.create(full, p.data, EphemeralSequential, p.s.client.cfg.ACL)
+	switch {
+	case errors.Is(err, ErrSuspended):
+		return p.find()
+	case err != nil:
+		return Created{}, err
+	}
+	c := Created{Path: p.s.client.ns.rel(got)}
+	if r := t.Reply(); r != nil && r.SessionID == p.s.ID() {
+		c.Zxid = r.Zxid
+		return c, nil
+	}
+	return p.find()
+}
+
+// find looks the node up by its UUID, behind a sync, and checks that it is this session's.
+func (p *protected) find() (Created, error) {
+	names, err := p.list()
+	if errors.Is(err, ErrNoNode) {
+		return Created{}, errNotCreated
+	}
+	if err != nil {
+		return Created{}, err
+	}
+	for _, name := range names {
+		if !strings.HasPrefix(name, p.prefix) {
+			continue
+		}
+		path := Join(p.dir, name)
+		st, err := p.s.Exists(p.s.ctx, path)
+		switch {
+		case errors.Is(err, ErrNoNode):
+			return Created{}, errNotCreated
+		case err != nil:
+			return Created{}, err
+		case st.EphemeralOwner != p.s.ID():
+			return Created{}, fmt.Errorf("%w: %s belongs to another session", ErrSessionLost, path)
+		}
+		return Created{Path: path, Zxid: st.Czxid}, nil
+	}
+	return Created{}, errNotCreated
+}
+
+func (p *protected) list() ([]string, error) {
+	if err := p.s.Sync(p.s.ctx, p.dir); err != nil {
+		return nil, err
+	}
+	names, _, err := p.s.Children(p.s.ctx, p.dir)
+	return names, err
+}

@@ -1,0 +1,122 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// servers is the rotation of a client's servers, shared by its sessions. It remembers why each
+// failed last and slows down when a whole round has failed.
+type servers struct {
+	mu     sync.Mutex
+	list   []string
+	next   int
+	failed int // in a row
+	causes map[string]error
+	pause  *backoff.ExponentialBackOff
+}
+
+func newServers(cfg Config) *servers {
+	list := append([]string(nil), cfg.Servers...)
+	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return &servers{list: list, causes: map[string]error{}, pause: newBackoff(cfg)}
+}
+
+// newBackoff returns pauses that double from RetryBase to RetryMax, each drawn between half and
+// one and a half of that.
+func newBackoff(cfg Config) *backoff.ExponentialBackOff {
+	b := &backoff.ExponentialBackOff{
+		InitialInterval: cfg.RetryBase, MaxInterval: cfg.RetryMax,
+		Multiplier: 2, RandomizationFactor: 0.5,
+	}
+	b.Reset()
+	return b
+}
+
+// Next returns the server to try now.
+func (s *servers) Next() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	server := s.list[s.next%len(s.list)]
+	s.next++
+	return server
+}
+
+// Connected tells that the present server answered.
+func (s *servers) Connected() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed = 0
+	s.pause.Reset()
+}
+
+// fail records why a server could not be used.
+func (s *servers) fail(server string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed++
+	s.causes[server] = err
+}
+
+// rest pauses before the next attempt when every server has just failed.
+func (s *servers) rest(ctx context.Context) error {
+	s.mu.Lock()
+	var d time.Duration
+	if s.failed > 0 && s.failed%len(s.list) == 0 {
+		d = s.pause.NextBackOff()
+	}
+	s.mu.Unlock()
+	return pause(ctx, d)
+}
+
+// cause lists each server with the last reason it gave.
+func (s *servers) cause() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs serverErrors
+	for _, server := range s.list {
+		if err := s.causes[server]; err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", server, err))
+		}
+	}
+	if len(errs) == 0 {
+		return errors.New("no server has answered yet")
+	}
+	return errs
+}
+
+// serverErrors are the last errors of several servers.
+type serverErrors []error
+
+func (e serverErrors) Error() string {
+	parts := make([]string, len(e))
+	for i, err := range e {
+		parts[i] = err.Error()
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Unwrap returns the servers' errors.
+func (e serverErrors) Unwrap() []error { return e }
+
+// pause waits for d, or until ctx is done.
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

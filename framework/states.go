@@ -1,0 +1,74 @@
+package framework
+
+import "sync"
+
+// State is a session's state.
+type State int
+
+// The states of a session. Lost is final: the client opens a new session with the next epoch.
+const (
+	// Connecting: no server has confirmed the session yet.
+	Connecting State = iota
+	// Connected: a server is connected and the proof of life stands.
+	Connected
+	// Suspended: the connection is gone; the session may come back. Holds still stand.
+	Suspended
+	// Lost: the session is over, and everything that was granted to it.
+	Lost
+)
+
+func (s State) String() string {
+	switch s {
+	case Connecting:
+		return "connecting"
+	case Connected:
+		return "connected"
+	case Suspended:
+		return "suspended"
+	case Lost:
+		return "lost"
+	}
+	return "unknown"
+}
+
+// StateChange is one step of a client's sessions.
+type StateChange struct {
+	// Epoch counts the client's sessions from 1.
+	Epoch int64
+	// SessionID is the server's number of the session, 0 while connecting.
+	SessionID int64
+	// State is the new state.
+	State State
+	// Cause says why, of Suspended and Lost.
+	Cause error
+}
+
+// feed hands every value to every subscriber, in order, however slow it is.
+type feed[T any] struct {
+	mu   sync.Mutex
+	tail *entry[T]
+}
+
+type entry[T any] struct {
+	ready chan struct{} // closed once value and next are set
+	value T
+	next  *entry[T]
+}
+
+func newFeed[T any]() *feed[T] { return &feed[T]{tail: &entry[T]{ready: make(chan struct{})}} }
+
+func (f *feed[T]) put(v T) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	e := f.tail
+	e.value, e.next = v, &entry[T]{ready: make(chan struct{})}
+	f.tail = e.next
+	close(e.ready)
+}
+
+// subscribe returns the entry of the next value.
+func (f *feed[T]) subscribe() *entry[T] {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.tail
+}

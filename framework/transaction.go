@@ -1,0 +1,125 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Op is one operation of a transaction.
+type Op struct {
+	name    string
+	path    string
+	size    int
+	request func(c *Client, full string) any
+	valid   func() error // asked just before the transaction is sent; may be nil
+}
+
+// OpResult is what one operation of a transaction returned.
+type OpResult struct {
+	// Path of a created node.
+	Path string
+	// Stat of a node after a set.
+	Stat Stat
+	// Err is why this operation was refused; nil for those before it.
+	Err error
+}
+
+// CheckOp lets the transaction happen only if the node exists with this version, or AnyVersion.
+func CheckOp(path string, version int32) Op {
+	return Op{name: "check", path: path, request: func(_ *Client, full string) any { return checkRequest(full, version) }}
+}
+
+// CreateOp creates a node with the client's ACL; of a sequential one, OpResult.Path tells the name.
+func CreateOp(path string, data []byte, mode Mode) Op {
+	return Op{name: "create", path: path, size: len(data), request: func(c *Client, full string) any {
+		return createRequest(full, data, mode, c.cfg.ACL)
+	}}
+}
+
+// SetOp writes a node's data if it has this version, or AnyVersion.
+func SetOp(path string, data []byte, version int32) Op {
+	return Op{name: "set", path: path, size: len(data), request: func(_ *Client, full string) any { return setRequest(full, data, version) }}
+}
+
+// DeleteOp deletes a node if it has this version, or AnyVersion.
+func DeleteOp(path string, version int32) Op {
+	return Op{name: "delete", path: path, request: func(_ *Client, full string) any { return deleteRequest(full, version) }}
+}
+
+// When returns the operation with a condition of this process's own: the transaction is refused with
+// the condition's error before it is sent.
+func (o Op) When(valid func() error) Op {
+	o.valid = valid
+	return o
+}
+
+// Path is the operation's path.
+func (o Op) Path() string { return o.path }
+
+// TxError is returned when a transaction was refused: nothing of it has happened.
+type TxError struct {
+	// Index of the operation that was refused.
+	Index int
+	// Op and Path of that operation.
+	Op, Path string
+	// Err is the reason, such as ErrBadVersion.
+	Err error
+}
+
+func (e *TxError) Error() string {
+	return fmt.Sprintf("transaction refused by operation %d, %s %s: %v", e.Index, e.Op, e.Path, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *TxError) Unwrap() error { return e.Err }
+
+// Multi runs a transaction: all operations or none. It waits for the connection, but is sent once
+// only: when the connection is lost before the answer, the error wraps ErrSuspended and the outcome is
+// unknown. A refusal is a *TxError.
+func (s *Session) Multi(ctx context.Context, ops ...Op) ([]OpResult, error) {
+	if err := s.checkOps(ops); err != nil {
+		return nil, err
+	}
+	if err := s.await(ctx); err != nil {
+		return nil, Wrap("transaction", ops[0].path, err)
+	}
+	reqs := make([]any, len(ops))
+	for i, o := range ops {
+		if o.valid != nil {
+			if err := o.valid(); err != nil {
+				return nil, &TxError{Index: i, Op: o.name, Path: o.path, Err: err}
+			}
+		}
+		reqs[i] = o.request(s.client, s.client.ns.full(o.path))
+	}
+	rs, err := call(ctx, s, func(z *zkConn) ([]OpResult, error) { return z.multi(reqs) })
+	for i := range rs {
+		if rs[i].Err != nil && i < len(ops) {
+			return rs, &TxError{Index: i, Op: ops[i].name, Path: ops[i].path, Err: rs[i].Err}
+		}
+		if rs[i].Path != "" {
+			rs[i].Path = s.client.ns.rel(rs[i].Path)
+		}
+	}
+	return rs, Wrap("transaction", ops[0].path, err)
+}
+
+// checkOps refuses a transaction that no server would take.
+func (s *Session) checkOps(ops []Op) error {
+	if len(ops) == 0 {
+		return errors.New("framework: a transaction without operations")
+	}
+	total := 0
+	for i, o := range ops {
+		full, err := s.check(o.path, o.size)
+		if err != nil {
+			return &TxError{Index: i, Op: o.name, Path: o.path, Err: err}
+		}
+		total += len(full) + o.size + 64
+	}
+	if total > maxRequest {
+		return Wrap("transaction", ops[0].path, fmt.Errorf("%w: %d bytes, a server takes at most %d", ErrTooLarge, total, maxRequest))
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package framework
+
+import "sync"
+
+// watchKind is what of a node is watched.
+type watchKind int
+
+const (
+	watchData watchKind = iota
+	watchExists
+	watchChildren
+)
+
+// fires tells which kinds of watch an event ends.
+var fires = map[EventKind][]watchKind{
+	NodeCreated:     {watchExists, watchData},
+	NodeDeleted:     {watchData, watchExists, watchChildren},
+	NodeChanged:     {watchData, watchExists},
+	ChildrenChanged: {watchChildren},
+}
+
+// Watch waits for the next change of a node. Any number of them share one watch on the server.
+type Watch struct {
+	entry *watchEntry
+	event chan Event // holds the one event
+}
+
+// C gets the event, once. It stays empty after Stop.
+func (w *Watch) C() <-chan Event { return w.event }
+
+// Stop ends the interest. The server's watch stays until the node changes next, for whoever asks then.
+func (w *Watch) Stop() { w.entry.leave(w) }
+
+// watches are a session's shared watches.
+//
+// go-zookeeper cannot take a watch back and keeps one channel for each call that sets one. So the
+// library is asked for a watch only where none is armed, and the events are taken from its callback.
+type watches struct {
+	mu      sync.Mutex
+	entries map[watchKey]*watchEntry
+	closed  bool
+}
+
+type watchKey struct {
+	kind watchKind
+	full string
+}
+
+type watchEntry struct {
+	set *watches
+	key watchKey
+
+	turn chan struct{} // of the one call that may ask the server; a channel, since it is held while waiting
+
+	// Guarded by set.mu.
+	armed   bool
+	waiting map[*Watch]bool
+}
+
+func (ws *watches) init() { ws.entries = map[watchKey]*watchEntry{} }
+
+// join adds a waiter before the node is read, so that no event is missed.
+func (ws *watches) join(key watchKey) *Watch {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	e := ws.entries[key]
+	if e == nil {
+		e = &watchEntry{set: ws, key: key, turn: make(chan struct{}, 1), waiting: map[*Watch]bool{}}
+		ws.entries[key] = e
+	}
+	w := &Watch{entry: e, event: make(chan Event, 1)}
+	e.waiting[w] = true
+	return w
+}
+
+func (e *watchEntry) leave(w *Watch) {
+	e.set.mu.Lock()
+	defer e.set.mu.Unlock()
+	delete(e.waiting, w)
+	e.sweep()
+}
+
+// sweep forgets an entry that nobody waits for and no server knows of.
+func (e *watchEntry) sweep() {
+	if len(e.waiting) == 0 && !e.armed && e.set.entries[e.key] == e {
+		delete(e.set.entries, e.key)
+	}
+}
+
+// arm marks the entry before the server is asked, and tells whether it must be asked.
+func (e *watchEntry) arm() bool {
+	e.set.mu.Lock()
+	defer e.set.mu.Unlock()
+	if e.armed {
+		return false
+	}
+	e.armed = true
+	return true
+}
+
+// disarm undoes arm when the server has set no watch.
+func (e *watchEntry) disarm() {
+	e.set.mu.Lock()
+	defer e.set.mu.Unlock()
+	e.armed = false
+	e.sweep()
+}
+
+// fire is the library's callback: it must not block.
+func (ws *watches) fire(ev Event) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for _, kind := range fires[ev.Kind] {
+		if e := ws.entries[watchKey{kind, ev.Path}]; e != nil {
+			e.tell(ev)
+		}
+	}
+}
+
+// reconnected wakes every waiter to look again: what the library re-arms on a new connection may
+// have missed a change in between.
+func (ws *watches) reconnected() {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for key, e := range ws.entries {
+		e.tell(Event{Kind: Reconnected, Path: key.full})
+	}
+}
+
+// tell ends the entry with an event.
+func (e *watchEntry) tell(ev Event) {
+	for w := range e.waiting {
+		w.event <- ev // has room: a watch gets one event
+	}
+	clear(e.waiting)
+	e.armed = false
+	e.sweep()
+}
+
+// size counts the entries.
+func (ws *watches) size() int {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return len(ws.entries)
+}

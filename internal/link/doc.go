@@ -1,0 +1,13 @@
+// Package link watches the network connections of one ZooKeeper session.
+//
+// A [Monitor] hands out connections to a ZooKeeper client library as that library's
+// dialer, and reads the frames that go by. From them it knows when the session came up,
+// on which connection, with which timeout and password; it knows when a request has left
+// and with which transaction its reply came. It also makes the connection cheaper (reads
+// are buffered, writes that queue up share one system call) and bounds what a silent
+// server can cost (the handshake has a deadline of its own).
+//
+// A Monitor serves one session and no more: once a session is up, a connection that asks
+// for another one is refused, so that a library that opens a new session silently after
+// an expiry cannot run old calls in it.
+package link

@@ -1,0 +1,207 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+)
+
+// Errors of a dial or a write on a connection of a Monitor.
+var (
+	// ErrClosed is returned when the Monitor was closed.
+	ErrClosed = errors.New("link: closed")
+	// ErrSessionOver is returned when the session has ended and a connection would open another one.
+	ErrSessionOver = errors.New("link: the session is over")
+)
+
+// DialFunc opens a connection, as net.Dialer.DialContext does.
+type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Config says how a Monitor dials.
+type Config struct {
+	// Dial opens the underlying connections.
+	Dial DialFunc
+	// Now reads the clock that Handshake.SentAt is told in.
+	Now func() time.Duration
+	// HandshakeTimeout bounds the time from a dial to the answer of the connect request.
+	HandshakeTimeout time.Duration
+	// Failed is told of each dial or handshake that failed, by server address; may be nil.
+	Failed func(address string, err error)
+}
+
+// Handshake is what a connection's connect request and its answer said.
+type Handshake struct {
+	// SentAt is a reading of the clock before the connect request was written.
+	SentAt time.Duration
+	// SessionID and Password identify the session to any server.
+	SessionID int64
+	Password  []byte
+	// Timeout is the session timeout that the server granted on this connection.
+	Timeout time.Duration
+	// Server is the address that was dialled.
+	Server string
+}
+
+// Status is a Monitor's view of its session at one moment.
+type Status struct {
+	// Generation counts connect requests; it rises with each one written.
+	Generation int64
+	// Up says that the connection of this generation is established and not yet broken.
+	Up bool
+	// Expired says that a server has declared the session over.
+	Expired bool
+	// Handshake is that of the newest established connection.
+	Handshake Handshake
+}
+
+// Monitor follows the connections of one session. It is safe for concurrent use.
+type Monitor struct {
+	cfg     Config
+	ctx     context.Context
+	cancel  context.CancelFunc
+	changed chan struct{}
+
+	mu     sync.Mutex
+	status Status
+	cur    *conn
+	traces map[traceKey]*Trace
+}
+
+// New returns a Monitor without a connection.
+func New(cfg Config) *Monitor {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Monitor{cfg: cfg, ctx: ctx, cancel: cancel, changed: make(chan struct{}, 1), traces: map[traceKey]*Trace{}}
+}
+
+// Status returns the present view.
+func (m *Monitor) Status() Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.status
+}
+
+// Changed gets a value after Status has changed; several changes may share one. It serves one reader.
+func (m *Monitor) Changed() <-chan struct{} { return m.changed }
+
+// Dial opens a watched connection to address within timeout.
+func (m *Monitor) Dial(network, address string, timeout time.Duration) (net.Conn, error) {
+	if err := m.usable(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(m.ctx, timeout)
+	defer cancel()
+	nc, err := m.cfg.Dial(ctx, network, address)
+	if err != nil {
+		m.failed(address, err)
+		return nil, err
+	}
+	c := newConn(m, nc, address)
+	if err := m.adopt(c); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Cut breaks the present connection, if there is one. The session lives on.
+func (m *Monitor) Cut() {
+	m.mu.Lock()
+	c := m.cur
+	m.mu.Unlock()
+	if c != nil {
+		c.Close()
+	}
+}
+
+// Close breaks the present connection and refuses all later ones.
+func (m *Monitor) Close() {
+	m.cancel()
+	m.Cut()
+}
+
+// Context is done once Close was called.
+func (m *Monitor) Context() context.Context { return m.ctx }
+
+// Over tells that no connection can be opened any more.
+func (m *Monitor) Over() bool { return m.usable() != nil }
+
+func (m *Monitor) usable() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.ctx.Err() != nil:
+		return ErrClosed
+	case m.status.Expired:
+		return ErrSessionOver
+	}
+	return nil
+}
+
+// adopt makes c the present connection, unless the Monitor was closed meanwhile.
+func (m *Monitor) adopt(c *conn) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ctx.Err() != nil {
+		return ErrClosed
+	}
+	m.cur = c
+	return nil
+}
+
+// greeting is called before c's connect request leaves.
+func (m *Monitor) greeting(c *conn, sessionID int64) error {
+	now := m.cfg.Now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if sessionID == 0 && m.status.Handshake.SessionID != 0 {
+		return ErrSessionOver
+	}
+	m.status.Generation++
+	m.status.Up = false
+	c.generation, c.sentAt = m.status.Generation, now
+	return nil
+}
+
+// greeted is called when c's connect request was answered.
+func (m *Monitor) greeted(c *conn, h Handshake) {
+	h.SentAt, h.Server = c.sentAt, c.address
+	m.mu.Lock()
+	if h.SessionID == 0 || h.Timeout <= 0 {
+		m.status.Expired, m.status.Up = true, false
+	} else if c.generation == m.status.Generation {
+		m.status.Up, m.status.Handshake = true, h
+	}
+	m.mu.Unlock()
+	m.notify()
+}
+
+// broken is called once when c has ended; err is nil when the library closed it.
+func (m *Monitor) broken(c *conn, err error) {
+	if !c.greeted.Load() && err != nil {
+		m.failed(c.address, err)
+	}
+	m.mu.Lock()
+	if c.generation == m.status.Generation {
+		m.status.Up = false
+	}
+	if m.cur == c {
+		m.cur = nil
+	}
+	m.mu.Unlock()
+	m.notify()
+}
+
+func (m *Monitor) notify() {
+	select {
+	case m.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (m *Monitor) failed(address string, err error) {
+	if m.cfg.Failed != nil && m.ctx.Err() == nil {
+		m.cfg.Failed(address, err)
+	}
+}
