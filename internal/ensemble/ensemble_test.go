@@ -1,0 +1,150 @@
+package ensemble
+
+import (
+	"context"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// eventually polls until holds is true; servers take their time.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	require.Eventually(t, holds, time.Minute, 20*time.Millisecond, what)
+}
+
+func TestStandalone(t *testing.T) {
+	e := Private(t, Config{Servers: 1, NoFsync: true})
+	require.Equal(t, 0, e.Leader())
+	require.Equal(t, "standalone", e.Mode(0))
+	require.Empty(t, e.Followers())
+	answer, err := e.FourLetter(0, "ruok")
+	require.NoError(t, err)
+	require.Equal(t, "imok", answer)
+	n, err := e.Counter("zk_packets_received")
+	require.NoError(t, err)
+	require.Positive(t, n)
+}
+
+func TestLeaderKilledAndRestarted(t *testing.T) {
+	e := Private(t, Config{NoFsync: true})
+	old := e.Leader()
+	require.Len(t, e.Followers(), 2)
+	require.Len(t, e.Addrs(), 3)
+
+	require.NoError(t, e.Kill(old))
+	require.NoError(t, e.Kill(old), "a second time")
+	require.ErrorIs(t, e.Freeze(old), os.ErrProcessDone)
+	eventually(t, "a new leader", func() bool { l := e.Leader(); return l >= 0 && l != old })
+
+	require.NoError(t, e.Restart(old))
+	require.NoError(t, e.Await(t.Context()))
+	require.Equal(t, "follower", e.Mode(old))
+	require.ErrorContains(t, e.Restart(old), "runs already")
+}
+
+func TestFreezeAndThaw(t *testing.T) {
+	e := Private(t, Config{Servers: 1, NoFsync: true})
+	require.NoError(t, e.Freeze(0))
+	_, err := e.FourLetter(0, "ruok")
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	require.NoError(t, e.Thaw(0))
+	require.NoError(t, e.Await(t.Context()))
+	require.NoError(t, e.Freeze(0), "Close ends a frozen server too")
+}
+
+func TestCutOffFollowerIsDropped(t *testing.T) {
+	e := Private(t, Config{NoFsync: true, Links: true, SyncLimit: 4})
+	follower := e.Followers()[0]
+	for _, cut := range []func() error{
+		func() error { return e.CutOff(follower, e.Leader()) },
+		func() error { return e.Hold(follower, e.Leader()) },
+		func() error { return e.Hold(e.Leader(), follower) },
+	} {
+		require.NoError(t, cut())
+		eventually(t, "the follower serves no more", func() bool { return e.Mode(follower) == "" })
+		e.Heal()
+		require.NoError(t, e.Await(t.Context()))
+	}
+}
+
+func TestIsolatedLeaderIsReplaced(t *testing.T) {
+	e := Private(t, Config{NoFsync: true, Links: true, SyncLimit: 4})
+	old := e.Leader()
+	require.NoError(t, e.Isolate(old))
+	eventually(t, "another leader", func() bool {
+		for i := range e.Size() {
+			if i != old && e.Mode(i) == "leader" {
+				return true
+			}
+		}
+		return false
+	})
+	e.Heal()
+	require.NoError(t, e.Await(t.Context()))
+	require.Equal(t, "follower", e.Mode(old))
+}
+
+func TestLinksAreRefusedWithoutThem(t *testing.T) {
+	e := &Ensemble{servers: make([]*server, 2)}
+	require.ErrorIs(t, e.CutOff(0, 1), errNoLinks)
+	require.ErrorIs(t, e.Isolate(1), errNoLinks)
+	require.ErrorContains(t, e.Hold(1, 1), "to itself")
+	require.ErrorContains(t, e.Hold(0, 2), "no server 2, they are numbered 0 to 1")
+	require.ErrorIs(t, e.Kill(-1), os.ErrInvalid)
+	e.Heal()
+}
+
+func TestTakenPortIsNoticed(t *testing.T) {
+	inst, err := findInstall()
+	if err != nil {
+		leaveOut(t, err)
+	}
+	e := &Ensemble{config: Config{Servers: 1}.withDefaults(), launcher: newLauncher()}
+	t.Cleanup(func() { require.NoError(t, e.Close()) })
+	require.NoError(t, e.prepare(inst))
+	taken, err := net.Listen("tcp", e.Addr(0))
+	require.NoError(t, err)
+	defer taken.Close()
+	require.NoError(t, e.servers[0].start())
+	require.ErrorIs(t, e.startFailureSoon(t.Context()), errPortTaken)
+}
+
+// startFailureSoon waits for the server to find out.
+func (e *Ensemble) startFailureSoon(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for ctx.Err() == nil {
+		if err := e.startFailure(); err != nil {
+			return err
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return ctx.Err()
+}
+
+func TestStartGivesUpWithItsContext(t *testing.T) {
+	if err := Installed(); err != nil {
+		leaveOut(t, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Start(ctx, Config{Servers: 1})
+	require.ErrorIs(t, err, ErrNotServing)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestCloseLeavesNothing(t *testing.T) {
+	if err := Installed(); err != nil {
+		leaveOut(t, err)
+	}
+	e, err := Start(t.Context(), Config{Servers: 1, NoFsync: true})
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	require.NoError(t, e.Close(), "a second time")
+	require.NoDirExists(t, e.layout.dir)
+	require.False(t, e.servers[0].running())
+}

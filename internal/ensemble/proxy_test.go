@@ -1,0 +1,198 @@
+package ensemble
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// echo starts a server that returns what it gets.
+func echo(t *testing.T) (addr string) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(conn, conn); conn.Close() }()
+		}
+	}()
+	t.Cleanup(func() { ln.Close(); <-done })
+	return ln.Addr().String()
+}
+
+func proxyTo(t *testing.T, target string) *Proxy {
+	t.Helper()
+	p, err := NewProxy(target)
+	require.NoError(t, err)
+	t.Cleanup(p.Close)
+	return p
+}
+
+func dial(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+func send(t *testing.T, conn net.Conn, text string) {
+	t.Helper()
+	_, err := io.WriteString(conn, text)
+	require.NoError(t, err)
+}
+
+func wantText(t *testing.T, conn net.Conn, text string) {
+	t.Helper()
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(20*time.Second)))
+	got := make([]byte, len(text))
+	_, err := io.ReadFull(conn, got)
+	require.NoError(t, err)
+	require.Equal(t, text, string(got))
+}
+
+// wantSilence sees that nothing arrives for a moment, not even the connection's end.
+func wantSilence(t *testing.T, conn net.Conn) {
+	t.Helper()
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(30*time.Millisecond)))
+	_, err := conn.Read(make([]byte, 1))
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+}
+
+func wantEnd(t *testing.T, conn net.Conn) {
+	t.Helper()
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(20*time.Second)))
+	_, err := conn.Read(make([]byte, 1))
+	require.True(t, errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET), "%v", err)
+}
+
+func TestProxyPasses(t *testing.T) {
+	conn := dial(t, proxyTo(t, echo(t)).Addr())
+	send(t, conn, "hello")
+	wantText(t, conn, "hello")
+}
+
+func TestProxyHoldsEachDirection(t *testing.T) {
+	for name, d := range map[string]Direction{"up": Up, "down": Down, "both": Both} {
+		t.Run(name, func(t *testing.T) {
+			p := proxyTo(t, echo(t))
+			conn := dial(t, p.Addr())
+			send(t, conn, "one")
+			wantText(t, conn, "one")
+			p.Hold(d)
+			send(t, conn, "two")
+			wantSilence(t, conn)
+			p.Release(d)
+			wantText(t, conn, "two")
+		})
+	}
+}
+
+func TestProxyHeldDownStillPassesUp(t *testing.T) {
+	got := make(chan string, 1)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	go func() {
+		conn, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		buf := make([]byte, 3)
+		for range 2 {
+			_, _ = io.ReadFull(conn, buf)
+			got <- string(buf)
+		}
+	}()
+	p := proxyTo(t, ln.Addr().String())
+	conn := dial(t, p.Addr())
+	send(t, conn, "one")
+	require.Equal(t, "one", <-got)
+	p.Hold(Down)
+	send(t, conn, "two")
+	require.Equal(t, "two", <-got)
+	wantSilence(t, conn)
+}
+
+func TestHeldProxyIsHalfOpen(t *testing.T) {
+	p := proxyTo(t, echo(t))
+	p.Hold(Both)
+	conn := dial(t, p.Addr())
+	send(t, conn, "anybody?")
+	wantSilence(t, conn)
+	p.Heal()
+	wantText(t, conn, "anybody?")
+}
+
+func TestHeldProxyHidesTheEnd(t *testing.T) {
+	p := proxyTo(t, answer(t, "bye"))
+	conn := dial(t, p.Addr())
+	p.Hold(Down)
+	send(t, conn, "quit")
+	wantSilence(t, conn)
+	p.Heal()
+	wantText(t, conn, "bye")
+	wantEnd(t, conn)
+}
+
+func TestResetEndsConnectionsAndTakesNewOnes(t *testing.T) {
+	p := proxyTo(t, echo(t))
+	conn := dial(t, p.Addr())
+	send(t, conn, "x")
+	wantText(t, conn, "x")
+	p.Hold(Both) // a reset is not held
+	send(t, conn, "y")
+	p.Reset()
+	wantEnd(t, conn)
+	p.Heal()
+	again := dial(t, p.Addr())
+	send(t, again, "z")
+	wantText(t, again, "z")
+}
+
+func TestCutRefusesUntilHealed(t *testing.T) {
+	p := proxyTo(t, echo(t))
+	conn := dial(t, p.Addr())
+	send(t, conn, "x")
+	wantText(t, conn, "x")
+	p.Cut()
+	wantEnd(t, conn)
+	wantEnd(t, dial(t, p.Addr()))
+	p.Heal()
+	again := dial(t, p.Addr())
+	send(t, again, "y")
+	wantText(t, again, "y")
+}
+
+func TestProxyToNobodyEndsTheConnection(t *testing.T) {
+	gone := proxyTo(t, "127.0.0.1:1")
+	gone.Close()
+	wantEnd(t, dial(t, proxyTo(t, gone.Addr()).Addr()))
+}
+
+func TestProxyClosesWhileHeld(t *testing.T) {
+	p := proxyTo(t, echo(t))
+	conn := dial(t, p.Addr())
+	send(t, conn, "x")
+	wantText(t, conn, "x")
+	p.Hold(Both)
+	send(t, conn, "y")
+	halfOpen := dial(t, p.Addr())
+	p.Close()
+	p.Close()
+	wantEnd(t, conn)
+	wantEnd(t, halfOpen)
+}
