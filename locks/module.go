@@ -1,0 +1,20 @@
+package locks
+
+import (
+	"go.uber.org/fx"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// Module provides a *Factory, which makes locks on the application's client. The locks are released by
+// the client's end at the latest: whatever takes the factory is stopped before the client is closed.
+var Module = fx.Module("lockstep.locks", fx.Provide(NewFactory))
+
+// Factory makes locks on one client.
+type Factory struct{ client *framework.Client }
+
+// NewFactory returns a factory on client.
+func NewFactory(client *framework.Client) *Factory { return &Factory{client} }
+
+// Mutex returns a mutex at path; see NewMutex.
+func (f *Factory) Mutex(path string, opts ...Option) *Mutex { return NewMutex(f.client, path, opts...) }

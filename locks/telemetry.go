@@ -1,0 +1,66 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+)
+
+const scope = "github.com/lockstep-go/lockstep/locks"
+
+// trace begins a span that lasts until the lock is granted or not. Being refused is an outcome, not
+// an error. The context is the one given when nobody records.
+func (l *Line) trace(ctx context.Context, op string) (context.Context, func(*Lease, error)) {
+	began := time.Now()
+	ctx, span := l.client.TracerProvider().Tracer(scope).Start(ctx, "lockstep.lock."+op,
+		trace.WithAttributes(attribute.String("lockstep.path", l.path), attribute.String("lockstep.lock.kind", string(l.kind))))
+	return ctx, func(lease *Lease, err error) {
+		outcome := outcomeOf(err)
+		span.SetAttributes(attribute.String("lockstep.outcome", outcome))
+		if lease != nil {
+			span.SetAttributes(attribute.Int64("lockstep.token", lease.token))
+		}
+		if outcome == "error" {
+			span.SetStatus(codes.Error, err.Error())
+		}
+		span.End()
+		l.measure(ctx, time.Since(began), outcome)
+	}
+}
+
+func (l *Line) measure(ctx context.Context, waited time.Duration, outcome string) {
+	h, err := l.client.MeterProvider().Meter(scope).Float64Histogram("lockstep.lock.wait.duration",
+		metric.WithUnit("s"), metric.WithDescription("Time from asking for a lock to being granted it or not"))
+	if err != nil {
+		otel.Handle(err)
+		return
+	}
+	h.Record(ctx, waited.Seconds(), metric.WithAttributes(
+		attribute.String("lockstep.lock.kind", string(l.kind)), attribute.String("lockstep.outcome", outcome)))
+}
+
+func outcomeOf(err error) string {
+	switch {
+	case err == nil:
+		return "granted"
+	case errors.Is(err, ErrNotAcquired):
+		return "not acquired"
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return "given up"
+	}
+	return "error"
+}
+
+// carrier is the trace context to write into a node.
+func (l *Line) carrier(ctx context.Context) map[string]string {
+	c := propagation.MapCarrier{}
+	l.client.Propagators().Inject(ctx, c)
+	return c
+}
