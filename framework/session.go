@@ -95,6 +95,18 @@ func (s *Session) Err() error {
 	return context.Cause(s.ctx)
 }
 
+// LeaseRemaining is the time until the proof of life lapses, and the session's context is done, unless
+// the ensemble acknowledges it again before. It is never negative.
+func (s *Session) LeaseRemaining() time.Duration {
+	if !s.standing() {
+		return 0
+	}
+	now := s.client.clock.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(0, s.lease.until-now)
+}
+
 // standing ends the session if its proof of life has lapsed, and tells whether it stands.
 func (s *Session) standing() bool {
 	now := s.client.clock.Now()

@@ -3,6 +3,7 @@ package locks
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -43,6 +44,15 @@ func (l *Lease) Session() int64 { return l.hold.Session().ID() }
 // Err is nil while the lease stands, else why it ended. It reads the clock, so that it is right at
 // once in a process that was stopped and continued.
 func (l *Lease) Err() error { return l.hold.Err() }
+
+// Remaining is the time until the lease ends unless the session's life is proven again before: what a
+// holder has left to stop in when its connection is gone. It is never negative.
+func (l *Lease) Remaining() time.Duration {
+	if l.Err() != nil {
+		return 0
+	}
+	return l.hold.Session().LeaseRemaining()
+}
 
 // Guard is an operation for a transaction (Client.Multi) that lets it happen only while the lease
 // stands: it is refused before it is sent once the lease has ended here, and by the servers once its
