@@ -28,11 +28,11 @@ func FrameLength(head [4]byte) int32 { return int32(binary.BigEndian.Uint32(head
 // io.ErrUnexpectedEOF when it ends inside one, and ErrFrameSize before it reads
 // a body that is too long.
 func ReadFrame(r io.Reader, buf []byte, limit int) ([]byte, error) {
-	var head [4]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
+	head := grow(buf[:0], 4) // in buf's memory, as a local array would escape
+	if _, err := io.ReadFull(r, head); err != nil {
 		return nil, err
 	}
-	return ReadBody(r, buf, FrameLength(head), limit)
+	return ReadBody(r, head, FrameLength([4]byte(head)), limit)
 }
 
 // ReadBody reads the body of a frame whose length has been read.

@@ -104,6 +104,15 @@ func (h *ReplyHeader) Decode(d *Decoder) {
 	h.Err = Code(d.Int())
 }
 
+// EncodeAt overwrites the header that was encoded at the offset: a server knows
+// the outcome of a request only after it has encoded the answer behind it.
+func (h ReplyHeader) EncodeAt(e *Encoder, at int) {
+	end := e.buf
+	e.buf = e.buf[:at]
+	h.Encode(e)
+	e.buf = end
+}
+
 // MultiHeader stands before each part of a multi, and, done, after the last.
 type MultiHeader struct {
 	Op   Op

@@ -1,0 +1,116 @@
+package zkserver
+
+import (
+	"crypto/sha1"
+	"encoding/base64"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+const (
+	schemeDigest = "digest"
+	schemeIP     = "ip"
+)
+
+// allowed tells whether the ACL grants one of the permissions to one of the
+// identities.
+func allowed(acl []wire.ACL, perms int32, ids []wire.Identity) bool {
+	for _, a := range acl {
+		if a.Perms&perms != 0 && grants(a, ids) {
+			return true
+		}
+	}
+	return len(acl) == 0
+}
+
+func grants(a wire.ACL, ids []wire.Identity) bool {
+	if isWorld(a) {
+		return true
+	}
+	for _, id := range ids {
+		if id.Scheme != a.Scheme {
+			continue
+		}
+		if id.ID == a.ID || a.Scheme == schemeIP && inRange(id.ID, a.ID) {
+			return true
+		}
+	}
+	return false
+}
+
+func isWorld(a wire.ACL) bool { return a.Scheme == "world" && a.ID == "anyone" }
+
+// expand turns an entry of a request into the entries to be stored; none when
+// it is not valid.
+func expand(a wire.ACL, ids []wire.Identity) []wire.ACL {
+	if a.Scheme != "auth" {
+		if isWorld(a) || a.Scheme == schemeDigest && validDigest(a.ID) || a.Scheme == schemeIP && validRange(a.ID) {
+			return []wire.ACL{a}
+		}
+		return nil
+	}
+	var out []wire.ACL
+	for _, id := range ids {
+		if id.Scheme == schemeDigest { // an address alone is no authentication
+			out = append(out, wire.ACL{Perms: a.Perms, Scheme: id.Scheme, ID: id.ID})
+		}
+	}
+	return out
+}
+
+// digestOf is the identity that "user:password" authenticates as.
+func digestOf(credentials []byte) wire.Identity {
+	user, _, _ := strings.Cut(string(credentials), ":")
+	sum := sha1.Sum(credentials)
+	return wire.Identity{Scheme: schemeDigest, ID: user + ":" + base64.StdEncoding.EncodeToString(sum[:])}
+}
+
+// validDigest is Java's id.split(":").length == 2, which ignores colons at the
+// end.
+func validDigest(id string) bool { return strings.Count(strings.TrimRight(id, ":"), ":") == 1 }
+
+// redacted hides the hashes of digest entries, as those without the ADMIN
+// permission see an ACL.
+func redacted(acl []wire.ACL) []wire.ACL {
+	out := make([]wire.ACL, len(acl))
+	for i, a := range acl {
+		if user, _, found := strings.Cut(a.ID, ":"); found && a.Scheme == schemeDigest {
+			a.ID = user + ":x"
+		}
+		out[i] = a
+	}
+	return out
+}
+
+func validRange(expr string) bool {
+	_, ok := parseRange(expr)
+	return ok
+}
+
+func inRange(address, expr string) bool {
+	r, ok := parseRange(expr)
+	if !ok {
+		return false
+	}
+	a, err := netip.ParseAddr(address)
+	return err == nil && r.Contains(a)
+}
+
+// parseRange reads a.b.c.d or a.b.c.d/bits; the server knows IPv4 only.
+func parseRange(expr string) (netip.Prefix, bool) {
+	host, bits, cut := strings.Cut(expr, "/")
+	a, err := netip.ParseAddr(host)
+	if err != nil || !a.Is4() {
+		return netip.Prefix{}, false
+	}
+	n := 32
+	if cut {
+		if n, err = strconv.Atoi(bits); err != nil || n < 0 || n > 32 {
+			return netip.Prefix{}, false
+		}
+	}
+	return netip.PrefixFrom(a, n), true
+}

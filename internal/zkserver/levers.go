@@ -1,0 +1,73 @@
+package zkserver
+
+import (
+	"fmt"
+	"time"
+)
+
+// Expire ends a session at once, as its timer would: its ephemeral nodes go and
+// its connection is cut. It returns an error when there is no such session.
+func (s *Server) Expire(session int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sess := s.sessions[session]
+	if sess == nil {
+		return fmt.Errorf("zkserver: no session %s to expire", sessionName(session))
+	}
+	s.expire(sess)
+	return nil
+}
+
+// Freeze stops the server as SIGSTOP stops a process: connections stay open and
+// new ones are accepted, but nothing is read, answered or sent, and no timer
+// runs. Time goes on outside.
+func (s *Server) Freeze() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.frozen = true
+}
+
+// Thaw lets a frozen server go on. What fell due meanwhile happens first:
+// sessions whose time is over expire before any request that waited is read, as
+// after SIGCONT.
+func (s *Server) Thaw() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.frozen && !s.closed {
+		s.thaw()
+		s.expireNow()
+	}
+}
+
+func (s *Server) thaw() {
+	s.frozen = false
+	if s.reapMissed {
+		s.reapNow()
+	}
+	for _, c := range s.connsByAge() {
+		c.release()
+	}
+	s.thawed.Broadcast()
+}
+
+// Restart is what clients see of a restart, or of an ensemble's new leader: the
+// tree, the sessions and the zxid stay, all connections are cut and their
+// watches gone, and every session has its full timeout again. A frozen server
+// is not frozen after it.
+func (s *Server) Restart() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	for _, c := range s.connsByAge() {
+		s.cut(c)
+	}
+	now := time.Now()
+	for _, sess := range s.sessions {
+		sess.expires = s.expiryAt(now, sess.timeout)
+	}
+	s.thaw()
+	s.expireNow() // sets the timer; nobody is due
+	s.reaper.Reset(s.config.ReapInterval)
+}

@@ -1,0 +1,126 @@
+package zkserver
+
+import "github.com/lockstep-go/lockstep/internal/wire"
+
+// multi applies all of its parts or none. The reply's header says OK either
+// way; a failure shows in the results.
+func (s *Server) multi(r *request) wire.Code {
+	t := s.begin(r.conn)
+	var body wire.MultiRequest
+	if body.Decode(&r.body); r.body.Err() != nil || !onlyWrites(body.Parts) {
+		return wire.MarshallingError
+	}
+	t.atomic = true
+	outcomes, ok := t.applyAll(body.Parts)
+	r.noteParts(body.Parts, outcomes)
+	if ok {
+		t.commit()
+	} else {
+		t.rollback()
+	}
+	for _, o := range outcomes {
+		encodePart(r.reply, o, !ok)
+	}
+	wire.MultiEnd.Encode(r.reply)
+	return wire.OK
+}
+
+func onlyWrites(parts []wire.MultiPart) bool {
+	for _, p := range parts {
+		if p.Op == wire.OpGetData || p.Op == wire.OpGetChildren {
+			return false
+		}
+	}
+	return true
+}
+
+// applyAll stops at the first part that fails; those before it read as OK and
+// those after it as RuntimeInconsistency.
+func (t *txn) applyAll(parts []wire.MultiPart) (outcomes []outcome, ok bool) {
+	ok = true
+	for _, p := range parts {
+		op := partOp(p)
+		if !ok {
+			outcomes = append(outcomes, failed(op, wire.RuntimeInconsistency))
+			continue
+		}
+		o := t.apply(op, p.Body)
+		ok = o.code == wire.OK
+		outcomes = append(outcomes, o)
+	}
+	return outcomes, ok
+}
+
+// partOp is the operation a part stands for. Inside a multi the real server
+// goes by a create's flags and not by its operation code.
+func partOp(p wire.MultiPart) wire.Op {
+	create, is := p.Body.(*wire.CreateRequest)
+	switch {
+	case !is:
+		return p.Op
+	case create.Flags == wire.FlagContainer:
+		return wire.OpCreateContainer
+	case create.Flags == wire.FlagTTL || create.Flags == wire.FlagPersistentSequentialTTL:
+		return wire.OpCreateTTL
+	default:
+		return wire.OpCreate
+	}
+}
+
+func encodePart(e *wire.Encoder, o outcome, rolledBack bool) {
+	if rolledBack {
+		wire.MultiHeader{Op: wire.OpError, Err: o.code}.Encode(e)
+		e.Int(int32(o.code))
+		return
+	}
+	switch o.op {
+	case wire.OpCreateContainer, wire.OpCreateTTL:
+		wire.MultiHeader{Op: wire.OpCreate2}.Encode(e)
+	default:
+		wire.MultiHeader{Op: o.op}.Encode(e)
+	}
+	o.encode(e)
+}
+
+// encode appends the body of a successful write's answer.
+func (o *outcome) encode(e *wire.Encoder) {
+	switch o.op {
+	case wire.OpCreate:
+		e.String(o.path)
+	case wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL:
+		e.String(o.path)
+		o.stat.Encode(e)
+	case wire.OpSetData, wire.OpSetACL:
+		o.stat.Encode(e)
+	}
+}
+
+// multiRead answers every part on its own.
+func (s *Server) multiRead(r *request) wire.Code {
+	var body wire.MultiRequest
+	if body.Decode(&r.body); r.body.Err() != nil {
+		return wire.MarshallingError
+	}
+	for _, p := range body.Parts {
+		if p.Op != wire.OpGetData && p.Op != wire.OpGetChildren {
+			return wire.MarshallingError
+		}
+		s.readPart(r, p.Op, p.Body.(*wire.WatchRequest).Path)
+	}
+	wire.MultiEnd.Encode(r.reply)
+	return wire.OK
+}
+
+func (s *Server) readPart(r *request, op wire.Op, path string) {
+	n, code := s.readable(r, path)
+	if code != wire.OK {
+		encodePart(r.reply, failed(op, code), true)
+		return
+	}
+	wire.MultiHeader{Op: op}.Encode(r.reply)
+	if op == wire.OpGetChildren {
+		n.encodeChildren(r.reply)
+		return
+	}
+	encodeData(r.reply, n)
+}

@@ -1,0 +1,174 @@
+package zkserver
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+// Node is a copy of a node.
+type Node struct {
+	Path string
+	Data []byte
+	ACL  []wire.ACL
+	Stat wire.Stat
+	Kind Kind
+	TTL  time.Duration // of a TTL node
+}
+
+// Session is a copy of a session's state.
+type Session struct {
+	ID         int64
+	Timeout    time.Duration
+	Expires    time.Time // unless a packet comes
+	Connected  bool
+	Remote     string   // the connection's other end, when connected
+	Ephemerals []string // sorted paths
+}
+
+// Watch is one connection's watch on one path.
+type Watch struct {
+	Path     string
+	Session  int64
+	Children bool // for children; otherwise for existence and data
+	Mode     WatchMode
+}
+
+// Tree returns the node at path and all below it, sorted by path; nothing when
+// there is no such node.
+func (s *Server) Tree(path string) []Node {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []Node
+	if n := s.tree.get(path); n != nil {
+		n.walk(func(n *node) { out = append(out, n.snapshot()) })
+	}
+	slices.SortFunc(out, func(a, b Node) int { return cmp.Compare(a.Path, b.Path) })
+	return out
+}
+
+// Node returns the node at path.
+func (s *Server) Node(path string) (Node, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.tree.get(path)
+	if n == nil {
+		return Node{}, false
+	}
+	return n.snapshot(), true
+}
+
+// Children returns the sorted names of a node's children; none when there is no
+// such node.
+func (s *Server) Children(path string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.tree.get(path)
+	if n == nil {
+		return nil
+	}
+	var names []string
+	for _, child := range n.children.nodes {
+		names = append(names, child.name())
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (n *node) walk(visit func(*node)) {
+	visit(n)
+	for _, child := range n.children.nodes {
+		child.walk(visit)
+	}
+}
+
+func (n *node) snapshot() Node {
+	out := Node{Path: n.path, Data: bytes.Clone(n.data), ACL: slices.Clone(n.acl), Stat: n.stat(), Kind: n.kind}
+	if n.kind == TTL {
+		out.TTL = time.Duration(n.owner) * time.Millisecond
+	}
+	return out
+}
+
+// Sessions returns all sessions in order of age.
+func (s *Server) Sessions() []Session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]Session, 0, len(s.sessions))
+	for _, id := range slices.Sorted(maps.Keys(s.sessions)) {
+		out = append(out, s.sessions[id].snapshot())
+	}
+	return out
+}
+
+func (sess *session) snapshot() Session {
+	out := Session{ID: sess.id, Timeout: sess.timeout, Expires: sess.expires, Connected: sess.conn != nil}
+	if sess.conn != nil {
+		out.Remote = sess.conn.nc.RemoteAddr().String()
+	}
+	for _, n := range sess.ephemerals.nodes {
+		out.Ephemerals = append(out.Ephemerals, n.path)
+	}
+	slices.Sort(out.Ephemerals)
+	return out
+}
+
+// Watches returns all watches, sorted by path and session.
+func (s *Server) Watches() []Watch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []Watch
+	for children, table := range map[bool]*watchTable{false: &s.dataWatches, true: &s.childWatches} {
+		for path, conns := range table.byPath {
+			for c, mode := range conns {
+				out = append(out, Watch{Path: path, Session: c.session.id, Children: children, Mode: mode})
+			}
+		}
+	}
+	slices.SortFunc(out, compareWatches)
+	return out
+}
+
+func compareWatches(a, b Watch) int {
+	childrenLast := func(w Watch) int {
+		if w.Children {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(a.Session, b.Session), childrenLast(a)-childrenLast(b))
+}
+
+// WatchCount is the number of watches, without the cost of listing them.
+func (s *Server) WatchCount() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dataWatches.total + s.childWatches.total
+}
+
+// Requests returns how many requests of each operation have arrived since the
+// start.
+func (s *Server) Requests() map[wire.Op]int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.requests)
+}
+
+// Zxid is the last transaction's number.
+func (s *Server) Zxid() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.zxid
+}
+
+// Connections is the number of open connections.
+func (s *Server) Connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.alive
+}

@@ -1,0 +1,33 @@
+// Package zktest is an in-memory ZooKeeper for development and tests: one
+// server that speaks the real wire protocol, an in-memory network to reach it
+// by, and levers that break both in the ways that hurt.
+//
+// It is ONE node in memory. Nothing is stored, nothing is replicated, and it
+// ends with the process. Production is an Apache ZooKeeper ensemble.
+//
+// A test starts a server and gives each client a link of its own:
+//
+//	srv := zktest.Start(t)
+//	link := srv.Link("a")
+//	conn, events, err := zk.Connect(srv.Servers(), 10*time.Second, zk.WithDialer(link.Dial))
+//
+// Everything works inside a testing/synctest bubble, where time is virtual: an
+// expiry after ten seconds or a night without a network takes milliseconds.
+// Start the server inside the bubble, use links and not ListenTCP (a real
+// socket stops virtual time), and close every client before the bubble ends.
+//
+// # Guarantees
+//
+// The server answers as Apache ZooKeeper 3.8 does, standalone, with TTL nodes
+// enabled; a recorded conversation with the real one is among its tests. The
+// order of a listing is not sorted, and the same in every run that makes the
+// same requests in the same order. A session ends its timeout after the last
+// packet that the server has read, rounded up to a whole tick as the real
+// server does, or exactly then WithExactExpiry.
+//
+// # What it cannot show
+//
+// Faults that need several servers: a follower that is cut off from its leader,
+// a lost quorum, stale reads from another server. Use a real ensemble for
+// those.
+package zktest

@@ -1,0 +1,16 @@
+package zktest
+
+import "errors"
+
+// ErrOption is returned when an option's value cannot be used.
+var ErrOption = errors.New("zktest: invalid option")
+
+// ErrClosed is returned when the server has been closed.
+var ErrClosed = errors.New("zktest: server is closed")
+
+// ErrRefused is returned by Dial while the link is cut and when the server is
+// closed.
+var ErrRefused = errors.New("zktest: connection refused")
+
+// ErrReset is returned by reads and writes on a connection that was reset.
+var ErrReset = errors.New("zktest: connection reset by peer")

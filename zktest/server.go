@@ -1,0 +1,88 @@
+package zktest
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+
+	"github.com/lockstep-go/lockstep/internal/zkserver"
+)
+
+// memoryAddress stands for the server on links, which do not look at addresses.
+// It is a documentation address (RFC 5737), so that a client that forgets the
+// link's Dial reaches nobody, least of all a real ZooKeeper on this machine. As
+// an IP address it needs no resolver, which a synctest bubble does not have.
+const memoryAddress = "192.0.2.1:2181"
+
+// Server is an in-memory ZooKeeper server with its network. Make it with Start
+// in tests and with New elsewhere.
+type Server struct {
+	core  *zkserver.Server
+	tasks sync.WaitGroup
+
+	mu    sync.Mutex
+	tcp   []string
+	links []*Link
+}
+
+// New starts a server. Close ends it. It returns ErrOption for an option that
+// cannot be used.
+func New(opts ...Option) (*Server, error) {
+	var config zkserver.Config
+	for _, opt := range opts {
+		if err := opt(&config); err != nil {
+			return nil, err
+		}
+	}
+	core, err := zkserver.New(config)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrOption, err)
+	}
+	return &Server{core: core}, nil
+}
+
+// Start starts a server for a test and closes it with the test. It fails the
+// test when an option cannot be used.
+func Start(tb TB, opts ...Option) *Server {
+	tb.Helper()
+	s, err := New(opts...)
+	if err != nil {
+		tb.Fatalf("zktest: start: %v", err)
+		return nil
+	}
+	tb.Cleanup(s.Close)
+	return s
+}
+
+// Close cuts all connections and waits until no goroutine of the server is
+// left. A second Close does nothing.
+func (s *Server) Close() {
+	s.core.Close()
+	s.tasks.Wait()
+}
+
+// Servers is the addresses to configure clients with: those of ListenTCP, or,
+// when there are none, one for clients that dial through a Link.
+func (s *Server) Servers() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.tcp) > 0 {
+		return slices.Clone(s.tcp)
+	}
+	return []string{memoryAddress}
+}
+
+// ListenTCP serves real connections on a TCP address too, such as
+// "127.0.0.1:0", and returns the address it got.
+func (s *Server) ListenTCP(addr string) (string, error) {
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return "", fmt.Errorf("zktest: listen on %s: %w", addr, err)
+	}
+	s.mu.Lock()
+	s.tcp = append(s.tcp, ln.Addr().String())
+	s.mu.Unlock()
+	s.tasks.Go(func() { _ = s.core.Serve(ln) }) // it ends when the server is closed
+	return ln.Addr().String(), nil
+}

@@ -1,0 +1,10 @@
+package zktest
+
+// TB is the part of testing.TB that Start uses. It is declared here so that
+// programs can link this package without package testing.
+type TB interface {
+	Helper()
+	Cleanup(func())
+	Fatalf(format string, args ...any)
+	Logf(format string, args ...any)
+}
