@@ -1,0 +1,193 @@
+package conformance
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+)
+
+var openACL = zk.WorldACL(zk.PermAll)
+
+// client is a go-zookeeper connection whose network the test can take away.
+type client struct {
+	*zk.Conn
+	t       *testing.T
+	network *network
+	states  chan zk.State
+}
+
+// client connects to all servers and waits for the session.
+func (s *site) client(t *testing.T) *client {
+	t.Helper()
+	return s.clientFor(t, sessionTimeout)
+}
+
+func (s *site) clientFor(t *testing.T, timeout time.Duration) *client {
+	t.Helper()
+	c := &client{t: t, network: &network{dialer: s.target.dial}, states: make(chan zk.State, 1000)}
+	conn, _, err := zk.Connect(s.target.Servers, timeout,
+		zk.WithDialer(c.network.dial),
+		zk.WithHostProvider(&hosts{}),
+		zk.WithLogger(silent{}),
+		zk.WithEventCallback(func(e zk.Event) {
+			if e.Type == zk.EventSession {
+				c.states <- e.State
+			}
+		}),
+	)
+	require.NoError(t, err)
+	c.Conn = conn
+	t.Cleanup(conn.Close)
+	c.wantState(zk.StateHasSession)
+	return c
+}
+
+// wantState waits for the session to come into a state.
+func (c *client) wantState(want zk.State) {
+	c.t.Helper()
+	late := time.After(patience)
+	for {
+		select {
+		case got := <-c.states:
+			if got == want {
+				return
+			}
+		case <-late:
+			c.t.Fatalf("not in %v within %v", want, patience)
+		}
+	}
+}
+
+func (c *client) create(path, data string, flags int32) string {
+	c.t.Helper()
+	got, err := c.Create(path, []byte(data), flags, openACL)
+	require.NoError(c.t, err)
+	return got
+}
+
+func (c *client) set(path, data string) {
+	c.t.Helper()
+	_, err := c.Set(path, []byte(data), -1)
+	require.NoError(c.t, err)
+}
+
+func (c *client) delete(path string) {
+	c.t.Helper()
+	require.NoError(c.t, c.Delete(path, -1))
+}
+
+func (c *client) sync(path string) {
+	c.t.Helper()
+	_, err := c.Sync(path)
+	require.NoError(c.t, err)
+}
+
+// stat is nil when there is no such node.
+func (c *client) stat(path string) *zk.Stat {
+	c.t.Helper()
+	is, stat, err := c.Exists(path)
+	require.NoError(c.t, err)
+	if !is {
+		return nil
+	}
+	return stat
+}
+
+// wantEvent waits for a watch to fire.
+func wantEvent(t *testing.T, watch <-chan zk.Event, typ zk.EventType, path string) {
+	t.Helper()
+	select {
+	case e := <-watch:
+		require.NoError(t, e.Err)
+		require.Equal(t, typ, e.Type)
+		require.Equal(t, path, e.Path)
+	case <-time.After(patience):
+		t.Fatalf("no %v of %s within %v", typ, path, patience)
+	}
+}
+
+// wantQuiet sees that nothing that has happened up to now fires the watch: events precede
+// the reply to a sync.
+func wantQuiet(t *testing.T, c *client, watch <-chan zk.Event) {
+	t.Helper()
+	c.sync("/")
+	select {
+	case e := <-watch:
+		t.Fatalf("unexpected event %+v", e)
+	default:
+	}
+}
+
+// network is the way of one client to its servers.
+type network struct {
+	dialer zk.Dialer
+
+	mu   sync.Mutex
+	down bool
+	conn net.Conn
+}
+
+var errDown = errors.New("the network is down")
+
+func (n *network) dial(network, address string, timeout time.Duration) (net.Conn, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.down {
+		return nil, errDown
+	}
+	conn, err := n.dialer(network, address, timeout)
+	if err == nil {
+		n.conn = conn
+	}
+	return conn, err
+}
+
+// cut ends the connection, and lets none be made until heal.
+func (n *network) cut() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.down = true
+	if n.conn != nil {
+		n.conn.Close()
+	}
+}
+
+func (n *network) heal() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.down = false
+}
+
+// hosts hands out addresses in turn, as they are: no name is looked up.
+type hosts struct {
+	mu      sync.Mutex
+	servers []string
+	next    int
+}
+
+func (h *hosts) Init(servers []string) error {
+	h.servers = servers
+	return nil
+}
+
+func (h *hosts) Len() int   { return len(h.servers) }
+func (h *hosts) Connected() {}
+
+// Next asks go-zookeeper to pause after each whole round.
+func (h *hosts) Next() (server string, retryStart bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	server = h.servers[h.next%len(h.servers)]
+	retryStart = h.next > 0 && h.next%len(h.servers) == 0
+	h.next++
+	return server, retryStart
+}
+
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}

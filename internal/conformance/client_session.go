@@ -1,0 +1,65 @@
+package conformance
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+)
+
+var clientSession = []behaviour{
+	{"ephemerals go with a closed session", ephemeralsGoWithClose},
+	{"ephemerals stay over a lost connection", ephemeralsStayOverReconnect},
+	{"an expired session is lost with its ephemerals", expiredSessionIsLost},
+	{"credentials come along on reconnect", credentialsComeAlong},
+}
+
+func ephemeralsGoWithClose(t *testing.T, s *site) {
+	owner, watcher := s.client(t), s.client(t)
+	path := owner.create(s.path("e-"), "", zk.FlagEphemeral|zk.FlagSequence)
+	owner.create(s.path("stays"), "", 0)
+	watcher.sync(s.root)
+	is, stat, gone, err := watcher.ExistsW(path)
+	require.NoError(t, err)
+	require.True(t, is)
+	require.Equal(t, owner.SessionID(), stat.EphemeralOwner)
+	owner.Close()
+	wantEvent(t, gone, zk.EventNodeDeleted, path)
+	require.NotNil(t, watcher.stat(s.path("stays")))
+}
+
+func ephemeralsStayOverReconnect(t *testing.T, s *site) {
+	owner := s.client(t)
+	path := owner.create(s.path("e"), "", zk.FlagEphemeral)
+	before := owner.stat(path)
+	owner.reconnect(func() {})
+	owner.sync(s.root)
+	require.Equal(t, before, owner.stat(path))
+}
+
+func expiredSessionIsLost(t *testing.T, s *site) {
+	owner, watcher := s.clientFor(t, time.Millisecond), s.client(t)
+	session := owner.SessionID()
+	path := owner.create(s.path("e"), "", zk.FlagEphemeral)
+	watcher.sync(s.root)
+	is, _, gone, err := watcher.ExistsW(path)
+	require.NoError(t, err)
+	require.True(t, is)
+	owner.network.cut()
+	wantEvent(t, gone, zk.EventNodeDeleted, path)
+	owner.network.heal()
+	owner.wantState(zk.StateExpired)
+	owner.wantState(zk.StateHasSession)
+	require.NotEqual(t, session, owner.SessionID())
+}
+
+func credentialsComeAlong(t *testing.T, s *site) {
+	owner := s.client(t).owner()
+	_, err := owner.Create(s.path("a"), nil, 0, ownerACL(0))
+	require.NoError(t, err)
+	owner.reconnect(func() {})
+	owner.sync(s.root)
+	_, _, err = owner.Get(s.path("a"))
+	require.NoError(t, err)
+}

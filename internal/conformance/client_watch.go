@@ -1,0 +1,107 @@
+package conformance
+
+import (
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+)
+
+var clientWatch = []behaviour{
+	{"data, existence and children are watched", allKindsAreWatched},
+	{"a watch outlives a lost connection", watchOutlivesConnection},
+	{"a change that was missed is told on reconnect", missedChangeIsTold},
+	{"nothing is told when nothing was missed", nothingMissedNothingTold},
+}
+
+func allKindsAreWatched(t *testing.T, s *site) {
+	watcher, actor := s.client(t), s.client(t)
+	_, _, made, err := watcher.ExistsW(s.path("a"))
+	require.NoError(t, err)
+	_, _, listed, err := watcher.ChildrenW(s.root)
+	require.NoError(t, err)
+	actor.create(s.path("a"), "", 0)
+	wantEvent(t, made, zk.EventNodeCreated, s.path("a"))
+	wantEvent(t, listed, zk.EventNodeChildrenChanged, s.root)
+
+	_, _, set, err := watcher.GetW(s.path("a"))
+	require.NoError(t, err)
+	actor.set(s.path("a"), "x")
+	wantEvent(t, set, zk.EventNodeDataChanged, s.path("a"))
+
+	_, _, gone, err := watcher.GetW(s.path("a"))
+	require.NoError(t, err)
+	_, _, listed, err = watcher.ChildrenW(s.path("a"))
+	require.NoError(t, err)
+	actor.delete(s.path("a"))
+	wantEvent(t, gone, zk.EventNodeDeleted, s.path("a"))
+	wantEvent(t, listed, zk.EventNodeDeleted, s.path("a"))
+}
+
+// reconnect takes the network away, lets something happen, and gives it back.
+func (c *client) reconnect(meanwhile func()) {
+	c.t.Helper()
+	session := c.SessionID()
+	c.network.cut()
+	c.wantState(zk.StateDisconnected)
+	meanwhile()
+	c.network.heal()
+	c.wantState(zk.StateHasSession)
+	require.Equal(c.t, session, c.SessionID())
+}
+
+func watchOutlivesConnection(t *testing.T, s *site) {
+	watcher, actor := s.client(t), s.client(t)
+	watcher.create(s.path("a"), "", 0)
+	actor.sync(s.root)
+	_, _, set, err := watcher.GetW(s.path("a"))
+	require.NoError(t, err)
+	_, _, made, err := watcher.ExistsW(s.path("b"))
+	require.NoError(t, err)
+	_, _, listed, err := watcher.ChildrenW(s.path("a"))
+	require.NoError(t, err)
+	watcher.reconnect(func() {})
+	actor.set(s.path("a"), "x")
+	actor.create(s.path("b"), "", 0)
+	actor.create(s.path("a", "kid"), "", 0)
+	wantEvent(t, set, zk.EventNodeDataChanged, s.path("a"))
+	wantEvent(t, made, zk.EventNodeCreated, s.path("b"))
+	wantEvent(t, listed, zk.EventNodeChildrenChanged, s.path("a"))
+}
+
+func missedChangeIsTold(t *testing.T, s *site) {
+	watcher, actor := s.client(t), s.client(t)
+	watcher.create(s.path("a"), "", 0)
+	watcher.create(s.path("gone"), "", 0)
+	actor.sync(s.root)
+	_, _, set, err := watcher.GetW(s.path("a"))
+	require.NoError(t, err)
+	_, _, gone, err := watcher.GetW(s.path("gone"))
+	require.NoError(t, err)
+	_, _, made, err := watcher.ExistsW(s.path("b"))
+	require.NoError(t, err)
+	_, _, listed, err := watcher.ChildrenW(s.path("a"))
+	require.NoError(t, err)
+	watcher.reconnect(func() {
+		actor.set(s.path("a"), "x")
+		actor.delete(s.path("gone"))
+		actor.create(s.path("b"), "", 0)
+		actor.create(s.path("a", "kid"), "", 0)
+	})
+	wantEvent(t, set, zk.EventNodeDataChanged, s.path("a"))
+	wantEvent(t, gone, zk.EventNodeDeleted, s.path("gone"))
+	wantEvent(t, made, zk.EventNodeCreated, s.path("b"))
+	wantEvent(t, listed, zk.EventNodeChildrenChanged, s.path("a"))
+}
+
+func nothingMissedNothingTold(t *testing.T, s *site) {
+	watcher := s.client(t)
+	watcher.create(s.path("a"), "", 0)
+	_, _, set, err := watcher.GetW(s.path("a"))
+	require.NoError(t, err)
+	_, _, listed, err := watcher.ChildrenW(s.path("a"))
+	require.NoError(t, err)
+	watcher.reconnect(func() {})
+	wantQuiet(t, watcher, set)
+	wantQuiet(t, watcher, listed)
+}

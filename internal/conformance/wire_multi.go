@@ -1,0 +1,147 @@
+package conformance
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+var wireMulti = []behaviour{
+	{"all parts happen under one zxid", partsShareOneZxid},
+	{"a failed multi changes nothing", failedMultiChangesNothing},
+	{"a failed multi answers with its codes in order", failedMultiAnswersInOrder},
+	{"create2 in a multi is answered as create", create2InMultiIsCreate},
+	{"an empty multi succeeds", emptyMultiSucceeds},
+	{"a check alone changes nothing and proves the node", checkProvesTheNode},
+	{"a check in a multi guards against a re-created node", checkGuards},
+	{"multiRead answers each part by itself", multiReadAnswersEach},
+}
+
+func partsShareOneZxid(t *testing.T, s *site) {
+	p := s.peer(t, 0)
+	p.create(s.path("old"), "", 0)
+	r := p.must(wire.OpMulti, parts(
+		part(wire.OpCreate, creation(s.path("n-"), "", wire.FlagSequential)),
+		part(wire.OpCreate, creation(s.path("a"), "", 0)),
+		part(wire.OpSetData, setting(s.path("a"), "x", 0)),
+		part(wire.OpCheck, num(s.path("a"), 1)),
+		part(wire.OpDelete, anyVersion(s.path("old"))),
+	))
+	got := r.results(p)
+	require.Len(t, got, 5)
+	require.Equal(t, result{op: wire.OpCreate, path: s.path("n-0000000001")}, got[0])
+	require.Equal(t, result{op: wire.OpCreate, path: s.path("a")}, got[1])
+	require.Equal(t, wire.OpSetData, got[2].op)
+	require.Equal(t, result{op: wire.OpCheck}, got[3])
+	require.Equal(t, result{op: wire.OpDelete}, got[4])
+
+	require.Equal(t, r.Zxid, p.stat(s.path("n-0000000001")).Czxid)
+	a := p.stat(s.path("a"))
+	require.Equal(t, got[2].stat, a)
+	require.Equal(t, r.Zxid, a.Czxid)
+	require.Equal(t, r.Zxid, a.Mzxid)
+	require.Equal(t, r.Zxid, p.stat(s.root).Pzxid)
+}
+
+func failedMultiChangesNothing(t *testing.T, s *site) {
+	p := s.peer(t, 0)
+	p.create(s.path("a"), "data", 0)
+	before, parent := p.stat(s.path("a")), p.stat(s.root)
+	watcher := s.peer(t, 0)
+	watcher.sync(s.root)
+	watcher.must(wire.OpGetData, watch(s.path("a")))
+	watcher.must(wire.OpGetChildren, watch(s.root))
+
+	r := p.must(wire.OpMulti, parts(
+		part(wire.OpSetData, setting(s.path("a"), "other", 0)),
+		part(wire.OpCreate, creation(s.path("b"), "", 0)),
+		part(wire.OpDelete, num(s.path("a"), 5)),
+	))
+	require.Equal(t, wire.BadVersion, r.results(p)[2].code)
+	require.Equal(t, before, p.stat(s.path("a")))
+	require.Equal(t, parent, p.stat(s.root))
+	watcher.wantNoEvents()
+}
+
+func failedMultiAnswersInOrder(t *testing.T, s *site) {
+	p := s.peer(t, 0)
+	r := p.do(wire.OpMulti, parts(
+		part(wire.OpCreate, creation(s.path("a"), "", 0)),
+		part(wire.OpCreate, creation(s.path("b"), "", 0)),
+		part(wire.OpDelete, anyVersion(s.path("none"))),
+		part(wire.OpCheck, num(s.root, 0)),
+		part(wire.OpSetData, setting(s.path("none"), "", 0)),
+	))
+	require.Equal(t, wire.OK, r.Err, "the header's")
+	require.Equal(t, []result{
+		{op: wire.OpError, code: wire.OK},
+		{op: wire.OpError, code: wire.OK},
+		{op: wire.OpError, code: wire.NoNode},
+		{op: wire.OpError, code: wire.RuntimeInconsistency},
+		{op: wire.OpError, code: wire.RuntimeInconsistency},
+	}, r.results(p))
+}
+
+func create2InMultiIsCreate(t *testing.T, s *site) {
+	p := s.peer(t, 0)
+	r := p.must(wire.OpMulti, parts(part(wire.OpCreate2, creation(s.path("a"), "", 0))))
+	require.Equal(t, []result{{op: wire.OpCreate, path: s.path("a")}}, r.results(p))
+}
+
+func emptyMultiSucceeds(t *testing.T, s *site) {
+	p := s.peer(t, 0)
+	r := p.must(wire.OpMulti, parts())
+	require.Empty(t, r.results(p))
+}
+
+// checkProvesTheNode is what a session's lease stands on.
+func checkProvesTheNode(t *testing.T, s *site) {
+	p, watcher := s.peer(t, 0), s.peer(t, 0)
+	p.create(s.path("e"), "", wire.FlagEphemeral)
+	before := p.stat(s.path("e"))
+	watcher.sync(s.root)
+	watcher.must(wire.OpGetData, watch(s.path("e")))
+
+	r := p.must(wire.OpMulti, parts(part(wire.OpCheck, anyVersion(s.path("e")))))
+	require.Equal(t, []result{{op: wire.OpCheck}}, r.results(p))
+	require.Greater(t, r.Zxid, before.Czxid, "a transaction of its own")
+	require.Equal(t, before, p.stat(s.path("e")))
+	watcher.wantNoEvents()
+
+	p.delete(s.path("e"))
+	r = p.must(wire.OpMulti, parts(part(wire.OpCheck, anyVersion(s.path("e")))))
+	require.Equal(t, []result{{op: wire.OpError, code: wire.NoNode}}, r.results(p))
+}
+
+func checkGuards(t *testing.T, s *site) {
+	p := s.peer(t, 0)
+	p.create(s.path("job"), "", 0)
+	p.set(s.path("job"), "claimed")
+	guarded := parts(part(wire.OpCheck, num(s.path("job"), 1)), part(wire.OpCreate, creation(s.path("done-"), "", wire.FlagSequential)))
+	r := p.must(wire.OpMulti, guarded)
+	require.Equal(t, wire.OK, r.results(p)[0].code)
+
+	p.delete(s.path("job"))
+	p.create(s.path("job"), "", 0)
+	r = p.must(wire.OpMulti, guarded)
+	require.Equal(t, wire.BadVersion, r.results(p)[0].code, "a new node starts at version 0")
+}
+
+func multiReadAnswersEach(t *testing.T, s *site) {
+	p := s.peer(t, 0)
+	p.create(s.path("a"), "data", 0)
+	r := p.must(wire.OpMultiRead, parts(
+		part(wire.OpGetData, look(s.path("a"))),
+		part(wire.OpGetData, look(s.path("none"))),
+		part(wire.OpGetChildren, look(s.root)),
+		part(wire.OpGetChildren, look(s.path("none"))),
+	))
+	got := r.results(p)
+	require.Len(t, got, 4)
+	require.Equal(t, result{op: wire.OpGetData, data: "data", stat: p.stat(s.path("a"))}, got[0])
+	require.Equal(t, result{op: wire.OpError, code: wire.NoNode}, got[1])
+	require.Equal(t, result{op: wire.OpGetChildren, kids: []string{"a"}}, got[2])
+	require.Equal(t, result{op: wire.OpError, code: wire.NoNode}, got[3])
+}

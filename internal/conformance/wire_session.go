@@ -1,0 +1,210 @@
+package conformance
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+var wireSession = []behaviour{
+	{"the timeout is kept within the server's bounds", timeoutIsBounded},
+	{"a short connect request gets a short response", shortConnectRequest},
+	{"a wrong password is refused, and ends the old connection", wrongPasswordIsRefused},
+	{"an unknown session is refused", unknownSessionIsRefused},
+	{"a client that has seen the future is sent away", futureZxidIsSentAway},
+	{"a session moves to a new connection", sessionMovesToConnection},
+	{"a session that has moved to another server is no good on the old one", sessionMovesToServer},
+	{"whoever has the password can close the session", passwordCloses},
+	{"all ephemerals of a session go under one zxid", ephemeralsGoTogether},
+	{"a session expires, and not early", sessionExpires},
+	{"pings keep a session", pingsKeepSession},
+	{"a write in an expired session's connection fails", expiredSessionCannotWrite},
+	{"an unknown request is answered, then the connection closed", unknownRequestCloses},
+	{"a frame that is too large ends the connection", oversizeFrameCloses},
+}
+
+func timeoutIsBounded(t *testing.T, s *site) {
+	least := s.resume(t, 0, wire.ConnectRequest{Timeout: 1}).timeout
+	most := s.resume(t, 0, wire.ConnectRequest{Timeout: 1 << 30}).timeout
+	require.Equal(t, 10*least, most, "2 and 20 ticks")
+	between := least + time.Millisecond
+	require.Equal(t, between, s.resume(t, 0, wire.ConnectRequest{Timeout: millis(between)}).timeout)
+}
+
+func shortConnectRequest(t *testing.T, s *site) {
+	for _, short := range []bool{true, false} {
+		p := s.bare(t, 0)
+		resp, err := p.connect(wire.ConnectRequest{Timeout: 4000, Short: short})
+		require.NoError(t, err)
+		require.Equal(t, short, resp.Short)
+		require.Len(t, resp.Password, wire.PasswordSize)
+		require.Zero(t, resp.Protocol)
+		p.must(wire.OpCloseSession, &wire.EmptyRequest{})
+		p.wantClosed()
+	}
+}
+
+func wrongPasswordIsRefused(t *testing.T, s *site) {
+	p := s.peer(t, 0)
+	req := p.again()
+	req.Password = make([]byte, wire.PasswordSize)
+	wantRefused(t, s, 0, req)
+	p.wantClosed()
+	s.resume(t, 0, p.again()).sync(s.root)
+}
+
+func unknownSessionIsRefused(t *testing.T, s *site) {
+	for i := range s.target.Servers {
+		wantRefused(t, s, i, wire.ConnectRequest{
+			Timeout: 4000, Session: 0x7e57ed, Password: make([]byte, wire.PasswordSize),
+		})
+	}
+}
+
+// wantRefused sees that a server answers with session zero and closes the connection.
+func wantRefused(t *testing.T, s *site, server int, req wire.ConnectRequest) {
+	t.Helper()
+	p := s.bare(t, server)
+	resp, err := p.connect(req)
+	require.NoError(t, err)
+	require.Zero(t, resp.Session)
+	require.Zero(t, resp.Timeout)
+	p.wantClosed()
+}
+
+func futureZxidIsSentAway(t *testing.T, s *site) {
+	p := s.bare(t, 0)
+	_, err := p.connect(wire.ConnectRequest{Timeout: 4000, LastZxid: 1 << 60})
+	require.Error(t, err)
+	require.NotErrorIs(t, err, errTimeout)
+}
+
+func sessionMovesToConnection(t *testing.T, s *site) {
+	old := s.peer(t, 0)
+	old.create(s.path("e"), "", wire.FlagEphemeral)
+	anew := s.resume(t, 0, old.again())
+	require.Equal(t, old.session, anew.session)
+	require.Equal(t, old.password, anew.password)
+	old.wantClosed()
+	require.Equal(t, anew.session, anew.stat(s.path("e")).EphemeralOwner)
+	anew.set(s.path("e"), "x")
+}
+
+func sessionMovesToServer(t *testing.T, s *site) {
+	old := s.peer(t, 0)
+	old.create(s.path("e"), "", wire.FlagEphemeral)
+	anew := s.resume(t, 1, old.again())
+	anew.sync(s.root)
+	anew.set(s.path("e"), "x")
+	require.Equal(t, anew.session, anew.stat(s.path("e")).EphemeralOwner)
+
+	code, err := old.try(wire.OpSetData, setting(s.path("e"), "y", wire.AnyVersion))
+	require.True(t, err != nil || code == wire.SessionMoved, "code %v", code)
+	require.EqualValues(t, 1, anew.stat(s.path("e")).Version)
+}
+
+// try is do where the connection may be closed too.
+func (p *peer) try(op wire.Op, body wire.Request) (wire.Code, error) {
+	p.t.Helper()
+	p.xid++
+	if err := p.write(wire.RequestHeader{Xid: p.xid, Op: op}, body); err != nil {
+		return 0, err
+	}
+	b, err := p.read()
+	if errors.Is(err, errTimeout) {
+		require.NoError(p.t, err, "neither an answer nor the connection's end")
+	}
+	if err != nil {
+		return 0, err
+	}
+	d := wire.NewDecoder(b)
+	var h wire.ReplyHeader
+	h.Decode(&d)
+	return h.Err, d.Err()
+}
+
+// passwordCloses is how a watchdog ends its dead parent's session.
+func passwordCloses(t *testing.T, s *site) {
+	owner, watcher := s.peer(t, 0), s.peer(t, 1)
+	owner.create(s.path("e"), "", wire.FlagEphemeral)
+	watcher.sync(s.root)
+	watcher.must(wire.OpExists, watch(s.path("e")))
+	s.resume(t, 2, owner.again()).close()
+	watcher.wantEvents(deleted(s.path("e")))
+	wantRefused(t, s, 2, owner.again())
+}
+
+func ephemeralsGoTogether(t *testing.T, s *site) {
+	p, owner := s.pair(t)
+	for _, dir := range []string{"a", "b", "c"} {
+		p.create(s.path(dir), "", 0)
+		owner.sync(s.root)
+		owner.create(s.path(dir, "e"), "", wire.FlagEphemeral)
+		owner.create(s.path(dir, "f"), "", wire.FlagEphemeral)
+	}
+	owner.close()
+	p.sync(s.root)
+	gone := p.stat(s.path("a")).Pzxid
+	for _, dir := range []string{"a", "b", "c"} {
+		require.Empty(t, p.children(s.path(dir)))
+		require.Equal(t, gone, p.stat(s.path(dir)).Pzxid)
+	}
+}
+
+func sessionExpires(t *testing.T, s *site) {
+	watcher := s.peer(t, 0)
+	owner := s.resume(t, 1, wire.ConnectRequest{Timeout: 1})
+	before := time.Now()
+	owner.create(s.path("e"), "", wire.FlagEphemeral)
+	watcher.sync(s.root)
+	watcher.must(wire.OpExists, watch(s.path("e")))
+	watcher.wantEvents(deleted(s.path("e")))
+	require.GreaterOrEqual(t, time.Since(before), owner.timeout, "never early")
+	wantRefused(t, s, 1, owner.again())
+}
+
+func pingsKeepSession(t *testing.T, s *site) {
+	p := s.resume(t, 1, wire.ConnectRequest{Timeout: 1})
+	p.create(s.path("e"), "", wire.FlagEphemeral)
+	for end := time.Now().Add(3 * p.timeout); time.Now().Before(end); {
+		p.sendAs(wire.XidPing, wire.OpPing, &wire.EmptyRequest{})
+		require.Equal(t, wire.OK, p.answer(wire.XidPing).Err)
+		time.Sleep(p.timeout / 10)
+	}
+	p.sync(s.root)
+	require.Equal(t, p.session, p.stat(s.path("e")).EphemeralOwner)
+}
+
+func expiredSessionCannotWrite(t *testing.T, s *site) {
+	watcher := s.peer(t, 0)
+	owner := s.resume(t, 0, wire.ConnectRequest{Timeout: 1})
+	owner.create(s.path("e"), "", wire.FlagEphemeral)
+	watcher.must(wire.OpExists, watch(s.path("e")))
+	watcher.wantEvents(deleted(s.path("e")))
+	code, err := owner.try(wire.OpCreate, creation(s.path("late"), "", wire.FlagEphemeral))
+	require.True(t, err != nil || code == wire.SessionExpired, "code %v", code)
+	watcher.sync(s.root)
+	_, is := watcher.exists(s.path("late"))
+	require.False(t, is)
+}
+
+func unknownRequestCloses(t *testing.T, s *site) {
+	p := s.peer(t, 0)
+	require.Equal(t, wire.Unimplemented, p.code(77, at(s.root)))
+	p.wantClosed()
+}
+
+func oversizeFrameCloses(t *testing.T, s *site) {
+	p := s.peer(t, 0)
+	p.must(wire.OpCreate, creation(s.path("large"), string(make([]byte, wire.MaxFrame-1000)), 0))
+	p.xid++
+	err := p.write(wire.RequestHeader{Xid: p.xid, Op: wire.OpCreate}, creation(s.path("larger"), string(make([]byte, wire.MaxFrame+1)), 0))
+	if err == nil { // else the server has closed before it was all written
+		p.wantClosed()
+	}
+	s.resume(t, 0, p.again()).sync(s.root)
+}

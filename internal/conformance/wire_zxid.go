@@ -1,0 +1,171 @@
+package conformance
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+// Fencing tokens are zxids, taken from a reply's header: these behaviours are what makes
+// that sound.
+var wireZxid = []behaviour{
+	{"a create's header carries the node's czxid under load", createHeaderIsCzxid},
+	{"a multi's header carries its nodes' czxid under load", multiHeaderIsCzxid},
+	{"a set's header carries the node's mzxid under load", setHeaderIsMzxid},
+	{"zxids rise with sequence numbers", zxidsRiseWithSequence},
+}
+
+const (
+	writersPerServer = 4
+	writesPerWriter  = 200
+	inFlight         = 10 // requests that a writer has on the wire at once
+)
+
+// token is what one create brought.
+type token struct {
+	path         string
+	header, stat int64 // zxids
+}
+
+// underLoad has several sessions on every server write at once, each with requests in flight,
+// and collects what write reads off each reply. Between the writes other sessions open and
+// close, as those are transactions too.
+func (s *site) underLoad(t *testing.T, request func(p *peer) int32, read func(p *peer, r reply) token) []token {
+	t.Helper()
+	var (
+		writers sync.WaitGroup
+		mu      sync.Mutex
+		all     []token
+	)
+	for i := range writersPerServer * len(s.target.Servers) {
+		p, churn := s.peer(t, i), s.peer(t, i)
+		writers.Go(func() {
+			tokens := p.writeAll(request, read)
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, tokens...)
+		})
+		writers.Go(func() { churn.churn(s) })
+	}
+	writers.Wait()
+	require.Len(t, all, writersPerServer*len(s.target.Servers)*writesPerWriter)
+	return all
+}
+
+func (p *peer) writeAll(request func(*peer) int32, read func(*peer, reply) token) (all []token) {
+	var waiting []int32
+	for len(all) < writesPerWriter {
+		for len(waiting) < inFlight && len(all)+len(waiting) < writesPerWriter {
+			waiting = append(waiting, request(p))
+		}
+		r := p.answer(waiting[0])
+		waiting = waiting[1:]
+		if r.Err != wire.OK {
+			p.t.Errorf("write: %v", r.Err)
+			return all
+		}
+		all = append(all, read(p, r))
+	}
+	return all
+}
+
+// churn makes other transactions: writes that fail, and ephemerals.
+func (p *peer) churn(s *site) {
+	for range writesPerWriter / 4 {
+		p.create(s.path("churn-"), "", wire.FlagEphemeralSequential)
+		p.code(wire.OpDelete, anyVersion(s.path("none")))
+	}
+	p.close()
+}
+
+func createHeaderIsCzxid(t *testing.T, s *site) {
+	tokens := s.underLoad(t,
+		func(p *peer) int32 { return p.send(wire.OpCreate, creation(s.path("n-"), "", wire.FlagSequential)) },
+		func(_ *peer, r reply) token { return token{path: r.body.String(), header: r.Zxid} },
+	)
+	s.wantCzxids(t, tokens)
+}
+
+func multiHeaderIsCzxid(t *testing.T, s *site) {
+	tokens := s.underLoad(t,
+		func(p *peer) int32 {
+			return p.send(wire.OpMulti, parts(
+				part(wire.OpCheck, num(s.root, 0)),
+				part(wire.OpCreate, creation(s.path("n-"), "", wire.FlagEphemeralSequential)),
+			))
+		},
+		func(p *peer, r reply) token { return token{path: r.results(p)[1].path, header: r.Zxid} },
+	)
+	s.wantCzxids(t, tokens)
+}
+
+func setHeaderIsMzxid(t *testing.T, s *site) {
+	tokens := s.underLoad(t,
+		func(p *peer) int32 { return p.send(wire.OpSetData, setting(s.root, "x", wire.AnyVersion)) },
+		func(p *peer, r reply) token { return token{header: r.Zxid, stat: r.stat(p).Mzxid} },
+	)
+	for _, k := range tokens {
+		require.Equal(t, k.stat, k.header)
+	}
+	distinctZxids(t, tokens)
+}
+
+// wantCzxids compares the zxids of the headers with those that the nodes show.
+func (s *site) wantCzxids(t *testing.T, tokens []token) {
+	t.Helper()
+	distinctZxids(t, tokens)
+	p := s.peer(t, 0)
+	p.sync(s.root)
+	for batch := range slices.Chunk(tokens, 100) {
+		xids := make([]int32, len(batch))
+		for i, k := range batch {
+			xids[i] = p.send(wire.OpExists, look(k.path))
+		}
+		for i, k := range batch {
+			r := p.answer(xids[i])
+			require.Equal(t, wire.OK, r.Err, k.path)
+			require.Equal(t, r.stat(p).Czxid, k.header, k.path)
+		}
+	}
+}
+
+func distinctZxids(t *testing.T, tokens []token) {
+	t.Helper()
+	seen := make(map[int64]bool, len(tokens))
+	for _, k := range tokens {
+		require.False(t, seen[k.header], "two writes under zxid %x", k.header)
+		seen[k.header] = true
+	}
+}
+
+func zxidsRiseWithSequence(t *testing.T, s *site) {
+	tokens := s.underLoad(t,
+		func(p *peer) int32 {
+			return p.send(wire.OpCreate2, creation(s.path("lock-"), "", wire.FlagEphemeralSequential))
+		},
+		func(p *peer, r reply) token {
+			return token{path: r.body.String(), header: r.Zxid, stat: r.stat(p).Czxid}
+		},
+	)
+	slices.SortFunc(tokens, func(a, b token) int { return cmp.Compare(sequence(t, a.path), sequence(t, b.path)) })
+	for i, k := range tokens {
+		require.Equal(t, k.stat, k.header, k.path)
+		if i > 0 {
+			require.Greater(t, k.header, tokens[i-1].header, "%s after %s", k.path, tokens[i-1].path)
+		}
+	}
+}
+
+// sequence is the number that a sequential node's name ends with.
+func sequence(t *testing.T, path string) int {
+	t.Helper()
+	n, err := strconv.Atoi(path[len(path)-10:])
+	require.NoError(t, err)
+	return n
+}
