@@ -16,15 +16,20 @@ func (s *Session) Discard(path string) <-chan struct{} {
 	return done
 }
 
+// discard calls the connection itself: it is in the background already, and closing the connection
+// ends the call.
 func (s *Session) discard(path string) {
-	back := newBackoff(s.client.cfg)
-	for {
-		err := s.Delete(s.ctx, path, AnyVersion)
-		if err == nil || errors.Is(err, ErrNoNode) || s.ctx.Err() != nil {
+	var back retries
+	full := s.client.ns.full(path)
+	for s.await(s.ctx) == nil {
+		err := s.zk.delete(full, AnyVersion)
+		if err == nil || errors.Is(err, ErrNoNode) {
 			return
 		}
-		s.client.log.Warn("a node could not be deleted yet", "path", path, "error", err)
-		if pause(s.ctx, back.NextBackOff()) != nil {
+		if !errors.Is(err, ErrSuspended) {
+			s.client.log.Warn("a node could not be deleted yet", "path", path, "error", err)
+		}
+		if back.pause(s.ctx, s.client.cfg) != nil {
 			return
 		}
 	}

@@ -115,7 +115,7 @@ func (p *protected) abandoned() bool {
 // run creates the node until the outcome is known. It lasts as long as the session, not its caller.
 func (p *protected) run() {
 	c, err := p.try()
-	back := newBackoff(p.s.client.cfg)
+	var back retries
 	for err != nil && !p.abandoned() {
 		switch {
 		case errors.Is(err, ErrNoNode):
@@ -124,7 +124,7 @@ func (p *protected) run() {
 				return
 			}
 		case errors.Is(err, errNotCreated):
-			if err := pause(p.s.ctx, back.NextBackOff()); err != nil {
+			if err := back.pause(p.s.ctx, p.s.client.cfg); err != nil {
 				p.settle(Created{}, context.Cause(p.s.ctx))
 				return
 			}

@@ -33,6 +33,7 @@ type Line struct {
 	kind   Kind
 	data   []byte
 	queued func(ahead int)
+	tel    telemetry
 	err    error // of the arguments
 }
 
@@ -40,7 +41,9 @@ type Line struct {
 // cannot be used makes every call return an error that says so.
 func NewLine(client *framework.Client, path string, kind Kind, opts ...Option) *Line {
 	l := &Line{client: client, path: path, kind: kind}
-	l.err = l.check()
+	if l.err = l.check(); l.err == nil {
+		l.tel = newTelemetry(client)
+	}
 	for _, o := range opts {
 		if err := o(l); err != nil && l.err == nil {
 			l.err = err

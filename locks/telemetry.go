@@ -11,15 +11,34 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/lockstep-go/lockstep/framework"
 )
 
 const scope = "github.com/lockstep-go/lockstep/locks"
+
+// telemetry is a line's tracer and instruments, made once.
+type telemetry struct {
+	tracer trace.Tracer
+	waits  metric.Float64Histogram
+}
+
+func newTelemetry(c *framework.Client) telemetry {
+	t := telemetry{tracer: c.TracerProvider().Tracer(scope)}
+	var err error
+	t.waits, err = c.MeterProvider().Meter(scope).Float64Histogram("lockstep.lock.wait.duration",
+		metric.WithUnit("s"), metric.WithDescription("Time from asking for a lock to being granted it or not"))
+	if err != nil {
+		otel.Handle(err)
+	}
+	return t
+}
 
 // trace begins a span that lasts until the lock is granted or not. Being refused is an outcome, not
 // an error. The context is the one given when nobody records.
 func (l *Line) trace(ctx context.Context, op string) (context.Context, func(*Lease, error)) {
 	began := time.Now()
-	ctx, span := l.client.TracerProvider().Tracer(scope).Start(ctx, "lockstep.lock."+op,
+	ctx, span := l.tel.tracer.Start(ctx, "lockstep.lock."+op,
 		trace.WithAttributes(attribute.String("lockstep.path", l.path), attribute.String("lockstep.lock.kind", string(l.kind))))
 	return ctx, func(lease *Lease, err error) {
 		outcome := outcomeOf(err)
@@ -36,13 +55,7 @@ func (l *Line) trace(ctx context.Context, op string) (context.Context, func(*Lea
 }
 
 func (l *Line) measure(ctx context.Context, waited time.Duration, outcome string) {
-	h, err := l.client.MeterProvider().Meter(scope).Float64Histogram("lockstep.lock.wait.duration",
-		metric.WithUnit("s"), metric.WithDescription("Time from asking for a lock to being granted it or not"))
-	if err != nil {
-		otel.Handle(err)
-		return
-	}
-	h.Record(ctx, waited.Seconds(), metric.WithAttributes(
+	l.tel.waits.Record(ctx, waited.Seconds(), metric.WithAttributes(
 		attribute.String("lockstep.lock.kind", string(l.kind)), attribute.String("lockstep.outcome", outcome)))
 }
 

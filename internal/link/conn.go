@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
 const readBuffer = 16 << 10
@@ -19,7 +21,8 @@ type conn struct {
 	generation int64
 	sentAt     time.Duration
 	ended      sync.Once
-	greeted    atomic.Bool // the connect request was answered
+	greeted    atomic.Bool  // the connect request was answered
+	unanswered atomic.Int64 // requests
 
 	out outbox
 
@@ -49,7 +52,7 @@ func (c *conn) Write(frame []byte) (int, error) {
 		c.end(err)
 		return 0, err
 	}
-	if err := c.out.put(frame); err != nil {
+	if err := c.out.put(frame, c.unanswered.Add(1) == 1); err != nil {
 		return 0, err
 	}
 	if t != nil {
@@ -110,6 +113,7 @@ func (c *conn) frame() error {
 		}
 		c.session = h.SessionID
 		c.greeted.Store(true)
+		c.unanswered.Add(-1)
 		c.m.greeted(c, h)
 	} else if err := c.answer(); err != nil {
 		return err
@@ -124,6 +128,10 @@ func (c *conn) answer() error {
 	if err != nil {
 		return err
 	}
+	if xid == wire.XidNotify {
+		return nil
+	}
+	c.unanswered.Add(-1)
 	c.mu.Lock()
 	t := c.pending[xid]
 	delete(c.pending, xid)

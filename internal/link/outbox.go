@@ -5,31 +5,59 @@ import (
 	"sync"
 )
 
-// outbox writes what is put into it from a goroutine of its own: frames that come while a
-// write is under way leave together in the next one.
+// outbox writes frames in the order they are put. A frame put while nothing else is under way is
+// written at once, by the caller; frames that come faster than they are answered leave together, from
+// a goroutine of the outbox's own. The first saves a switch of goroutines, the second system calls.
 type outbox struct {
+	w    io.Writer
+	fail func(error)
+
 	mu      sync.Mutex
 	wake    sync.Cond
 	queued  []byte
+	writing bool
 	stopped bool
 }
 
 // start begins to write to w; fail is called when a write fails.
 func (o *outbox) start(w io.Writer, fail func(error)) {
+	o.w, o.fail = w, fail
 	o.wake.L = &o.mu
-	go o.run(w, fail)
+	go o.run()
 }
 
-// put queues one frame, which may be reused afterwards.
-func (o *outbox) put(frame []byte) error {
+// put writes or queues one frame, which may be reused afterwards. alone says that no other request is
+// under way.
+func (o *outbox) put(frame []byte, alone bool) error {
 	o.mu.Lock()
-	defer o.mu.Unlock()
 	if o.stopped {
+		o.mu.Unlock()
 		return ErrClosed
 	}
-	o.queued = append(o.queued, frame...)
-	o.wake.Signal()
-	return nil
+	if !alone || o.writing || len(o.queued) > 0 {
+		defer o.mu.Unlock()
+		o.queued = append(o.queued, frame...)
+		o.wake.Signal()
+		return nil
+	}
+	o.writing = true
+	o.mu.Unlock()
+	_, err := o.w.Write(frame)
+	o.wrote(err)
+	return err
+}
+
+// wrote ends one write.
+func (o *outbox) wrote(err error) {
+	o.mu.Lock()
+	o.writing = false
+	if len(o.queued) > 0 {
+		o.wake.Signal()
+	}
+	o.mu.Unlock()
+	if err != nil {
+		o.fail(err)
+	}
 }
 
 func (o *outbox) stop() {
@@ -39,15 +67,16 @@ func (o *outbox) stop() {
 	o.mu.Unlock()
 }
 
-func (o *outbox) run(w io.Writer, fail func(error)) {
+func (o *outbox) run() {
 	var spare []byte
 	for {
 		b, ok := o.take(spare)
 		if !ok {
 			return
 		}
-		if _, err := w.Write(b); err != nil {
-			fail(err)
+		_, err := o.w.Write(b)
+		o.wrote(err)
+		if err != nil {
 			return
 		}
 		spare = reusable(b)
@@ -58,14 +87,14 @@ func (o *outbox) run(w io.Writer, fail func(error)) {
 func (o *outbox) take(spare []byte) ([]byte, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for len(o.queued) == 0 && !o.stopped {
+	for (len(o.queued) == 0 || o.writing) && !o.stopped {
 		o.wake.Wait()
 	}
 	if o.stopped {
 		return nil, false
 	}
 	b := o.queued
-	o.queued = spare[:0]
+	o.queued, o.writing = spare[:0], true
 	return b, true
 }
 

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// open connects one client.
+func open(s settings) (*framework.Client, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	defer cancel()
+	return framework.Connect(ctx, framework.Config{Servers: s.servers, SessionTimeout: s.session},
+		framework.WithLogger(slog.New(slog.DiscardHandler)))
+}
+
+var received = regexp.MustCompile(`zk_packets_received\t(\d+)`)
+
+// requests is how many packets the servers have received; ok is false when one does not tell (mntr must
+// be in its 4lw.commands.whitelist).
+func requests(s settings) (total int, ok bool) {
+	for _, server := range s.servers {
+		n, err := packets(server)
+		if err != nil {
+			return 0, false
+		}
+		total += n
+	}
+	return total, true
+}
+
+func packets(server string) (int, error) {
+	c, err := net.DialTimeout("tcp", server, time.Second)
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	if _, err := c.Write([]byte("mntr")); err != nil {
+		return 0, err
+	}
+	text, err := io.ReadAll(c)
+	if err != nil {
+		return 0, err
+	}
+	m := received.FindSubmatch(text)
+	if m == nil {
+		return 0, fmt.Errorf("%s does not answer mntr", server)
+	}
+	return strconv.Atoi(string(m[1]))
+}
+
+// settle waits until the servers see little more than pings.
+func settle(s settings) {
+	for range 20 {
+		before, ok := requests(s)
+		time.Sleep(500 * time.Millisecond)
+		after, _ := requests(s)
+		if !ok || after-before <= 8 {
+			return
+		}
+	}
+}
