@@ -74,10 +74,10 @@ func (s *Session) keepProving(generation int64) step {
 
 // disconnected gives a connection up, and the session if it has ended.
 func (s *Session) disconnected(cause error) step {
-	s.mon.Cut()
-	if s.ctx.Err() != nil {
+	if s.ctx.Err() != nil { // the connection may still serve to say so
 		return nil
 	}
+	s.mon.Cut()
 	if errors.Is(cause, ErrAuthFailed) {
 		s.end(cause)
 		return nil
