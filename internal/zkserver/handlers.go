@@ -40,7 +40,11 @@ func (s *Server) deleteContainer(*request) wire.Code {
 	return wire.BadArguments
 }
 
-func (s *Server) reconfig(*request) wire.Code {
+func (s *Server) reconfig(r *request) wire.Code {
+	_, _, _, _ = r.body.String(), r.body.String(), r.body.String(), r.body.Long()
+	if r.body.Err() != nil {
+		return wire.MarshallingError
+	}
 	s.zxid++
 	return wire.ReconfigDisabled
 }
