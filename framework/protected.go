@@ -16,6 +16,9 @@ import (
 // clients write and read it.
 const ProtectedPrefix = "_c_"
 
+// protection is what a protected node's name has beside its own: prefix, UUID, dash, slash and number.
+const protection = len(ProtectedPrefix) + 36 + 1 + 1 + 11
+
 // CreateProtected creates an ephemeral sequential node name# in dir, and dir where it is missing, and
 // lists dir right behind it on the wire. The list is nil when it has to be asked for again.
 //
@@ -25,7 +28,7 @@ const ProtectedPrefix = "_c_"
 // The algorithm is Curator's protected mode, with a sync before the look-up: another server may
 // not have seen the create yet (the gap of CURATOR-62, 79 and 205).
 func (s *Session) CreateProtected(ctx context.Context, dir, name string, data []byte) (Created, []string, error) {
-	if _, err := s.check(Join(dir, name), len(data)+len(ProtectedPrefix)+36+1+11); err != nil {
+	if _, err := s.check(dir, len(data)+len(name)+protection); err != nil {
 		return Created{}, nil, Wrap("create", dir, err)
 	}
 	p := &protected{s: s, dir: dir, data: data, done: make(chan error, 1), written: make(chan struct{})}

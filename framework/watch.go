@@ -136,10 +136,3 @@ func (e *watchEntry) tell(ev Event) {
 	e.armed = false
 	e.sweep()
 }
-
-// size counts the entries.
-func (ws *watches) size() int {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	return len(ws.entries)
-}

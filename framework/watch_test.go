@@ -1,0 +1,108 @@
+package framework_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+func TestWatchersShareOneWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		zk := zktest.Start(t)
+		a, b := session(t, zk.Member(t, "a", config)), session(t, zk.Member(t, "b", config))
+		require.NoError(t, a.Create(ctx, "/n", nil, framework.Persistent))
+		var ws []*framework.Watch
+		for range 100 {
+			_, _, w, err := a.WatchData(ctx, "/n")
+			require.NoError(t, err)
+			ws = append(ws, w)
+		}
+		require.Len(t, zk.Watches(), 1)
+		_, err := b.Set(ctx, "/n", []byte("x"), 0)
+		require.NoError(t, err)
+		for _, w := range ws {
+			require.Equal(t, framework.Event{Kind: framework.NodeChanged, Path: "/n"}, <-w.C())
+		}
+		require.Empty(t, zk.Watches())
+	})
+}
+
+func TestWatchKinds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		zk := zktest.Start(t)
+		s := session(t, zk.Member(t, "a", config))
+
+		_, _, w, err := s.WatchData(ctx, "/n")
+		require.ErrorIs(t, err, framework.ErrNoNode)
+		require.Nil(t, w)
+		require.Empty(t, zk.Watches(), "a missing node leaves no data watch")
+
+		_, w, err = s.WatchExists(ctx, "/n")
+		require.ErrorIs(t, err, framework.ErrNoNode)
+		require.NoError(t, s.Create(ctx, "/n", nil, framework.Persistent))
+		require.Equal(t, framework.NodeCreated, (<-w.C()).Kind)
+
+		_, _, w, err = s.WatchChildren(ctx, "/n")
+		require.NoError(t, err)
+		require.NoError(t, s.Create(ctx, "/n/k", nil, framework.Persistent))
+		require.Equal(t, framework.ChildrenChanged, (<-w.C()).Kind)
+
+		_, _, w, err = s.WatchData(ctx, "/n/k")
+		require.NoError(t, err)
+		require.NoError(t, s.Delete(ctx, "/n/k", framework.AnyVersion))
+		require.Equal(t, framework.NodeDeleted, (<-w.C()).Kind)
+	})
+}
+
+// TestAReconnectWakesWatchers changes the node while the link is cut: nothing may be missed.
+func TestAReconnectWakesWatchers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		zk := zktest.Start(t)
+		m := zk.Member(t, "a", config)
+		a, b := session(t, m), session(t, zk.Member(t, "b", config))
+		require.NoError(t, b.Create(ctx, "/n", nil, framework.Persistent))
+		_, _, w, err := a.WatchData(ctx, "/n")
+		require.NoError(t, err)
+		m.Link.Cut()
+		require.NoError(t, b.Delete(ctx, "/n", framework.AnyVersion))
+		time.Sleep(timeout / 8)
+		m.Link.Heal()
+		<-w.C()
+		require.NoError(t, a.Err())
+	})
+}
+
+// TestGivenUpWatchesDoNotPileUp gives up 10,000 waits, some of them while the server is asked.
+func TestGivenUpWatchesDoNotPileUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		m := zk.Member(t, "a", config)
+		s := session(t, m)
+		for i := range 10 {
+			require.NoError(t, s.Create(t.Context(), fmt.Sprintf("/n%d", i), nil, framework.Persistent))
+		}
+		m.Link.Delay(time.Millisecond)
+		for i := range 10000 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%4)*time.Millisecond)
+			_, _, w, err := s.WatchData(ctx, fmt.Sprintf("/n%d", i%10))
+			if err == nil {
+				w.Stop()
+			}
+			cancel()
+		}
+		time.Sleep(time.Second)
+		require.LessOrEqual(t, len(zk.Watches()), 10)
+		require.LessOrEqual(t, framework.WatchEntries(s), 10)
+		require.LessOrEqual(t, framework.LibraryWatches(s), 10)
+	})
+}
