@@ -1,0 +1,154 @@
+package zkserver
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+// silentConn is a network connection that takes all and says nothing.
+type silentConn struct{ net.Conn }
+
+func (silentConn) Read([]byte) (int, error)         { select {} }
+func (silentConn) Write(b []byte) (int, error)      { return len(b), nil }
+func (silentConn) Close() error                     { return nil }
+func (silentConn) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3), Port: 4} }
+func (silentConn) SetDeadline(time.Time) error      { return nil }
+func (silentConn) SetWriteDeadline(time.Time) error { return nil }
+
+// FuzzConversation feeds a stream of requests straight to the server, as its
+// reader would, and looks for crashes and contradictions.
+func FuzzConversation(f *testing.F) {
+	frames := func(requests ...wire.MultiPart) []byte {
+		var e wire.Encoder
+		for i, r := range requests {
+			mark := e.BeginFrame()
+			wire.RequestHeader{Xid: int32(i), Op: r.Op}.Encode(&e)
+			r.Body.Encode(&e)
+			e.EndFrame(mark)
+		}
+		return e.Bytes()
+	}
+	f.Add(frames(part(wire.OpCreate, create("/a", "x", 1)), part(wire.OpGetData, watch("/a")), part(wire.OpCloseSession, &wire.EmptyRequest{})))
+	f.Add(frames(part(wire.OpMulti, parts(part(wire.OpCreate, create("/a", "", 3)), part(wire.OpDelete, num("/b", 0))))))
+	f.Add(frames(part(wire.OpAddWatch, num("/", 1)), part(wire.OpCreateTTL, createTTL("/t", 5, 10)), part(wire.OpRemoveWatches, num("/", 3))))
+	f.Add(frames(part(wire.OpSetWatches2, &wire.SetWatchesRequest{Two: true, Recurse: []string{"/a"}, Data: []string{"/b"}})))
+	f.Add(frames(part(wire.OpAuth, auth("digest", "u:p")), part(wire.OpSetACL, setACL("/", -1, entry(31, "auth", "")))))
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		s, err := New(Config{})
+		require.NoError(t, err)
+		defer s.Close()
+		c := newConn(s, silentConn{}, 1)
+		s.conns[c] = struct{}{}
+		s.alive++
+		var hello wire.Encoder
+		(&wire.ConnectRequest{Timeout: 10000}).Encode(&hello)
+		require.True(t, s.connect(c, hello.Bytes()))
+		in := strings.NewReader(string(stream))
+		for {
+			frame, err := wire.ReadFrame(in, nil, wire.MaxFrame)
+			if err != nil || !s.serve(c, frame) {
+				break
+			}
+			require.LessOrEqual(t, len(c.out), 64*len(stream)+64<<10, "answers grow out of proportion")
+		}
+		checkInvariants(t, s)
+	})
+}
+
+func TestGarbageOnlyEndsItsOwnConnection(t *testing.T) {
+	bubble(t, func(t *testing.T, s *Server, st *stage) {
+		a := st.join("a")
+		random := rand.New(rand.NewSource(1))
+		for range 200 {
+			nc := st.dial()
+			b := make([]byte, random.Intn(200))
+			_, _ = random.Read(b)
+			go func() {
+				_, _ = nc.Write(b)
+				_ = nc.Close()
+			}()
+		}
+		synctest.Wait()
+		a.must(wire.OpPing, &wire.EmptyRequest{})
+		require.Equal(t, 1, s.Connections())
+	})
+}
+
+func TestTenThousandHalfFramesNeedLittleMemory(t *testing.T) {
+	const connections = 10_000
+	s := startServer(t, Config{})
+	before := heapInUse()
+	head := binary.BigEndian.AppendUint32(nil, wire.MaxFrame)
+	for range connections {
+		nc := pipeTo(t, s)
+		_, err := nc.Write(head) // and no more
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = nc.Close() })
+	}
+	require.Less(t, heapInUse()-before, int64(connections*100<<10), "a megabyte is announced on each")
+	newStage(t, s).join("a").must(wire.OpPing, &wire.EmptyRequest{})
+}
+
+func heapInUse() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
+}
+
+func TestRequestsWaitForAClientThatDoesNotReadAnswers(t *testing.T) {
+	bubble(t, func(t *testing.T, s *Server, st *stage) {
+		a := st.join("a")
+		a.must(wire.OpCreate, create("/big", strings.Repeat("x", 500_000), 0))
+		const asked = 20
+		go func() {
+			for range asked {
+				a.send(wire.OpGetData, look("/big"))
+			}
+		}()
+		synctest.Wait()
+		require.Less(t, s.Requests()[wire.OpGetData], int64(asked), "the rest is left unread")
+		for range asked {
+			a.await()
+		}
+		require.Equal(t, int64(asked), s.Requests()[wire.OpGetData])
+	})
+}
+
+func TestAClientThatDoesNotReadEventsIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, Config{OutgoingLimit: 10_000})
+		st := newStage(t, s)
+		deaf, a := st.joinFor("deaf", 40*time.Second), st.joinFor("a", 40*time.Second)
+		deaf.must(wire.OpAddWatch, num("/", wire.AddWatchPersistentRecursive))
+		for i := range 1000 {
+			a.must(wire.OpCreate, create(fmt.Sprintf("/n%d", i), "", 0))
+		}
+		require.Equal(t, 1, s.Connections())
+		require.Len(t, s.Sessions(), 2, "its session may come back")
+		deaf.gone()
+	})
+}
+
+func TestCloseDoesNotWaitForAClientThatDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, Config{})
+		a := newStage(t, s).join("a")
+		a.send(wire.OpCloseSession, &wire.EmptyRequest{}) // and the answer is not read
+		synctest.Wait()
+		start := time.Now()
+		s.Close()
+		require.Zero(t, time.Since(start))
+	})
+}

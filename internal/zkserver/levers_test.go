@@ -1,0 +1,131 @@
+package zkserver
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+// bubble runs a test in virtual time with a server and a stage.
+func bubble(t *testing.T, test func(*testing.T, *Server, *stage)) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, Config{Tick: time.Second, ExactExpiry: true})
+		test(t, s, newStage(t, s))
+		checkInvariants(t, s)
+	})
+}
+
+func TestExpireEndsASessionAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, s *Server, st *stage) {
+		a := st.join("a")
+		a.must(wire.OpCreate, create("/e", "", wire.FlagEphemeral))
+		require.NoError(t, s.Expire(a.session))
+		a.gone()
+		_, found := s.Node("/e")
+		require.False(t, found)
+		require.ErrorContains(t, s.Expire(a.session), sessionName(a.session))
+	})
+}
+
+func TestAFrozenServerAnswersWhenThawed(t *testing.T) {
+	bubble(t, func(t *testing.T, s *Server, st *stage) {
+		a := st.joinFor("a", 20*time.Second)
+		s.Freeze()
+		start := time.Now()
+		time.AfterFunc(7*time.Second, s.Thaw)
+		a.must(wire.OpCreate, create("/a", "", 0))
+		require.Equal(t, 7*time.Second, time.Since(start))
+	})
+}
+
+func TestAFrozenServerAcceptsAndSaysNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, s *Server, st *stage) {
+		s.Freeze()
+		start := time.Now()
+		time.AfterFunc(time.Minute, s.Thaw)
+		st.join("late")
+		require.Equal(t, time.Minute, time.Since(start))
+	})
+}
+
+// As a real server does after SIGSTOP and SIGCONT, with a ping waiting.
+func TestOverdueSessionsExpireFirstAfterAThaw(t *testing.T) {
+	bubble(t, func(t *testing.T, s *Server, st *stage) {
+		a := st.joinFor("a", 4*time.Second)
+		b := st.joinFor("b", 10*time.Second)
+		s.Freeze()
+		time.Sleep(3 * time.Second)
+		a.send(wire.OpPing, &wire.EmptyRequest{})
+		b.send(wire.OpPing, &wire.EmptyRequest{})
+		time.Sleep(3 * time.Second)
+		require.Len(t, s.Sessions(), 2, "timers stand still")
+		s.Thaw()
+		a.gone()
+		_, _ = b.await()
+		require.Len(t, s.Sessions(), 1)
+	})
+}
+
+func TestReapingMissedInAFreezeIsMadeUpFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, Config{ReapInterval: time.Minute})
+		a := newStage(t, s).joinFor("a", 40*time.Second)
+		a.must(wire.OpCreateTTL, createTTL("/ttl", wire.FlagTTL, 1))
+		s.Freeze()
+		time.Sleep(90 * time.Second)
+		require.Len(t, s.Tree("/ttl"), 1)
+		s.Thaw()
+		require.Empty(t, s.Tree("/ttl"))
+	})
+}
+
+func TestCloseEndsAFrozenServer(t *testing.T) {
+	bubble(t, func(t *testing.T, s *Server, st *stage) {
+		a := st.join("a")
+		s.Freeze()
+		a.send(wire.OpPing, &wire.EmptyRequest{})
+		s.Close()
+		a.gone()
+		s.Thaw() // must not bring it back
+	})
+}
+
+func TestRestartKeepsNodesSessionsAndZxid(t *testing.T) {
+	bubble(t, func(t *testing.T, s *Server, st *stage) {
+		a := st.joinFor("a", 10*time.Second)
+		b := st.joinFor("b", 10*time.Second)
+		a.must(wire.OpCreate, create("/e", "", wire.FlagEphemeral))
+		b.must(wire.OpExists, watch("/e"))
+		before := s.Zxid()
+		time.Sleep(9 * time.Second)
+		s.Restart()
+		restarted := time.Now()
+		a.gone()
+		b.gone()
+		require.Equal(t, before, s.Zxid())
+		require.Empty(t, s.Watches())
+		require.Zero(t, s.Connections())
+		a2 := st.client("a2")
+		require.True(t, a2.open(wire.ConnectRequest{Timeout: 10000, Session: a.session, Password: a.password, LastZxid: before}))
+		time.Sleep(5 * time.Second)
+		a2.must(wire.OpExists, look("/e"))
+		time.Sleep(5*time.Second - 1)
+		require.Len(t, s.Sessions(), 2, "b has its full timeout again")
+		time.Sleep(1)
+		synctest.Wait()
+		require.Len(t, s.Sessions(), 1)
+		require.Equal(t, 10*time.Second, time.Since(restarted))
+	})
+}
+
+func TestRestartThaws(t *testing.T) {
+	bubble(t, func(t *testing.T, s *Server, st *stage) {
+		s.Freeze()
+		s.Restart()
+		st.join("a").must(wire.OpPing, &wire.EmptyRequest{})
+	})
+}

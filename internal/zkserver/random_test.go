@@ -1,0 +1,53 @@
+package zkserver
+
+import (
+	"fmt"
+	"math/rand"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+// TestFailedMultisLeaveNoTrace runs random multis, most of which fail at their
+// last part, and compares the tree before and after.
+func TestFailedMultisLeaveNoTrace(t *testing.T) {
+	bubble(t, func(t *testing.T, s *Server, st *stage) {
+		a := st.joinFor("a", 0)
+		random := rand.New(rand.NewSource(7))
+		for range 300 {
+			m := parts()
+			for range 1 + random.Intn(8) {
+				m.Parts = append(m.Parts, randomPart(random))
+			}
+			if random.Intn(3) > 0 {
+				m.Parts = append(m.Parts, part(wire.OpCheck, num("/never", -1)))
+			}
+			before := s.Tree("/")
+			d := a.must(wire.OpMulti, m)
+			var first wire.MultiHeader
+			if first.Decode(&d); first.Op == wire.OpError {
+				require.Equal(t, before, s.Tree("/"))
+			}
+			checkInvariants(t, s)
+		}
+	})
+}
+
+func randomPart(random *rand.Rand) wire.MultiPart {
+	path := fmt.Sprintf("/n%d", random.Intn(4))
+	if random.Intn(2) == 0 {
+		path += fmt.Sprintf("/c%d", random.Intn(3))
+	}
+	switch random.Intn(5) {
+	case 0:
+		return part(wire.OpDelete, num(path, -1))
+	case 1:
+		return part(wire.OpSetData, set(path, path, -1))
+	case 2:
+		return part(wire.OpCreateTTL, createTTL(path, wire.FlagTTL, 1000))
+	default:
+		return part(wire.OpCreate, create(path, "", int32(random.Intn(5))))
+	}
+}

@@ -1,0 +1,95 @@
+package zkserver
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+func TestTreeSnapshotIsACopy(t *testing.T) {
+	bubble(t, func(t *testing.T, s *Server, st *stage) {
+		a := st.join("a")
+		a.must(wire.OpCreateContainer, create("/d", "data", wire.FlagContainer))
+		a.must(wire.OpCreate, create("/d/b", "", wire.FlagEphemeral))
+		a.must(wire.OpCreateTTL, createTTL("/d/a", wire.FlagTTL, 1500))
+		tree := s.Tree("/d")
+		require.Equal(t, []string{"/d", "/d/a", "/d/b"}, []string{tree[0].Path, tree[1].Path, tree[2].Path})
+		require.Equal(t, []Kind{Container, TTL, Ephemeral}, []Kind{tree[0].Kind, tree[1].Kind, tree[2].Kind})
+		require.Equal(t, 1500*time.Millisecond, tree[1].TTL)
+		require.Equal(t, a.session, tree[2].Stat.EphemeralOwner)
+		tree[0].Data[0] = 'X'
+		n, found := s.Node("/d")
+		require.True(t, found)
+		require.Equal(t, "data", string(n.Data))
+		require.Equal(t, []string{"a", "b"}, s.Children("/d"))
+		require.Empty(t, s.Children("/none"))
+		require.Empty(t, s.Tree("/none"))
+	})
+}
+
+func TestSessionsAndWatchesSnapshots(t *testing.T) {
+	bubble(t, func(t *testing.T, s *Server, st *stage) {
+		a, b := st.joinFor("a", 5*time.Second), st.joinFor("b", 6*time.Second)
+		a.must(wire.OpCreate, create("/2", "", wire.FlagEphemeral))
+		a.must(wire.OpCreate, create("/1", "", wire.FlagEphemeral))
+		b.must(wire.OpGetChildren, watch("/1"))
+		b.must(wire.OpAddWatch, num("/1", wire.AddWatchPersistentRecursive))
+		a.call(wire.OpExists, watch("/0"))
+		sessions := s.Sessions()
+		require.Equal(t, []int64{a.session, b.session}, []int64{sessions[0].ID, sessions[1].ID})
+		require.Equal(t, 5*time.Second, sessions[0].Timeout)
+		require.Equal(t, time.Now().Add(5*time.Second), sessions[0].Expires)
+		require.True(t, sessions[0].Connected)
+		require.Equal(t, []string{"/1", "/2"}, sessions[0].Ephemerals)
+		require.Equal(t, []Watch{
+			{Path: "/0", Session: a.session},
+			{Path: "/1", Session: b.session, Mode: PersistentRecursive},
+			{Path: "/1", Session: b.session, Children: true, Mode: PersistentRecursive},
+		}, s.Watches())
+		require.Equal(t, 3, s.WatchCount())
+		require.Equal(t, int64(2), s.Requests()[wire.OpCreate])
+	})
+}
+
+func TestFourLetterWords(t *testing.T) {
+	bubble(t, func(t *testing.T, s *Server, st *stage) {
+		a := st.join("a")
+		a.must(wire.OpCreate, create("/e", "", wire.FlagEphemeral))
+		a.must(wire.OpExists, watch("/e"))
+		a.must(wire.OpGetChildren, watch("/e"))
+		ask := func(word string) string {
+			nc := st.dial()
+			_, err := nc.Write([]byte(word))
+			require.NoError(t, err)
+			answer, err := io.ReadAll(nc)
+			require.NoError(t, err)
+			return string(answer)
+		}
+		require.Equal(t, "imok", ask("ruok"))
+		require.Equal(t, "rw", ask("isro"))
+		require.Equal(t, "1 connections watching 1 paths\nTotal watches:1\n", ask("wchs"))
+		require.Equal(t, "dump is not executed because it is not in the whitelist.\n", ask("dump"))
+		require.Contains(t, ask("conf"), "tickTime=1000\n")
+		require.Contains(t, ask("conf"), "minSessionTimeout=2000\nmaxSessionTimeout=20000\n")
+		require.Contains(t, ask("envi"), "zookeeper.version=3.8.0")
+		require.Contains(t, ask("cons"), fmt.Sprintf("sid=0x%x,to=10000", a.session))
+		for _, word := range []string{"srvr", "stat"} {
+			answer := ask(word)
+			require.True(t, strings.HasPrefix(answer, "Zookeeper version: 3.8.0"), answer)
+			require.Contains(t, answer, "Mode: standalone\nNode count: 6\n")
+			require.Contains(t, answer, fmt.Sprintf("Zxid: 0x%x\n", s.Zxid()))
+		}
+		monitor := ask("mntr")
+		for _, line := range []string{"zk_server_state\tstandalone", "zk_znode_count\t6", "zk_watch_count\t2", "zk_ephemerals_count\t1",
+			"zk_num_alive_connections\t2", "zk_global_sessions\t1"} {
+			require.Contains(t, monitor, line+"\n")
+		}
+		require.Contains(t, monitor, "zk_packets_received\t")
+	})
+}
