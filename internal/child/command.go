@@ -1,0 +1,139 @@
+package child
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// slack is what is left between SIGKILL and the end of the lease: time for this process to be
+// scheduled and for the kernel to deliver.
+const slack = 100 * time.Millisecond
+
+// Hold is what a command runs under.
+type Hold struct {
+	// Context is done when the hold has ended.
+	Context context.Context
+	// Remaining is the time until the hold's session is over unless it is proven to live before.
+	Remaining func() time.Duration
+}
+
+// Command is a command line and how to run it. It has the standard streams and the environment of
+// this process.
+type Command struct {
+	// Args are the program and its arguments.
+	Args []string
+	// Env is added to the environment, as NAME=value.
+	Env []string
+	// KillAfter is the time between SIGTERM and SIGKILL when the hold is lost.
+	KillAfter time.Duration
+	// Signals are passed on to the command's process group.
+	Signals <-chan os.Signal
+}
+
+// Find looks the program up as a shell does. Its error wraps ErrNotFound or ErrNotExecutable.
+func Find(program string) (string, error) {
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return "", refused(program, err)
+	}
+	return path, nil
+}
+
+// Run runs the command and returns its exit code, or 128 + n when signal n has ended it. It returns
+// when nothing of the process group is left, if it had to end it, and when the command has ended,
+// otherwise. Its error wraps ErrHoldLost, ErrNotFound or ErrNotExecutable.
+func (c Command) Run(h Hold) (int, error) {
+	path, err := Find(c.Args[0])
+	if err != nil {
+		return 0, err
+	}
+	cmd := exec.Command(path, c.Args[1:]...)
+	cmd.Args[0] = c.Args[0]
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), c.Env...)
+	p, err := start(cmd)
+	if err != nil {
+		return 0, refused(c.Args[0], err)
+	}
+	cause := c.watch(p, h)
+	if cause != nil {
+		c.stop(p, h)
+	}
+	<-p.done
+	if cause != nil {
+		return p.code(), fmt.Errorf("%w: %w", ErrHoldLost, cause)
+	}
+	return p.code(), nil
+}
+
+// watch passes signals on until the command has ended, or returns why it must end now.
+func (c Command) watch(p *process, h Hold) error {
+	t := time.NewTimer(0)
+	defer t.Stop()
+	for {
+		left := h.Remaining() - c.KillAfter - slack
+		switch {
+		case h.Context.Err() != nil:
+			return context.Cause(h.Context)
+		case left <= 0:
+			return errRunningOut
+		}
+		t.Reset(left)
+		select {
+		case <-p.done:
+			return context.Cause(h.Context) // what ended after the hold has run without it
+		case s := <-c.Signals:
+			p.signal(s)
+		case <-p.jobs:
+			p.resume()
+		case <-h.Context.Done():
+		case <-t.C:
+		}
+	}
+}
+
+// stop ends the process group: by SIGTERM, and by SIGKILL after KillAfter or when the hold ends.
+func (c Command) stop(p *process, h Hold) {
+	left := min(c.KillAfter, h.Remaining())
+	if left > 0 {
+		p.terminate()
+	}
+	if left <= 0 || !c.gone(p, h, left) {
+		p.kill()
+	}
+}
+
+// gone waits until the process group is gone; false when the time is over or the hold ends before.
+func (c Command) gone(p *process, h Hold, left time.Duration) bool {
+	deadline := time.NewTimer(left)
+	defer deadline.Stop()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	ended := h.Context.Done()
+	if h.Context.Err() != nil {
+		ended = nil // a server ended the session, and the command has been told just now
+	}
+	for p.alive() {
+		select {
+		case <-look.C:
+		case <-deadline.C:
+			return false
+		case <-ended:
+			return false
+		}
+	}
+	return true
+}
+
+// refused says what a shell would say of a program that did not start.
+func refused(program string, err error) error {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %s", ErrNotFound, program)
+	}
+	return fmt.Errorf("%w: %s: %w", ErrNotExecutable, program, err)
+}

@@ -1,0 +1,130 @@
+package child
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// self is this test binary as a program that runs a command.
+func self(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), "CHILD_TEST_PROGRAM=1")
+	return cmd
+}
+
+func TestTheCommandDiesWithItsParent(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "f")
+	parent := self("sh", "-c", "echo $$ >"+file+"; exec sleep 1000")
+	require.NoError(t, parent.Start())
+	pid := content(t, file)
+	require.NoError(t, parent.Process.Kill())
+	_ = parent.Wait() // it was killed
+	gone(t, pid)
+}
+
+// terminal starts a program in a session of its own with a terminal of its own.
+func terminal(t *testing.T, cmd *exec.Cmd) *os.File {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = master.Close() })
+	var unlock, number int32
+	ioctl(t, master, unix.TIOCSPTLCK, &unlock)
+	ioctl(t, master, unix.TIOCGPTN, &number)
+	slave, err := os.OpenFile(filepath.Join("/dev/pts", strconv.Itoa(int(number))), os.O_RDWR|unix.O_NOCTTY, 0)
+	require.NoError(t, err)
+	defer slave.Close()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+	return master
+}
+
+func ioctl(t *testing.T, f *os.File, request uintptr, value *int32) {
+	t.Helper()
+	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), request, uintptr(unsafe.Pointer(value)))
+	require.Zero(t, errno)
+}
+
+// until reads from the terminal up to a word.
+func until(t *testing.T, r *bufio.Reader, word string) {
+	t.Helper()
+	read := make(chan bool, 1)
+	var seen strings.Builder
+	go func() {
+		for !strings.Contains(seen.String(), word) {
+			b, err := r.ReadByte()
+			if err != nil {
+				read <- false
+				return
+			}
+			seen.WriteByte(b)
+		}
+		read <- true
+	}()
+	select {
+	case ok := <-read:
+		require.True(t, ok, "%q in %q", word, seen.String())
+	case <-time.After(20 * time.Second):
+		require.Fail(t, "not seen in time", word)
+	}
+}
+
+func TestTheCommandHasTheTerminal(t *testing.T) {
+	cmd := self("sh", "-c", `read x; echo "got <$x>"; trap 'echo interrupted; exit 5' INT; echo "armed"; while :; do sleep 0.01; done`)
+	tty := terminal(t, cmd)
+	r := bufio.NewReader(tty)
+	_, err := tty.WriteString("hello\n")
+	require.NoError(t, err)
+	until(t, r, "got <hello>")
+	until(t, r, "armed")
+	_, err = tty.WriteString("\x03") // Ctrl-C goes to the command; its parent does not mind
+	require.NoError(t, err)
+	until(t, r, "interrupted")
+	require.Error(t, cmd.Wait())
+	require.Equal(t, 5, cmd.ProcessState.ExitCode())
+}
+
+func TestTheTerminalIsGivenBack(t *testing.T) {
+	cmd := exec.Command("sh", "-c", `CHILD_TEST_PROGRAM=1 "$0" true; read x; echo "after <$x>"`, os.Args[0])
+	tty := terminal(t, cmd)
+	_, err := tty.WriteString("hello\n")
+	require.NoError(t, err)
+	until(t, bufio.NewReader(tty), "after <hello>")
+	require.NoError(t, cmd.Wait())
+}
+
+func TestCtrlZDoesNotHangTheTerminal(t *testing.T) {
+	cmd := self("sh", "-c", `echo ready; read x; echo "got <$x>"`)
+	tty := terminal(t, cmd)
+	r := bufio.NewReader(tty)
+	until(t, r, "ready")
+	_, err := tty.WriteString("\x1a")
+	require.NoError(t, err)
+	until(t, r, "^Z")
+	_, err = tty.WriteString("hello\n")
+	require.NoError(t, err)
+	until(t, r, "got <hello>")
+	require.NoError(t, cmd.Wait())
+}
+
+func TestACommandBesideAPagerGetsTheTerminalWhenItReads(t *testing.T) {
+	cmd := exec.Command("sh", "-c", `CHILD_TEST_PROGRAM=1 "$0" sh -c 'read x; echo "got <$x>"' | cat`, os.Args[0])
+	tty := terminal(t, cmd)
+	_, err := tty.WriteString("hello\n")
+	require.NoError(t, err)
+	until(t, bufio.NewReader(tty), "got <hello>")
+	require.NoError(t, cmd.Wait())
+}

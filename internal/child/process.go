@@ -1,0 +1,41 @@
+package child
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+)
+
+// process is a running command, in a process group of its own where there are such.
+type process struct {
+	cmd  *exec.Cmd
+	done chan struct{}    // closed when the command has ended and was waited for
+	jobs <-chan os.Signal // may tell that the command was stopped; nil without a terminal
+}
+
+func start(cmd *exec.Cmd) (*process, error) {
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	started := make(chan error)
+	go p.live(started)
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// live starts the command and waits for it on one OS thread: on Linux the command is killed when the
+// thread that has started it ends, and other threads of a Go program may end before the program does.
+func (p *process) live(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	giveBack := p.prepare()
+	err := p.cmd.Start()
+	started <- err
+	if err == nil {
+		_ = p.cmd.Wait() // the state says how it ended
+	}
+	giveBack()
+	if err == nil {
+		close(p.done)
+	}
+}

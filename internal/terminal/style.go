@@ -1,0 +1,29 @@
+package terminal
+
+import "os"
+
+// Style colours text, or leaves it as it is. The zero value is plain.
+type Style struct{ colour bool }
+
+// For returns the style for what is written to f: coloured if f is a terminal that can show it and the
+// user has not set NO_COLOR (no-color.org), else plain.
+func For(f *os.File) Style {
+	term := os.Getenv("TERM")
+	return Style{isTerminal(f) && os.Getenv("NO_COLOR") == "" && term != "" && term != "dumb"}
+}
+
+// The colours. Each returns text with the colour switched on and off again.
+
+func (s Style) Bold(text string) string   { return s.paint("1", text) }
+func (s Style) Dim(text string) string    { return s.paint("2", text) }
+func (s Style) Red(text string) string    { return s.paint("31", text) }
+func (s Style) Green(text string) string  { return s.paint("32", text) }
+func (s Style) Yellow(text string) string { return s.paint("33", text) }
+func (s Style) Cyan(text string) string   { return s.paint("36", text) }
+
+func (s Style) paint(code, text string) string {
+	if !s.colour || text == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
