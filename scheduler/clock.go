@@ -1,0 +1,49 @@
+package scheduler
+
+import (
+	"sync"
+	"time"
+)
+
+// MaxAhead is how far a tick may lie ahead of the ensemble's clock and still be run, when the leader's
+// clock says that it is due.
+const MaxAhead = 10 * time.Second
+
+// clocks are the two that must agree that a tick is due: this machine's, and the ensemble's, which is
+// estimated from the time that a node's latest write was given and what has passed here since then.
+type clocks struct {
+	local func() time.Time
+
+	mu    sync.Mutex
+	said  time.Time
+	heard time.Time // its monotonic reading counts
+}
+
+// hear takes in the time of a write that was answered just now. The estimate is behind by the time that
+// the answer took, which is the safe side.
+func (c *clocks) hear(mtime time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.said, c.heard = mtime, time.Now()
+}
+
+// ensemble is the estimate of the ensemble's clock.
+func (c *clocks) ensemble() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.said.Add(time.Since(c.heard))
+}
+
+// now is the time up to which ticks are due.
+func (c *clocks) now() time.Time {
+	local, bound := c.local(), c.ensemble().Add(MaxAhead)
+	if bound.Before(local) {
+		return bound
+	}
+	return local
+}
+
+// held tells whether a tick is due by this machine's clock only.
+func (c *clocks) held(tick time.Time) bool {
+	return !tick.After(c.local()) && tick.After(c.now())
+}

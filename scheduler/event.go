@@ -1,0 +1,45 @@
+package scheduler
+
+import "time"
+
+// EventKind is what has happened.
+type EventKind string
+
+// The kinds of events.
+const (
+	// EventLeading: this member schedules now. Run.Token is its term's.
+	EventLeading EventKind = "leading"
+	// EventFollowing: it does so no more.
+	EventFollowing EventKind = "following"
+	// EventStarted: a run begins. Run is set.
+	EventStarted EventKind = "started"
+	// EventFinished: a run has ended. Run is set, and Err if it failed.
+	EventFinished EventKind = "finished"
+	// EventMissed: ticks were recorded as missed. Gap is set.
+	EventMissed EventKind = "missed"
+	// EventHeld: this machine's clock says that a tick is due, but it lies more than MaxAhead ahead of the
+	// ensemble's clock. Run.Tick is the tick; it is run once the ensemble's clock is near.
+	EventHeld EventKind = "held"
+	// EventFailed: a job could not be scheduled, and is tried again. Err is set.
+	EventFailed EventKind = "failed"
+)
+
+// Event tells of something that has happened in this member.
+type Event struct {
+	Kind EventKind
+	// Job is the job's name, if it is about a job.
+	Job string
+	// At is this machine's time.
+	At  time.Time
+	Run Run
+	Gap Gap
+	Err error
+}
+
+// tell passes an event on.
+func (s *Scheduler) tell(e Event) {
+	if s.observe != nil {
+		e.At = s.now()
+		s.observe(e)
+	}
+}

@@ -1,0 +1,163 @@
+package scheduler
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+// Schedule is when a job is due: a set of instants, at whole seconds.
+type Schedule struct {
+	spec  string
+	zone  *time.Location
+	ticks ticks
+}
+
+// ticks is a set of instants at whole seconds.
+type ticks interface {
+	// next is the first one after t, or the zero time when there is none in sight.
+	next(t time.Time) time.Time
+	// count is the number of those after from and not after to, found without visiting each.
+	count(from, to time.Time) int64
+}
+
+// ParseSpec reads a cron expression:
+//
+//	minute hour day-of-month month day-of-week             5 fields
+//	second minute hour day-of-month month day-of-week      6 fields
+//	@hourly @daily @midnight @weekly @monthly @yearly @annually
+//	@every 90s                                             whole seconds, counted from 1970-01-01 UTC
+//
+// A field is a list of *, ?, n, a-b, each with an optional /step; months and days of the week also have
+// names of three letters, and Sunday is 0. When both days are restricted, either is enough.
+//
+// zone is where the fields are read; nil is UTC. A local time that a change of the clocks skips is not
+// due that day. One that it repeats is due once, the first time, if the hour field is restricted; with
+// a * for the hour, both are due.
+//
+// The error wraps ErrInvalidSpec and names the spec. Refused are, beside what cannot be read: a zone
+// within the spec, a zone without a name or "Local" (members would differ), @every of less than a second
+// or of parts of seconds, an empty list element, a step beyond its field, and what never fires.
+func ParseSpec(spec string, zone *time.Location) (Schedule, error) {
+	if zone == nil {
+		zone = time.UTC
+	}
+	s := Schedule{spec: strings.Join(strings.Fields(spec), " "), zone: zone}
+	err := validZone(zone)
+	if err == nil {
+		s.ticks, err = parse(s.spec, zone)
+	}
+	if err == nil && s.Next(anyTime).IsZero() {
+		err = errors.New("it never fires")
+	}
+	if err != nil {
+		return Schedule{}, fmt.Errorf("%w %q: %w", ErrInvalidSpec, spec, err)
+	}
+	return s, nil
+}
+
+// anyTime is where ParseSpec looks for a first tick.
+var anyTime = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// Next returns the first tick after a time, in the schedule's zone; the zero time if none is in the
+// next ten years.
+func (s Schedule) Next(after time.Time) time.Time {
+	if s.ticks == nil {
+		return time.Time{}
+	}
+	return s.ticks.next(after)
+}
+
+// String returns the spec, its fields separated by single spaces.
+func (s Schedule) String() string { return s.spec }
+
+// Location is the schedule's zone.
+func (s Schedule) Location() *time.Location { return s.zone }
+
+func validZone(zone *time.Location) error {
+	if name := zone.String(); name == "" || name == "Local" {
+		return fmt.Errorf("the time zone %q is not the same on every machine: give one by its name", name)
+	}
+	return nil
+}
+
+func parse(spec string, zone *time.Location) (ticks, error) {
+	switch {
+	case spec == "":
+		return nil, errors.New("it is empty")
+	case len(spec) > maxSpec:
+		return nil, fmt.Errorf("it has %d bytes, at most %d are taken", len(spec), maxSpec)
+	case strings.Contains(spec, "TZ="):
+		return nil, errors.New("the zone is not part of the spec: give it as the location")
+	case spec == "@every" || strings.HasPrefix(spec, "@every "):
+		return parseEvery(strings.TrimPrefix(spec, "@every"), zone)
+	case strings.HasPrefix(spec, "@"):
+		return parseFields(spec, zone)
+	}
+	if err := checkFields(strings.Fields(spec)); err != nil {
+		return nil, err
+	}
+	return parseFields(spec, zone)
+}
+
+const maxSpec = 1000
+
+// parseFields hands a checked spec to the library's parser.
+func parseFields(spec string, zone *time.Location) (ticks, error) {
+	parsed, err := parser.Parse(spec)
+	if err != nil {
+		return nil, err
+	}
+	fields, ok := parsed.(*cron.SpecSchedule)
+	if !ok {
+		return nil, errors.New("it is not a calendar")
+	}
+	return newCalendar(fields, zone), nil
+}
+
+var parser = cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
+
+// element is what the library's parser reads as it looks. It takes more: "*-5" is "*" to it, and "+5" is 5.
+var element = regexp.MustCompile(`^([*?]|\d{1,2}(-\d{1,2})?|[A-Za-z]{3}(-[A-Za-z]{3})?)(/\d{1,2})?$`)
+
+// fieldNames and fieldSizes are of the six fields, seconds first.
+var (
+	fieldNames = [6]string{"second", "minute", "hour", "day-of-month", "month", "day-of-week"}
+	fieldSizes = [6]int{60, 60, 24, 31, 12, 7}
+)
+
+// checkFields refuses what the library's parser takes but hardly means what it says.
+func checkFields(fields []string) error {
+	if len(fields) != 5 && len(fields) != 6 {
+		return fmt.Errorf("it has %d fields, 5 or 6 are wanted", len(fields))
+	}
+	first := 6 - len(fields)
+	for i, field := range fields {
+		for _, e := range strings.Split(field, ",") {
+			if err := checkElement(e, fieldSizes[first+i]); err != nil {
+				return fmt.Errorf("%s %q: %w", fieldNames[first+i], field, err)
+			}
+		}
+	}
+	return nil
+}
+
+func checkElement(e string, size int) error {
+	if e == "" {
+		return errors.New("a list element is empty")
+	}
+	if !element.MatchString(e) {
+		return fmt.Errorf("%q is not *, ?, n or a-b with an optional /step", e)
+	}
+	if _, step, ok := strings.Cut(e, "/"); ok {
+		if n, _ := strconv.Atoi(step); n > size { // two digits
+			return fmt.Errorf("the step %d is beyond the field's %d values", n, size)
+		}
+	}
+	return nil
+}
