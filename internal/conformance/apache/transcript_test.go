@@ -1,0 +1,75 @@
+package apache
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/conformance"
+	"github.com/lockstep-go/lockstep/internal/ensemble"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+const (
+	tick           = 500 * time.Millisecond
+	containerCheck = 200 * time.Millisecond
+)
+
+// TestMemoryAnswersAsApacheDoes compares every answer of a long raw conversation.
+func TestMemoryAnswersAsApacheDoes(t *testing.T) {
+	apache := ensemble.Private(t, ensemble.Config{Servers: 1, Tick: tick, ContainerCheck: containerCheck, NoFsync: true})
+	memory := zktest.Start(t, zktest.WithTick(tick), zktest.WithContainerInterval(containerCheck))
+	addr, err := memory.ListenTCP("127.0.0.1:0")
+	require.NoError(t, err)
+
+	want := scenes(conformance.Transcript(t, apache.Addr(0)))
+	got := scenes(conformance.Transcript(t, addr))
+	require.Equal(t, len(want), len(got))
+	lines := 0
+	for i, scene := range want {
+		lines += len(scene)
+		compare(t, scene, got[i])
+	}
+	t.Logf("%d answers compared", lines)
+}
+
+// scenes cuts a transcript where a scene begins, so that a line too many in one does not set
+// the others off.
+func scenes(lines []string) [][]string {
+	var all [][]string
+	for _, line := range lines {
+		if strings.HasPrefix(line, "== ") {
+			all = append(all, nil)
+		}
+		all[len(all)-1] = append(all[len(all)-1], line)
+	}
+	return all
+}
+
+// mostShown keeps one difference early in a scene from filling the screen.
+const mostShown = 12
+
+func compare(t *testing.T, want, got []string) {
+	t.Helper()
+	shown := 0
+	for i := range max(len(want), len(got)) {
+		w, g := lineAt(want, i), lineAt(got, i)
+		if w == g {
+			continue
+		}
+		if shown++; shown > mostShown {
+			t.Errorf("%s: and more", want[0])
+			return
+		}
+		t.Errorf("%s, line %d (after %q)\n  Apache %s\n  memory %s", want[0], i, lineAt(want, i-1), w, g)
+	}
+}
+
+func lineAt(lines []string, i int) string {
+	if i < 0 || i >= len(lines) {
+		return "(nothing)"
+	}
+	return lines[i]
+}
