@@ -21,9 +21,9 @@ type Server struct {
 	core  *zkserver.Server
 	tasks sync.WaitGroup
 
-	mu    sync.Mutex
-	tcp   []string
-	links []*Link
+	mu     sync.Mutex
+	tcp    []string
+	closed bool
 }
 
 // New starts a server. Close ends it. It returns ErrOption for an option that
@@ -58,6 +58,9 @@ func Start(tb TB, opts ...Option) *Server {
 // Close cuts all connections and waits until no goroutine of the server is
 // left. A second Close does nothing.
 func (s *Server) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
 	s.core.Close()
 	s.tasks.Wait()
 }
@@ -74,15 +77,19 @@ func (s *Server) Servers() []string {
 }
 
 // ListenTCP serves real connections on a TCP address too, such as
-// "127.0.0.1:0", and returns the address it got.
+// "127.0.0.1:0", and returns the address it got. On a closed server it returns
+// ErrClosed.
 func (s *Server) ListenTCP(addr string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return "", ErrClosed
+	}
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
 		return "", fmt.Errorf("zktest: listen on %s: %w", addr, err)
 	}
-	s.mu.Lock()
 	s.tcp = append(s.tcp, ln.Addr().String())
-	s.mu.Unlock()
 	s.tasks.Go(func() { _ = s.core.Serve(ln) }) // it ends when the server is closed
 	return ln.Addr().String(), nil
 }

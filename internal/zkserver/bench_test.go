@@ -1,0 +1,83 @@
+package zkserver
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+// bench feeds requests straight to the server, without a network.
+type bench struct {
+	s     *Server
+	c     *conn
+	frame wire.Encoder
+}
+
+func newBench(b *testing.B) *bench {
+	s, err := New(Config{})
+	require.NoError(b, err)
+	b.Cleanup(s.Close)
+	c := newConn(s, silentConn{}, 1)
+	s.conns[c] = struct{}{}
+	var hello wire.Encoder
+	(&wire.ConnectRequest{Timeout: 10000}).Encode(&hello)
+	require.True(b, s.connect(c, hello.Bytes()))
+	b.ReportAllocs()
+	return &bench{s: s, c: c}
+}
+
+func (f *bench) do(b *testing.B, op wire.Op, body wire.Request) {
+	f.frame.Reset()
+	wire.RequestHeader{Xid: 1, Op: op}.Encode(&f.frame)
+	body.Encode(&f.frame)
+	if !f.s.serve(f.c, f.frame.Bytes()) {
+		b.Fatal(op)
+	}
+	f.c.pending, f.c.out = 0, f.c.out[:0]
+}
+
+func BenchmarkPing(b *testing.B) {
+	f := newBench(b)
+	for b.Loop() {
+		f.do(b, wire.OpPing, &wire.EmptyRequest{})
+	}
+}
+
+func BenchmarkCreateDelete(b *testing.B) {
+	f := newBench(b)
+	for b.Loop() {
+		f.do(b, wire.OpCreate, create("/node", "data", wire.FlagEphemeral))
+		f.do(b, wire.OpDelete, num("/node", -1))
+	}
+}
+
+// BenchmarkCreateAmongMany shows that a create's cost does not grow with the
+// tree. It also tells the memory a node takes, as B/op.
+func BenchmarkCreateAmongMany(b *testing.B) {
+	f := newBench(b)
+	for i := 0; b.Loop(); i++ {
+		f.do(b, wire.OpCreate, create("/item-", "0123456789", wire.FlagSequential))
+	}
+}
+
+func BenchmarkGetData(b *testing.B) {
+	f := newBench(b)
+	for i := range 1000 {
+		f.do(b, wire.OpCreate, create(fmt.Sprintf("/n%d", i), "data", 0))
+	}
+	for b.Loop() {
+		f.do(b, wire.OpGetData, look("/n500"))
+	}
+}
+
+func BenchmarkWatchedSet(b *testing.B) {
+	f := newBench(b)
+	f.do(b, wire.OpCreate, create("/n", "data", 0))
+	for b.Loop() {
+		f.do(b, wire.OpGetData, watch("/n"))
+		f.do(b, wire.OpSetData, set("/n", "data", -1))
+	}
+}

@@ -1,0 +1,95 @@
+package zktest
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestOptionsRefuseBadValues(t *testing.T) {
+	for want, opt := range map[string]Option{
+		"tick of 0s":                     WithTick(0),
+		"container interval of -1s":      WithContainerInterval(-time.Second),
+		"session timeouts from 2s to 1s": WithSessionTimeouts(2*time.Second, time.Second),
+		"logger is nil":                  WithLogger(nil),
+	} {
+		_, err := New(opt)
+		require.ErrorIs(t, err, ErrOption)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// recorder is a TB that notes what Start does with it.
+type recorder struct {
+	cleanups []func()
+	failure  string
+}
+
+func (r *recorder) Helper()                           {}
+func (r *recorder) Cleanup(f func())                  { r.cleanups = append(r.cleanups, f) }
+func (r *recorder) Logf(string, ...any)               {}
+func (r *recorder) Fatalf(format string, args ...any) { r.failure = fmt.Sprintf(format, args...) }
+
+func TestStartCleansUpOrFails(t *testing.T) {
+	var good recorder
+	srv := Start(&good)
+	require.Len(t, good.cleanups, 1)
+	good.cleanups[0]()
+	_, err := srv.Link("k").Dial("tcp", "", time.Second)
+	require.ErrorIs(t, err, ErrRefused)
+
+	var bad recorder
+	Start(&bad, WithTick(-1))
+	require.Contains(t, bad.failure, "tick of -1ns")
+	require.Empty(t, bad.cleanups)
+}
+
+func TestListenTCP(t *testing.T) {
+	srv := Start(t)
+	require.Equal(t, []string{memoryAddress}, srv.Servers())
+	addr, err := srv.ListenTCP("127.0.0.1:0")
+	require.NoError(t, err)
+	require.Equal(t, []string{addr}, srv.Servers())
+	nc, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	_, err = nc.Write([]byte("ruok"))
+	require.NoError(t, err)
+	answer, err := io.ReadAll(nc)
+	require.NoError(t, err)
+	require.Equal(t, "imok", string(answer))
+	require.NoError(t, nc.Close())
+
+	_, err = srv.ListenTCP(addr)
+	require.ErrorContains(t, err, addr, "the address is taken")
+	srv.Close()
+	_, err = srv.ListenTCP("127.0.0.1:0")
+	require.ErrorIs(t, err, ErrClosed)
+}
+
+func TestTheLoggerHearsOfExpiries(t *testing.T) {
+	var log bytes.Buffer
+	srv := Start(t, WithLogger(slog.New(slog.NewTextHandler(&log, nil))), WithSessionTimeouts(time.Second, time.Minute))
+	require.ErrorContains(t, srv.Expire(7), "0x7")
+	require.Empty(t, log.String())
+}
+
+func TestManyServersLeaveNothingBehind(t *testing.T) {
+	for range 50 {
+		srv, err := New()
+		require.NoError(t, err)
+		_, err = srv.ListenTCP("127.0.0.1:0")
+		require.NoError(t, err)
+		_, err = srv.Link("k").Dial("tcp", "", time.Second)
+		require.NoError(t, err)
+		srv.Close()
+		srv.Close()
+	}
+	goleak.VerifyNone(t)
+}
