@@ -48,8 +48,12 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	return c.writing(ctx, "delete", path, func(s *Session) error { return s.Delete(ctx, path, version) })
 }
 
-// Multi runs a transaction; see Session.Multi.
+// Multi runs a transaction; see Session.Multi. It does not wait for a session when a condition of
+// this process's own refuses it already.
 func (c *Client) Multi(ctx context.Context, ops ...Op) (rs []OpResult, err error) {
+	if err := conditions(ops); err != nil {
+		return nil, err
+	}
 	s, err := c.Session(ctx)
 	if err != nil {
 		return nil, err

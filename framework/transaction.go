@@ -84,13 +84,11 @@ func (s *Session) Multi(ctx context.Context, ops ...Op) ([]OpResult, error) {
 	if err := s.await(ctx); err != nil {
 		return nil, Wrap("transaction", ops[0].path, err)
 	}
+	if err := conditions(ops); err != nil {
+		return nil, err
+	}
 	reqs := make([]any, len(ops))
 	for i, o := range ops {
-		if o.valid != nil {
-			if err := o.valid(); err != nil {
-				return nil, &TxError{Index: i, Op: o.name, Path: o.path, Err: err}
-			}
-		}
 		reqs[i] = o.request(s.client, s.client.ns.full(o.path))
 	}
 	rs, err := call(ctx, s, func(z *zkConn) ([]OpResult, error) { return z.multi(reqs) })
@@ -103,6 +101,19 @@ func (s *Session) Multi(ctx context.Context, ops ...Op) ([]OpResult, error) {
 		}
 	}
 	return rs, Wrap("transaction", ops[0].path, err)
+}
+
+// conditions asks the operations' conditions of this process's own.
+func conditions(ops []Op) error {
+	for i, o := range ops {
+		if o.valid == nil {
+			continue
+		}
+		if err := o.valid(); err != nil {
+			return &TxError{Index: i, Op: o.name, Path: o.path, Err: err}
+		}
+	}
+	return nil
 }
 
 // checkOps refuses a transaction that no server would take.

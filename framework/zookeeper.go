@@ -15,13 +15,14 @@ import (
 // zkConn is go-zookeeper's connection, kept to one session by a link.Monitor. Its calls block until
 // the connection answers, breaks or is closed; their errors are this package's.
 type zkConn struct {
-	conn *zk.Conn
-	gone chan struct{} // closed when the library's goroutines have ended
+	conn  *zk.Conn
+	gone  chan struct{} // closed when the library's goroutines have ended
+	armed *armed
 }
 
 // openZK starts the library on one session. changed is called for each watch event, from the
 // receiving goroutine, and must not block.
-func openZK(cfg Config, mon *link.Monitor, srv *servers, log *slog.Logger, changed func(Event)) (*zkConn, error) {
+func openZK(cfg Config, mon *link.Monitor, srv *servers, log *slog.Logger, set *armed, changed func(Event)) (*zkConn, error) {
 	dial := func(network, address string, _ time.Duration) (net.Conn, error) {
 		if err := srv.rest(mon.Context()); err != nil {
 			return nil, err
@@ -30,6 +31,7 @@ func openZK(cfg Config, mon *link.Monitor, srv *servers, log *slog.Logger, chang
 	}
 	tell := func(e zk.Event) {
 		if kind, ok := eventKinds[e.Type]; ok {
+			set.fired(kind, e.Path)
 			changed(Event{Kind: kind, Path: e.Path})
 		}
 	}
@@ -39,7 +41,7 @@ func openZK(cfg Config, mon *link.Monitor, srv *servers, log *slog.Logger, chang
 	if err != nil {
 		return nil, err
 	}
-	z := &zkConn{conn: conn, gone: make(chan struct{})}
+	z := &zkConn{conn: conn, gone: make(chan struct{}), armed: set}
 	go func() {
 		defer close(z.gone)
 		for range events { // the callback has seen them; the channel's end is the library's end
@@ -58,7 +60,9 @@ func (z *zkConn) get(path string, watch bool) ([]byte, Stat, error) {
 		data, st, err := z.conn.Get(path)
 		return data, stat(st), zkError(err)
 	}
+	z.armed.asking(watchData, path)
 	data, st, _, err := z.conn.GetW(path) // events come through the callback
+	z.armed.asked(watchData, path, err == nil)
 	return data, stat(st), zkError(err)
 }
 
@@ -67,7 +71,9 @@ func (z *zkConn) exists(path string, watch bool) (Stat, error) {
 	var st *zk.Stat
 	var err error
 	if watch {
+		z.armed.asking(watchExists, path)
 		ok, st, _, err = z.conn.ExistsW(path)
+		z.armed.asked(watchExists, path, err == nil)
 	} else {
 		ok, st, err = z.conn.Exists(path)
 	}
@@ -85,7 +91,9 @@ func (z *zkConn) children(path string, watch bool) ([]string, Stat, error) {
 		names, st, err := z.conn.Children(path)
 		return names, stat(st), zkError(err)
 	}
+	z.armed.asking(watchChildren, path)
 	names, st, _, err := z.conn.ChildrenW(path)
+	z.armed.asked(watchChildren, path, err == nil)
 	return names, stat(st), zkError(err)
 }
 

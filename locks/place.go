@@ -35,7 +35,7 @@ func parse(name string) (p place, ok bool) {
 // sequence reads the number that a server has appended: ten characters, an int32 that may have wrapped
 // to negative ones (eleven characters at most).
 func sequence(digits string) (int32, error) {
-	if len(digits) < 10 || len(digits) > 11 {
+	if len(digits) < 10 || len(digits) > 11 || digits[0] == '+' {
 		return 0, strconv.ErrSyntax
 	}
 	n, err := strconv.ParseInt(digits, 10, 32)

@@ -33,13 +33,15 @@ type conn struct {
 	deadline time.Time
 	limit    time.Time // of the handshake
 
+	rearm rearm
+
 	mu      sync.Mutex
 	wrote   bool // the connect request
 	pending map[int32]*Trace
 }
 
 func newConn(m *Monitor, nc net.Conn, address string) *conn {
-	c := &conn{Conn: nc, m: m, address: address, limit: time.Now().Add(m.cfg.HandshakeTimeout), pending: map[int32]*Trace{}}
+	c := &conn{Conn: nc, m: m, address: address, limit: time.Now().Add(m.cfg.HandshakeTimeout), pending: map[int32]*Trace{}, rearm: newRearm()}
 	c.br = bufio.NewReaderSize(reader{c}, readBuffer)
 	c.out.start(nc, func(error) { c.Close() })
 	return c
@@ -75,6 +77,9 @@ func (c *conn) sending(frame []byte) (*Trace, error) {
 		return nil, c.m.greeting(c, id)
 	}
 	xid, op, path := parseRequest(frame)
+	if op == int32(wire.OpSetWatches) {
+		c.rearm.done()
+	}
 	t := c.m.traced(op, path)
 	if t != nil {
 		c.mu.Lock()
@@ -112,6 +117,7 @@ func (c *conn) frame() error {
 			return err
 		}
 		c.session = h.SessionID
+		c.rearm.init(c.generation > 1 && c.m.rearms())
 		c.greeted.Store(true)
 		c.unanswered.Add(-1)
 		c.m.greeted(c, h)
@@ -132,6 +138,9 @@ func (c *conn) answer() error {
 		return nil
 	}
 	c.unanswered.Add(-1)
+	if zxid > 0 && xid >= 0 {
+		c.rearm.wait()
+	}
 	c.mu.Lock()
 	t := c.pending[xid]
 	delete(c.pending, xid)
@@ -152,6 +161,7 @@ func (c *conn) end(err error) {
 	c.ended.Do(func() {
 		c.out.stop()
 		c.Conn.Close()
+		c.rearm.done()
 		c.m.broken(c, err)
 	})
 }

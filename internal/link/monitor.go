@@ -27,6 +27,8 @@ type Config struct {
 	Now func() time.Duration
 	// HandshakeTimeout bounds the time from a dial to the answer of the connect request.
 	HandshakeTimeout time.Duration
+	// Rearms tells whether the library has watches to set again on a new connection; may be nil.
+	Rearms func() bool
 	// Failed is told of each dial or handshake that failed, by server address; may be nil.
 	Failed func(address string, err error)
 }
@@ -199,6 +201,8 @@ func (m *Monitor) notify() {
 	default:
 	}
 }
+
+func (m *Monitor) rearms() bool { return m.cfg.Rearms != nil && m.cfg.Rearms() }
 
 func (m *Monitor) failed(address string, err error) {
 	if m.cfg.Failed != nil && m.ctx.Err() == nil {

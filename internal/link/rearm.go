@@ -1,0 +1,42 @@
+package link
+
+import (
+	"sync"
+	"time"
+)
+
+// rearmPatience bounds the wait for a library that has no watches to set after all.
+const rearmPatience = 100 * time.Millisecond
+
+// rearm holds the first answers of a new connection back until the library has set its watches again.
+//
+// go-zookeeper 1.0.4 tells the server, with its watches, up to which transaction it has seen the world,
+// and reads that number while its receiving goroutine may already have moved it on by an answer from
+// the new connection: a data race, and a change in between would never be reported.
+type rearm struct {
+	needed bool // set before the first answer is read, by the reading goroutine
+	once   *sync.Once
+	over   chan struct{}
+}
+
+func newRearm() rearm { return rearm{once: new(sync.Once), over: make(chan struct{})} }
+
+// init says whether the library has watches to set.
+func (r *rearm) init(needed bool) { r.needed = needed }
+
+// done tells that the watches are on their way, or the connection has ended.
+func (r *rearm) done() { r.once.Do(func() { close(r.over) }) }
+
+// wait lets an answer through.
+func (r *rearm) wait() {
+	if !r.needed {
+		return
+	}
+	r.needed = false
+	t := time.NewTimer(rearmPatience)
+	defer t.Stop()
+	select {
+	case <-r.over:
+	case <-t.C:
+	}
+}

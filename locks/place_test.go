@@ -1,0 +1,74 @@
+package locks
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestOrderFollowsTheNumbersNotTheNames(t *testing.T) {
+	line, err := order([]string{"_c_b-lock-0000000002", "_c_z-lock-0000000000", "_c_a-lock-0000000010"}, "lock-")
+	require.NoError(t, err)
+	require.Equal(t, []int32{0, 2, 10}, numbers(line))
+}
+
+// TestOrderWraps would fail with strings: -2147483648 sorts before 2147483647, and two clients would
+// hold the lock.
+func TestOrderWraps(t *testing.T) {
+	names := []string{"_c_a-lock--2147483647", "_c_b-lock-2147483646", "_c_c-lock--2147483648", "_c_d-lock-2147483647"}
+	line, err := order(names, "lock-")
+	require.NoError(t, err)
+	require.Equal(t, []int32{math.MaxInt32 - 1, math.MaxInt32, math.MinInt32, math.MinInt32 + 1}, numbers(line))
+}
+
+func TestForeignChildrenAreNotCounted(t *testing.T) {
+	line, err := order([]string{
+		"", "readme", "lock-", "lock-1", "lock-00000000001234", "x-lock-00000000ab", "_c_u-lock-9999999999",
+		"_c_u-lock-0000000007", "tmp-0000000001", "lock-+000000001",
+	}, "lock-")
+	require.NoError(t, err)
+	require.Equal(t, []int32{7}, numbers(line))
+}
+
+func TestAMixtureIsRefused(t *testing.T) {
+	_, err := order([]string{"_c_a-lock-0000000000", "_c_b-__WRIT__0000000001"}, "lock-")
+	require.ErrorIs(t, err, ErrKindMixed)
+	require.ErrorContains(t, err, "_c_b-__WRIT__0000000001")
+	_, err = order([]string{"_c_a-latch-0000000000"}, "lock-")
+	require.ErrorIs(t, err, ErrKindMixed)
+}
+
+func numbers(line []place) (out []int32) {
+	for _, p := range line {
+		out = append(out, p.seq)
+	}
+	return out
+}
+
+func FuzzOrder(f *testing.F) {
+	f.Add("_c_a-lock-0000000001", "_c_b-latch-0000000002")
+	f.Add("lock--000000001", "__READ__2147483647")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		line, err := order([]string{a, b}, "lock-")
+		if err != nil {
+			require.ErrorIs(t, err, ErrKindMixed)
+			return
+		}
+		for _, p := range line {
+			again, ok := parse(p.name)
+			require.True(t, ok)
+			require.Equal(t, p, again)
+		}
+	})
+}
+
+func FuzzParseOwner(f *testing.F) {
+	f.Add([]byte(`{"v":1,"owner":"a","host":"h","pid":1,"since":"2026-01-01T00:00:00Z","later":true}`))
+	f.Add([]byte("192.0.2.1"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if o, ok := ParseOwner(data); ok {
+			require.GreaterOrEqual(t, o.Version, 1)
+		}
+	})
+}
