@@ -27,3 +27,6 @@ func (s Style) paint(code, text string) string {
 	}
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
+
+// Is tells whether f is a terminal: somebody may be watching.
+func Is(f *os.File) bool { return isTerminal(f) }

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+const (
+	defaultServers        = "127.0.0.1:2181"
+	defaultConnectTimeout = 10 * time.Second
+	closeTimeout          = 5 * time.Second
+)
+
+// connection is the flags that every subcommand with a client has.
+type connection struct {
+	servers        string
+	root           string
+	connectTimeout duration
+	sessionTimeout duration
+	json           bool
+}
+
+func (c *connection) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	c.connectTimeout = duration(defaultConnectTimeout)
+	f.StringVar(&c.servers, "zk", "", "ZooKeeper servers, host:port,host:port (default $LOCKSTEP_SERVERS, else "+defaultServers+")")
+	f.StringVar(&c.root, "root", "", "every path is below this one (default $LOCKSTEP_ROOT, else /)")
+	f.Var(&c.connectTimeout, "connect-timeout", "how long to try to get a session")
+	f.Var(&c.sessionTimeout, "session-timeout", "a crash is noticed after about this time (default $LOCKSTEP_SESSION_TIMEOUT, else 10s)")
+	f.BoolVar(&c.json, "json", false, "print JSON, one object a line")
+}
+
+// config is the environment's configuration with the flags on top.
+func (c *connection) config(cmd *cobra.Command) (framework.Config, error) {
+	cfg, err := framework.ConfigFromEnv()
+	if err != nil {
+		return cfg, err
+	}
+	if cmd.Flags().Changed("zk") || len(cfg.Servers) == 0 {
+		cfg.Servers = framework.SplitServers(c.servers)
+	}
+	if !cmd.Flags().Changed("zk") && len(cfg.Servers) == 0 {
+		cfg.Servers = []string{defaultServers}
+	}
+	if cmd.Flags().Changed("root") {
+		if c.root == "" {
+			return cfg, usage("--root is empty: / is the whole tree")
+		}
+		cfg.Root = c.root
+	}
+	if c.sessionTimeout != 0 {
+		cfg.SessionTimeout = time.Duration(c.sessionTimeout)
+	}
+	return cfg, cfg.Validate()
+}
+
+// connect returns a client with a session, within --connect-timeout.
+func (c *connection) connect(cmd *cobra.Command) (*framework.Client, error) {
+	cfg, err := c.config(cmd)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), time.Duration(c.connectTimeout))
+	defer cancel()
+	client, err := framework.Connect(ctx, cfg, framework.WithLogger(slog.New(plain{})))
+	switch {
+	case err == nil:
+		return client, nil
+	case endedBySignal(cmd.Context()):
+		return nil, context.Cause(cmd.Context())
+	}
+	return nil, c.unreachable(cfg, err)
+}
+
+// unreachable lists each server with its cause.
+func (c *connection) unreachable(cfg framework.Config, err error) error {
+	reason := fmt.Errorf("no session within %v: %w", time.Duration(c.connectTimeout), err)
+	for _, s := range cfg.WithDefaults().Servers {
+		if !strings.Contains(err.Error(), s+": ") {
+			reason = fmt.Errorf("%w; %s: no answer", reason, s)
+		}
+	}
+	return &exit{exitNoSession, reason,
+		"name your servers with --zk or LOCKSTEP_SERVERS, or start one to try things with: lockstep dev"}
+}
+
+// hangUp closes the session, with which the servers drop all that it holds at once.
+func hangUp(client *framework.Client) {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	if err := client.Close(ctx); err != nil {
+		warn("the session may last until its timeout: %v", err)
+	}
+}

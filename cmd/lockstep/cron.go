@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+	"time"
+	_ "time/tzdata" // time zones on machines without them
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/scheduler"
+)
+
+// cron is the subcommand that runs a command on a schedule.
+type cron struct {
+	connection
+	runner
+	tz string
+
+	schedule scheduler.Schedule
+	last     atomic.Int64 // the exit code of a command that a signal has reached
+}
+
+func newCron() *cobra.Command {
+	c := &cron{}
+	cmd := &cobra.Command{
+		Use:   "cron NAME 'SPEC' [flags] -- COMMAND [ARGUMENT...]",
+		Short: "Run a command on a schedule, once in the whole cluster",
+		Long: `Run a command once per tick of a schedule, however many processes run this same line.
+
+SPEC has 5 fields (minute hour day-of-month month day-of-week), or 6 with seconds first, or
+is @hourly, @daily, @weekly, @monthly, @yearly or "@every 90s". One process leads and runs the
+command; when it dies another takes over. A tick never runs twice; one that could not run
+within a minute is reported as missed. A tick that comes while the command still runs is
+missed too. Exit codes of the command are reported, and the schedule goes on.
+
+The schedule is stored under NAME: another one is refused there with exit code 65.`,
+		Example: `  lockstep cron report '0 3 * * *' --tz Europe/Berlin -- ./report.sh
+  lockstep cron poll '*/10 * * * * *' -- curl -fsS https://example.com/poll
+  lockstep cron tidy '@every 5m' -- sh -c 'tidy --until "$LOCKSTEP_TICK"'`,
+		Args: nameAnd(false, "SPEC"),
+		RunE: coded(c.main),
+	}
+	c.connection.register(cmd)
+	c.runner.register(cmd)
+	cmd.Flags().StringVar(&c.tz, "tz", "UTC", "time zone that SPEC is read in, such as Europe/Berlin")
+	return cmd
+}
+
+func (c *cron) main(cmd *cobra.Command, args []string) error {
+	own, command := split(cmd, args)
+	path, err := pathOf("jobs", own[0])
+	if err != nil {
+		return err
+	}
+	if err := c.parse(own[1]); err != nil {
+		return err
+	}
+	if err := find(command); err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	client, err := c.connect(cmd)
+	if err != nil {
+		return quiet(ctx, err)
+	}
+	defer hangUp(client)
+	if err := c.prepare(ctx, client, path, command); err != nil {
+		return quiet(ctx, err)
+	}
+	if err := quiet(ctx, c.serve(ctx)); err != nil {
+		return err
+	}
+	return silent(int(c.last.Load()))
+}
+
+// parse reads the schedule and its zone.
+func (c *cron) parse(spec string) error {
+	zone, err := time.LoadLocation(c.tz)
+	if err != nil || c.tz == "" {
+		return usage("--tz %q is no time zone: want a name such as Europe/Berlin", c.tz)
+	}
+	c.schedule, err = scheduler.ParseSpec(spec, zone)
+	return err
+}
+
+// serve schedules until a signal comes, and then waits for the command, which the signal was passed to.
+func (c *cron) serve(ctx context.Context) error {
+	s := scheduler.New(c.client, c.path, scheduler.WithDrain(math.MaxInt64), scheduler.WithObserver(c.observe))
+	_, name := framework.Split(c.path)
+	if err := s.Add(scheduler.Job{
+		Name: name, Spec: c.schedule.String(), Location: c.schedule.Location(),
+		Run: func(held context.Context, run scheduler.Run) error { return c.tick(ctx, held, run) },
+	}); err != nil {
+		return err
+	}
+	return s.Run(ctx)
+}
+
+// tick runs the command for one tick.
+func (c *cron) tick(ctx, held context.Context, run scheduler.Run) error {
+	code, err := c.run(ctx, grant{held, run.Token}, "LOCKSTEP_TICK="+run.Tick.UTC().Format(time.RFC3339))
+	if endedBySignal(ctx) {
+		c.last.Store(int64(code))
+	}
+	if err != nil {
+		return err
+	}
+	return silent(code)
+}
+
+// observe tells people what they may have to look after.
+func (c *cron) observe(e scheduler.Event) {
+	switch e.Kind {
+	case scheduler.EventLeading:
+		say("running %s here, next at %s", c.path, c.schedule.Next(e.At).Format(time.RFC3339))
+	case scheduler.EventFollowing:
+		say("running %s here no more", c.path)
+	case scheduler.EventFinished:
+		if e.Err != nil {
+			warn("tick %s: %v", e.Run.Tick.Format(time.RFC3339), e.Err)
+		}
+	case scheduler.EventMissed:
+		warn("%d missed from %s to %s: %s", e.Gap.Count, e.Gap.From.Format(time.RFC3339), e.Gap.To.Format(time.RFC3339), e.Gap.Reason)
+	case scheduler.EventHeld:
+		warn("tick %s waits: this machine's clock is ahead of the servers'", e.Run.Tick.Format(time.RFC3339))
+	case scheduler.EventFailed:
+		warn("%v; trying again", e.Err)
+	}
+}

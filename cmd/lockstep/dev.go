@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/internal/terminal"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// dev is the subcommand that is a ZooKeeper to try things with.
+type dev struct {
+	listen string
+	json   bool
+}
+
+func newDev() *cobra.Command {
+	d := &dev{}
+	cmd := &cobra.Command{
+		Use:   "dev [flags]",
+		Short: "Run an in-memory ZooKeeper for development",
+		Long: `Run an in-memory ZooKeeper for development, until a signal comes.
+
+It speaks ZooKeeper's protocol, so that any client can connect: zkCli.sh, kazoo, Curator. It
+is one node in memory: nothing is stored, and nothing outlives it. Production needs an
+Apache ZooKeeper ensemble.`,
+		Example: `  lockstep dev
+  lockstep dev --listen 127.0.0.1:0 --json      a free port, printed for a program to read`,
+		Args: cobra.NoArgs,
+		RunE: coded(d.main),
+	}
+	cmd.Flags().StringVar(&d.listen, "listen", defaultServers, "address to listen on; port 0 is a free one")
+	cmd.Flags().BoolVar(&d.json, "json", false, "print JSON")
+	return cmd
+}
+
+func (d *dev) main(cmd *cobra.Command, _ []string) error {
+	if _, _, err := net.SplitHostPort(d.listen); err != nil {
+		return usage("--listen %q is not host:port: %w", d.listen, err)
+	}
+	server, err := zktest.New()
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	address, err := server.ListenTCP(d.listen)
+	if err != nil {
+		return &exit{exitNoSession, err, "choose another address with --listen; port 0 is a free one"}
+	}
+	if err := d.welcome(address); err != nil {
+		return err
+	}
+	<-cmd.Context().Done()
+	return nil
+}
+
+// welcome says where the server is, and what.
+func (d *dev) welcome(address string) error {
+	if d.json {
+		return put(os.Stdout, true, map[string]string{"listen": address})
+	}
+	style := terminal.For(os.Stdout)
+	_, err := fmt.Printf(`ZooKeeper listens on %s
+%s
+
+  zkCli.sh -server %s
+  lockstep lock demo --zk %[3]s -- echo "held by one process in the cluster"
+
+Ctrl-C ends it.
+`, style.Bold(address), style.Yellow("One node in memory, for development only: nothing is stored."), address)
+	return err
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/child"
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/scheduler"
+)
+
+// The exit codes beside the command's own. Those from 64 on are sysexits.h's, from 126 on the shells'.
+const (
+	exitNotObtained   = 1   // lock: not obtained under -n or -w; -E changes it
+	exitUsage         = 64  // a bad flag, name, schedule or duration
+	exitMismatch      = 65  // the name is taken by another schedule, or by another kind of thing
+	exitNoSession     = 69  // no session within --connect-timeout
+	exitInternal      = 70  // anything that is not listed here
+	exitLost          = 75  // lock: the lock was lost while it was needed
+	exitNoPermission  = 77  // the servers refuse access to the name
+	exitNotExecutable = 126 // the command cannot be run
+	exitNotFound      = 127 // there is no such command
+	exitSignal        = 128 // and the number of the signal that ended the command, or the wait
+)
+
+// exit is an error with the code that the program ends with. Without a reason nothing is printed.
+type exit struct {
+	code   int
+	reason error
+	hint   string // what to do next
+}
+
+func (e *exit) Error() string {
+	if e.reason == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.reason.Error()
+}
+
+func (e *exit) Unwrap() error { return e.reason }
+
+// silent ends the program with a code: the command has said what there is to say.
+func silent(code int) error {
+	if code == 0 {
+		return nil
+	}
+	return &exit{code: code}
+}
+
+// usage refuses what was asked for.
+func usage(format string, args ...any) error {
+	return &exit{code: exitUsage, reason: fmt.Errorf(format, args...)}
+}
+
+// meanings are the errors of the packages below and what they mean here.
+var meanings = []struct {
+	err  error
+	code int
+	hint string
+}{
+	{framework.ErrInvalidConfig, exitUsage, ""},
+	{framework.ErrInvalidPath, exitUsage, ""},
+	{scheduler.ErrInvalidJob, exitUsage, ""},
+	{scheduler.ErrInvalidSpec, exitUsage, ""},
+	{scheduler.ErrSpecMismatch, exitMismatch, ""},
+	{locks.ErrKindMixed, exitMismatch, "use another NAME: this one belongs to something else"},
+	{framework.ErrNoAuth, exitNoPermission, "give credentials in LOCKSTEP_AUTH_FILE (user:password), or use another NAME"},
+	{child.ErrNotFound, exitNotFound, ""},
+	{child.ErrNotExecutable, exitNotExecutable, ""},
+	{child.ErrHoldLost, exitLost, "others may hold it by now; run the command again if it is safe to repeat"},
+}
+
+// withCode finds the exit code of an error.
+func withCode(err error) error {
+	var known *exit
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	var s signalled
+	if errors.As(err, &s) {
+		return &exit{code: exitSignal + s.number()}
+	}
+	for _, m := range meanings {
+		if errors.Is(err, m.err) {
+			return &exit{m.code, err, m.hint}
+		}
+	}
+	return &exit{code: exitInternal, reason: err}
+}
+
+// endedBySignal tells whether ctx has ended by a signal.
+func endedBySignal(ctx context.Context) bool {
+	var s signalled
+	return errors.As(context.Cause(ctx), &s)
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// duration is a flag's value: 1m30s, or a bare number of seconds. It is positive; 0 means not given.
+type duration time.Duration
+
+func (d *duration) Set(text string) error {
+	parsed, err := time.ParseDuration(text)
+	if seconds, e := strconv.ParseFloat(text, 64); e == nil {
+		if !(math.Abs(seconds) < float64(math.MaxInt64)/1e9) { // NaN too
+			return errors.New("it is too large")
+		}
+		parsed, err = time.Duration(seconds*1e9), nil
+	}
+	switch {
+	case err != nil:
+		return errors.New("want a duration such as 90s or 1m30s, or a number of seconds")
+	case parsed <= 0:
+		return errors.New("it must be positive")
+	}
+	*d = duration(parsed)
+	return nil
+}
+
+func (d *duration) String() string {
+	if *d == 0 {
+		return ""
+	}
+	return time.Duration(*d).String()
+}
+
+func (*duration) Type() string { return "duration" }
+
+// nameAnd returns the check of a command line that has a NAME, more arguments so called, and a command
+// after "--", which may be missing if it is optional.
+func nameAnd(optional bool, more ...string) cobra.PositionalArgs {
+	want := strings.Join(append([]string{"NAME"}, more...), " and ")
+	return func(cmd *cobra.Command, args []string) error {
+		own, command := split(cmd, args)
+		dash := cmd.ArgsLenAtDash() >= 0
+		switch {
+		case len(own) > 1+len(more) && !dash:
+			return fmt.Errorf("want %s, got %d arguments: %q; put -- before the command", want, len(own), own)
+		case len(own) != 1+len(more):
+			return fmt.Errorf("want %s, got %d arguments: %q", want, len(own), own)
+		case dash && len(command) == 0:
+			return errors.New("no command after --")
+		case !dash && !optional:
+			return errors.New("no command: put it after --")
+		case len(command) > 0 && command[0] == "":
+			return errors.New("the command is empty")
+		}
+		return nil
+	}
+}
+
+// split divides arguments into those before "--" and those after.
+func split(cmd *cobra.Command, args []string) (own, command []string) {
+	if n := cmd.ArgsLenAtDash(); n >= 0 {
+		return args[:n], args[n:]
+	}
+	return args, nil
+}
+
+// pathOf is where a NAME lives.
+func pathOf(kind, name string) (string, error) {
+	path := name
+	if !strings.HasPrefix(name, "/") {
+		path = "/lockstep/" + kind + "/" + name
+	}
+	if name == "/" {
+		return "", usage("the NAME %q is the root: give a path below it", name)
+	}
+	if err := framework.ValidatePath(path); err != nil {
+		return "", usage("the NAME %q cannot be used: %w", name, err)
+	}
+	return path, nil
+}

@@ -1,0 +1,10 @@
+// Command lockstep gives shell scripts and programs in any language the locks, elections and cron jobs
+// of package lockstep, and a ZooKeeper to try them with:
+//
+//	lockstep dev &
+//	lockstep lock deploy -- ./deploy.sh
+package main
+
+import "os"
+
+func main() { os.Exit(run(os.Args[1:])) }

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// run runs a command line and returns the exit code.
+func run(args []string) int {
+	ctx, stop := untilSignal(context.Background())
+	defer stop()
+	root := newRoot()
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	return report(cmd, err)
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "lockstep",
+		Short: "Locks, elections and cron jobs for a cluster, on Apache ZooKeeper",
+		Long: `Locks, elections and cron jobs for a cluster, on Apache ZooKeeper.
+
+A NAME lives under /lockstep/locks, /lockstep/elections or /lockstep/jobs; one that begins
+with / is the path of the znode itself. Locks and elections have the layouts of Apache
+Curator (InterProcessMutex, LeaderLatch), so that Java programs can take part.
+
+The command runs in the environment of lockstep, and finds in it
+  LOCKSTEP_TOKEN  the fencing token: it rises from holder to holder. Pass it to whatever
+                  the command writes to, and have that refuse lower ones.
+  LOCKSTEP_PATH   the path of the lock, election or job, below --root
+  LOCKSTEP_TICK   cron only: the scheduled time, RFC 3339 in UTC
+
+Exit codes: the command's own, or 128 + n if signal n has ended it, and
+    1  lock: not obtained under -n or -w (-E changes it)
+   64  usage: a bad flag, name, schedule or duration
+   65  the name is taken by another schedule, or by another kind of thing
+   69  no session within --connect-timeout
+   75  lock: the lock was lost while it was needed
+   77  no permission
+  126  the command cannot be run
+  127  there is no such command
+
+Settings beside the flags come from the environment: LOCKSTEP_SERVERS, LOCKSTEP_ROOT,
+LOCKSTEP_SESSION_TIMEOUT, LOCKSTEP_IDENTITY, LOCKSTEP_AUTH_FILE or LOCKSTEP_AUTH
+(user:password), LOCKSTEP_TLS_CA, LOCKSTEP_TLS_CERT, LOCKSTEP_TLS_KEY.`,
+		Example: `  lockstep dev &                                      a ZooKeeper to try things with
+  lockstep lock deploy -- ./deploy.sh                 one at a time, in the whole cluster
+  lockstep elect billing -- ./billing-server          one leads, the others stand by
+  lockstep cron report '0 3 * * *' -- ./report.sh     once a night, on one machine`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(newDev(), newLock(), newElect(), newCron())
+	return root
+}
+
+// coded makes a function cobra's: its errors get their exit codes, and all others are of usage.
+func coded(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error { return withCode(f(cmd, args)) }
+}
+
+// report prints an error and what to do next, and returns the exit code.
+func report(cmd *cobra.Command, err error) int {
+	if err == nil {
+		return 0
+	}
+	var e *exit
+	if !errors.As(err, &e) {
+		e = &exit{code: exitUsage, reason: err}
+	}
+	if e.code == exitUsage && e.hint == "" {
+		e.hint = fmt.Sprintf("see %s --help", cmd.CommandPath())
+	}
+	if e.reason != nil {
+		complain(e.reason, e.hint)
+	}
+	return e.code
+}

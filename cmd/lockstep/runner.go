@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/child"
+)
+
+const maxKillAfter = 5 * time.Second
+
+// runner runs a command while something is held.
+type runner struct {
+	killAfter duration
+
+	client  *framework.Client
+	path    string
+	command []string
+}
+
+// grant is what a lease, a leader's term and a job's run have in common.
+type grant struct {
+	ctx   context.Context // done when the grant has ended
+	token int64
+}
+
+func (r *runner) register(cmd *cobra.Command) {
+	cmd.Flags().Var(&r.killAfter, "kill-after",
+		"when the hold is lost, SIGKILL follows SIGTERM so much later (default: a quarter of the session timeout, at most 5s)")
+}
+
+// prepare checks the command before anything is taken for it.
+func (r *runner) prepare(ctx context.Context, client *framework.Client, path string, command []string) error {
+	r.client, r.path, r.command = client, path, command
+	s, err := client.Session(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = r.grace(s.Timeout())
+	return err
+}
+
+// find refuses a command that is not there; none is fine.
+func find(command []string) error {
+	if len(command) == 0 {
+		return nil
+	}
+	_, err := child.Find(command[0])
+	return err
+}
+
+// grace is the time between SIGTERM and SIGKILL, under a session timeout of t.
+func (r *runner) grace(t time.Duration) (time.Duration, error) {
+	if r.killAfter == 0 {
+		return min(maxKillAfter, t/4), nil
+	}
+	if d := time.Duration(r.killAfter); d < t/3 {
+		return d, nil
+	}
+	return 0, usage("--kill-after %v does not fit into the session timeout of %v that the servers have granted: it must be less than a third of it, %v; ask for more with --session-timeout",
+		time.Duration(r.killAfter), t, (t / 3).Truncate(time.Millisecond))
+}
+
+// run runs the command under a grant and returns its exit code. Its error wraps child.ErrHoldLost if the
+// grant was lost first; the command has ended then.
+func (r *runner) run(ctx context.Context, g grant, env ...string) (int, error) {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, endings()...)
+	defer signal.Stop(signals)
+	if endedBySignal(ctx) { // those from now on are passed on
+		return 0, context.Cause(ctx)
+	}
+	s, err := r.client.Session(g.ctx)
+	if err != nil || g.ctx.Err() != nil {
+		return 0, fmt.Errorf("%w: %w", child.ErrHoldLost, context.Cause(g.ctx))
+	}
+	grace, err := r.grace(s.Timeout())
+	if err != nil {
+		return 0, err
+	}
+	c := child.Command{Args: r.command, KillAfter: grace, Signals: signals, Env: append(env,
+		"LOCKSTEP_TOKEN="+strconv.FormatInt(g.token, 10), "LOCKSTEP_PATH="+r.path)}
+	return c.Run(child.Hold{Context: g.ctx, Remaining: s.LeaseRemaining})
+}
