@@ -1,0 +1,370 @@
+package link
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+// peer is the server's end of a connection: it takes everything that is written, but for while it is
+// stalled, and answers when the test says so.
+type peer struct {
+	net.Conn // the end that the answers are written to
+	t        *testing.T
+
+	mu      sync.Mutex
+	cond    sync.Cond
+	stalled bool
+	closed  bool
+	got     []byte
+	writes  int
+}
+
+func newPeer(t *testing.T) (net.Conn, *peer) {
+	near, far := net.Pipe()
+	p := &peer{Conn: far, t: t}
+	p.cond.L = &p.mu
+	return client{near, p}, p
+}
+
+// client is the other end.
+type client struct {
+	net.Conn
+	p *peer
+}
+
+func (c client) Write(b []byte) (int, error) {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	for c.p.stalled {
+		c.p.cond.Wait()
+	}
+	if c.p.closed {
+		return 0, net.ErrClosed
+	}
+	c.p.got = append(c.p.got, b...)
+	c.p.writes++
+	return len(b), nil
+}
+
+func (c client) Close() error {
+	c.p.stall(false)
+	c.p.mu.Lock()
+	c.p.closed = true
+	c.p.mu.Unlock()
+	return c.Conn.Close()
+}
+
+func (p *peer) stall(on bool) {
+	p.mu.Lock()
+	p.stalled = on
+	p.cond.Broadcast()
+	p.mu.Unlock()
+}
+
+// taken returns what has been written since the last call, and in how many writes.
+func (p *peer) taken() ([]byte, int) {
+	synctest.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b, n := p.got, p.writes
+	p.got, p.writes = nil, 0
+	return b, n
+}
+
+func (p *peer) expect(want []byte) {
+	p.t.Helper()
+	got, _ := p.taken()
+	require.Equal(p.t, want, got)
+}
+
+func (p *peer) answer(b []byte) {
+	go func() { _, _ = p.Conn.Write(b) }() // it may not be read to its end
+}
+
+func frame(parts ...any) []byte {
+	var b []byte
+	for _, p := range parts {
+		switch v := p.(type) {
+		case int32:
+			b = binary.BigEndian.AppendUint32(b, uint32(v))
+		case int64:
+			b = binary.BigEndian.AppendUint64(b, uint64(v))
+		case string:
+			b = append(binary.BigEndian.AppendUint32(b, uint32(len(v))), v...)
+		}
+	}
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...)
+}
+
+func hello(session int64) []byte {
+	return frame(int32(0), int64(0), int32(10000), session, "0123456789abcdef")
+}
+
+func welcome(session int64, timeout int32) []byte {
+	return frame(int32(0), timeout, session, "0123456789abcdef")
+}
+
+func create(xid int32, path string) []byte { return frame(xid, int32(wire.OpCreate), path) }
+
+func reply(xid int32, zxid int64) []byte { return frame(xid, zxid, int32(0)) }
+
+// network hands out connections; their other ends are in peers.
+type network struct {
+	t     *testing.T
+	peers chan *peer
+	err   error
+}
+
+func (n *network) dial(context.Context, string, string) (net.Conn, error) {
+	if n.err != nil {
+		return nil, n.err
+	}
+	c, p := newPeer(n.t)
+	n.peers <- p
+	return c, nil
+}
+
+type fixture struct {
+	t      *testing.T
+	m      *Monitor
+	net    *network
+	failed map[string]error
+}
+
+func in(t *testing.T, test func(t *testing.T, f *fixture)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fixture{t: t, net: &network{t: t, peers: make(chan *peer, 4)}, failed: map[string]error{}}
+		began := time.Now()
+		f.m = New(Config{
+			Dial: f.net.dial, Now: func() time.Duration { return time.Since(began) }, HandshakeTimeout: 2 * time.Second,
+			Failed: func(a string, err error) { f.failed[a] = err }, Rearms: func() bool { return true },
+		})
+		defer f.m.Close()
+		test(t, f)
+	})
+}
+
+// up dials and shakes hands as the library does.
+func (f *fixture) up(asked, session int64, timeout int32) (net.Conn, *peer) {
+	c, p := f.dial()
+	_, err := c.Write(hello(asked))
+	require.NoError(f.t, err)
+	p.expect(hello(asked))
+	p.answer(welcome(session, timeout))
+	read(f.t, c, len(welcome(session, timeout)))
+	return c, p
+}
+
+func (f *fixture) dial() (net.Conn, *peer) {
+	c, err := f.m.Dial("tcp", "server:1", time.Second)
+	require.NoError(f.t, err)
+	return c, <-f.net.peers
+}
+
+func read(t *testing.T, c net.Conn, n int) []byte {
+	t.Helper()
+	b := make([]byte, n)
+	_, err := io.ReadFull(c, b)
+	require.NoError(t, err)
+	return b
+}
+
+func TestHandshakeIsSeen(t *testing.T) {
+	in(t, func(t *testing.T, f *fixture) {
+		time.Sleep(5 * time.Second)
+		f.up(0, 77, 4000)
+		st := f.m.Status()
+		require.True(t, st.Up)
+		require.Equal(t, int64(1), st.Generation)
+		require.Equal(t, Handshake{SentAt: 5 * time.Second, SessionID: 77, Password: []byte("0123456789abcdef"), Timeout: 4 * time.Second, Server: "server:1"}, st.Handshake)
+		<-f.m.Changed()
+		f.m.Cut()
+		<-f.m.Changed()
+		require.False(t, f.m.Status().Up)
+		require.Empty(t, f.failed)
+	})
+}
+
+// TestNoSecondSession is what keeps calls of one session from running in another.
+func TestNoSecondSession(t *testing.T) {
+	in(t, func(t *testing.T, f *fixture) {
+		c, _ := f.up(0, 77, 4000)
+		c.Close()
+		c, p := f.dial()
+		_, err := c.Write(hello(0))
+		require.ErrorIs(t, err, ErrSessionOver)
+		p.expect(nil)
+		f.up(77, 77, 4000)
+		require.Equal(t, int64(2), f.m.Status().Generation)
+	})
+}
+
+func TestAnExpiredSessionIsOver(t *testing.T) {
+	in(t, func(t *testing.T, f *fixture) {
+		c, _ := f.up(0, 77, 4000)
+		c.Close()
+		f.up(77, 0, 0)
+		require.True(t, f.m.Status().Expired)
+		require.False(t, f.m.Status().Up)
+		require.True(t, f.m.Over())
+		_, err := f.m.Dial("tcp", "server:1", time.Second)
+		require.ErrorIs(t, err, ErrSessionOver)
+	})
+}
+
+func TestASilentServerIsGivenUp(t *testing.T) {
+	in(t, func(t *testing.T, f *fixture) {
+		c, _ := f.dial()
+		_, err := c.Write(hello(0))
+		require.NoError(t, err)
+		require.NoError(t, c.SetReadDeadline(time.Now().Add(time.Hour)))
+		began := time.Now()
+		_, err = c.Read(make([]byte, 4))
+		var ne net.Error
+		require.ErrorAs(t, err, &ne)
+		require.True(t, ne.Timeout())
+		require.Equal(t, 2*time.Second, time.Since(began))
+		require.Equal(t, err, f.failed["server:1"])
+	})
+}
+
+func TestADialThatFailsIsReported(t *testing.T) {
+	in(t, func(t *testing.T, f *fixture) {
+		f.net.err = errors.New("refused")
+		_, err := f.m.Dial("tcp", "server:1", time.Second)
+		require.ErrorIs(t, err, f.net.err)
+		require.ErrorIs(t, f.failed["server:1"], f.net.err)
+	})
+}
+
+func TestTracePairsARequestWithItsReply(t *testing.T) {
+	in(t, func(t *testing.T, f *fixture) {
+		c, p := f.up(0, 77, 4000)
+		written := false
+		tr := f.m.Trace(int32(wire.OpCreate), "/b", func() { written = true })
+		defer tr.Forget()
+		for i, path := range []string{"/a", "/b", "/c"} {
+			_, err := c.Write(create(int32(i+1), path))
+			require.NoError(t, err)
+			require.Equal(t, path == "/b" || written, written)
+			p.expect(create(int32(i+1), path))
+		}
+		require.True(t, written)
+		require.Nil(t, tr.Reply())
+		answers := frame(wire.XidNotify, int64(99), int32(0))
+		for i := range int32(3) {
+			answers = append(answers, reply(i+1, int64(100+i))...)
+		}
+		p.answer(answers)
+		read(t, c, 4*20)
+		require.Equal(t, &Reply{Zxid: 101, SessionID: 77}, tr.Reply())
+	})
+}
+
+// TestWritesThatQueueUpLeaveTogether stalls the network while 50 requests are written.
+func TestWritesThatQueueUpLeaveTogether(t *testing.T) {
+	in(t, func(t *testing.T, f *fixture) {
+		c, p := f.up(0, 77, 4000)
+		var want []byte
+		for i := range int32(50) {
+			want = append(want, create(i, "/x")...)
+		}
+		_, err := c.Write(want[:len(create(0, "/x"))])
+		require.NoError(t, err)
+		_, writes := p.taken()
+		require.Equal(t, 1, writes, "a lone request is not kept waiting")
+		p.stall(true)
+		for i := range int32(50) {
+			_, err := c.Write(create(i, "/x"))
+			require.NoError(t, err)
+		}
+		p.stall(false)
+		got, writes := p.taken()
+		require.Equal(t, want, got, "in order, nothing twice")
+		require.LessOrEqual(t, writes, 2)
+	})
+}
+
+func TestAnswersWaitForTheWatches(t *testing.T) {
+	in(t, func(t *testing.T, f *fixture) {
+		c, _ := f.up(0, 77, 4000)
+		c.Close()
+		c, p := f.up(77, 77, 4000)
+		_, err := c.Write(create(1, "/x"))
+		require.NoError(t, err)
+		p.answer(reply(1, 5))
+		got := make(chan time.Duration, 1)
+		began := time.Now()
+		go func() {
+			read(t, c, 20)
+			got <- time.Since(began)
+		}()
+		time.Sleep(30 * time.Millisecond)
+		require.Empty(t, got, "held back")
+		_, err = c.Write(frame(int32(2), int32(wire.OpSetWatches), int64(5)))
+		require.NoError(t, err)
+		require.Equal(t, 30*time.Millisecond, <-got)
+	})
+}
+
+func TestAnswersDoNotWaitForEver(t *testing.T) {
+	in(t, func(t *testing.T, f *fixture) {
+		c, _ := f.up(0, 77, 4000)
+		c.Close()
+		c, p := f.up(77, 77, 4000)
+		p.answer(append(reply(-4, 0), reply(1, 5)...))
+		began := time.Now()
+		read(t, c, 20)
+		require.Zero(t, time.Since(began), "the answer to credentials passes")
+		read(t, c, 20)
+		require.Equal(t, rearmPatience, time.Since(began))
+	})
+}
+
+func TestGarbageEndsTheConnection(t *testing.T) {
+	for name, bytes := range map[string][]byte{
+		"http": []byte("HTTP/1.1 400 Bad Request\r\n"), "huge": {0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}, "short": frame(int32(1)),
+		"long password": {0, 0, 0, 40, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 0xff, 0xff, 0xff},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, f *fixture) {
+				c, p := f.dial()
+				_, err := c.Write(hello(0))
+				require.NoError(t, err)
+				p.answer(bytes)
+				_, err = io.ReadAll(c)
+				require.ErrorContains(t, err, "link: ")
+				require.False(t, f.m.Status().Up)
+				require.Error(t, f.failed["server:1"])
+			})
+		})
+	}
+}
+
+func TestACloseUnblocksADial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New(Config{Now: func() time.Duration { return 0 }, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}})
+		done := make(chan error, 1)
+		go func() { _, err := m.Dial("tcp", "server:1", time.Hour); done <- err }()
+		synctest.Wait()
+		m.Close()
+		require.ErrorIs(t, <-done, context.Canceled)
+		_, err := m.Dial("tcp", "server:1", time.Hour)
+		require.ErrorIs(t, err, ErrClosed)
+	})
+}
