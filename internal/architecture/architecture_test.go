@@ -1,0 +1,142 @@
+package architecture
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestTheHouseIsInOrder(t *testing.T) {
+	files, err := Load(os.DirFS("../.."))
+	require.NoError(t, err)
+	require.Greater(t, len(files), 50, "the module's root was not found")
+	for name, rule := range map[string]func([]File) []string{"arrows": Arrows, "libraries": Libraries, "norms": Norms} {
+		t.Run(name, func(t *testing.T) {
+			if wrong := rule(files); len(wrong) > 0 {
+				t.Errorf("\n%s", strings.Join(wrong, "\n"))
+			}
+		})
+	}
+}
+
+// house is a module of one file.
+func house(t *testing.T, path, body string) []File {
+	t.Helper()
+	files, err := Load(fstest.MapFS{path: {Data: []byte("package p\n" + body)}})
+	require.NoError(t, err)
+	return files
+}
+
+func imports(packages ...string) string {
+	var b strings.Builder
+	for _, p := range packages {
+		b.WriteString("import _ \"" + p + "\"\n")
+	}
+	return b.String()
+}
+
+func TestArrows(t *testing.T) {
+	for _, c := range []struct {
+		path, imported, says string
+	}{
+		{"locks/mutex.go", Module + "/framework", ""},
+		{"locks/mutex.go", Module + "/election", "locks/mutex.go: locks may not import election"},
+		{"framework/client.go", Module + "/internal/wire", ""},
+		{"framework/client.go", Module + "/locks", "framework may not import locks"},
+		{"framework/client.go", Module + "/zktest", "framework may not import zktest"},
+		{"scheduler/job.go", Module + "/locks", "scheduler may not import locks"},
+		{"queue/queue.go", Module + "/internal/zkserver", "queue may not import internal/zkserver"},
+		{"queue/queue.go", Module + "/internal/ensemble", "queue may not import internal/ensemble"},
+		{"queue/queue_test.go", Module + "/internal/ensemble", ""},
+		{"zktest/server.go", Module + "/internal/zkserver", ""},
+		{"zktest/server.go", Module + "/locks", "zktest may not import locks"},
+		{"internal/wire/frame.go", Module + "/internal/link", "internal/wire may not import internal/link"},
+		{"internal/wire/frame.go", Module, "internal/wire may not import ."},
+		{"internal/zkserver/server.go", Module + "/internal/wire", ""},
+		{"examples/leader/main.go", Module + "/scheduler", ""},
+		{"examples/leader/main.go", Module + "/zktest", ""},
+		{"examples/leader/main.go", Module + "/examples/help", ""},
+		{"examples/leader/main.go", Module + "/internal/zkserver", "examples may not import internal/zkserver"},
+		{"cmd/lockstep/dev.go", Module + "/internal/zkserver", ""},
+		{"cmd/other/main.go", Module + "/zktest", "cmd may not import zktest"},
+		{"internal/ensemble/cmd/with/main.go", Module + "/internal/ensemble", ""},
+		{"newcomer/a.go", "fmt", "newcomer/a.go: package newcomer has no entry in arrows"},
+		{"locks/mutex.go", Module + "/newcomer", "locks may not import newcomer"},
+		{"locks/mutex.go", "github.com/lockstep-go/lockstepping", ""},
+	} {
+		wantWrong(t, Arrows(house(t, c.path, imports(c.imported))), c.says, c.path, c.imported)
+	}
+}
+
+func TestLibraries(t *testing.T) {
+	for _, c := range []struct {
+		path, imported, says string
+	}{
+		{"framework/zookeeper.go", "github.com/go-zookeeper/zk", ""},
+		{"framework/session.go", "github.com/go-zookeeper/zk", "framework/session.go: github.com/go-zookeeper/zk is imported by framework/zookeeper.go alone"},
+		{"locks/zookeeper.go", "github.com/go-zookeeper/zk", "framework/zookeeper.go alone"},
+		{"locks/mutex_test.go", "github.com/go-zookeeper/zk", ""},
+		{"bench/single.go", "github.com/go-zookeeper/zk", ""},
+		{"locks/module.go", "go.uber.org/fx", ""},
+		{"locks/mutex.go", "go.uber.org/fx", "files named module.go alone"},
+		{"locks/mutex.go", "go.uber.org/fx/fxevent", "files named module.go alone"},
+		{"locks/telemetry.go", "go.opentelemetry.io/otel/trace", ""},
+		{"locks/mutex.go", "go.opentelemetry.io/otel/trace", "files named telemetry.go alone"},
+		{"locks/telemetry.go", "go.opentelemetry.io/otel/sdk/trace", "tests, examples and commands alone"},
+		{"cmd/lockstep/main.go", "go.opentelemetry.io/otel/sdk/trace", ""},
+		{"locks/mutex.go", "testing", "locks/mutex.go: package testing belongs in tests"},
+		{"zktest/tb.go", "testing", "belongs in tests"},
+		{"locks/mutex_test.go", "testing", ""},
+		{"internal/conformance/target.go", "testing", ""},
+	} {
+		wantWrong(t, Libraries(house(t, c.path, imports(c.imported))), c.says, c.path, c.imported)
+	}
+}
+
+func TestNorms(t *testing.T) {
+	lines := func(n int) string { return strings.Repeat("// x\n", n) }
+	function := func(n int) string { return "func f() {\n" + lines(n-2) + "}\n" }
+	method := func(n int) string { return "func (t T) m() {\n" + lines(n-2) + "}\n" }
+	for _, c := range []struct {
+		path, body, says string
+	}{
+		{"locks/a.go", lines(399), ""},
+		{"locks/a.go", lines(400), "locks/a.go: 401 lines, at most 400"},
+		{"locks/a_test.go", lines(1000), ""},
+		{"locks/a.go", function(60), ""},
+		{"locks/a.go", function(61), "locks/a.go: f has 61 lines, at most 60"},
+		{"locks/a.go", lines(10) + method(61), "m has 61 lines"},
+		{"locks/a_test.go", function(200), ""},
+	} {
+		wantWrong(t, Norms(house(t, c.path, c.body)), c.says, c.path)
+	}
+}
+
+func wantWrong(t *testing.T, wrong []string, says string, about ...string) {
+	t.Helper()
+	if says == "" {
+		require.Empty(t, wrong, about)
+		return
+	}
+	require.Len(t, wrong, 1, about)
+	require.Contains(t, wrong[0], says)
+}
+
+func TestLoadLeavesOutWhatGoIgnores(t *testing.T) {
+	source := &fstest.MapFile{Data: []byte("package p\n")}
+	files, err := Load(fstest.MapFS{
+		"a/a.go": source, "a/testdata/b.go": source, ".hidden/c.go": source, "_d/d.go": source, "vendor/e/e.go": source, "a/f.txt": source,
+	})
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	require.Equal(t, "a/a.go", files[0].Path)
+
+	_, err = Load(fstest.MapFS{"a.go": {Data: []byte("no Go")}})
+	require.ErrorContains(t, err, "a.go")
+}

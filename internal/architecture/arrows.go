@@ -1,0 +1,89 @@
+package architecture
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// public are the packages that users build upon.
+var public = []string{"framework", "locks", "election", "scheduler", "queue", "barrier"}
+
+// arrows are what the packages of the module may import of one another. An entry holds for the
+// directories below it that have no entry, and packages of one entry may import each other. Tests
+// may import what they like.
+var arrows = map[string][]string{
+	".":         nil,
+	"framework": {"internal/link", "internal/wire"},
+	"locks":     {"framework"},
+	"election":  {"framework", "locks"},
+	"scheduler": {"framework", "election"},
+	"queue":     {"framework", "locks"},
+	"barrier":   {"framework", "locks"},
+	"zktest":    {"framework", "internal/wire", "internal/zkserver"},
+
+	"bench":        with(public, "zktest"),
+	"cmd":          public,
+	"cmd/lockstep": with(public, "zktest", "internal/zkserver", "internal/child", "internal/terminal"),
+	"examples":     with(public, "zktest"),
+
+	"internal/architecture": nil,
+	"internal/child":        nil,
+	"internal/conformance":  {"internal/wire"},
+	"internal/ensemble":     nil,
+	"internal/ensemble/cmd": {"internal/ensemble"},
+	"internal/faults":       nil, // tests only
+	"internal/link":         {"internal/wire"},
+	"internal/terminal":     nil,
+	"internal/wire":         nil,
+	"internal/zkserver":     {"internal/wire"},
+}
+
+func with(packages []string, more ...string) []string { return slices.Concat(packages, more) }
+
+// Arrows returns what is wrong with the imports between packages of the module.
+func Arrows(files []File) (wrong []string) {
+	for _, f := range files {
+		if f.IsTest() {
+			continue
+		}
+		room, known := roomOf(f.Dir())
+		if !known {
+			wrong = append(wrong, fmt.Sprintf("%s: package %s has no entry in arrows", f.Path, f.Dir()))
+			continue
+		}
+		for _, imported := range f.Imports {
+			if to, ok := inModule(imported); ok && !mayImport(room, to) {
+				wrong = append(wrong, fmt.Sprintf("%s: %s may not import %s", f.Path, room, to))
+			}
+		}
+	}
+	return wrong
+}
+
+// roomOf is the entry that holds for a directory: its own or the nearest above it. The root's
+// holds for the root alone.
+func roomOf(dir string) (room string, known bool) {
+	for d := dir; ; d = path.Dir(d) {
+		if _, known := arrows[d]; known && (d != "." || dir == ".") {
+			return d, true
+		}
+		if d == "." {
+			return "", false
+		}
+	}
+}
+
+// inModule is the directory of a package of this module.
+func inModule(imported string) (dir string, ok bool) {
+	if imported == Module {
+		return ".", true
+	}
+	return strings.CutPrefix(imported, Module+"/")
+}
+
+func mayImport(room, to string) bool {
+	target, known := roomOf(to)
+	return known && (target == room || slices.Contains(arrows[room], target))
+}

@@ -1,0 +1,63 @@
+package architecture
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// keeper says which files of the public packages may import a library.
+type keeper struct {
+	library string
+	may     func(File) bool
+	where   string
+}
+
+var keepers = []keeper{
+	{"github.com/go-zookeeper/zk", func(f File) bool { return f.Path == "framework/zookeeper.go" }, "framework/zookeeper.go"},
+	{"go.uber.org/fx", func(f File) bool { return f.Base() == "module.go" }, "files named module.go"},
+	{"go.opentelemetry.io/otel/sdk", func(File) bool { return false }, "tests, examples and commands"},
+	{"go.opentelemetry.io", func(f File) bool { return f.Base() == "telemetry.go" }, "files named telemetry.go"},
+}
+
+// Libraries returns what is wrong with the imports of other modules, and of package testing.
+func Libraries(files []File) (wrong []string) {
+	for _, f := range files {
+		if f.IsTest() {
+			continue
+		}
+		for _, imported := range f.Imports {
+			if imported == "testing" && !isSuite(f) {
+				wrong = append(wrong, fmt.Sprintf("%s: package testing belongs in tests", f.Path))
+			}
+			if k, bad := misplaced(f, imported); bad {
+				wrong = append(wrong, fmt.Sprintf("%s: %s is imported by %s alone", f.Path, k.library, k.where))
+			}
+		}
+	}
+	return wrong
+}
+
+// isSuite tells packages that are tests, written to be run from several packages.
+func isSuite(f File) bool {
+	room, _ := roomOf(f.Dir())
+	return room == "internal/conformance"
+}
+
+func misplaced(f File, imported string) (keeper, bool) {
+	room, _ := roomOf(f.Dir())
+	if !slices.Contains(public, room) {
+		return keeper{}, false
+	}
+	for _, k := range keepers {
+		if within(imported, k.library) {
+			return k, !k.may(f)
+		}
+	}
+	return keeper{}, false
+}
+
+// within tells whether a package is the library or lies below it.
+func within(imported, library string) bool {
+	return imported == library || strings.HasPrefix(imported, library+"/")
+}

@@ -1,0 +1,90 @@
+package architecture
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// Module is the path that all packages of the module begin with.
+const Module = "github.com/lockstep-go/lockstep"
+
+// File is what the rules look at in one Go file.
+type File struct {
+	Path      string // from the module's root, with slashes
+	Imports   []string
+	Lines     int
+	Functions []Function
+}
+
+// Function is a declared function or method.
+type Function struct {
+	Name  string
+	Lines int // from its signature to its closing brace
+}
+
+// Dir is the file's package, from the module's root; "." is the root itself.
+func (f File) Dir() string { return path.Dir(f.Path) }
+
+// Base is the file's name.
+func (f File) Base() string { return path.Base(f.Path) }
+
+// IsTest tells files that only "go test" compiles.
+func (f File) IsTest() bool { return strings.HasSuffix(f.Path, "_test.go") }
+
+// Load parses all Go files of a module but those that the go tool ignores too: below testdata,
+// vendor and directories that begin with a dot or an underscore.
+func Load(module fs.FS) ([]File, error) {
+	var files []File
+	err := fs.WalkDir(module, ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && ignored(d.Name()):
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, ".go"):
+			return nil
+		}
+		f, err := load(module, name)
+		files = append(files, f)
+		return err
+	})
+	return files, err
+}
+
+func ignored(dir string) bool {
+	return dir == "testdata" || dir == "vendor" || dir != "." && strings.HasPrefix(dir, ".") || strings.HasPrefix(dir, "_")
+}
+
+func load(module fs.FS, name string) (File, error) {
+	source, err := fs.ReadFile(module, name)
+	if err != nil {
+		return File{}, err
+	}
+	set := token.NewFileSet()
+	parsed, err := parser.ParseFile(set, name, source, parser.SkipObjectResolution)
+	if err != nil {
+		return File{}, fmt.Errorf("architecture: %w", err)
+	}
+	f := File{Path: name, Lines: bytes.Count(source, []byte("\n"))}
+	for _, i := range parsed.Imports {
+		imported, err := strconv.Unquote(i.Path.Value)
+		if err != nil {
+			return File{}, fmt.Errorf("architecture: import in %s: %w", name, err)
+		}
+		f.Imports = append(f.Imports, imported)
+	}
+	for _, d := range parsed.Decls {
+		if function, ok := d.(*ast.FuncDecl); ok {
+			lines := set.Position(function.End()).Line - set.Position(function.Pos()).Line + 1
+			f.Functions = append(f.Functions, Function{Name: function.Name.Name, Lines: lines})
+		}
+	}
+	return f, nil
+}
