@@ -1,0 +1,35 @@
+package framework_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// TestAlarmsRing runs on the clock of the system, in real time.
+func TestAlarmsRing(t *testing.T) {
+	for name, clock := range map[string]framework.Clock{"system": framework.SystemClock(), "time": framework.TimeClock()} {
+		t.Run(name, func(t *testing.T) {
+			rings := make(chan time.Duration, 10)
+			a := clock.NewAlarm(func() { rings <- clock.Now() })
+			set := clock.Now()
+			a.Set(set + time.Hour)
+			a.Set(set + 20*time.Millisecond)
+			require.GreaterOrEqual(t, <-rings, set+20*time.Millisecond, "the last setting counts, and never early")
+			a.Set(set - time.Second)
+			<-rings
+			a.Set(clock.Now() + 50*time.Millisecond)
+			a.Stop()
+			a.Stop()
+			a.Set(clock.Now())
+			select {
+			case <-rings:
+				t.Error("it rang after Stop")
+			case <-time.After(100 * time.Millisecond):
+			}
+		})
+	}
+}

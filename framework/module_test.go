@@ -1,0 +1,40 @@
+package framework_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/fx"
+	"go.uber.org/fx/fxtest"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// TestAnAppStartsWhileZooKeeperIsDown builds and starts it against nobody, and connects when somebody is there.
+func TestAnAppStartsWhileZooKeeperIsDown(t *testing.T) {
+	zk := zktest.Start(t)
+	link := zk.Link("app")
+	link.Cut()
+	var c *framework.Client
+	app := fxtest.New(t, framework.Module, fx.Supply(framework.Config{Servers: zk.Servers()}), fx.Populate(&c),
+		framework.AsOption(framework.WithDialer(link.DialContext)),
+		framework.AsOption(framework.WithLogger(slog.New(slog.DiscardHandler))))
+	app.RequireStart()
+	link.Heal()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	_, err := c.Session(ctx)
+	require.NoError(t, err)
+	app.RequireStop()
+	require.Empty(t, zk.Sessions())
+}
+
+func TestAnAppWithABadConfigDoesNotBuild(t *testing.T) {
+	err := fx.New(framework.Module, fx.NopLogger, fx.Supply(framework.Config{}), fx.Invoke(func(*framework.Client) {})).Err()
+	require.ErrorIs(t, err, framework.ErrInvalidConfig)
+	require.ErrorContains(t, err, "no servers given")
+}

@@ -1,0 +1,64 @@
+package locks_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+func TestAsksAreTraced(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		spans, reader := tracetest.NewSpanRecorder(), sdkmetric.NewManualReader()
+		m := w.zk.Member(t, "a", config,
+			framework.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))),
+			framework.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))),
+			framework.WithPropagators(propagation.TraceContext{}))
+		mu := locks.NewMutex(m.Client, path)
+		l, err := mu.Lock(t.Context())
+		require.NoError(t, err)
+		_, err = mu.TryLock(t.Context())
+		require.ErrorIs(t, err, locks.ErrNotAcquired)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = mu.Lock(ctx)
+		require.Error(t, err)
+
+		ended := spans.Ended()
+		require.Len(t, ended, 3)
+		for i, want := range []struct{ name, outcome string }{
+			{"lockstep.lock.acquire", "granted"}, {"lockstep.lock.try", "not acquired"}, {"lockstep.lock.acquire", "given up"},
+		} {
+			require.Equal(t, want.name, ended[i].Name())
+			require.Contains(t, ended[i].Attributes(), attribute.String("lockstep.outcome", want.outcome))
+			require.Contains(t, ended[i].Attributes(), attribute.String("lockstep.path", path))
+			require.Equal(t, codes.Unset, ended[i].Status().Code, "an outcome is not an error")
+		}
+		require.Contains(t, ended[0].Attributes(), attribute.Int64("lockstep.token", l.Token()))
+
+		n, _ := w.zk.Node(l.Node())
+		o, _ := locks.ParseOwner(n.Data)
+		require.Contains(t, o.Trace["traceparent"], ended[0].SpanContext().TraceID().String(), "others can link to who holds")
+
+		var got metricdata.ResourceMetrics
+		require.NoError(t, reader.Collect(t.Context(), &got))
+		names := map[string]string{}
+		for _, s := range got.ScopeMetrics {
+			for _, m := range s.Metrics {
+				names[m.Name] = m.Unit
+			}
+		}
+		require.Equal(t, "s", names["lockstep.lock.wait.duration"])
+	})
+}
