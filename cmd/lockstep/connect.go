@@ -30,7 +30,7 @@ type connection struct {
 func (c *connection) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	c.connectTimeout = duration(defaultConnectTimeout)
-	f.StringVar(&c.servers, "zk", "", "ZooKeeper servers, host:port,host:port (default $LOCKSTEP_SERVERS, else "+defaultServers+")")
+	f.StringVar(&c.servers, "zk", "", "servers, host:port,host:port (default $LOCKSTEP_SERVERS, else "+defaultServers+")")
 	f.StringVar(&c.root, "root", "", "every path is below this one (default $LOCKSTEP_ROOT, else /)")
 	f.Var(&c.connectTimeout, "connect-timeout", "how long to try to get a session")
 	f.Var(&c.sessionTimeout, "session-timeout", "a crash is noticed after about this time (default $LOCKSTEP_SESSION_TIMEOUT, else 10s)")

@@ -33,7 +33,7 @@ type grant struct {
 
 func (r *runner) register(cmd *cobra.Command) {
 	cmd.Flags().Var(&r.killAfter, "kill-after",
-		"when the hold is lost, SIGKILL follows SIGTERM so much later (default: a quarter of the session timeout, at most 5s)")
+		"time from SIGTERM to SIGKILL when the hold is lost (default a quarter of the session timeout, at most 5s)")
 }
 
 // prepare checks the command before anything is taken for it.

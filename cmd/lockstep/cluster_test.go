@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/ensemble"
+)
+
+// count has contenders processes at once add 1 to a number in a file, so many times each. Reading,
+// adding and writing are separate, so that any two holders at once lose something.
+func count(t *testing.T, s *stage, contenders, times int, lock ...string) {
+	require.NoError(t, os.WriteFile(s.file("number"), []byte("0\n"), 0o644))
+	failed := make(chan error, contenders)
+	for range contenders {
+		go func() {
+			for range times {
+				p := s.start(append(lock, "--", "sh", "-c", `n=$(cat "$DIR/number"); echo $((n + 1)) >"$DIR/number"`)...)
+				<-p.ended
+				if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+					failed <- fmt.Errorf("exit code %d: %s", code, read(p.err))
+					return
+				}
+			}
+			failed <- nil
+		}()
+	}
+	for range contenders {
+		require.NoError(t, <-failed)
+	}
+	require.Equal(t, strconv.Itoa(contenders*times), strings.TrimSpace(read(s.file("number"))))
+}
+
+func TestTwentyProcessesCount(t *testing.T) {
+	s := newStage(t)
+	count(t, s, 20, 5, "lock", "counter")
+	s.left()
+}
+
+// onEnsemble is the stage on the real servers, with a root of its own that goes with the test.
+func onEnsemble(t *testing.T) (s *stage, root string) {
+	s = onServers(t, strings.Join(ensemble.Shared(t), ","))
+	root = "/lockstep-cli-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	s.env = append(s.env, "LOCKSTEP_ROOT="+root)
+	t.Cleanup(func() { removeTree(t, s, root) })
+	return s, root
+}
+
+func removeTree(t *testing.T, s *stage, path string) {
+	c, err := framework.New(framework.Config{Servers: framework.SplitServers(s.servers)})
+	require.NoError(t, err)
+	c.Start()
+	defer c.Close(t.Context()) //nolint:errcheck // its nodes go with the session
+	var remove func(path string)
+	remove = func(path string) {
+		names, _, _ := c.Children(t.Context(), path)
+		for _, name := range names {
+			remove(framework.Join(path, name))
+		}
+		_ = c.Delete(t.Context(), path, framework.AnyVersion)
+	}
+	remove(path)
+}
+
+func TestTwentyProcessesCountOnAnEnsemble(t *testing.T) {
+	s, _ := onEnsemble(t)
+	count(t, s, 20, 50, "lock", "counter")
+}
+
+func TestAKilledHolderLetsTheNextIn(t *testing.T) {
+	s, _ := onEnsemble(t)
+	holder := s.start("lock", "demo", "--session-timeout", "4s", "--", "sh", "-c", "echo $$; exec sleep 1000")
+	pid := holder.line(0)
+	next := s.start("lock", "demo", "--", "sh", "-c", "echo $LOCKSTEP_TOKEN")
+	holder.signal(syscall.SIGKILL)
+	holder.wait()
+	s.gone(pid)
+	require.Equal(t, 0, next.wait())
+	require.Positive(t, number(t, read(next.out)))
+}

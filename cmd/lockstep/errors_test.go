@@ -1,0 +1,100 @@
+package main
+
+import (
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func number(t *testing.T, text string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	require.NoError(t, err)
+	return n
+}
+
+func TestUsageErrors(t *testing.T) {
+	s := newStage(t)
+	for _, line := range []string{
+		"bogus",
+		"lock", "lock --", "lock a b", "lock demo --", "lock demo true", "lock a b -- true",
+		"lock demo --bogus", "lock demo -n -w 1", "lock demo -w 0", "lock demo -w -1s", "lock demo -w soon", "lock demo -w NaN", "lock demo -w 1e300",
+		"lock demo -E 256", "lock demo -E -1", "lock demo -E x",
+		"lock demo --kill-after 0", "lock demo --kill-after -1s", "lock demo --kill-after 1h -- true", "lock demo --session-timeout 6s --kill-after 2s -- true",
+		"lock demo --connect-timeout 0", "lock demo --session-timeout 0", "lock demo --session-timeout -1s",
+		"lock demo --zk , -- true", "lock demo --zk host:port", "lock demo --zk :2181",
+		"lock demo --root relative", "lock demo --root= ",
+		"lock / -- true", "lock a//b", "lock a/", "lock ../a", "lock /a/./b",
+		"elect", "elect demo --observe -- true", "elect demo --observe --id x", "elect demo --id= ",
+		"cron demo", "cron demo @hourly", "cron @hourly -- true", "cron demo * * * * * -- true", "cron demo @every-5s -- true", "cron demo @reboot -- true",
+		"cron demo @hourly --tz Mars -- true", "cron demo @hourly --tz Local -- true",
+		"dev x", "dev --listen nowhere", "dev --bogus",
+	} {
+		code, out, errs := s.run(strings.Fields(line)...)
+		require.Equal(t, 64, code, line)
+		require.Empty(t, out, line)
+		require.Regexp(t, `(^|\n)lockstep: .+\nlockstep: see lockstep.* --help\n$`, errs, line)
+	}
+	s.left()
+}
+
+func TestBadEnvironment(t *testing.T) {
+	s := newStage(t)
+	for variable, value := range map[string]string{
+		"LOCKSTEP_SESSION_TIMEOUT": "soon", "LOCKSTEP_ROOT": "relative", "LOCKSTEP_SERVERS": "host:port", "LOCKSTEP_AUTH": "nocolon",
+	} {
+		other := *s
+		other.env = append(s.env[:len(s.env):len(s.env)], variable+"="+value)
+		code, _, errs := other.run("lock", "demo", "--", "true")
+		require.Equal(t, 64, code, variable)
+		require.Contains(t, errs, "lockstep: ")
+	}
+}
+
+func TestCommandsThatCannotBeRun(t *testing.T) {
+	s := newStage(t)
+	require.NoError(t, os.WriteFile(s.file("plain"), []byte("text"), 0o644))
+	require.NoError(t, os.WriteFile(s.file("garbled"), []byte("text"), 0o755))
+	for _, subcommand := range [][]string{{"lock", "demo"}, {"elect", "demo"}, {"cron", "demo", "@hourly"}} {
+		code, _, errs := s.run(append(subcommand, "--", "no-such-command-here")...)
+		require.Equal(t, 127, code)
+		require.Contains(t, errs, "no-such-command-here")
+		code, _, errs = s.run(append(subcommand, "--", s.file("plain"))...)
+		require.Equal(t, 126, code)
+		require.Contains(t, errs, "permission denied")
+	}
+	code, _, errs := s.run("lock", "demo", "--", s.file("garbled"))
+	require.Equal(t, 126, code, "found out only when it is run")
+	require.Contains(t, errs, "exec format error")
+	s.left()
+}
+
+func TestNoSession(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // it accepts, and never says a word
+	require.NoError(t, err)
+	defer silent.Close()
+	refusing, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, refusing.Close())
+	s := onServers(t, refusing.Addr().String())
+	for _, subcommand := range [][]string{{"lock", "demo", "-w", "1h"}, {"elect", "demo"}, {"cron", "demo", "@hourly"}} {
+		code, out, errs := s.run(append(subcommand, "--connect-timeout", "0.3", "--", "echo", "ran")...)
+		require.Equal(t, 69, code)
+		require.Empty(t, out)
+		require.Contains(t, errs, "no session within 300ms")
+		require.Contains(t, errs, refusing.Addr().String()+": ")
+		require.Contains(t, errs, "refused")
+		require.Contains(t, errs, "lockstep dev")
+	}
+
+	s = onServers(t, refusing.Addr().String()+","+silent.Addr().String())
+	code, _, errs := s.run("lock", "demo", "--connect-timeout", "4", "--session-timeout", "1s") // each has its turn
+	require.Equal(t, 69, code)
+	require.Contains(t, errs, refusing.Addr().String()+": ")
+	require.Contains(t, errs, "refused")
+	require.Contains(t, errs, silent.Addr().String()+": ")
+}
