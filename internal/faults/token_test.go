@@ -1,0 +1,69 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+// testTokens compares tokens with the transactions that created the leases' nodes, while the same
+// sessions and others write as fast as they can.
+func testTokens(t *testing.T, a *arena) {
+	const clients, grants = 4, 40
+	require.NoError(t, client(t, a.at(0, 1, 2)).MakeDirs(t.Context(), "/"+t.Name()))
+	writing, stop := context.WithCancel(t.Context())
+	defer stop()
+	var cs []*framework.Client
+	for range clients {
+		cs = append(cs, client(t, a.at(0, 1, 2)))
+	}
+	written := make(chan error, 1)
+	go func() {
+		written <- together(clients, func(i int) error {
+			return keepWriting(writing, cs[i], fmt.Sprintf("/%s/written-%d", t.Name(), i))
+		})
+	}()
+	err := together(clients, func(i int) error {
+		return takeTokens(t.Context(), cs[i], fmt.Sprintf("/%s/lock-%d", t.Name(), i%2), grants)
+	})
+	stop()
+	require.NoError(t, errors.Join(err, <-written))
+}
+
+// keepWriting creates a node and writes to it until ctx ends.
+func keepWriting(ctx context.Context, c *framework.Client, path string) error {
+	if err := c.Create(ctx, path, nil, framework.Persistent); err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		if _, err := c.Set(ctx, path, []byte("x"), framework.AnyVersion); err != nil && ctx.Err() == nil && !framework.IsTransient(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeTokens takes a lock n times and checks each token, which must also rise.
+func takeTokens(ctx context.Context, c *framework.Client, path string, n int) error {
+	last := int64(0)
+	for range n {
+		lease, err := locks.NewMutex(c, path).Lock(ctx)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(wantCzxid(ctx, c, lease), want(fmt.Sprintf("a token above %#x", last), lease.Token() > last, lease.Token())); err != nil {
+			return err
+		}
+		last = lease.Token()
+		if err := lease.Release(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
