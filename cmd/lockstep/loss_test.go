@@ -1,11 +1,14 @@
 package main
 
 import (
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/internal/ensemble"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -33,15 +36,41 @@ func TestALostLockKillsACommandThatStays(t *testing.T) {
 }
 
 func TestTheCommandHasEndedBeforeTheServersGiveTheLockAway(t *testing.T) {
-	s := newStage(t, zktest.WithExactExpiry())
-	p := s.start("lock", "demo", "--session-timeout", "4s", "--", "sh", "-c",
+	s := newStage(t, zktest.WithTick(100*time.Millisecond), zktest.WithSessionTimeouts(time.Second, time.Minute))
+	cutOff(t, s, "2s")
+}
+
+func TestTheCommandHasEndedBeforeAnEnsembleGivesTheLockAway(t *testing.T) {
+	s, _ := onEnsemble(t)
+	cutOff(t, s, "4s")
+}
+
+// cutOff cuts a holder off from its server. The next holder looks whether the former's command still lives.
+func cutOff(t *testing.T, s *stage, timeout string) {
+	server, _, _ := strings.Cut(s.servers, ",")
+	proxy, err := ensemble.NewProxy(server)
+	require.NoError(t, err)
+	defer proxy.Close()
+	p := s.start("lock", "demo", "--zk", proxy.Addr(), "--session-timeout", timeout, "--", "sh", "-c",
 		`trap 'echo told' TERM; echo $$; while :; do sleep 0.01; done`)
 	shell := p.line(0)
-	s.zk.Freeze() // nobody can get the lock while nothing is answered
+	next := s.start("lock", "demo", "--", "sh", "-c", `if kill -0 $0 2>/dev/null; then echo two holders; else echo alone; fi`, shell)
+	proxy.Hold(ensemble.Both)
+	require.Equal(t, 0, next.wait())
+	require.Equal(t, "alone\n", read(next.out))
+	require.Equal(t, "told", p.line(1), "TERM came first")
+	proxy.Heal()
 	require.Equal(t, 75, p.wait())
-	require.Equal(t, "told", p.line(1), "by TERM, then KILL")
-	s.gone(shell)
 	require.Contains(t, read(p.err), "proof of life")
+}
+
+func TestAFrozenServer(t *testing.T) {
+	s := newStage(t)
+	p := s.start("lock", "demo", "--session-timeout", "2s", "--", "sh", "-c", `echo $$; exec sleep 1000`)
+	shell := p.line(0)
+	s.zk.Freeze()
+	require.Equal(t, 75, p.wait())
+	s.gone(shell)
 }
 
 func TestALostLockWithoutACommand(t *testing.T) {
