@@ -17,7 +17,7 @@ type Term struct {
 	id    string
 }
 
-// Context is done when the term has ended; its cause wraps locks.ErrReleased, framework.ErrSessionLost,
+// Context is done when the term has ended; its cause wraps ErrResigned, framework.ErrSessionLost,
 // framework.ErrNodeGone or framework.ErrClosed. It carries the values of the context that Campaign got,
 // but not its end.
 func (t *Term) Context() context.Context { return t.lease.Context() }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/election"
 )
 
 // start runs a claimed tick in a goroutine of its own, until its outcome is stored. The job must have
@@ -33,7 +33,7 @@ func (d *duty) start(ctx context.Context, run Run) {
 // within runs the job while its claim is held, the term was not lost, and there is time.
 func (d *duty) within(hold *framework.Hold, run Run) error {
 	lost := func() {
-		if cause := context.Cause(d.term.Context()); !errors.Is(cause, locks.ErrReleased) {
+		if cause := context.Cause(d.term.Context()); !errors.Is(cause, election.ErrResigned) {
 			hold.End(cause)
 		}
 	}
