@@ -25,6 +25,8 @@
 // packet that the server has read, rounded up to a whole tick as the real
 // server does, or exactly then WithExactExpiry.
 //
+// To ACLs of the ip scheme, a client on a link is 127.0.0.1.
+//
 // # What it cannot show
 //
 // Faults that need several servers: a follower that is cut off from its leader,

@@ -64,12 +64,28 @@ const (
 	TTL        = zkserver.TTL
 )
 
+// ACL is an entry of a node's access control list.
+type ACL = wire.ACL
+
+// Stat is what the server tells clients of a node besides its data.
+type Stat = wire.Stat
+
 // Session is a copy of a session's state. Remote is the name of the link it is
 // connected through, "#" and the number of the dial.
 type Session = zkserver.Session
 
 // Watch is one connection's watch on one path.
 type Watch = zkserver.Watch
+
+// WatchMode says how long a watch lasts and how far it sees.
+type WatchMode = zkserver.WatchMode
+
+// The modes of watches.
+const (
+	OneShot             = zkserver.OneShot
+	PersistentWatch     = zkserver.PersistentWatch
+	PersistentRecursive = zkserver.PersistentRecursive
+)
 
 // Expire ends a session at once, as its timer would: its ephemeral nodes go, and
 // its connection is cut. It returns an error when there is no such session.
