@@ -1,0 +1,72 @@
+package election_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/ensemble"
+)
+
+// TestTermsOnRealServers lets members with own sessions lead in turn while another observes.
+func TestTermsOnRealServers(t *testing.T) {
+	servers := ensemble.Shared(t)
+	const members, terms = 5, 40
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cfg := framework.Config{Servers: servers, Root: "/election-test-" + strconv.FormatInt(time.Now().UnixNano(), 36)}
+	connect := func() *framework.Client {
+		c, err := framework.Connect(ctx, cfg, framework.WithLogger(slog.New(slog.DiscardHandler)))
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close(context.Background()) })
+		return c
+	}
+	observing, stop := context.WithCancel(ctx)
+	seen := watch(observing, election.New(connect(), path))
+	var running, led, last atomic.Int64
+	leading, enough := context.WithCancel(ctx)
+	defer enough()
+	var all sync.WaitGroup
+	for range members {
+		e := election.New(connect(), path)
+		all.Go(func() {
+			err := e.Lead(leading, func(ctx context.Context, term *election.Term) error {
+				if running.Add(1) != 1 || last.Swap(term.Token()) >= term.Token() {
+					t.Error("two members lead")
+				}
+				defer running.Add(-1)
+				if led.Add(1) == terms {
+					enough()
+				}
+				return nil
+			})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("Lead ended: %v", err)
+			}
+		})
+	}
+	all.Wait()
+	require.Eventually(t, func() bool {
+		s := seen.tokens()
+		return len(s) > 1 && s[len(s)-1] == 0
+	}, time.Minute, 10*time.Millisecond, "the observer ends at the latest")
+	stop()
+	<-seen.done
+	require.NoError(t, seen.err)
+	before := int64(-1)
+	for _, token := range seen.tokens() {
+		if token != 0 {
+			require.Greater(t, token, before)
+			before = token
+		}
+	}
+}

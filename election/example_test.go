@@ -1,0 +1,68 @@
+package election_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// exampleClient connects to a server in memory; a service gives the addresses of its ensemble.
+func exampleClient(ctx context.Context) (*framework.Client, func()) {
+	zk, err := zktest.New()
+	if err != nil {
+		log.Fatal(err)
+	}
+	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()},
+		framework.WithDialer(zk.Link("example").DialContext))
+	if err != nil {
+		log.Fatal(err)
+	}
+	return client, func() {
+		_ = client.Close(ctx) // the server goes too
+		zk.Close()
+	}
+}
+
+func ExampleElection_Lead() {
+	ctx := context.Background()
+	client, done := exampleClient(ctx)
+	defer done()
+
+	err := election.New(client, "/billing").Lead(ctx, func(ctx context.Context, term *election.Term) error {
+		// Work until ctx is done: it ends before anybody else can lead.
+		fmt.Println("leading:", term.Err() == nil && term.Token() > 0)
+		return election.ErrStop
+	})
+	fmt.Println(err)
+	// Output:
+	// leading: true
+	// <nil>
+}
+
+func ExampleElection_Observe() {
+	ctx := context.Background()
+	client, done := exampleClient(ctx)
+	defer done()
+
+	billing := election.New(client, "/billing", election.WithID("host-1"))
+	for leader, err := range billing.Observe(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		if leader != nil {
+			fmt.Println(leader.ID, "leads")
+			break
+		}
+		fmt.Println("nobody leads")
+		if _, err := billing.Campaign(ctx); err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// nobody leads
+	// host-1 leads
+}
