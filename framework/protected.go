@@ -19,31 +19,54 @@ const ProtectedPrefix = "_c_"
 // protection is what a protected node's name has beside its own: prefix, UUID, dash, slash and number.
 const protection = len(ProtectedPrefix) + 36 + 1 + 1 + 11
 
-// CreateProtected creates an ephemeral sequential node name# in dir, and dir where it is missing, and
-// lists dir right behind it on the wire. The list is nil when it has to be asked for again.
+// CreateProtected creates an ephemeral sequential node name# in dir, and dir where it is missing.
 //
 // Guarantee: exactly one node stays when the error is nil and, in the end, none otherwise. The node is
 // named with a UUID, so that it is found when the reply is lost; a create whose caller has given up
 // is finished and undone in the background, until the node is gone or the session has ended.
 // The algorithm is Curator's protected mode, with a sync before the look-up: another server may
 // not have seen the create yet (the gap of CURATOR-62, 79 and 205).
-func (s *Session) CreateProtected(ctx context.Context, dir, name string, data []byte) (Created, []string, error) {
-	if _, err := s.check(dir, len(data)+len(name)+protection); err != nil {
-		return Created{}, nil, Wrap("create", dir, err)
+func (s *Session) CreateProtected(ctx context.Context, dir, name string, data []byte) (Created, error) {
+	p, err := s.protect(ctx, dir, name, data)
+	if err == nil {
+		err = p.wait(ctx)
 	}
-	p := &protected{s: s, dir: dir, data: data, done: make(chan error, 1), written: make(chan struct{})}
-	p.prefix = ProtectedPrefix + uuid.NewString() + "-" + name
-	if err := s.await(ctx); err != nil {
-		return Created{}, nil, Wrap("create", dir, err)
+	if err != nil {
+		return Created{}, Wrap("create", dir, err)
 	}
-	if !s.tasks.start(p.run) {
-		return Created{}, nil, Wrap("create", dir, context.Cause(s.ctx))
+	return p.created, nil
+}
+
+// CreateProtectedAndList is CreateProtected, with a list of dir that travels right behind the create
+// and costs no time of its own. It is nil when it has to be asked for again: dir was missing or the
+// connection was lost.
+func (s *Session) CreateProtectedAndList(ctx context.Context, dir, name string, data []byte) (Created, []string, error) {
+	p, err := s.protect(ctx, dir, name, data)
+	var names []string
+	if err == nil {
+		names = p.list(ctx)
+		err = p.wait(ctx)
 	}
-	names, err := p.wait(ctx)
 	if err != nil {
 		return Created{}, nil, Wrap("create", dir, err)
 	}
 	return p.created, names, nil
+}
+
+// protect begins a protected create in the background.
+func (s *Session) protect(ctx context.Context, dir, name string, data []byte) (*protected, error) {
+	if _, err := s.check(dir, len(data)+len(name)+protection); err != nil {
+		return nil, err
+	}
+	if err := s.await(ctx); err != nil {
+		return nil, err
+	}
+	p := &protected{s: s, dir: dir, data: data, done: make(chan error, 1), written: make(chan struct{})}
+	p.prefix = ProtectedPrefix + uuid.NewString() + "-" + name
+	if !s.tasks.start(p.run) {
+		return nil, context.Cause(s.ctx)
+	}
+	return p, nil
 }
 
 // protected is one protected create.
@@ -62,29 +85,32 @@ type protected struct {
 	created Created
 }
 
-// wait lists behind the create and waits for both.
-func (p *protected) wait(ctx context.Context) ([]string, error) {
+// wait waits for the outcome.
+func (p *protected) wait(ctx context.Context) error {
+	select {
+	case err := <-p.done:
+		return err
+	case <-ctx.Done():
+		return p.leave(Ended(ctx))
+	}
+}
+
+// list lists behind the create on the wire; nil when it could not.
+func (p *protected) list(ctx context.Context) []string {
 	select {
 	case <-p.written:
 	case err := <-p.done:
-		return nil, err
+		p.done <- err // for wait
+		return nil
 	case <-ctx.Done():
-		return nil, p.leave(Ended(ctx))
+		return nil
 	}
 	full := p.s.client.ns.full(p.dir)
-	names, listErr := call(ctx, p.s, func(z *zkConn) ([]string, error) {
+	names, _ := call(ctx, p.s, func(z *zkConn) ([]string, error) { // what could not be listed is asked for again
 		names, _, err := z.children(full, false)
 		return names, err
 	})
-	select {
-	case err := <-p.done:
-		if listErr != nil {
-			names = nil
-		}
-		return names, err
-	case <-ctx.Done():
-		return nil, p.leave(Ended(ctx))
-	}
+	return names
 }
 
 // leave gives the create up; what it has created or will create is deleted.
@@ -168,7 +194,7 @@ func (p *protected) try() (Created, error) {
 
 // find looks the node up by its UUID, behind a sync, and checks that it is this session's.
 func (p *protected) find() (Created, error) {
-	names, err := p.list()
+	names, err := p.look()
 	if errors.Is(err, ErrNoNode) {
 		return Created{}, errNotCreated
 	}
@@ -194,7 +220,7 @@ func (p *protected) find() (Created, error) {
 	return Created{}, errNotCreated
 }
 
-func (p *protected) list() ([]string, error) {
+func (p *protected) look() ([]string, error) {
 	if err := p.s.Sync(p.s.ctx, p.dir); err != nil {
 		return nil, err
 	}

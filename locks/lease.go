@@ -15,12 +15,13 @@ import (
 // notices in time. Pass Token to what the lock protects, and Guard to ZooKeeper transactions.
 type Lease struct {
 	hold  *framework.Hold
-	path  string
+	line  *Line
+	place place
 	node  string
 	token int64
 
 	release sync.Once
-	gone    <-chan struct{}
+	gone    *framework.Discarded
 }
 
 // Context is done when the lease has ended; its cause wraps ErrReleased, framework.ErrSessionLost,
@@ -33,7 +34,7 @@ func (l *Lease) Context() context.Context { return l.hold.Context() }
 func (l *Lease) Token() int64 { return l.token }
 
 // Path is the lock's path.
-func (l *Lease) Path() string { return l.path }
+func (l *Lease) Path() string { return l.line.path }
 
 // Node is the path of the lease's own node in the line.
 func (l *Lease) Node() string { return l.node }
@@ -70,7 +71,8 @@ func (l *Lease) Release(ctx context.Context) error {
 		l.gone = l.hold.Session().Discard(l.node)
 	})
 	select {
-	case <-l.gone:
+	case <-l.gone.Done():
+		l.line.lone.left(l)
 	case <-ctx.Done():
 	}
 	return nil

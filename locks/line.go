@@ -34,6 +34,7 @@ type Line struct {
 	data   []byte
 	queued func(ahead int)
 	tel    telemetry
+	lone   lone
 	err    error // of the arguments
 }
 
@@ -157,19 +158,12 @@ func (l *Line) join(ctx context.Context, s *framework.Session) (*contender, []pl
 	if data == nil {
 		data = l.describe(ctx)
 	}
-	node, names, err := s.CreateProtected(ctx, l.path, string(l.kind), data)
+	c := &contender{line: l, s: s}
+	ahead, err := c.join(ctx, data)
 	if err != nil {
-		return nil, nil, err
-	}
-	_, name := framework.Split(node.Path)
-	c := &contender{line: l, s: s, node: node}
-	c.place, _ = parse(name)
-	ahead, err := c.ahead(names)
-	if errors.Is(err, errPlaceLost) { // the list that came with the create was lost or too early
-		ahead, err = c.look(ctx)
-	}
-	if err != nil {
-		s.Discard(node.Path)
+		if c.node.Path != "" {
+			s.Discard(c.node.Path)
+		}
 		return nil, nil, err
 	}
 	return c, ahead, nil
@@ -181,7 +175,7 @@ func (l *Line) grant(ctx context.Context, s *framework.Session, c *contender) (*
 	if err != nil {
 		return nil, err
 	}
-	return &Lease{hold: h, path: l.path, node: c.node.Path, token: c.node.Zxid}, nil
+	return &Lease{hold: h, line: l, place: c.place, node: c.node.Path, token: c.node.Zxid}, nil
 }
 
 // contender is one node in the line.
@@ -190,6 +184,29 @@ type contender struct {
 	s     *framework.Session
 	node  framework.Created
 	place place
+}
+
+// join creates the contender's node and returns who is before it.
+func (c *contender) join(ctx context.Context, data []byte) (ahead []place, err error) {
+	l := c.line
+	var names []string
+	if l.lone.likely() {
+		c.node, err = c.s.CreateProtected(ctx, l.path, string(l.kind), data)
+	} else {
+		c.node, names, err = c.s.CreateProtectedAndList(ctx, l.path, string(l.kind), data)
+	}
+	if err != nil {
+		return nil, err
+	}
+	_, name := framework.Split(c.node.Path)
+	c.place, _ = parse(name)
+	if l.lone.proven(c) {
+		return nil, nil
+	}
+	if ahead, err = c.ahead(names); errors.Is(err, errPlaceLost) { // no list came, or one from before the create
+		return c.look(ctx)
+	}
+	return ahead, err
 }
 
 // turn waits until nobody is before the contender any more.
