@@ -1,9 +1,6 @@
 package conformance
 
 import (
-	"errors"
-	"net"
-	"sync"
 	"testing"
 	"time"
 
@@ -29,7 +26,7 @@ func (s *site) client(t *testing.T) *client {
 
 func (s *site) clientFor(t *testing.T, timeout time.Duration) *client {
 	t.Helper()
-	c := &client{t: t, network: &network{dialer: s.target.dial}, states: make(chan zk.State, 1000)}
+	c := &client{t: t, network: newNetwork(s.target.dial), states: make(chan zk.State, 1000)}
 	conn, _, err := zk.Connect(s.target.Servers, timeout,
 		zk.WithDialer(c.network.dial),
 		zk.WithHostProvider(&hosts{}),
@@ -122,72 +119,3 @@ func wantQuiet(t *testing.T, c *client, watch <-chan zk.Event) {
 	default:
 	}
 }
-
-// network is the way of one client to its servers.
-type network struct {
-	dialer zk.Dialer
-
-	mu   sync.Mutex
-	down bool
-	conn net.Conn
-}
-
-var errDown = errors.New("the network is down")
-
-func (n *network) dial(network, address string, timeout time.Duration) (net.Conn, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.down {
-		return nil, errDown
-	}
-	conn, err := n.dialer(network, address, timeout)
-	if err == nil {
-		n.conn = conn
-	}
-	return conn, err
-}
-
-// cut ends the connection, and lets none be made until heal.
-func (n *network) cut() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.down = true
-	if n.conn != nil {
-		n.conn.Close()
-	}
-}
-
-func (n *network) heal() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.down = false
-}
-
-// hosts hands out addresses in turn, as they are: no name is looked up.
-type hosts struct {
-	mu      sync.Mutex
-	servers []string
-	next    int
-}
-
-func (h *hosts) Init(servers []string) error {
-	h.servers = servers
-	return nil
-}
-
-func (h *hosts) Len() int   { return len(h.servers) }
-func (h *hosts) Connected() {}
-
-// Next asks go-zookeeper to pause after each whole round.
-func (h *hosts) Next() (server string, retryStart bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	server = h.servers[h.next%len(h.servers)]
-	retryStart = h.next > 0 && h.next%len(h.servers) == 0
-	h.next++
-	return server, retryStart
-}
-
-type silent struct{}
-
-func (silent) Printf(string, ...any) {}

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -50,6 +51,19 @@ func (c *client) reconnect(meanwhile func()) {
 	require.Equal(c.t, session, c.SessionID())
 }
 
+// rewatch is reconnect for a client that watches. It waits until go-zookeeper has asked for its
+// watches again: the request names the newest zxid seen, and an answer to anything else before
+// that would hide what was missed.
+func (c *client) rewatch(meanwhile func()) {
+	c.t.Helper()
+	c.reconnect(meanwhile)
+	select {
+	case <-c.network.rewatched:
+	case <-time.After(patience):
+		c.t.Fatalf("no setWatches within %v", patience)
+	}
+}
+
 func watchOutlivesConnection(t *testing.T, s *site) {
 	watcher, actor := s.client(t), s.client(t)
 	watcher.create(s.path("a"), "", 0)
@@ -60,7 +74,7 @@ func watchOutlivesConnection(t *testing.T, s *site) {
 	require.NoError(t, err)
 	_, _, listed, err := watcher.ChildrenW(s.path("a"))
 	require.NoError(t, err)
-	watcher.reconnect(func() {})
+	watcher.rewatch(func() {})
 	actor.set(s.path("a"), "x")
 	actor.create(s.path("b"), "", 0)
 	actor.create(s.path("a", "kid"), "", 0)
@@ -82,7 +96,7 @@ func missedChangeIsTold(t *testing.T, s *site) {
 	require.NoError(t, err)
 	_, _, listed, err := watcher.ChildrenW(s.path("a"))
 	require.NoError(t, err)
-	watcher.reconnect(func() {
+	watcher.rewatch(func() {
 		actor.set(s.path("a"), "x")
 		actor.delete(s.path("gone"))
 		actor.create(s.path("b"), "", 0)
@@ -101,7 +115,7 @@ func nothingMissedNothingTold(t *testing.T, s *site) {
 	require.NoError(t, err)
 	_, _, listed, err := watcher.ChildrenW(s.path("a"))
 	require.NoError(t, err)
-	watcher.reconnect(func() {})
+	watcher.rewatch(func() {})
 	wantQuiet(t, watcher, set)
 	wantQuiet(t, watcher, listed)
 }

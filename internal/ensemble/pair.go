@@ -106,7 +106,7 @@ func (c *pair) reset() {
 	for _, conn := range []net.Conn{c.client, c.target} {
 		if tcp, ok := conn.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0)
-			tcp.Close()
+			_ = tcp.Close()
 		}
 	}
 }
