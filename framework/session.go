@@ -159,10 +159,10 @@ func (s *Session) enter(state State, cause error) {
 	}
 	id := s.id
 	s.mu.Unlock()
+	s.client.changes.put(StateChange{Epoch: s.epoch, SessionID: id, State: state, Cause: cause})
 	if state == Connected {
 		s.client.publish(s)
 	}
-	s.client.changes.put(StateChange{Epoch: s.epoch, SessionID: id, State: state, Cause: cause})
 }
 
 // connected is closed while the session is connected.

@@ -87,11 +87,12 @@ func (e *watchEntry) sweep() {
 	}
 }
 
-// arm marks the entry before the server is asked, and tells whether it must be asked.
+// arm marks the entry before the server is asked, and tells whether it must be asked. A forgotten entry
+// has nobody who waits: an event of its watch would find no entry, or another one.
 func (e *watchEntry) arm() bool {
 	e.set.mu.Lock()
 	defer e.set.mu.Unlock()
-	if e.armed {
+	if e.armed || e.set.entries[e.key] != e {
 		return false
 	}
 	e.armed = true

@@ -106,3 +106,39 @@ func TestGivenUpWatchesDoNotPileUp(t *testing.T) {
 		require.LessOrEqual(t, framework.LibraryWatches(s), 10)
 	})
 }
+
+// lateContext ends between a call's wait for the connection and its wait for the answer.
+type lateContext struct {
+	context.Context
+	asked int
+}
+
+func (c *lateContext) Done() <-chan struct{} {
+	if c.asked++; c.asked == 1 {
+		return nil
+	}
+	done := make(chan struct{})
+	close(done)
+	return done
+}
+
+func (c *lateContext) Err() error {
+	if c.asked > 1 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestAWatchGivenUpBeforeItsCallHasBegun once ended the process, and left channels in the library.
+func TestAWatchGivenUpBeforeItsCallHasBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := session(t, zktest.Start(t).Member(t, "a", config))
+		for range 100 {
+			_, _, w, err := s.WatchData(&lateContext{Context: t.Context()}, "/")
+			require.ErrorIs(t, err, context.Canceled)
+			require.Nil(t, w)
+		}
+		synctest.Wait()
+		require.LessOrEqual(t, framework.LibraryWatches(s), 1)
+	})
+}

@@ -50,8 +50,9 @@ func (s *Session) watch(ctx context.Context, kind watchKind, path string,
 		return reading{}, nil, Wrap("watch", path, err)
 	}
 	w := s.watches.join(watchKey{kind, full})
+	entry := w.entry // for the call, which may outlive this function
 	r, err := again(ctx, s, func(z *zkConn, _ int) (reading, error) {
-		return w.entry.look(func(arm bool) (reading, error) { return look(z, full, arm) })
+		return entry.look(func(arm bool) (reading, error) { return look(z, full, arm) })
 	})
 	if err != nil && !(kind == watchExists && errors.Is(err, ErrNoNode)) {
 		w.Stop()
