@@ -58,7 +58,7 @@ func New(cfg Config, opts ...Option) (*Client, error) {
 }
 
 // Connect returns a client with a session whose life is proven. It tries every server until ctx ends;
-// the error then lists each server with the last reason it gave. Refused credentials end it at once.
+// the error, a *ConnectError, then lists each server with the last reason it gave. Refused credentials end it at once.
 func Connect(ctx context.Context, cfg Config, opts ...Option) (*Client, error) {
 	c, err := New(cfg, opts...)
 	if err != nil {
@@ -67,7 +67,7 @@ func Connect(ctx context.Context, cfg Config, opts ...Option) (*Client, error) {
 	c.Start()
 	if _, err := c.Session(ctx); err != nil {
 		_ = c.Close(context.Background())
-		return nil, fmt.Errorf("framework: no session with %v: %w (%w)", cfg.Servers, err, c.servers.cause())
+		return nil, &ConnectError{Err: err, Servers: c.servers.causes()}
 	}
 	return c, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Errors that tell why a call ended. Test for them with errors.Is.
@@ -60,6 +61,46 @@ func (e *OpError) Error() string { return fmt.Sprintf("%s %s: %v", e.Op, e.Path,
 
 // Unwrap returns the reason.
 func (e *OpError) Unwrap() error { return e.Err }
+
+// ConnectError is returned by Connect when there was no session in time.
+type ConnectError struct {
+	// Err is why Connect gave up.
+	Err error
+	// Servers are all servers, each with the last reason that it gave.
+	Servers []ServerError
+}
+
+func (e *ConnectError) Error() string {
+	parts := make([]string, len(e.Servers))
+	for i, s := range e.Servers {
+		parts[i] = s.Error()
+	}
+	return fmt.Sprintf("no session: %v (%s)", e.Err, strings.Join(parts, "; "))
+}
+
+// Unwrap returns why Connect gave up, and the servers' reasons.
+func (e *ConnectError) Unwrap() []error {
+	errs := []error{e.Err}
+	for _, s := range e.Servers {
+		if s.Err != nil {
+			errs = append(errs, s.Err)
+		}
+	}
+	return errs
+}
+
+// ServerError is why one server could not be used. Err is nil if it has not failed yet.
+type ServerError struct {
+	Server string
+	Err    error
+}
+
+func (e ServerError) Error() string {
+	if e.Err == nil {
+		return e.Server + ": no answer yet"
+	}
+	return fmt.Sprintf("%s: %v", e.Server, e.Err)
+}
 
 // Wrap returns an OpError around err, or nil when err is nil. An OpError of the same operation
 // and path is not wrapped twice.

@@ -2,9 +2,8 @@ package framework
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,18 +14,18 @@ import (
 // servers is the rotation of a client's servers, shared by its sessions. It remembers why each
 // failed last and slows down when a whole round has failed.
 type servers struct {
-	mu     sync.Mutex
-	list   []string
-	next   int
-	failed int // in a row
-	causes map[string]error
-	pause  *backoff.ExponentialBackOff
+	mu       sync.Mutex
+	list     []string
+	next     int
+	failed   int // in a row
+	failures map[string]error
+	pause    *backoff.ExponentialBackOff
 }
 
 func newServers(cfg Config) *servers {
 	list := append([]string(nil), cfg.Servers...)
 	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-	return &servers{list: list, causes: map[string]error{}, pause: newBackoff(cfg)}
+	return &servers{list: list, failures: map[string]error{}, pause: newBackoff(cfg)}
 }
 
 // newBackoff returns pauses that double from RetryBase to RetryMax, each drawn between half and
@@ -62,7 +61,7 @@ func (s *servers) fail(server string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failed++
-	s.causes[server] = err
+	s.failures[server] = err
 }
 
 // rest pauses before the next attempt when every server has just failed.
@@ -76,35 +75,17 @@ func (s *servers) rest(ctx context.Context) error {
 	return pause(ctx, d)
 }
 
-// cause lists each server with the last reason it gave.
-func (s *servers) cause() error {
+// causes lists each server with the last reason it gave.
+func (s *servers) causes() []ServerError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var errs serverErrors
-	for _, server := range s.list {
-		if err := s.causes[server]; err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", server, err))
-		}
+	out := make([]ServerError, len(s.list))
+	for i, server := range s.list {
+		out[i] = ServerError{server, s.failures[server]}
 	}
-	if len(errs) == 0 {
-		return errors.New("no server has answered yet")
-	}
-	return errs
+	slices.SortFunc(out, func(a, b ServerError) int { return strings.Compare(a.Server, b.Server) })
+	return out
 }
-
-// serverErrors are the last errors of several servers.
-type serverErrors []error
-
-func (e serverErrors) Error() string {
-	parts := make([]string, len(e))
-	for i, err := range e {
-		parts[i] = err.Error()
-	}
-	return strings.Join(parts, "; ")
-}
-
-// Unwrap returns the servers' errors.
-func (e serverErrors) Unwrap() []error { return e }
 
 // pause waits for d, or until ctx is done.
 func pause(ctx context.Context, d time.Duration) error {
