@@ -65,7 +65,7 @@ func contended(s settings) error {
 	if err != nil {
 		return err
 	}
-	defer closeAll(clients)
+	defer closeAll(clients...)
 	var g guarded
 	var phase atomic.Int32 // 0 before, 1 during, 2 after the measured time
 	all, counts, errs := make([]int, n), make([]int, n), make(chan error, n)
@@ -115,7 +115,7 @@ func convoy(s settings) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close(ctx)
+	defer closeAll(c)
 	m := locks.NewMutex(c, root+"/w4")
 	holder, err := m.Lock(ctx)
 	if err != nil {
@@ -177,14 +177,14 @@ func openAll(s settings, n int) ([]*framework.Client, error) {
 	for i := range clients {
 		var err error
 		if clients[i], err = open(s); err != nil {
-			closeAll(clients[:i])
+			closeAll(clients[:i]...)
 			return nil, err
 		}
 	}
 	return clients, nil
 }
 
-func closeAll(clients []*framework.Client) {
+func closeAll(clients ...*framework.Client) {
 	var wg sync.WaitGroup
 	for _, c := range clients {
 		wg.Go(func() { _ = c.Close(context.Background()) })

@@ -40,7 +40,7 @@ func uncontended(s settings) error {
 		return err
 	}
 	ctx := context.Background()
-	defer c.Close(ctx)
+	defer closeAll(c)
 	m := locks.NewMutex(c, root+"/w1")
 	lap := func() error {
 		lease, err := m.Lock(ctx)

@@ -123,7 +123,7 @@ func member(s settings) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close(ctx)
+	defer closeAll(c)
 	say("UP")
 	term, err := election.New(c, s.workload).Campaign(ctx)
 	if err != nil {

@@ -81,15 +81,6 @@ func (r *retries) pause(ctx context.Context, cfg Config) error {
 	return pause(ctx, r.back.NextBackOff())
 }
 
-// once runs f when the session is connected; a connection lost meanwhile is ErrSuspended.
-func once[T any](ctx context.Context, s *Session, f func(*zkConn) (T, error)) (T, error) {
-	if err := s.await(ctx); err != nil {
-		var zero T
-		return zero, err
-	}
-	return call(ctx, s, f)
-}
-
 // tasks are the goroutines of a session.
 type tasks struct {
 	mu     sync.Mutex

@@ -38,7 +38,6 @@ func (w *Watch) Stop() { w.entry.leave(w) }
 type watches struct {
 	mu      sync.Mutex
 	entries map[watchKey]*watchEntry
-	closed  bool
 }
 
 type watchKey struct {

@@ -127,7 +127,7 @@ func (k *Link) BlackHole(up, down bool) {
 	k.apply()
 }
 
-// HalfOpen, when on, lets dials succeed without anybody at the other end, as
+// HalfOpen lets dials succeed, when it is on, without anybody at the other end, as
 // with a proxy whose server is gone: what is written is swallowed, and nothing
 // is answered. Present connections stay as they are. When off, such
 // connections are reset.

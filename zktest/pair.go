@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -55,7 +56,7 @@ func (e *end) Write(b []byte) (int, error) {
 
 // wrap names the connection in an error; EOF stays as it is.
 func (e *end) wrap(op string, err error) error {
-	if err == nil || err == io.EOF {
+	if err == nil || errors.Is(err, io.EOF) {
 		return err
 	}
 	return &net.OpError{Op: op, Net: "zktest", Source: e.local, Addr: e.remote, Err: err}

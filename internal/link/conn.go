@@ -43,7 +43,7 @@ type conn struct {
 func newConn(m *Monitor, nc net.Conn, address string) *conn {
 	c := &conn{Conn: nc, m: m, address: address, limit: time.Now().Add(m.cfg.HandshakeTimeout), pending: map[int32]*Trace{}, rearm: newRearm()}
 	c.br = bufio.NewReaderSize(reader{c}, readBuffer)
-	c.out.start(nc, func(error) { c.Close() })
+	c.out.start(nc, func(error) { c.end(nil) })
 	return c
 }
 

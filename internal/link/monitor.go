@@ -101,7 +101,7 @@ func (m *Monitor) Dial(network, address string, timeout time.Duration) (net.Conn
 	}
 	c := newConn(m, nc, address)
 	if err := m.adopt(c); err != nil {
-		c.Close()
+		c.end(nil)
 		return nil, err
 	}
 	return c, nil
@@ -113,7 +113,7 @@ func (m *Monitor) Cut() {
 	c := m.cur
 	m.mu.Unlock()
 	if c != nil {
-		c.Close()
+		c.end(nil)
 	}
 }
 
