@@ -111,22 +111,14 @@ func (c *cron) tick(ctx, held context.Context, run scheduler.Run) error {
 	return silent(code)
 }
 
-// observe tells people what they may have to look after.
+// observe tells people what the client's logger does not.
 func (c *cron) observe(e scheduler.Event) {
 	switch e.Kind {
 	case scheduler.EventLeading:
 		say("running %s here, next at %s", c.path, c.schedule.Next(e.At).Format(time.RFC3339))
 	case scheduler.EventFollowing:
 		say("running %s here no more", c.path)
-	case scheduler.EventFinished:
-		if e.Err != nil {
-			warn("tick %s: %v", e.Run.Tick.Format(time.RFC3339), e.Err)
-		}
 	case scheduler.EventMissed:
 		warn("%d missed from %s to %s: %s", e.Gap.Count, e.Gap.From.Format(time.RFC3339), e.Gap.To.Format(time.RFC3339), e.Gap.Reason)
-	case scheduler.EventHeld:
-		warn("tick %s waits: this machine's clock is ahead of the servers'", e.Run.Tick.Format(time.RFC3339))
-	case scheduler.EventFailed:
-		warn("%v; trying again", e.Err)
 	}
 }

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/lockstep-go/lockstep/internal/terminal"
+	"github.com/lockstep-go/lockstep/scheduler"
+)
+
+// journal is the live log, and the notes for the summary.
+type journal struct {
+	out     io.Writer
+	style   terminal.Style
+	timeout time.Duration
+
+	leads    string // who leads, or ""
+	terms    []term
+	ticks    map[time.Time]int64 // how often each was fired
+	victim   string
+	deadAt   time.Time
+	takeover time.Duration
+	ended    bool // the members are being stopped
+	state    scheduler.State
+}
+
+func newJournal(out *os.File) *journal {
+	return &journal{out: out, style: terminal.For(out), ticks: map[time.Time]int64{}}
+}
+
+const clock = "15:04:05.000"
+
+// log writes one line of the live log.
+func (j *journal) log(at time.Time, mark, format string, args ...any) {
+	fmt.Fprintf(j.out, "%s  %s  %s\n", j.style.Dim(at.Local().Format(clock)), mark, fmt.Sprintf(format, args...))
+}
+
+// take notes what a member tells.
+func (j *journal) take(e event) {
+	if e.Kind == fired {
+		j.ticks[e.Tick]++
+	}
+	if j.ended { // who leads while all are being stopped is of no interest
+		return
+	}
+	switch e.Kind {
+	case leading:
+		j.lead(e)
+	case following:
+		if j.leads == e.Member {
+			j.leads = ""
+		}
+		j.log(e.At, j.style.Yellow("-"), "%s leads no more", e.Member)
+	case fired:
+		j.log(e.At, j.style.Green("+"), "%s ran the tick of %s", e.Member, e.Tick.Local().Format(time.TimeOnly))
+	case missed:
+		j.log(e.At, j.style.Yellow("!"), "%d missed from %s on: %s", e.Count, e.Tick.Local().Format(time.TimeOnly), e.Reason)
+	}
+}
+
+func (j *journal) lead(e event) {
+	j.leads = e.Member
+	j.terms = append(j.terms, term{e.Member, e.Token})
+	if j.victim == "" || j.takeover != 0 {
+		j.log(e.At, j.style.Cyan("*"), "%s leads with token %d", j.style.Bold(e.Member), e.Token)
+		return
+	}
+	j.takeover = e.At.Sub(j.deadAt)
+	j.log(e.At, j.style.Cyan("*"), "%s leads with token %d, %v after the kill",
+		j.style.Bold(e.Member), e.Token, j.takeover.Round(time.Millisecond))
+}
+
+// killed notes the leader's death.
+func (j *journal) killed(member string, at time.Time) {
+	j.leads, j.victim, j.deadAt = "", member, at
+	j.log(at, j.style.Red("x"), "%s is killed (SIGKILL); nothing is restarted", j.style.Bold(member))
+}

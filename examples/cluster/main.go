@@ -1,0 +1,123 @@
+// Command cluster shows what the crash of a leader looks like. It starts an in-memory ZooKeeper and three
+// members, which are processes of their own; one is elected and runs a cron job each second. After a third of
+// the time the leader is killed with SIGKILL, and nothing is restarted: another member takes over.
+//
+//	go run ./examples/cluster
+//	go run ./examples/cluster --zk host:port,host:port,host:port
+//
+// What a service would write is in member.go.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+const (
+	exitBroken = 1  // a promise was broken, or the play could not be played
+	exitUsage  = 64 // as in sysexits.h
+)
+
+func main() {
+	runtime.LockOSThread() // members die with the thread that starts them, and this one lasts
+	if os.Getenv(memberVariable) != "" {
+		os.Exit(member())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:]))
+}
+
+// run returns the exit status: 0 only if nothing fired twice and the fencing tokens rose.
+func run(ctx context.Context, args []string) int {
+	err := perform(ctx, args)
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		return 0
+	case errors.Is(err, errUsage):
+		fmt.Fprintf(os.Stderr, "cluster: %v\ncluster: see --help\n", err)
+		return exitUsage
+	}
+	fmt.Fprintln(os.Stderr, "cluster:", err)
+	return exitBroken
+}
+
+func perform(ctx context.Context, args []string) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	j := newJournal(o.log())
+	if err := play(ctx, o, j); err != nil {
+		return err
+	}
+	if o.json {
+		err = j.writeJSON(os.Stdout)
+	} else {
+		j.writeSummary()
+	}
+	return errors.Join(err, j.verdict())
+}
+
+// play is the plot: the members work, one of them is killed, the others go on; and what is stored at the
+// end is compared with the clock.
+func play(ctx context.Context, o options, j *journal) error {
+	s, err := openStage(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	j.timeout = s.timeout()
+	if err := o.fits(j.timeout); err != nil {
+		return err
+	}
+	j.log(time.Now(), " ", "%d members on %s, below %s, session timeout %v", o.members, s.place(), s.config.Root, j.timeout)
+	cast, err := startMembers(o, s.environment())
+	defer cast.stop()
+	if err != nil {
+		return err
+	}
+	if err := act(ctx, o, cast, j); err != nil {
+		return err
+	}
+	if j.state, err = s.settled(ctx, cast, j); err != nil {
+		return err
+	}
+	j.ended = true
+	cast.stop()
+	for e := range cast.events { // what was still on its way
+		j.take(e)
+	}
+	return nil
+}
+
+// act lets the members work until the time is over, and kills whoever leads after a third of it.
+func act(ctx context.Context, o options, cast *members, j *journal) error {
+	end, kill := time.After(o.duration), time.After(o.duration/3)
+	for {
+		select {
+		case e, ok := <-cast.events:
+			if !ok {
+				return errAllEnded
+			}
+			j.take(e)
+		case <-kill:
+			if !cast.kill(j.leads) { // nobody leads yet
+				kill = time.After(50 * time.Millisecond)
+				continue
+			}
+			j.killed(j.leads, time.Now())
+		case <-end:
+			return nil
+		case <-ctx.Done():
+			return errors.New("interrupted; every member was ended")
+		}
+	}
+}

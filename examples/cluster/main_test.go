@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/ensemble"
+)
+
+// TestMain makes this test binary the example itself when asked to: its members are processes.
+func TestMain(m *testing.M) {
+	if os.Getenv("CLUSTER_TEST_PROGRAM") != "" {
+		main()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func program(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), "CLUSTER_TEST_PROGRAM=1", "GORACE=atexit_sleep_ms=0")
+	return cmd
+}
+
+func watch(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	cmd := program(args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	_ = cmd.Run() // the state says how it ended
+	if t.Failed() {
+		t.Log(out.String(), errs.String())
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// requireHeld checks the JSON that is printed.
+func requireHeld(t *testing.T, out string) {
+	t.Helper()
+	var fields map[string]any
+	require.NoError(t, json.Unmarshal([]byte(out), &fields), out)
+	require.Len(t, fields, 7)
+	var s summary
+	require.NoError(t, json.Unmarshal([]byte(out), &s))
+	require.Positive(t, s.Fired)
+	require.Equal(t, s.Due, s.Fired+s.Missed)
+	require.Zero(t, s.Duplicated)
+	require.Positive(t, s.TakeoverMs)
+	require.Positive(t, s.SessionTimeout)
+	require.GreaterOrEqual(t, len(s.Terms), 2)
+	require.NotEqual(t, s.Terms[0].Leader, s.Terms[len(s.Terms)-1].Leader)
+	for i := 1; i < len(s.Terms); i++ {
+		require.Greater(t, s.Terms[i].Token, s.Terms[i-1].Token)
+	}
+}
+
+func TestInMemory(t *testing.T) {
+	t.Parallel()
+	out, errs, code := watch(t, "--duration", "8s", "--json")
+	require.Equal(t, 0, code, errs)
+	requireHeld(t, out)
+	require.Contains(t, errs, "is killed (SIGKILL)")
+}
+
+func TestForPeople(t *testing.T) {
+	t.Parallel()
+	out, errs, code := watch(t, "-duration", "5s", "-session-timeout", "1s", "-members", "2")
+	require.Equal(t, 0, code, errs)
+	require.Empty(t, errs)
+	require.Contains(t, out, "2 members on a ZooKeeper in memory")
+	require.Contains(t, out, "is killed (SIGKILL)")
+	require.Contains(t, out, "Summary")
+	require.Contains(t, out, "Held: no tick fired twice")
+	require.NotContains(t, out, "\x1b", "plain when it is piped")
+}
+
+func TestOnRealServers(t *testing.T) {
+	t.Parallel()
+	servers := ensemble.Shared(t)
+	out, errs, code := watch(t, "--zk", strings.Join(servers, ","), "--duration", "10s", "--json")
+	require.Equal(t, 0, code, errs)
+	requireHeld(t, out)
+	root := regexp.MustCompile(`/lockstep-example-\w+`).FindString(errs)
+	require.NotEmpty(t, root)
+	client, err := framework.Connect(t.Context(), framework.Config{Servers: servers})
+	require.NoError(t, err)
+	defer client.Close(t.Context())
+	session, err := client.Session(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, session.Sync(t.Context(), "/"))
+	_, err = client.Exists(t.Context(), root)
+	require.ErrorIs(t, err, framework.ErrNoNode, "it is cleaned up")
+}
+
+func TestUsage(t *testing.T) {
+	for _, line := range []string{
+		"--members 1", "--members 0", "--members 51", "--members x", "--duration 7s", "--duration -1s", "--duration 20s --session-timeout 10s",
+		"--session-timeout 0", "--session-timeout -1s", "--session-timeout 1ms", "--zk ,", "--bogus", "word",
+	} {
+		out, errs, code := watch(t, strings.Fields(line)...)
+		require.Equal(t, 64, code, line)
+		require.Empty(t, out, line)
+		require.Regexp(t, `^cluster: .+\ncluster: see --help\n$`, errs, line)
+	}
+	out, _, code := watch(t, "--help")
+	require.Equal(t, 0, code)
+	require.Contains(t, out, "-session-timeout")
+}
+
+func TestServersThatAreNotThere(t *testing.T) {
+	t.Parallel()
+	out, errs, code := watch(t, "--zk", "127.0.0.1:1", "--json")
+	require.Equal(t, 1, code)
+	require.Empty(t, out)
+	require.Contains(t, errs, "127.0.0.1:1")
+}
