@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
 )
 
 func number(t *testing.T, text string) int64 {
@@ -97,4 +99,23 @@ func TestNoSession(t *testing.T) {
 	require.Contains(t, errs, refusing.Addr().String()+": ")
 	require.Contains(t, errs, "refused")
 	require.Contains(t, errs, silent.Addr().String()+": ")
+}
+
+func TestNoPermission(t *testing.T) {
+	s := newStage(t)
+	owner, err := framework.Connect(t.Context(), framework.Config{
+		Servers: []string{s.servers}, Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("owner:secret")}},
+	})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, owner.Close(t.Context())) }()
+	require.NoError(t, owner.MakeDirs(t.Context(), "/theirs"))
+	for _, subcommand := range [][]string{{"lock", "/theirs"}, {"elect", "/theirs"}, {"cron", "/theirs", "@hourly"}} {
+		code, _, errs := s.run(append(subcommand, "--", "true")...)
+		require.Equal(t, 77, code, subcommand)
+		require.Contains(t, errs, "no permission")
+		require.Contains(t, errs, "LOCKSTEP_AUTH_FILE")
+	}
+	s.env = append(s.env, "LOCKSTEP_AUTH=owner:secret")
+	code, _, _ := s.run("lock", "/theirs", "--", "true")
+	require.Equal(t, 0, code)
 }

@@ -64,6 +64,20 @@ func cutOff(t *testing.T, s *stage, timeout string) {
 	require.Contains(t, read(p.err), "proof of life")
 }
 
+func TestAStoppedHolderKillsAtOnceWhenItGoesOn(t *testing.T) {
+	s := newStage(t)
+	p := s.start("lock", "demo", "--session-timeout", "1s", "--", "sh", "-c",
+		`trap 'echo told' TERM; echo $$; while :; do sleep 0.01; done`)
+	shell := p.line(0)
+	next := s.start("lock", "demo", "--", "true")
+	p.signal(syscall.SIGSTOP)
+	require.Equal(t, 0, next.wait(), "the servers cannot know that its command runs on: that is what tokens are for")
+	p.signal(syscall.SIGCONT)
+	require.Equal(t, 75, p.wait())
+	s.gone(shell)
+	require.NotContains(t, read(p.out), "told", "others may hold it already")
+}
+
 func TestAFrozenServer(t *testing.T) {
 	s := newStage(t)
 	p := s.start("lock", "demo", "--session-timeout", "2s", "--", "sh", "-c", `echo $$; exec sleep 1000`)

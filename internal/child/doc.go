@@ -9,7 +9,8 @@
 //
 // # Not guaranteed
 //
-// Processes that leave the group (setsid, daemons) are on their own, and so are the command's own
+// What the command has left running when it ends by itself is left alone, as by a shell. Processes that
+// leave the group (setsid, daemons) are on their own, and so are the command's own
 // children when this process is killed by SIGKILL. Outside Unix there are no groups: the command alone
 // is killed, without a warning.
 package child
