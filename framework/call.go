@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-
-	"github.com/cenkalti/backoff/v5"
 )
 
 // call runs f on the session's connection, for no longer than ctx and the session last. A call given
@@ -52,7 +50,7 @@ func (s *Session) await(ctx context.Context) error {
 // again runs f, which must be safe to repeat, until its outcome is known: each time that the
 // connection is lost, it waits for the next one. f is told how often it was tried before.
 func again[T any](ctx context.Context, s *Session, f func(z *zkConn, tried int) (T, error)) (T, error) {
-	var back retries
+	back := newRetries(s.client.cfg)
 	for tried := 0; ; tried++ {
 		var zero T
 		if err := s.await(ctx); err != nil {
@@ -65,20 +63,10 @@ func again[T any](ctx context.Context, s *Session, f func(z *zkConn, tried int) 
 		if tried == 0 { // most often the connection has just been replaced
 			continue
 		}
-		if err := back.pause(ctx, s.client.cfg); err != nil {
-			return zero, Ended(ctx)
+		if err := back.Pause(ctx); err != nil {
+			return zero, err
 		}
 	}
-}
-
-// retries are the pauses between the tries of one call; most calls need none.
-type retries struct{ back *backoff.ExponentialBackOff }
-
-func (r *retries) pause(ctx context.Context, cfg Config) error {
-	if r.back == nil {
-		r.back = newBackoff(cfg)
-	}
-	return pause(ctx, r.back.NextBackOff())
 }
 
 // tasks are the goroutines of a session.

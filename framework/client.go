@@ -159,7 +159,7 @@ func (c *Client) keep() {
 	defer close(c.stopped)
 	var old sync.WaitGroup
 	defer old.Wait()
-	back := newBackoff(c.cfg)
+	back := newRetries(c.cfg)
 	for epoch := int64(1); c.ctx.Err() == nil; epoch++ {
 		s, err := newSession(c, epoch)
 		if err != nil {
@@ -176,7 +176,7 @@ func (c *Client) keep() {
 			back.Reset()
 		}
 		if epoch > 1 {
-			_ = pause(c.ctx, back.NextBackOff())
+			_ = back.Pause(c.ctx) // the loop sees it
 		}
 	}
 }

@@ -36,7 +36,7 @@ func (s *Session) Discard(path string) *Discarded {
 // discard calls the connection itself: it is in the background already, and closing the connection
 // ends the call.
 func (s *Session) discard(path string) (zxid int64) {
-	var back retries
+	back := newRetries(s.client.cfg)
 	full := s.client.ns.full(path)
 	for s.await(s.ctx) == nil {
 		zxid, err := s.deleteTraced(full)
@@ -46,7 +46,7 @@ func (s *Session) discard(path string) (zxid int64) {
 		if !errors.Is(err, ErrSuspended) {
 			s.client.log.Warn("a node could not be deleted yet", "path", path, "error", err)
 		}
-		if back.pause(s.ctx, s.client.cfg) != nil {
+		if back.Pause(s.ctx) != nil {
 			return 0
 		}
 	}

@@ -144,7 +144,7 @@ func (p *protected) abandoned() bool {
 // run creates the node until the outcome is known. It lasts as long as the session, not its caller.
 func (p *protected) run() {
 	c, err := p.try()
-	var back retries
+	back := newRetries(p.s.client.cfg)
 	for err != nil && !p.abandoned() {
 		switch {
 		case errors.Is(err, ErrNoNode):
@@ -153,7 +153,7 @@ func (p *protected) run() {
 				return
 			}
 		case errors.Is(err, errNotCreated):
-			if err := back.pause(p.s.ctx, p.s.client.cfg); err != nil {
+			if err := back.Pause(p.s.ctx); err != nil {
 				p.settle(Created{}, context.Cause(p.s.ctx))
 				return
 			}

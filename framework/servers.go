@@ -7,8 +7,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/cenkalti/backoff/v5"
 )
 
 // servers is the rotation of a client's servers, shared by its sessions. It remembers why each
@@ -25,18 +23,7 @@ type servers struct {
 func newServers(cfg Config) *servers {
 	list := append([]string(nil), cfg.Servers...)
 	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-	return &servers{list: list, failures: map[string]error{}, pause: newBackoff(cfg)}
-}
-
-// newBackoff returns pauses that double from RetryBase to RetryMax, each drawn between half and
-// one and a half of that.
-func newBackoff(cfg Config) *backoff.ExponentialBackOff {
-	b := &backoff.ExponentialBackOff{
-		InitialInterval: cfg.RetryBase, MaxInterval: cfg.RetryMax,
-		Multiplier: 2, RandomizationFactor: 0.5,
-	}
-	b.Reset()
-	return b
+	return &servers{list: list, failures: map[string]error{}, pauses: newRetries(cfg)}
 }
 
 // Next returns the server to try now.
@@ -53,7 +40,7 @@ func (s *servers) Connected() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failed = 0
-	s.pause.Reset()
+	s.pauses.Reset()
 }
 
 // fail records why a server could not be used.
@@ -69,10 +56,10 @@ func (s *servers) rest(ctx context.Context) error {
 	s.mu.Lock()
 	var d time.Duration
 	if s.failed > 0 && s.failed%len(s.list) == 0 {
-		d = s.pause.NextBackOff()
+		d = s.pauses.next()
 	}
 	s.mu.Unlock()
-	return pause(ctx, d)
+	return Pause(ctx, d)
 }
 
 // causes lists each server with the last reason it gave.
@@ -85,19 +72,4 @@ func (s *servers) causes() []ServerError {
 	}
 	slices.SortFunc(out, func(a, b ServerError) int { return strings.Compare(a.Server, b.Server) })
 	return out
-}
-
-// pause waits for d, or until ctx is done.
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
