@@ -17,7 +17,7 @@ type servers struct {
 	next     int
 	failed   int // in a row
 	failures map[string]error
-	pause    *backoff.ExponentialBackOff
+	pauses   *Retries
 }
 
 func newServers(cfg Config) *servers {
