@@ -14,23 +14,26 @@ import (
 
 const root = "/lockstep-bench"
 
-// timed runs f n times, and a third of that before.
-func timed(s settings, n int, f func() error) (laps []time.Duration, took time.Duration, err error) {
+// series measures n cycles of f, after a third as many to warm up, and prints the result.
+func series(s settings, peer string, params map[string]any, n int, f func() error) error {
 	for range n / 3 {
 		if err := f(); err != nil {
-			return nil, 0, err
+			return err
 		}
 	}
-	laps = make([]time.Duration, n)
+	laps := make([]time.Duration, n)
+	before, ok := requests(s)
 	start := time.Now()
 	for i := range laps {
 		t := time.Now()
 		if err := f(); err != nil {
-			return nil, 0, err
+			return err
 		}
 		laps[i] = time.Since(t)
 	}
-	return laps, time.Since(start), nil
+	took := time.Since(start)
+	after, _ := requests(s)
+	return newResult(s, peer, params, n, took, laps).requests(before, after, ok).print()
 }
 
 // uncontended is W1.
@@ -42,28 +45,13 @@ func uncontended(s settings) error {
 	ctx := context.Background()
 	defer closeAll(c)
 	m := locks.NewMutex(c, root+"/w1")
-	lap := func() error {
+	return series(s, "lockstep", nil, or(s.n, 3000), func() error {
 		lease, err := m.Lock(ctx)
 		if err != nil {
 			return err
 		}
 		return lease.Release(ctx)
-	}
-	n := or(s.n, 3000)
-	for range n / 3 { // the servers' JIT
-		if err := lap(); err != nil {
-			return err
-		}
-	}
-	before, ok := requests(s)
-	laps, took, err := timed(s, n, lap)
-	if err != nil {
-		return err
-	}
-	after, _ := requests(s)
-	r := newResult(s, "lockstep", nil, n, took, laps)
-	r.requests(before, before+(after-before)*n/(n+n/3), ok)
-	return r.print()
+	})
 }
 
 // floor is W0: what the requests alone cost through go-zookeeper.
@@ -97,12 +85,7 @@ func floor(s settings) error {
 		{"getData", func() error { _, _, err := conn.Get(path); return err }},
 		{"getChildren", func() error { _, _, err := conn.Children(path); return err }},
 	} {
-		n := or(s.n, 3000)
-		laps, took, err := timed(s, n, op.run)
-		if err != nil {
-			return err
-		}
-		if err := newResult(s, "go-zookeeper raw", map[string]any{"op": op.name}, n, took, laps).print(); err != nil {
+		if err := series(s, "go-zookeeper raw", map[string]any{"op": op.name}, or(s.n, 3000), op.run); err != nil {
 			return err
 		}
 	}
