@@ -6,14 +6,13 @@ import (
 	"os"
 	"time"
 
-	"github.com/lockstep-go/lockstep/internal/terminal"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
 // journal is the live log, and the notes for the summary.
 type journal struct {
 	out     io.Writer
-	style   terminal.Style
+	colour  bool
 	timeout time.Duration
 
 	leads    string // who leads, or ""
@@ -26,15 +25,35 @@ type journal struct {
 	state    scheduler.State
 }
 
+// newJournal writes in colour if somebody may be watching, and has not set NO_COLOR.
 func newJournal(out *os.File) *journal {
-	return &journal{out: out, style: terminal.For(out), ticks: map[time.Time]int64{}}
+	info, err := out.Stat()
+	watched := err == nil && info.Mode()&os.ModeCharDevice != 0
+	return &journal{out: out, colour: watched && os.Getenv("NO_COLOR") == "", ticks: map[time.Time]int64{}}
+}
+
+// The colours of terminals.
+const (
+	bold   = "1"
+	dim    = "2"
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+	cyan   = "36"
+)
+
+func (j *journal) paint(colour, text string) string {
+	if !j.colour {
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
 const clock = "15:04:05.000"
 
 // log writes one line of the live log.
 func (j *journal) log(at time.Time, mark, format string, args ...any) {
-	fmt.Fprintf(j.out, "%s  %s  %s\n", j.style.Dim(at.Local().Format(clock)), mark, fmt.Sprintf(format, args...))
+	fmt.Fprintf(j.out, "%s  %s  %s\n", j.paint(dim, at.Local().Format(clock)), mark, fmt.Sprintf(format, args...))
 }
 
 // take notes what a member tells.
@@ -52,11 +71,11 @@ func (j *journal) take(e event) {
 		if j.leads == e.Member {
 			j.leads = ""
 		}
-		j.log(e.At, j.style.Yellow("-"), "%s leads no more", e.Member)
+		j.log(e.At, j.paint(yellow, "-"), "%s leads no more", e.Member)
 	case fired:
-		j.log(e.At, j.style.Green("+"), "%s ran the tick of %s", e.Member, e.Tick.Local().Format(time.TimeOnly))
+		j.log(e.At, j.paint(green, "+"), "%s ran the tick of %s", e.Member, e.Tick.Local().Format(time.TimeOnly))
 	case missed:
-		j.log(e.At, j.style.Yellow("!"), "%d missed from %s on: %s", e.Count, e.Tick.Local().Format(time.TimeOnly), e.Reason)
+		j.log(e.At, j.paint(yellow, "!"), "%d missed from %s on: %s", e.Count, e.Tick.Local().Format(time.TimeOnly), e.Reason)
 	}
 }
 
@@ -64,16 +83,16 @@ func (j *journal) lead(e event) {
 	j.leads = e.Member
 	j.terms = append(j.terms, term{e.Member, e.Token})
 	if j.victim == "" || j.takeover != 0 {
-		j.log(e.At, j.style.Cyan("*"), "%s leads with token %d", j.style.Bold(e.Member), e.Token)
+		j.log(e.At, j.paint(cyan, "*"), "%s leads with token %d", j.paint(bold, e.Member), e.Token)
 		return
 	}
 	j.takeover = e.At.Sub(j.deadAt)
-	j.log(e.At, j.style.Cyan("*"), "%s leads with token %d, %v after the kill",
-		j.style.Bold(e.Member), e.Token, j.takeover.Round(time.Millisecond))
+	j.log(e.At, j.paint(cyan, "*"), "%s leads with token %d, %v after the kill",
+		j.paint(bold, e.Member), e.Token, j.takeover.Round(time.Millisecond))
 }
 
 // killed notes the leader's death.
 func (j *journal) killed(member string, at time.Time) {
 	j.leads, j.victim, j.deadAt = "", member, at
-	j.log(at, j.style.Red("x"), "%s is killed (SIGKILL); nothing is restarted", j.style.Bold(member))
+	j.log(at, j.paint(red, "x"), "%s is killed (SIGKILL); nothing is restarted", j.paint(bold, member))
 }

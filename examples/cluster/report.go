@@ -94,11 +94,11 @@ func (j *journal) writeJSON(w io.Writer) error { return json.NewEncoder(w).Encod
 
 // writeSummary writes the summary for people.
 func (j *journal) writeSummary() {
-	s, p := j.summary(), j.style
+	s := j.summary()
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(j.out, "  %-11s %s\n", name, fmt.Sprintf(format, args...))
 	}
-	fmt.Fprintf(j.out, "\n%s\n", p.Bold("Summary"))
+	fmt.Fprintf(j.out, "\n%s\n", j.paint(bold, "Summary"))
 	line("due", "%4d  ticks of %q, by the clock", s.Due, jobSpec)
 	line("fired", "%4d", s.Fired)
 	line("duplicated", "%4d", s.Duplicated)
@@ -111,6 +111,6 @@ func (j *journal) writeSummary() {
 		line(map[bool]string{true: "terms"}[i == 0], "%s with token %d", t.Leader, t.Token)
 	}
 	if j.verdict() == nil {
-		fmt.Fprintf(j.out, "\n%s no tick fired twice, none is unaccounted for, and the tokens rose.\n", p.Green("Held:"))
+		fmt.Fprintf(j.out, "\n%s no tick fired twice, none is unaccounted for, and the tokens rose.\n", j.paint(green, "Held:"))
 	}
 }
