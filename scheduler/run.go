@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/framework"
 )
 
 // start runs a claimed tick in a goroutine of its own, until its outcome is stored. The job must have

@@ -1,0 +1,508 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+func TestAWeekOfTicks(t *testing.T) {
+	inDays(t, func(t *testing.T, w *world) {
+		began := time.Now() // midnight, in a bubble
+		a := w.start("a", jobs("hourly", "0 * * * *", quick))
+		w.start("b", jobs("hourly", "0 * * * *", quick))
+		until(began.Add(7*24*time.Hour + time.Minute))
+		require.Len(t, w.log.ticks(), 7*24)
+		for i, e := range w.log.all(EventStarted) {
+			require.Equal(t, "a", e.member)
+			require.Equal(t, began.Add(time.Duration(i+1)*time.Hour).UTC(), e.Run.Tick)
+			require.Equal(t, e.Run.Tick, e.when.UTC(), "on time")
+		}
+		st := w.requireBalanced("hourly", "0 * * * *")
+		require.EqualValues(t, 7*24, st.Fired)
+		require.Empty(t, st.Missed)
+		got, err := a.State(t.Context(), "hourly")
+		require.NoError(t, err)
+		require.Equal(t, st.Last, got.Last)
+		require.Equal(t, "a", got.LastRun.Runner)
+		require.Equal(t, "20000108T000000Z", strings.Split(got.LastRun.ID, "-")[0])
+		names, err := a.Jobs(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{"hourly"}, names)
+		_, err = a.State(t.Context(), "daily")
+		require.ErrorIs(t, err, ErrUnknownJob)
+	})
+}
+
+func TestNoTickBeforeTheRegistrationIsDue(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		until(time.Now().Add(90 * time.Second))
+		a := w.member("a", nil)
+		names, err := a.Jobs(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, names)
+		w.start("b", jobs("j", "* * * * *", quick))
+		time.Sleep(45 * time.Second)
+		require.Equal(t, []string{"00:02:00"}, w.log.ticks())
+		require.Empty(t, w.log.all(EventMissed))
+	})
+}
+
+func TestRunsAreDescribed(t *testing.T) {
+	inDays(t, func(t *testing.T, w *world) {
+		var got []Run
+		w.start("a", []Job{{Name: "j", Spec: "0 4 * * *", Location: zone(t, "Asia/Kolkata"), Run: func(ctx context.Context, r Run) error {
+			require.NoError(t, ctx.Err())
+			got = append(got, r)
+			n, ok := w.Node(testPath + "/jobs/j/run")
+			require.True(t, ok, "the claim")
+			require.Equal(t, r.ID, string(n.Data))
+			require.Equal(t, zktest.Ephemeral, n.Kind)
+			require.Equal(t, r.ID, w.state("j").Running.ID)
+			return nil
+		}}})
+		time.Sleep(47 * time.Hour)
+		require.Len(t, got, 2)
+		require.Equal(t, at(t, "2000-01-01T22:30:00Z"), got[0].Tick)
+		require.Equal(t, time.UTC, got[0].Tick.Location())
+		require.Equal(t, "j", got[0].Job)
+		require.Positive(t, got[0].Token)
+		require.NotEqual(t, got[0].ID, got[1].ID)
+		require.Empty(t, w.Children(testPath+"/jobs/j"), "the claim is gone")
+		require.Nil(t, w.state("j").Running)
+	})
+}
+
+func TestOutcomes(t *testing.T) {
+	for says, run := range map[string]func(context.Context, Run) error{
+		"":               quick,
+		"no disk":        func(context.Context, Run) error { return errors.New("no disk") },
+		"panicked: oops": func(context.Context, Run) error { panic("oops") },
+		"nil pointer":    func(context.Context, Run) error { var j *Job; j.Name = "x"; return nil },
+		"goroutine":      func(context.Context, Run) error { runtime.Goexit(); return nil },
+	} {
+		in(t, func(t *testing.T, w *world) {
+			w.start("a", jobs("j", "* * * * *", run))
+			time.Sleep(3*time.Minute + time.Second)
+			st := w.requireBalanced("j", "* * * * *")
+			require.EqualValues(t, 3, st.Fired, "it goes on")
+			require.Contains(t, st.LastRun.Error, says)
+			require.Equal(t, says == "", st.LastRun.Error == "")
+			e := w.log.all(EventFinished)
+			require.Len(t, e, 3)
+			require.Equal(t, strings.Contains(says, "panicked") || says == "nil pointer" || says == "goroutine", errors.Is(e[0].Err, ErrPanic))
+		})
+	}
+}
+
+func TestATickDuringARunIsMissed(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.start("a", jobs("j", "* * * * *", lasting(150*time.Second)))
+		time.Sleep(9*time.Minute + time.Second)
+		require.Equal(t, []string{"00:01:00", "00:04:00", "00:07:00"}, w.log.ticks())
+		st := w.requireBalanced("j", "* * * * *")
+		require.Equal(t, map[Reason]int64{ReasonOverlap: 6}, st.Missed)
+		require.Len(t, st.Gaps, 3, "ticks in a row are one gap")
+		require.Equal(t, Gap{From: at(t, "2000-01-01T00:02:00Z"), To: at(t, "2000-01-01T00:03:00Z"), Count: 2, Reason: ReasonOverlap, rest: fields{}}, st.Gaps[0])
+	})
+}
+
+func TestAfterAGapTheLatestTickIsRunIfItIsYoung(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		job := Job{Name: "j", Spec: "* * * * *", Run: quick, Deadline: 20 * time.Second}
+		a := w.start("a", []Job{job})
+		until(time.Now().Truncate(time.Minute).Add(61 * time.Second))
+		a.stop()
+		require.NoError(t, <-a.done)
+		time.Sleep(10*time.Minute + 10*time.Second) // 00:11:11
+		b := w.start("b", []Job{job})
+		require.Equal(t, []string{"00:01:00", "00:11:00"}, w.log.ticks())
+		st := w.requireBalanced("j", "* * * * *")
+		require.Len(t, st.Gaps, 1)
+		require.EqualValues(t, 9, st.Gaps[0].Count)
+		require.Equal(t, ReasonNoLeader, st.Gaps[0].Reason)
+		b.stop()
+		require.NoError(t, <-b.done)
+		time.Sleep(10*time.Minute + 15*time.Second) // 00:21:26
+		w.start("c", []Job{job})
+		require.Len(t, w.log.ticks(), 2, "00:21:00 is too old")
+		st = w.requireBalanced("j", "* * * * *")
+		require.EqualValues(t, 10, st.Gaps[1].Count)
+		require.Equal(t, "00:21:00", st.Gaps[1].To.Format(time.TimeOnly))
+	})
+}
+
+func TestAYearOfMissedSecondsIsOneGap(t *testing.T) {
+	inDays(t, func(t *testing.T, w *world) {
+		a := w.start("a", jobs("j", "* * * * * *", quick))
+		a.stop()
+		require.NoError(t, <-a.done)
+		_ = a.client.Close(t.Context())
+		time.Sleep(365 * 24 * time.Hour)
+		w.start("b", jobs("j", "* * * * * *", quick))
+		time.Sleep(time.Minute)
+		st := w.state("j")
+		require.Len(t, st.Gaps, 1)
+		require.Greater(t, st.Gaps[0].Count, int64(365*24*3600-10))
+		require.EqualValues(t, st.Last.Sub(st.Registered.Truncate(time.Second))/time.Second, st.Due())
+	})
+}
+
+func TestALocalHourThatComesTwiceRunsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ny := zone(t, "America/New_York")
+		until(time.Date(2000, 10, 29, 0, 0, 0, 0, ny)) // at 2:00 the clock goes back to 1:00
+		w := &world{zktest.Start(t), t, &journal{}, config}
+		w.start("a", []Job{
+			{Name: "daily", Spec: "30 1 * * *", Location: ny, Run: quick},
+			{Name: "half", Spec: "30 * * * *", Location: ny, Run: quick},
+		})
+		until(time.Date(2000, 10, 29, 3, 0, 0, 0, ny))
+		require.EqualValues(t, 1, w.state("daily").Fired)
+		require.EqualValues(t, 4, w.state("half").Fired)
+	})
+}
+
+func TestALeaderThatIsCutOffStopsItsRunsBeforeTheNextRuns(t *testing.T) {
+	for _, how := range []func(*zktest.Link){(*zktest.Link).Cut, func(k *zktest.Link) { k.BlackHole(true, true) }, func(k *zktest.Link) { k.BlackHole(true, false) }} {
+		in(t, func(t *testing.T, w *world) {
+			a := w.start("a", jobs("j", "*/20 * * * * *", lasting(time.Hour)))
+			w.start("b", jobs("j", "*/20 * * * * *", lasting(time.Hour)))
+			time.Sleep(21 * time.Second)
+			how(a.link)
+			time.Sleep(time.Minute)
+			started, finished := w.log.all(EventStarted), w.log.all(EventFinished)
+			require.Len(t, started, 2)
+			require.Len(t, finished, 1)
+			require.Equal(t, "a", finished[0].member)
+			require.ErrorIs(t, finished[0].Err, framework.ErrSessionLost)
+			require.Equal(t, "b", started[1].member)
+			require.True(t, finished[0].when.Before(started[1].when))
+			require.Greater(t, started[1].Run.Token, started[0].Run.Token)
+			st := w.requireBalanced("j", "*/20 * * * * *")
+			require.EqualValues(t, 1, st.Missed[ReasonRunnerLost])
+			a.link.Heal()
+		})
+	}
+}
+
+func TestALostReplyOfAClaimRunsTheTickOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.start("a", jobs("j", "* * * * *", quick))
+		w.start("b", jobs("j", "* * * * *", quick))
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run"})
+		time.Sleep(90 * time.Second)
+		<-lost.Hit()
+		require.Equal(t, []string{"00:01:00"}, w.log.ticks())
+		st := w.requireBalanced("j", "* * * * *")
+		require.EqualValues(t, 1, st.Fired)
+		require.Empty(t, st.Missed)
+		require.Nil(t, st.Running)
+		require.Equal(t, "a", w.log.all(EventStarted)[0].member)
+	})
+}
+
+func TestALostReplyOfAnOutcomeIsSettled(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.start("a", jobs("j", "* * * * *", lasting(time.Second)))
+		w.DropReply(2, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run"})
+		time.Sleep(3*time.Minute + 10*time.Second)
+		st := w.requireBalanced("j", "* * * * *")
+		require.EqualValues(t, 3, st.Fired)
+		require.Empty(t, st.Missed)
+		require.Nil(t, st.Running)
+	})
+}
+
+func TestAClaimThatIsNotSettledBeforeTheSessionIsLostDoesNotRun(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.start("a", jobs("j", "* * * * *", quick))
+		w.start("b", jobs("j", "* * * * *", quick))
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run"})
+		go func() {
+			<-lost.Hit()
+			a.link.Cut()
+		}()
+		time.Sleep(90 * time.Second)
+		require.Empty(t, w.log.ticks())
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"00:02:00"}, w.log.ticks())
+		st := w.requireBalanced("j", "* * * * *")
+		require.Equal(t, map[Reason]int64{ReasonRunnerLost: 1}, st.Missed)
+		require.Equal(t, []Gap{{From: at(t, "2000-01-01T00:01:00Z"), To: at(t, "2000-01-01T00:01:00Z"), Count: 1, Reason: ReasonRunnerLost, rest: fields{}}}, st.Gaps)
+		a.link.Heal()
+	})
+}
+
+func TestStopDrains(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.start("a", jobs("j", "* * * * *", lasting(5*time.Second)))
+		time.Sleep(61 * time.Second)
+		stopped := time.Now()
+		a.stop()
+		require.NoError(t, <-a.done)
+		require.Equal(t, 4*time.Second, time.Since(stopped))
+		st := w.state("j")
+		require.Nil(t, st.Running)
+		require.Empty(t, st.LastRun.Error)
+	})
+}
+
+func TestARunThatDoesNotFinishInTimeIsEnded(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.start("a", jobs("j", "* * * * *", lasting(time.Hour)), WithDrain(3*time.Second))
+		b := w.start("b", jobs("j", "* * * * *", lasting(time.Hour)), WithDrain(0))
+		time.Sleep(61 * time.Second)
+		stopped := time.Now()
+		a.stop()
+		synctest.Wait()
+		require.Equal(t, "b", w.leader(), "another one leads at once")
+		require.NoError(t, <-a.done)
+		require.Equal(t, 3*time.Second, time.Since(stopped))
+		require.Contains(t, w.state("j").LastRun.Error, ErrDrained.Error())
+		time.Sleep(time.Minute)
+		require.Equal(t, "b", w.log.all(EventStarted)[1].member)
+		stopped = time.Now()
+		b.stop()
+		require.NoError(t, <-b.done)
+		require.Zero(t, time.Since(stopped))
+	})
+}
+
+func TestARunOfAFormerLeaderThatLivesIsNotOverlapped(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.start("a", jobs("j", "* * * * *", lasting(100*time.Second)), WithDrain(time.Hour))
+		w.start("b", jobs("j", "* * * * *", quick))
+		time.Sleep(61 * time.Second)
+		a.stop()
+		require.NoError(t, <-a.done) // 00:02:40
+		time.Sleep(30 * time.Second)
+		require.Equal(t, []string{"00:01:00", "00:03:00"}, w.log.ticks())
+		st := w.requireBalanced("j", "* * * * *")
+		require.Equal(t, map[Reason]int64{ReasonOverlap: 1}, st.Missed)
+		require.EqualValues(t, 2, st.Fired)
+	})
+}
+
+func TestARunEndsWithTheTermThatSomebodyEnded(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.start("a", jobs("j", "* * * * *", lasting(time.Hour)))
+		b := w.start("b", jobs("j", "* * * * *", lasting(time.Hour)))
+		time.Sleep(61 * time.Second)
+		leader, err := b.Election().Leader(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "a", leader.ID)
+		require.NoError(t, b.client.Delete(t.Context(), leader.Node, framework.AnyVersion))
+		time.Sleep(timeout)
+		require.ErrorIs(t, w.log.all(EventFinished)[0].Err, framework.ErrNodeGone)
+		require.NoError(t, b.client.Delete(t.Context(), testPath+"/jobs/j", framework.AnyVersion))
+		time.Sleep(2 * time.Minute)
+		require.Len(t, w.log.ticks(), 2, "a state that was deleted is registered anew")
+		_, ok := w.Node(testPath + "/jobs/j/run")
+		require.True(t, ok)
+		require.NoError(t, a.client.Delete(t.Context(), testPath+"/jobs/j/run", framework.AnyVersion))
+		time.Sleep(timeout)
+		require.ErrorIs(t, w.log.all(EventFinished)[1].Err, framework.ErrNodeGone, "a claim that was deleted ends its run")
+		require.NotNil(t, w.state("j").LastRun)
+	})
+}
+
+func TestSchedulesMustAgree(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.start("a", []Job{{Name: "j", Spec: "0  3 * * *", Location: zone(t, "Europe/Berlin"), Run: quick}})
+		for _, j := range []Job{
+			{Name: "j", Spec: "0 4 * * *", Location: zone(t, "Europe/Berlin"), Run: quick},
+			{Name: "j", Spec: "0 3 * * *", Run: quick},
+		} {
+			b := w.member("b", []Job{j})
+			err := b.Run(t.Context())
+			require.ErrorIs(t, err, ErrSpecMismatch)
+			var mismatch *SpecMismatchError
+			require.ErrorAs(t, err, &mismatch)
+			require.Equal(t, "j", mismatch.Job)
+			require.ErrorContains(t, err, `"0 3 * * *" in Europe/Berlin`)
+			require.ErrorContains(t, err, mismatch.Given)
+		}
+		c := w.start("c", []Job{{Name: "j", Spec: "0 3 * * *", Location: zone(t, "Europe/Berlin"), Run: quick}})
+		c.stop()
+		require.NoError(t, <-c.done)
+	})
+}
+
+func TestTheFirstOfTwoRegistrationsDecides(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		var members []*member
+		specs := []string{"0 3 * * *", "0 4 * * *"}
+		for i := range 10 {
+			members = append(members, w.member("m", jobs("j", specs[i%2], quick)))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var refused atomic.Int64
+		for _, m := range members {
+			go func() {
+				err := m.Run(ctx)
+				if errors.Is(err, ErrSpecMismatch) {
+					refused.Add(1)
+				}
+				m.done <- err
+			}()
+		}
+		time.Sleep(time.Minute)
+		require.EqualValues(t, 5, refused.Load())
+		cancel()
+		for _, m := range members {
+			<-m.done
+		}
+	})
+}
+
+func TestALostReplyOfARegistration(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.DropReply(1, zktest.Match{Op: zktest.OpCreate, Path: testPath + "/jobs/j"})
+		w.start("a", jobs("j", "* * * * *", quick))
+		time.Sleep(90 * time.Second)
+		require.Len(t, w.log.ticks(), 1)
+	})
+}
+
+func TestStatesThatCannotBeReadEndRun(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a", jobs("j", "* * * * *", quick))
+		require.NoError(t, a.client.MakeDirs(t.Context(), testPath+"/jobs"))
+		require.NoError(t, a.client.Create(t.Context(), testPath+"/jobs/j", []byte(`{"v":2}`), framework.Persistent))
+		err := a.Run(t.Context())
+		require.ErrorIs(t, err, ErrNewerState)
+		require.ErrorContains(t, err, testPath+"/jobs/j")
+		_, err = a.client.Set(t.Context(), testPath+"/jobs/j", []byte("?"), framework.AnyVersion)
+		require.NoError(t, err)
+		require.ErrorIs(t, a.Run(t.Context()), ErrBadState)
+		_, err = a.State(t.Context(), "j")
+		require.ErrorIs(t, err, ErrBadState)
+	})
+}
+
+func TestOneJobsTroubleIsNotTheOthers(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.start("a", []Job{{Name: "good", Spec: "* * * * *", Run: quick}, {Name: "bad", Spec: "* * * * *", Run: quick}})
+		good := w.state("bad")
+		_, err := a.client.Set(t.Context(), testPath+"/jobs/bad", []byte("?"), framework.AnyVersion)
+		require.NoError(t, err)
+		time.Sleep(150 * time.Second)
+		require.EqualValues(t, 2, w.state("good").Fired)
+		failed := w.log.all(EventFailed)
+		require.NotEmpty(t, failed)
+		require.Less(t, len(failed), 40, "it is tried again with growing pauses")
+		require.Equal(t, "bad", failed[0].Job)
+		require.ErrorIs(t, failed[0].Err, ErrBadState)
+		data, err := good.encode()
+		require.NoError(t, err)
+		_, err = a.client.Set(t.Context(), testPath+"/jobs/bad", data, framework.AnyVersion)
+		require.NoError(t, err)
+		time.Sleep(3 * time.Minute)
+		w.requireBalanced("bad", "* * * * *")
+		require.Positive(t, w.state("bad").Fired)
+	})
+}
+
+func TestUnknownFieldsSurviveARun(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a", jobs("j", "* * * * *", quick))
+		require.NoError(t, a.client.MakeDirs(t.Context(), testPath+"/jobs"))
+		stored := `{"v":1,"spec":"* * * * *","zone":"UTC","paused":"by a later release"}`
+		require.NoError(t, a.client.Create(t.Context(), testPath+"/jobs/j", []byte(stored), framework.Persistent))
+		a.run(t)
+		time.Sleep(61 * time.Second)
+		n, _ := w.Node(testPath + "/jobs/j")
+		require.Contains(t, string(n.Data), `"paused":"by a later release"`)
+		require.EqualValues(t, 1, w.state("j").Fired)
+	})
+}
+
+func TestATickAheadOfTheEnsemblesClockIsHeld(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		fast := func() time.Time { return time.Now().Add(time.Hour) }
+		a := w.start("a", jobs("j", "*/30 * * * *", quick), WithNow(fast)) // it is 01:00 there
+		time.Sleep(time.Second)
+		held := w.log.all(EventHeld)
+		require.Len(t, held, 1)
+		require.Equal(t, "00:30:00", held[0].Run.Tick.Format(time.TimeOnly))
+		require.Equal(t, held[0].Run.Tick, w.state("j").Held)
+		until(time.Now().Truncate(time.Hour).Add(29 * time.Minute))
+		require.Len(t, w.log.all(EventHeld), 1, "a tick is reported once")
+		require.Empty(t, w.log.ticks())
+		until(time.Now().Truncate(time.Hour).Add(61 * time.Minute))
+		require.Equal(t, []string{"00:30:00", "01:00:00"}, w.log.ticks())
+		for _, e := range w.log.all(EventStarted) {
+			early := e.Run.Tick.Sub(e.when)
+			require.True(t, early > MaxAhead-time.Second && early <= MaxAhead, early)
+		}
+		a.stop()
+		require.NoError(t, <-a.done)
+		w.start("b", jobs("j", "*/30 * * * *", quick))
+		until(time.Now().Truncate(time.Hour).Add(95 * time.Minute))
+		st := w.requireBalanced("j", "*/30 * * * *")
+		require.Empty(t, st.Missed)
+		require.Len(t, slices.Compact(w.log.ticks()), len(w.log.ticks()))
+	})
+}
+
+func TestJumpsOfTheLeadersClock(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		var offset atomic.Int64
+		jumpy := func() time.Time { return time.Now().Add(time.Duration(offset.Load())) }
+		w.start("a", jobs("j", "*/5 * * * * *", quick), WithNow(jumpy))
+		for i := range 200 {
+			time.Sleep(7 * time.Second)
+			offset.Store(int64(time.Duration(i*i*37%41-20) * 5 * time.Second)) // from -100 s to +100 s
+		}
+		offset.Store(0)
+		time.Sleep(3 * time.Minute)
+		seen := map[string]bool{}
+		for _, e := range w.log.all(EventStarted) {
+			require.False(t, seen[e.Run.ID], "%s ran twice", e.Run.ID)
+			seen[e.Run.ID] = true
+			require.LessOrEqual(t, e.Run.Tick.Sub(e.when), MaxAhead)
+		}
+		require.Greater(t, len(seen), 50)
+		w.requireBalanced("j", "*/5 * * * * *")
+	})
+}
+
+func TestASchedulerRunsOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.start("a", jobs("j", "* * * * *", quick))
+		require.ErrorIs(t, a.Run(t.Context()), ErrRunning)
+		require.ErrorIs(t, a.Add(Job{Name: "k", Spec: "* * * * *", Run: quick}), ErrRunning)
+		a.stop()
+		require.NoError(t, <-a.done)
+		require.NoError(t, a.Add(Job{Name: "k", Spec: "* * * * *", Run: quick}))
+		a.run(t)
+		time.Sleep(61 * time.Second)
+		require.EqualValues(t, 1, w.state("k").Fired)
+		require.NoError(t, a.client.Close(t.Context()))
+		require.ErrorIs(t, <-a.done, framework.ErrClosed)
+	})
+}
+
+func TestRunStopsWhileThereIsNoServer(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a", jobs("j", "* * * * *", quick))
+		a.link.Cut()
+		time.Sleep(2 * timeout)
+		a.run(t)
+		time.Sleep(time.Minute)
+		a.stop()
+		require.NoError(t, <-a.done)
+	})
+}
