@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"os"
+	"os/signal"
 	"testing"
 
 	_ "time/tzdata" // the tests' zones, wherever they run
@@ -8,4 +10,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// fx listens to signals; their machinery must not be started within a bubble.
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt)
+	signal.Stop(signals)
+	goleak.VerifyTestMain(m)
+}

@@ -1,0 +1,81 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/ensemble"
+)
+
+// TestTicksOnRealServers lets members with skewed clocks run a tick each second, and the leader go twice.
+func TestTicksOnRealServers(t *testing.T) {
+	servers := ensemble.Shared(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	root := "/scheduler-test-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	var mu sync.Mutex
+	ran := map[string]int{}
+	leads := make(chan int, 100)
+	stops := map[int]context.CancelFunc{}
+	var all sync.WaitGroup
+	var last *Scheduler
+	for i := range 4 {
+		c, err := framework.Connect(ctx, framework.Config{Servers: servers, Root: root}, framework.WithLogger(slog.New(slog.DiscardHandler)))
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close(context.Background()) })
+		skew := time.Duration(i-2) * 700 * time.Millisecond
+		last = New(c, testPath, WithNow(func() time.Time { return time.Now().Add(skew) }), WithObserver(func(e Event) {
+			if e.Kind == EventLeading {
+				leads <- i
+			}
+		}))
+		require.NoError(t, last.Add(Job{Name: "j", Spec: "* * * * * *", Run: func(_ context.Context, r Run) error {
+			mu.Lock()
+			defer mu.Unlock()
+			ran[r.ID[:16]]++
+			return errors.New("recorded")
+		}}))
+		running, stop := context.WithCancel(ctx)
+		defer stop()
+		stops[i] = stop
+		s := last
+		all.Go(func() {
+			if err := s.Run(running); err != nil {
+				t.Errorf("member %d: %v", i, err)
+			}
+		})
+	}
+	fired := func(n int64) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			st, err := last.State(ctx, "j")
+			return err == nil && st.Fired >= n && st.LastRun != nil
+		}, time.Minute, 20*time.Millisecond)
+	}
+	fired(1)
+	stops[<-leads]()
+	fired(4)
+	stops[<-leads]()
+	fired(7)
+	for _, stop := range stops {
+		stop()
+	}
+	all.Wait()
+	st, err := last.State(ctx, "j")
+	require.NoError(t, err)
+	require.Equal(t, parsed(t, "* * * * * *", nil).dueTicks(st.Registered, st.Last).count, st.Due())
+	require.Equal(t, "recorded", st.LastRun.Error)
+	require.Nil(t, st.Running)
+	require.EqualValues(t, st.Fired, len(ran))
+	for tick, n := range ran {
+		require.Equal(t, 1, n, tick)
+	}
+}

@@ -1,0 +1,80 @@
+package scheduler_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"go.uber.org/fx"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/scheduler"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+func ExampleParseSpec() {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		log.Fatal(err)
+	}
+	s, err := scheduler.ParseSpec("0 3 * * mon-fri", berlin)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(s.Next(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)))
+
+	_, err = scheduler.ParseSpec("0 0 30 2 *", nil)
+	fmt.Println(err)
+	// Output:
+	// 2026-05-04 03:00:00 +0200 CEST
+	// invalid schedule "0 0 30 2 *": it never fires
+}
+
+func ExampleScheduler() {
+	zk, err := zktest.New() // a server in memory; a service gives the addresses of its ensemble
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer zk.Close()
+	ctx, stop := context.WithCancel(context.Background())
+	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()},
+		framework.WithDialer(zk.Link("example").DialContext))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(context.Background())
+
+	s := scheduler.New(client, "/billing/cron")
+	err = s.Add(scheduler.Job{Name: "rollup", Spec: "@every 1s", Run: func(ctx context.Context, run scheduler.Run) error {
+		fmt.Println("rolling up, once in the cluster:", run.Job)
+		stop()
+		return nil
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(s.Run(ctx))
+	// Output:
+	// rolling up, once in the cluster: rollup
+	// <nil>
+}
+
+// Reports is what an application provides.
+type Reports struct{}
+
+// Rollup does the work.
+func (*Reports) Rollup(context.Context, scheduler.Run) error { return nil }
+
+func ExampleAsJob() {
+	app := fx.New(
+		framework.Module, scheduler.Module, fx.NopLogger,
+		fx.Supply(framework.Config{Servers: []string{"zk1.example.com", "zk2.example.com"}}),
+		fx.Provide(func() *Reports { return &Reports{} }),
+		scheduler.AsJob(func(r *Reports) scheduler.Job {
+			return scheduler.Job{Name: "rollup", Spec: "0 3 * * *", Run: r.Rollup}
+		}),
+	)
+	fmt.Println(app.Err())
+	// Output: <nil>
+}
