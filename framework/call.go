@@ -39,7 +39,7 @@ func (s *Session) await(ctx context.Context) error {
 	}
 	select {
 	case <-s.connected():
-		return s.Err()
+		return nil
 	case <-ctx.Done():
 		return Ended(ctx)
 	case <-s.ctx.Done():

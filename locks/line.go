@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -23,10 +22,8 @@ const (
 // Line is a waiting line: ephemeral sequential nodes below one directory, served in the order of their
 // numbers. It is what mutexes and elections are made of.
 //
-// A contender waits for the node two before it; when that is gone it looks once, off the critical path,
-// and if its direct predecessor is all that is left before it, that node's deletion grants. Nothing
-// can be inserted before a contender, so nodes ahead only vanish. The algorithm is the lock recipe of
-// ZooKeeper's documentation, without its herd, and with Curator's protected create.
+// The algorithm is the lock recipe of ZooKeeper's documentation, without its herd, with Curator's
+// protected create, and with a look ahead (see contender.turn).
 type Line struct {
 	client *framework.Client
 	path   string
@@ -127,7 +124,7 @@ func (l *Line) try(ctx context.Context, s *framework.Session) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(v) == 0 {
+	if v.ahead == 0 {
 		return l.grant(ctx, s, c)
 	}
 	s.Discard(c.node.Path)
@@ -136,15 +133,15 @@ func (l *Line) try(ctx context.Context, s *framework.Session) (*Lease, error) {
 
 // wait joins the line and waits for its turn. A contender that fails leaves no node behind.
 func (l *Line) wait(ctx context.Context, s *framework.Session) (*Lease, error) {
-	c, ahead, err := l.join(ctx, s)
+	c, v, err := l.join(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	if len(ahead) > 0 {
+	if v.ahead > 0 {
 		if l.queued != nil {
-			l.queued(len(ahead))
+			l.queued(v.ahead)
 		}
-		if err := c.turn(ctx, ahead); err != nil {
+		if err := c.turn(ctx, v); err != nil {
 			s.Discard(c.node.Path)
 			return nil, err
 		}
@@ -152,21 +149,21 @@ func (l *Line) wait(ctx context.Context, s *framework.Session) (*Lease, error) {
 	return l.grant(ctx, s, c)
 }
 
-// join creates a contender and returns who is before it.
-func (l *Line) join(ctx context.Context, s *framework.Session) (*contender, []place, error) {
+// join creates a contender and returns what it sees of the line.
+func (l *Line) join(ctx context.Context, s *framework.Session) (*contender, view, error) {
 	data := l.data
 	if data == nil {
 		data = l.describe(ctx)
 	}
 	c := &contender{line: l, s: s}
-	ahead, err := c.join(ctx, data)
+	v, err := c.join(ctx, data)
 	if err != nil {
 		if c.node.Path != "" {
 			s.Discard(c.node.Path)
 		}
-		return nil, nil, err
+		return nil, view{}, err
 	}
-	return c, ahead, nil
+	return c, v, nil
 }
 
 // grant makes the lease, if the session still stands.
@@ -176,101 +173,4 @@ func (l *Line) grant(ctx context.Context, s *framework.Session, c *contender) (*
 		return nil, err
 	}
 	return &Lease{hold: h, line: l, place: c.place, node: c.node.Path, token: c.node.Zxid}, nil
-}
-
-// contender is one node in the line.
-type contender struct {
-	line  *Line
-	s     *framework.Session
-	node  framework.Created
-	place place
-}
-
-// join creates the contender's node and returns who is before it.
-func (c *contender) join(ctx context.Context, data []byte) (ahead []place, err error) {
-	l := c.line
-	var names []string
-	if l.lone.likely() {
-		c.node, err = c.s.CreateProtected(ctx, l.path, string(l.kind), data)
-	} else {
-		c.node, names, err = c.s.CreateProtectedAndList(ctx, l.path, string(l.kind), data)
-	}
-	if err != nil {
-		return nil, err
-	}
-	_, name := framework.Split(c.node.Path)
-	c.place, _ = parse(name)
-	if l.lone.proven(c) {
-		return nil, nil
-	}
-	if ahead, err = c.ahead(names); errors.Is(err, errPlaceLost) { // no list came, or one from before the create
-		return c.look(ctx)
-	}
-	return ahead, err
-}
-
-// turn waits until nobody is before the contender any more.
-func (c *contender) turn(ctx context.Context, ahead []place) error {
-	for len(ahead) > 0 {
-		next := ahead[len(ahead)-1]
-		if len(ahead) > 1 {
-			next = ahead[len(ahead)-2]
-		}
-		gone, err := c.gone(ctx, next)
-		if err != nil {
-			return err
-		}
-		if gone && len(ahead) == 1 {
-			return nil
-		}
-		if ahead, err = c.look(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// gone waits until something has happened to a node, and tells whether it is its deletion.
-func (c *contender) gone(ctx context.Context, p place) (bool, error) {
-	_, _, w, err := c.s.WatchData(ctx, framework.Join(c.line.path, p.name))
-	if errors.Is(err, framework.ErrNoNode) {
-		return true, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer w.Stop()
-	select {
-	case e := <-w.C():
-		return e.Kind == framework.NodeDeleted, nil
-	case <-ctx.Done():
-		return false, framework.Ended(ctx)
-	case <-c.s.Done():
-		return false, context.Cause(c.s.Context())
-	}
-}
-
-// look lists the line and returns who is before the contender, nearest last.
-func (c *contender) look(ctx context.Context) ([]place, error) {
-	names, _, err := c.s.Children(ctx, c.line.path)
-	if errors.Is(err, framework.ErrNoNode) {
-		return nil, errPlaceLost
-	}
-	if err != nil {
-		return nil, err
-	}
-	return c.ahead(names)
-}
-
-// ahead returns who is before the contender in a list, which must name the contender itself.
-func (c *contender) ahead(names []string) ([]place, error) {
-	line, err := order(names, string(c.line.kind))
-	if err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(line, func(p place) bool { return p.name == c.place.name })
-	if i < 0 {
-		return nil, errPlaceLost
-	}
-	return line[:i], nil
 }

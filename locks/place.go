@@ -46,18 +46,26 @@ func sequence(digits string) (int32, error) {
 // compared as strings, the wrapped one would come first, and two clients would hold the lock.
 func (p place) before(q place) bool { return p.seq-q.seq < 0 }
 
-// order returns the contenders of one kind among names, first come first. It refuses a mixture.
-func order(names []string, kind string) ([]place, error) {
-	line := make([]place, 0, len(names))
+// each calls f with the contenders among names. It refuses a mixture of kinds.
+func each(names []string, kind string, f func(place)) error {
 	for _, name := range names {
 		p, ok := parse(name)
 		if !ok {
 			continue
 		}
 		if p.kind != kind {
-			return nil, fmt.Errorf("%w: %s beside %s#", ErrKindMixed, name, kind)
+			return fmt.Errorf("%w: %s beside %s#", ErrKindMixed, name, kind)
 		}
-		line = append(line, p)
+		f(p)
+	}
+	return nil
+}
+
+// order returns the contenders of one kind among names, first come first. It refuses a mixture.
+func order(names []string, kind string) ([]place, error) {
+	line := make([]place, 0, len(names))
+	if err := each(names, kind, func(p place) { line = append(line, p) }); err != nil {
+		return nil, err
 	}
 	slices.SortFunc(line, func(a, b place) int {
 		switch {
@@ -69,4 +77,29 @@ func order(names []string, kind string) ([]place, error) {
 		return strings.Compare(a.name, b.name)
 	})
 	return line, nil
+}
+
+// view is what a contender sees of the line.
+type view struct {
+	ahead     int   // contenders before it
+	near, far place // the last of them, and the one before that
+	mine      bool  // the contender itself is there
+}
+
+// see looks at the line from one place, without sorting it: lists may be long.
+func see(names []string, from place) (v view, err error) {
+	err = each(names, from.kind, func(p place) {
+		switch {
+		case p.name == from.name:
+			v.mine = true
+		case !p.before(from):
+		case v.ahead == 0 || v.near.before(p):
+			v.ahead, v.near, v.far = v.ahead+1, p, v.near
+		case v.ahead == 1 || v.far.before(p):
+			v.ahead, v.far = v.ahead+1, p
+		default:
+			v.ahead++
+		}
+	})
+	return v, err
 }

@@ -1,7 +1,9 @@
 package locks
 
 import (
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,6 +39,35 @@ func TestAMixtureIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "_c_b-__WRIT__0000000001")
 	_, err = order([]string{"_c_a-latch-0000000000"}, "lock-")
 	require.ErrorIs(t, err, ErrKindMixed)
+}
+
+// TestSeeAgreesWithOrder looks from every place of shuffled lines.
+func TestSeeAgreesWithOrder(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		names := []string{"readme"}
+		for seq := range r.IntN(12) {
+			names = append(names, fmt.Sprintf("_c_%d-lock-%010d", r.Int(), int32(math.MaxInt32-5+seq))) // wraps
+		}
+		r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+		line, err := order(names, "lock-")
+		require.NoError(t, err)
+		for i, from := range line {
+			v, err := see(names, from)
+			require.NoError(t, err)
+			require.True(t, v.mine)
+			require.Equal(t, i, v.ahead)
+			if i > 0 {
+				require.Equal(t, line[i-1], v.near)
+			}
+			if i > 1 {
+				require.Equal(t, line[i-2], v.far)
+			}
+		}
+	}
+	v, err := see([]string{"_c_a-lock-0000000001"}, place{"_c_b-lock-0000000002", "lock-", 2})
+	require.NoError(t, err)
+	require.False(t, v.mine)
 }
 
 func numbers(line []place) (out []int32) {

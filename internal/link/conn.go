@@ -21,8 +21,9 @@ type conn struct {
 	generation int64
 	sentAt     time.Duration
 	ended      sync.Once
-	greeted    atomic.Bool  // the connect request was answered
-	unanswered atomic.Int64 // requests
+	over       chan struct{} // closed when the connection has ended
+	greeted    atomic.Bool   // the connect request was answered
+	unanswered atomic.Int64  // requests
 
 	out outbox
 
@@ -41,7 +42,7 @@ type conn struct {
 }
 
 func newConn(m *Monitor, nc net.Conn, address string) *conn {
-	c := &conn{Conn: nc, m: m, address: address, limit: time.Now().Add(m.cfg.HandshakeTimeout), pending: map[int32]*Trace{}, rearm: newRearm()}
+	c := &conn{Conn: nc, m: m, address: address, limit: time.Now().Add(m.cfg.HandshakeTimeout), pending: map[int32]*Trace{}, rearm: newRearm(), over: make(chan struct{})}
 	c.br = bufio.NewReaderSize(reader{c}, readBuffer)
 	c.out.start(nc, func(error) { c.end(nil) })
 	return c
@@ -139,7 +140,9 @@ func (c *conn) answer() error {
 	}
 	c.unanswered.Add(-1)
 	if zxid > 0 && xid >= 0 {
-		c.rearm.wait()
+		if err := c.rearm.wait(c.over); err != nil {
+			return err
+		}
 	}
 	c.mu.Lock()
 	t := c.pending[xid]
@@ -161,7 +164,7 @@ func (c *conn) end(err error) {
 	c.ended.Do(func() {
 		c.out.stop()
 		c.Conn.Close()
-		c.rearm.done()
+		close(c.over)
 		c.m.broken(c, err)
 	})
 }

@@ -333,6 +333,21 @@ func TestAnswersDoNotWaitForEver(t *testing.T) {
 	})
 }
 
+// TestAnEndedConnectionAnswersNoMore once let an answer through that the library then raced with.
+func TestAnEndedConnectionAnswersNoMore(t *testing.T) {
+	in(t, func(t *testing.T, f *fixture) {
+		c, _ := f.up(0, 77, 4000)
+		c.Close()
+		c, p := f.up(77, 77, 4000)
+		p.answer(reply(1, 5))
+		got := make(chan error, 1)
+		go func() { _, err := c.Read(make([]byte, 4)); got <- err }()
+		synctest.Wait()
+		c.Close()
+		require.ErrorIs(t, <-got, net.ErrClosed)
+	})
+}
+
 func TestGarbageEndsTheConnection(t *testing.T) {
 	for name, bytes := range map[string][]byte{
 		"http": []byte("HTTP/1.1 400 Bad Request\r\n"), "huge": {0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}, "short": frame(int32(1)),

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"net"
 	"sync"
 	"time"
 )
@@ -16,27 +17,30 @@ const rearmPatience = 100 * time.Millisecond
 type rearm struct {
 	needed bool // set before the first answer is read, by the reading goroutine
 	once   *sync.Once
-	over   chan struct{}
+	sent   chan struct{}
 }
 
-func newRearm() rearm { return rearm{once: new(sync.Once), over: make(chan struct{})} }
+func newRearm() rearm { return rearm{once: new(sync.Once), sent: make(chan struct{})} }
 
 // init says whether the library has watches to set.
 func (r *rearm) init(needed bool) { r.needed = needed }
 
-// done tells that the watches are on their way, or the connection has ended.
-func (r *rearm) done() { r.once.Do(func() { close(r.over) }) }
+// done tells that the watches are on their way.
+func (r *rearm) done() { r.once.Do(func() { close(r.sent) }) }
 
-// wait lets an answer through.
-func (r *rearm) wait() {
+// wait lets an answer through, or returns an error when the connection has ended before.
+func (r *rearm) wait(ended <-chan struct{}) error {
 	if !r.needed {
-		return
+		return nil
 	}
 	r.needed = false
 	t := time.NewTimer(rearmPatience)
 	defer t.Stop()
 	select {
-	case <-r.over:
+	case <-r.sent:
 	case <-t.C:
+	case <-ended:
+		return net.ErrClosed
 	}
+	return nil
 }
