@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -76,18 +76,23 @@ func (c *connection) connect(cmd *cobra.Command) (*framework.Client, error) {
 	case endedBySignal(cmd.Context()):
 		return nil, context.Cause(cmd.Context())
 	}
-	return nil, c.unreachable(cfg, err)
+	return nil, c.unreachable(err)
 }
 
-// unreachable lists each server with its cause.
-func (c *connection) unreachable(cfg framework.Config, err error) error {
-	reason := fmt.Errorf("no session within %v: %w", time.Duration(c.connectTimeout), err)
-	for _, s := range cfg.WithDefaults().Servers {
-		if !strings.Contains(err.Error(), s+": ") {
-			reason = fmt.Errorf("%w; %s: no answer", reason, s)
-		}
+// unreachable lists each server with its cause, a line each.
+func (c *connection) unreachable(err error) error {
+	reason := fmt.Sprintf("no session within %v", time.Duration(c.connectTimeout))
+	var failed *framework.ConnectError
+	switch {
+	case errors.Is(err, framework.ErrAuthFailed):
+		return &exit{exitNoPermission, errors.New("the servers refuse the credentials"), "check LOCKSTEP_AUTH_FILE or LOCKSTEP_AUTH"}
+	case !errors.As(err, &failed):
+		return err
 	}
-	return &exit{exitNoSession, reason,
+	for _, s := range failed.Servers {
+		reason += "\n  " + s.Error()
+	}
+	return &exit{exitNoSession, errors.New(reason),
 		"name your servers with --zk or LOCKSTEP_SERVERS, or start one to try things with: lockstep dev"}
 }
 
