@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
-
-	"github.com/cenkalti/backoff/v5"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
@@ -86,10 +83,14 @@ func (e *Election) Resign(ctx context.Context, term *Term) error { return term.R
 // RetryBase to its RetryMax; but ErrStop makes Lead return nil. Otherwise Lead returns an error: that
 // of ctx, or what Campaign returns.
 func (e *Election) Lead(ctx context.Context, lead func(ctx context.Context, term *Term) error) error {
-	if e.err == nil && lead == nil {
-		return framework.Wrap("lead", e.path, errors.New("the function is nil"))
+	err := e.err
+	if err == nil && lead == nil {
+		err = errors.New("the function is nil")
 	}
-	back := e.backoff()
+	if err != nil {
+		return framework.Wrap("lead", e.path, err)
+	}
+	back := e.client.Retries()
 	for {
 		term, err := e.Campaign(ctx)
 		if err != nil {
@@ -101,7 +102,8 @@ func (e *Election) Lead(ctx context.Context, lead func(ctx context.Context, term
 			return nil
 		case !failed:
 			back.Reset()
-		case pause(ctx, back.NextBackOff()) != nil: // the next Campaign says so
+		default:
+			_ = back.Pause(ctx) // the next Campaign says if ctx has ended
 		}
 	}
 }
@@ -123,25 +125,4 @@ func (e *Election) serve(ctx context.Context, term *Term, lead func(context.Cont
 	}
 	e.client.Logger().Warn("a leader failed and campaigns again", "path", e.path, "id", e.id, "error", err)
 	return true, false
-}
-
-func (e *Election) backoff() *backoff.ExponentialBackOff {
-	b := backoff.NewExponentialBackOff()
-	if e.err == nil {
-		b.InitialInterval, b.MaxInterval = e.client.Config().RetryBase, e.client.Config().RetryMax
-	}
-	b.Reset()
-	return b
-}
-
-// pause waits for d, or until ctx is done.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -102,15 +102,15 @@ func (e ServerError) Error() string {
 	return fmt.Sprintf("%s: %v", e.Server, e.Err)
 }
 
-// Wrap returns an OpError around err, or nil when err is nil. An OpError of the same operation
-// and path is not wrapped twice.
+// Wrap returns an OpError around err, or nil when err is nil. An OpError of the same path is replaced:
+// what was asked for says more than the steps it was made of.
 func Wrap(op, path string, err error) error {
 	if err == nil {
 		return nil
 	}
 	var inner *OpError
-	if errors.As(err, &inner) && inner.Op == op && inner.Path == path {
-		return err
+	if errors.As(err, &inner) && inner.Path == path && inner.Error() == err.Error() {
+		err = inner.Err
 	}
 	return &OpError{Op: op, Path: path, Err: err}
 }
