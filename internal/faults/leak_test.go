@@ -2,6 +2,8 @@ package faults
 
 import (
 	"context"
+	"errors"
+	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -12,16 +14,19 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// testTimedOutTries gives up ten thousand waits for a lock. Neither nodes nor watches stay.
+// testTimedOutTries gives up ten thousand waits for a lock, on one session and behind a waiter that
+// stays. Neither nodes nor watches remain of them.
 func testTimedOutTries(t *testing.T, a *arena) {
 	const tries, goroutines = 10000, 40
-	path := "/" + t.Name()
 	steady := a.at(0, 1, 2)
 	steady.SessionTimeout = longTimeout
-	holder, err := locks.NewMutex(client(t, steady), path).Lock(t.Context())
+	r := &record{t: t, path: "/" + t.Name()}
+	holder, err := r.lock("the holder", client(t, steady))
+	require.NoError(t, err)
+	next, err := r.queue("the waiter", client(t, steady))
 	require.NoError(t, err)
 	c := client(t, steady)
-	m := locks.NewMutex(c, path)
+	m := locks.NewMutex(c, r.path)
 	require.NoError(t, together(goroutines, func(int) error {
 		for range tries / goroutines {
 			if err := giveUp(t.Context(), m); err != nil {
@@ -30,10 +35,11 @@ func testTimedOutTries(t *testing.T, a *arena) {
 		}
 		return nil
 	}))
-	require.NoError(t, holder.Err(), "the holder was lost meanwhile")
-	wantOnly(t, c, path, holder.Node())
-	wantFewWatches(t, a, path, holder.Node())
-	require.NoError(t, holder.Release(t.Context()))
+	require.False(t, holder.over(), "the holder was lost meanwhile")
+	wantTwo(t, c, r.path)
+	wantFewWatches(t, a, c, holder.lease.Node())
+	holder.release(t.Context())
+	await(t, next).release(t.Context())
 }
 
 // giveUp waits for the lock, which is held, until a random moment of the wait.
@@ -44,39 +50,50 @@ func giveUp(ctx context.Context, m *locks.Mutex) error {
 	return want("a wait that ends with its context", ctx.Err() != nil && err != nil, err)
 }
 
-// wantOnly waits until node is all that is left at path.
-func wantOnly(t *testing.T, c *framework.Client, path, node string) {
+// wantTwo waits until the holder and the waiter are all that is left.
+func wantTwo(t *testing.T, c *framework.Client, path string) {
 	t.Helper()
-	_, name := framework.Split(node)
 	eventually(t, func() error {
 		names, _, err := c.Children(t.Context(), path)
-		if err != nil {
-			return err
-		}
-		return want("the holder's node alone", len(names) == 1 && names[0] == name, names)
+		return errors.Join(err, want("two contenders", len(names) == 2, names))
 	})
 }
 
-// wantFewWatches fails unless the one watch of the one session that has waited, or none, is all
-// that the servers know of at path.
-func wantFewWatches(t *testing.T, a *arena, path, node string) {
+// wantFewWatches fails if a session watches a node below held's directory that is gone, or one node
+// twice. The waiter's watch on held must be seen, else the servers' report was misread.
+func wantFewWatches(t *testing.T, a *arena, c *framework.Client, held string) {
 	t.Helper()
-	var watched []string
-	for i := range a.Size() {
-		answer, err := a.FourLetter(i, "wchp") // a path, then one indented line for each session that watches it
-		require.NoError(t, err)
-		at := ""
-		for line := range strings.Lines(answer) {
-			line = strings.TrimRight(line, "\n")
-			if !strings.HasPrefix(line, "\t") {
-				at = line
-			} else if strings.HasPrefix(at, path) {
-				watched = append(watched, at)
+	dir, _ := framework.Split(held)
+	seen := map[string]bool{}
+	for path, session := range watches(t, a) {
+		if above, _ := framework.Split(path); above != dir {
+			continue
+		}
+		require.False(t, seen[path+session], "session %s watches %s twice", session, path)
+		seen[path+session] = true
+		_, err := c.Exists(t.Context(), path)
+		require.NoError(t, err, "session %s watches a node that is gone", session)
+	}
+	require.NotEmpty(t, seen)
+	require.LessOrEqual(t, len(seen), 4, "two nodes, two sessions: %v", seen)
+}
+
+// watches yields what the servers report as "wchp": the paths that are watched, each followed by an
+// indented line for each session that does.
+func watches(t *testing.T, a *arena) iter.Seq2[string, string] {
+	return func(yield func(path, session string) bool) {
+		for i := range a.Size() {
+			answer, err := a.FourLetter(i, "wchp")
+			require.NoError(t, err)
+			path := ""
+			for line := range strings.Lines(answer) {
+				session, indented := strings.CutPrefix(strings.TrimRight(line, "\n"), "\t")
+				if !indented {
+					path = session
+				} else if !yield(path, session) {
+					return
+				}
 			}
 		}
-	}
-	require.LessOrEqual(t, len(watched), 1, "%v", watched)
-	for _, p := range watched {
-		require.Equal(t, node, p)
 	}
 }

@@ -31,7 +31,7 @@ func testLinks(t *testing.T, a *arena) {
 			heals = append(heals, p.Heal)
 		}
 	}
-	ds := standing(t, duels(t, 2, corners...))
+	ds := standing(t, duels(t, 3, corners...))
 	each(strikes)
 	fightOut(t, ds, func() { each(heals) })
 }

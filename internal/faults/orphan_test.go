@@ -33,6 +33,8 @@ func wantNobody(t *testing.T, c *framework.Client, paths ...string) {
 // testKilledProcesses kills processes with SIGKILL at random points of their acquires.
 func testKilledProcesses(t *testing.T, a *arena) {
 	paths := []string{"/" + t.Name() + "/a", "/" + t.Name() + "/b"}
+	c := client(t, a.at(0, 1, 2))
+	left := 0
 	for range 3 { // the later ones meet what the earlier ones have left
 		children := make([]*child, 3)
 		for i := range children {
@@ -45,8 +47,13 @@ func testKilledProcesses(t *testing.T, a *arena) {
 			pass(t, upTo(200*time.Millisecond))
 			c.kill()
 		}
+		for _, path := range paths {
+			contenders, err := locks.NewMutex(c, path).Contenders(t.Context())
+			require.NoError(t, err)
+			left += len(contenders)
+		}
 	}
-	c := client(t, a.at(0, 1, 2))
+	require.Positive(t, left, "no process was killed while it was in a line")
 	wantNobody(t, c, paths...)
 	for _, path := range paths {
 		lease, err := locks.NewMutex(c, path).TryLock(t.Context())
@@ -80,7 +87,7 @@ func (s *storm) blow(ctx context.Context) {
 }
 
 // harvest counts how acquires in a storm have ended.
-type harvest struct{ granted, timedOut, resets atomic.Int64 }
+type harvest struct{ granted, timedOut atomic.Int64 }
 
 // testLostReplies ends contexts at random microseconds of acquires in a storm. The sessions live
 // through it, so that only the client itself can clean up.

@@ -2,12 +2,14 @@ package faults
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -49,10 +51,24 @@ func (c *child) kill() {
 	_ = c.cmd.Wait()         // as it should, killed
 }
 
+// end waits for the child's own end.
+func (c *child) end(t *testing.T) {
+	t.Helper()
+	timer := time.AfterFunc(patience, c.dump)
+	defer timer.Stop()
+	require.NoError(t, c.cmd.Wait())
+}
+
+// dump has the child print its goroutines and end.
+func (c *child) dump() {
+	_ = c.cmd.Process.Signal(syscall.SIGQUIT) // it may have ended
+	_ = continueProcess(c.cmd.Process)
+}
+
 // hear returns the value of the child's next line, which must begin with word.
 func (c *child) hear(t *testing.T, word string) string {
 	t.Helper()
-	timer := time.AfterFunc(patience, c.kill)
+	timer := time.AfterFunc(patience, c.dump)
 	defer timer.Stop()
 	line, err := c.lines.ReadString('\n')
 	require.NoError(t, err)
@@ -95,12 +111,13 @@ func (o *takeover) wantText(t *testing.T, text string) {
 // succeed waits for the lock, which only the end of the child's session can give, and writes.
 func (o *takeover) succeed(t *testing.T, token int64) {
 	t.Helper()
-	lease, err := locks.NewMutex(o.client, o.path).Lock(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	lease, err := locks.NewMutex(o.client, o.path).Lock(ctx)
 	require.NoError(t, err)
 	require.Greater(t, lease.Token(), token, "the late one's token must be the lower one")
-	_, err = o.client.Multi(t.Context(), lease.Guard(), framework.SetOp(o.target, []byte("next"), framework.AnyVersion))
+	_, err = o.client.Multi(ctx, lease.Guard(), framework.SetOp(o.target, []byte("next"), framework.AnyVersion))
 	require.NoError(t, err)
-	require.NoError(t, continueProcess(o.child.cmd.Process))
 }
 
 // testFrozenProcess stops a holder's process until somebody else holds, and has it write then.
@@ -109,14 +126,14 @@ func testFrozenProcess(t *testing.T, a *arena) {
 	token := o.child.hearToken(t)
 	o.wantText(t, "in time")
 	require.NoError(t, stopProcess(o.child.cmd.Process))
-	_, err := fmt.Fprintln(o.child.stdin, "write")
-	require.NoError(t, err)
-
 	o.succeed(t, token)
+	_, err := fmt.Fprintln(o.child.stdin, "write") // what it finds when it wakes
+	require.NoError(t, err)
+	require.NoError(t, continueProcess(o.child.cmd.Process))
 	require.Contains(t, o.child.hear(t, "lease"), framework.ErrSessionLost.Error())
 	require.Contains(t, o.child.hear(t, "late"), framework.ErrSessionLost.Error())
 	require.Contains(t, o.child.hear(t, "forced"), framework.ErrNoNode.Error())
-	require.NoError(t, o.child.cmd.Wait())
+	o.child.end(t)
 	o.wantText(t, "next")
 }
 
@@ -125,9 +142,12 @@ func testFrozenProcess(t *testing.T, a *arena) {
 func testStoppedBeforeSending(t *testing.T, a *arena) {
 	o := newTakeover(t, a, "sleeper")
 	token := o.child.hearToken(t)
+	o.child.hear(t, "stop")
+	require.NoError(t, stopProcess(o.child.cmd.Process))
 	o.succeed(t, token)
+	require.NoError(t, continueProcess(o.child.cmd.Process))
 	require.NotEqual(t, "<nil>", o.child.hear(t, "late"))
 	require.Contains(t, o.child.hear(t, "lease"), framework.ErrSessionLost.Error())
-	require.NoError(t, o.child.cmd.Wait())
+	o.child.end(t)
 	o.wantText(t, "next")
 }

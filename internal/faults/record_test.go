@@ -155,7 +155,11 @@ func (r *record) gaps() []time.Duration {
 
 // before is the time from the end of a lost lease to the next grant.
 func (g *grant) before(next *grant) (gap time.Duration, lost bool) {
-	<-g.heard // it is over, or granted has found two holders
+	select {
+	case <-g.heard:
+	case <-time.After(patience): // granted has found two holders
+		return 0, false
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return next.at.Sub(g.ended), !g.released

@@ -63,21 +63,33 @@ func playWriter(ctx context.Context, c *framework.Client) error {
 	return nil
 }
 
-// playSleeper stops itself after its guard was asked and before the transaction is sent: the moment
-// in which nothing in this process can help.
+// playSleeper is stopped after its guard was asked and before the transaction is sent: the moment in
+// which nothing in this process can help.
 func playSleeper(ctx context.Context, c *framework.Client) error {
 	lease, err := holdAndWrite(ctx, c)
 	if err != nil {
 		return err
 	}
-	self, err := os.FindProcess(os.Getpid())
+	session, err := c.Session(ctx)
 	if err != nil {
 		return err
 	}
-	guard := lease.Guard().When(func() error { return errors.Join(lease.Err(), stopProcess(self)) })
-	say("late", write(ctx, c, guard, "late"))
+	guard := lease.Guard().When(func() error {
+		defer awaitStop()
+		return lease.Err()
+	})
+	_, err = session.Multi(ctx, guard, writeOp("late")) // the session asks once, and last
+	say("late", err)
 	say("lease", lease.Err())
 	return nil
+}
+
+// awaitStop returns once the process was stopped and goes on: it has missed a lot of time then.
+func awaitStop() {
+	say("stop", "now")
+	for last := time.Now(); time.Since(last) < timeout/2; <-time.After(time.Millisecond) {
+		last = time.Now()
+	}
 }
 
 func holdAndWrite(ctx context.Context, c *framework.Client) (*locks.Lease, error) {
@@ -94,8 +106,12 @@ func holdAndWrite(ctx context.Context, c *framework.Client) (*locks.Lease, error
 
 // write writes to the protected node in one transaction with a guard.
 func write(ctx context.Context, c *framework.Client, guard framework.Op, text string) error {
-	_, err := c.Multi(ctx, guard, framework.SetOp(os.Getenv(targetVariable), []byte(text), framework.AnyVersion))
+	_, err := c.Multi(ctx, guard, writeOp(text))
 	return err
+}
+
+func writeOp(text string) framework.Op {
+	return framework.SetOp(os.Getenv(targetVariable), []byte(text), framework.AnyVersion)
 }
 
 // acquirers is the number of goroutines that a child acquires with.

@@ -20,8 +20,9 @@ type serverFault struct {
 	naive bool
 }
 
-// perCorner is the number of duels in each corner.
-const perCorner = 4
+// perCorner is the number of duels in each corner: with eight over T/4, the proof of at least one has
+// been answered, at the fault, so shortly before that the leader cannot have been told of it.
+const perCorner = 8
 
 var serverFaults = []serverFault{
 	{name: "follower cut off from its leader", corners: onFollower, strike: cutOff, naive: true},
@@ -29,6 +30,7 @@ var serverFaults = []serverFault{
 	{name: "leader to follower lost", corners: onFollower, strike: holdDown},
 	{name: "follower frozen", corners: onFollower, strike: freeze, repair: thaw},
 	{name: "holder's server restarted", corners: onRestarted, strike: restart},
+	{name: "holder's server killed", corners: onFollower, strike: kill, repair: restartFollower},
 	{name: "leader killed", corners: onLeader, strike: killLeader, repair: restartLeader},
 	{name: "leader frozen for 3 s and its follower's word lost", corners: onFollower, strike: stallLeader, repair: thawLeader},
 	{name: "leader frozen between two proofs and its follower's word lost", corners: onFollower, strike: stallLeaderBetweenProofs, repair: thawLeader},
@@ -93,6 +95,9 @@ func freeze(_ *testing.T, a *arena, r roles, _ []*duel) error { return a.Freeze(
 func thaw(a *arena, r roles) error                            { return a.Thaw(r.follower) }
 func thawLeader(a *arena, r roles) error                      { return a.Thaw(r.leader) }
 func restartLeader(a *arena, r roles) error                   { return a.Restart(r.leader) }
+
+func kill(_ *testing.T, a *arena, r roles, _ []*duel) error { return a.Kill(r.follower) }
+func restartFollower(a *arena, r roles) error               { return a.Restart(r.follower) }
 
 func restart(_ *testing.T, a *arena, r roles, _ []*duel) error {
 	if err := a.Kill(r.follower); err != nil {
