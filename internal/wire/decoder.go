@@ -15,12 +15,21 @@ var ErrMalformed = errors.New("wire: malformed record")
 // A null string reads as "" and a null or negatively counted vector as nil, as
 // the Java server reads them.
 type Decoder struct {
-	buf []byte
-	err error
+	buf      []byte
+	err      error
+	java     bool
+	needPath bool
 }
 
 // NewDecoder reads from b, which it neither copies nor changes.
 func NewDecoder(b []byte) Decoder { return Decoder{buf: b} }
+
+// NewServerDecoder reads what a client has sent, and turns each string into what
+// the Java server would say it back as, as JavaString does.
+func NewServerDecoder(b []byte) Decoder { return Decoder{buf: b, java: true} }
+
+// RefuseNullPaths makes a null path malformed from now on.
+func (d *Decoder) RefuseNullPaths() { d.needPath = true }
 
 // Err is nil or ErrMalformed.
 func (d *Decoder) Err() error { return d.err }
@@ -77,7 +86,23 @@ func (d *Decoder) Buffer() []byte {
 }
 
 // String reads a string.
-func (d *Decoder) String() string { return string(d.Buffer()) }
+func (d *Decoder) String() string { return d.text(d.Buffer()) }
+
+// Path reads a string that is a request's path.
+func (d *Decoder) Path() string {
+	b := d.Buffer()
+	if b == nil && d.needPath {
+		d.fail()
+	}
+	return d.text(b)
+}
+
+func (d *Decoder) text(b []byte) string {
+	if d.java {
+		return JavaString(b)
+	}
+	return string(b)
+}
 
 // count reads a vector's length and refuses one that cannot be true, given the
 // least number of bytes that an element takes.
@@ -94,20 +119,25 @@ func (d *Decoder) count(elementSize int) int {
 }
 
 // Strings reads a vector of strings.
-func (d *Decoder) Strings() []string {
+func (d *Decoder) Strings() []string { return d.vector(d.String) }
+
+func (d *Decoder) vector(read func() string) []string {
 	n := d.count(4)
 	if n == 0 {
 		return nil
 	}
 	v := make([]string, 0, n)
 	for range n {
-		v = append(v, d.String())
+		v = append(v, read())
 	}
 	if d.err != nil {
 		return nil
 	}
 	return v
 }
+
+// Paths reads a vector of paths.
+func (d *Decoder) Paths() []string { return d.vector(d.Path) }
 
 // ACLs reads a vector of ACL entries.
 func (d *Decoder) ACLs() []ACL {

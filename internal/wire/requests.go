@@ -32,7 +32,7 @@ func (r *CreateRequest) Encode(e *Encoder) {
 
 // Decode reads the record; HasTTL is to be set before.
 func (r *CreateRequest) Decode(d *Decoder) {
-	r.Path, r.Data, r.ACL, r.Flags = d.String(), d.Buffer(), d.ACLs(), d.Int()
+	r.Path, r.Data, r.ACL, r.Flags = d.Path(), d.Buffer(), d.ACLs(), d.Int()
 	if r.HasTTL {
 		r.TTL = d.Long()
 	}
@@ -46,7 +46,7 @@ type PathRequest struct{ Path string }
 func (r *PathRequest) Encode(e *Encoder) { e.String(r.Path) }
 
 // Decode reads the record.
-func (r *PathRequest) Decode(d *Decoder) { r.Path = d.String() }
+func (r *PathRequest) Decode(d *Decoder) { r.Path = d.Path() }
 
 // WatchRequest is the body of exists, getData, getChildren and getChildren2.
 type WatchRequest struct {
@@ -61,7 +61,7 @@ func (r *WatchRequest) Encode(e *Encoder) {
 }
 
 // Decode reads the record.
-func (r *WatchRequest) Decode(d *Decoder) { r.Path, r.Watch = d.String(), d.Bool() }
+func (r *WatchRequest) Decode(d *Decoder) { r.Path, r.Watch = d.Path(), d.Bool() }
 
 // NumberRequest is a path with a number: the version of delete and check, the
 // mode of addWatch, the type of checkWatches and removeWatches.
@@ -77,7 +77,7 @@ func (r *NumberRequest) Encode(e *Encoder) {
 }
 
 // Decode reads the record.
-func (r *NumberRequest) Decode(d *Decoder) { r.Path, r.Number = d.String(), d.Int() }
+func (r *NumberRequest) Decode(d *Decoder) { r.Path, r.Number = d.Path(), d.Int() }
 
 // SetDataRequest is the body of setData.
 type SetDataRequest struct {
@@ -95,7 +95,7 @@ func (r *SetDataRequest) Encode(e *Encoder) {
 
 // Decode reads the record.
 func (r *SetDataRequest) Decode(d *Decoder) {
-	r.Path, r.Data, r.Version = d.String(), d.Buffer(), d.Int()
+	r.Path, r.Data, r.Version = d.Path(), d.Buffer(), d.Int()
 }
 
 // SetACLRequest is the body of setACL.
@@ -113,7 +113,7 @@ func (r *SetACLRequest) Encode(e *Encoder) {
 }
 
 // Decode reads the record.
-func (r *SetACLRequest) Decode(d *Decoder) { r.Path, r.ACL, r.Version = d.String(), d.ACLs(), d.Int() }
+func (r *SetACLRequest) Decode(d *Decoder) { r.Path, r.ACL, r.Version = d.Path(), d.ACLs(), d.Int() }
 
 // AuthRequest is the body of auth.
 type AuthRequest struct {
@@ -155,9 +155,9 @@ func (r *SetWatchesRequest) Encode(e *Encoder) {
 // Decode reads the record; Two is to be set before.
 func (r *SetWatchesRequest) Decode(d *Decoder) {
 	r.RelativeZxid = d.Long()
-	r.Data, r.Exist, r.Child = d.Strings(), d.Strings(), d.Strings()
+	r.Data, r.Exist, r.Child = d.Paths(), d.Paths(), d.Paths()
 	if r.Two {
-		r.Persistent, r.Recurse = d.Strings(), d.Strings()
+		r.Persistent, r.Recurse = d.Paths(), d.Paths()
 	}
 }
 

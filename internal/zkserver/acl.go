@@ -1,8 +1,10 @@
 package zkserver
 
 import (
+	"bytes"
 	"crypto/sha1"
 	"encoding/base64"
+	"net"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -63,9 +65,9 @@ func expand(a wire.ACL, ids []wire.Identity) []wire.ACL {
 
 // digestOf is the identity that "user:password" authenticates as.
 func digestOf(credentials []byte) wire.Identity {
-	user, _, _ := strings.Cut(string(credentials), ":")
+	user, _, _ := bytes.Cut(credentials, []byte(":"))
 	sum := sha1.Sum(credentials)
-	return wire.Identity{Scheme: schemeDigest, ID: user + ":" + base64.StdEncoding.EncodeToString(sum[:])}
+	return wire.Identity{Scheme: schemeDigest, ID: wire.JavaString(user) + ":" + base64.StdEncoding.EncodeToString(sum[:])}
 }
 
 // validDigest is Java's id.split(":").length == 2, which ignores colons at the
@@ -99,18 +101,37 @@ func inRange(address, expr string) bool {
 	return err == nil && r.Contains(a)
 }
 
-// parseRange reads a.b.c.d or a.b.c.d/bits; the server knows IPv4 only.
+// parseRange reads a.b.c.d or a.b.c.d/bits.
 func parseRange(expr string) (netip.Prefix, bool) {
 	host, bits, cut := strings.Cut(expr, "/")
-	a, err := netip.ParseAddr(host)
-	if err != nil || !a.Is4() {
+	a, ok := parseIPv4(host)
+	if !ok {
 		return netip.Prefix{}, false
 	}
 	n := 32
 	if cut {
+		var err error
 		if n, err = strconv.Atoi(bits); err != nil || n < 0 || n > 32 {
 			return netip.Prefix{}, false
 		}
 	}
 	return netip.PrefixFrom(a, n), true
+}
+
+// parseIPv4 takes numbers as Java does, with leading zeros or a sign. The server
+// knows no other addresses.
+func parseIPv4(s string) (a netip.Addr, ok bool) {
+	parts := strings.Split(s, ".")
+	if len(parts) != net.IPv4len {
+		return a, false
+	}
+	var b [net.IPv4len]byte
+	for i, part := range parts {
+		n, err := strconv.Atoi(part)
+		if err != nil || n < 0 || n > 255 {
+			return a, false
+		}
+		b[i] = byte(n)
+	}
+	return netip.AddrFrom4(b), true
 }

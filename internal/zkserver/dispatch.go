@@ -23,6 +23,16 @@ func (r *request) decode(body wire.Request) bool {
 	return r.body.Err() == nil
 }
 
+// takesNull tells the operations to which a null path is an empty one. The real
+// server makes nothing of it in all others.
+func takesNull(op wire.Op) bool {
+	switch op {
+	case wire.OpSetData, wire.OpSetACL, wire.OpCheck, wire.OpSync, wire.OpGetEphemerals, wire.OpAddWatch, wire.OpRemoveWatches:
+		return true
+	}
+	return false
+}
+
 // handler does a request and appends the answer's body to r.reply; what it has
 // appended is dropped when it returns an error.
 type handler func(*Server, *request) wire.Code
@@ -83,9 +93,12 @@ func (s *Server) serve(c *conn, frame []byte) bool {
 	defer s.mu.Unlock()
 	s.countReceived(c)
 	r := &s.request
-	*r = request{conn: c, body: wire.NewDecoder(frame), reply: &s.answer}
+	*r = request{conn: c, body: wire.NewServerDecoder(frame), reply: &s.answer}
 	if r.head.Decode(&r.body); r.body.Err() != nil {
 		return false
+	}
+	if !takesNull(r.head.Op) {
+		r.body.RefuseNullPaths()
 	}
 	s.requests[r.head.Op]++
 	if r.head.Op == wire.OpAuth {

@@ -1,0 +1,43 @@
+package zkserver
+
+import (
+	"crypto/sha1"
+	"encoding/base64"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+func TestAddressesAreReadAsJavaReadsThem(t *testing.T) {
+	for expr, covered := range map[string]bool{
+		"127.0.0.1": true, "127.0.0.01": true, "+127.-0.000.1": true, "127.9.9.9/8": true, "1.2.3.4/0": true, "127.0.0.1/+032": true,
+		"127.0.0.2": false, "127.0.0.0/32": false,
+	} {
+		require.True(t, validRange(expr), expr)
+		require.Equal(t, covered, inRange("127.0.0.1", expr), expr)
+	}
+	for _, expr := range []string{
+		"", "127", "127.0.0", "127.0.0.", "127.0.0.1.1", "127.0.0.256", "127.0.0.-1", "127.0.0.1 ", "127.0.0.0x1", "::1", "::ffff:127.0.0.1",
+		"127.0.0.1/", "127.0.0.1/33", "127.0.0.1/-1", "127.0.0.1/8/8", "/8",
+	} {
+		require.False(t, validRange(expr), expr)
+		require.False(t, inRange("127.0.0.1", expr), expr)
+	}
+}
+
+// An entry reaches the server as a string and an authentication as bytes: they
+// have to mean the same user.
+func TestDigestsOfForeignUsersMatch(t *testing.T) {
+	for _, user := range []string{"alice", "\u00e4", "\U0001f600"} {
+		bubble(t, func(t *testing.T, _ *Server, st *stage) {
+			a := st.join("a")
+			a.must(wire.OpAuth, auth("digest", user+":secret"))
+			sum := sha1.Sum([]byte(user + ":secret"))
+			own := entry(wire.PermAll, "digest", user+":"+base64.StdEncoding.EncodeToString(sum[:]))
+			a.must(wire.OpCreate, &wire.CreateRequest{Path: "/own", ACL: []wire.ACL{own}})
+			a.must(wire.OpGetData, look("/own"))
+		})
+	}
+}
