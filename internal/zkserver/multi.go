@@ -3,23 +3,28 @@ package zkserver
 import "github.com/lockstep-go/lockstep/internal/wire"
 
 // multi applies all of its parts or none. The reply's header says OK either
-// way; a failure shows in the results.
+// way, and a failure shows in the results, unless it is that the server makes
+// nothing of a part.
 func (s *Server) multi(r *request) wire.Code {
 	t := s.begin(r.conn)
 	var body wire.MultiRequest
-	if body.Decode(&r.body); r.body.Err() != nil || !onlyWrites(body.Parts) {
+	if !r.decode(&body) || !onlyWrites(body.Parts) {
 		return wire.MarshallingError
 	}
 	t.atomic = true
-	outcomes, ok := t.applyAll(body.Parts)
+	outcomes, code := t.applyAll(body.Parts)
 	r.noteParts(body.Parts, outcomes)
-	if ok {
+	switch code {
+	case wire.OK:
 		t.commit()
-	} else {
+	case wire.MarshallingError:
+		t.rollback()
+		return code
+	default:
 		t.rollback()
 	}
 	for _, o := range outcomes {
-		encodePart(r.reply, o, !ok)
+		encodePart(r.reply, o, code != wire.OK)
 	}
 	wire.MultiEnd.Encode(r.reply)
 	return wire.OK
@@ -36,19 +41,18 @@ func onlyWrites(parts []wire.MultiPart) bool {
 
 // applyAll stops at the first part that fails; those before it read as OK and
 // those after it as RuntimeInconsistency.
-func (t *txn) applyAll(parts []wire.MultiPart) (outcomes []outcome, ok bool) {
-	ok = true
+func (t *txn) applyAll(parts []wire.MultiPart) (outcomes []outcome, code wire.Code) {
 	for _, p := range parts {
 		op := partOp(p)
-		if !ok {
+		if code != wire.OK {
 			outcomes = append(outcomes, failed(op, wire.RuntimeInconsistency))
 			continue
 		}
 		o := t.apply(op, p.Body)
-		ok = o.code == wire.OK
+		code = o.code
 		outcomes = append(outcomes, o)
 	}
-	return outcomes, ok
+	return outcomes, code
 }
 
 // partOp is the operation a part stands for. Inside a multi the real server
@@ -98,7 +102,7 @@ func (o *outcome) encode(e *wire.Encoder) {
 // multiRead answers every part on its own.
 func (s *Server) multiRead(r *request) wire.Code {
 	var body wire.MultiRequest
-	if body.Decode(&r.body); r.body.Err() != nil {
+	if !r.decode(&body) {
 		return wire.MarshallingError
 	}
 	for _, p := range body.Parts {

@@ -44,6 +44,9 @@ func (t *txn) apply(op wire.Op, body wire.Request) outcome {
 // create checks in the order of the real server, which decides what error a
 // request with several faults gets.
 func (t *txn) create(op wire.Op, r *wire.CreateRequest) outcome {
+	if op == wire.OpCreateTTL && !r.HasTTL {
+		return failed(op, wire.MarshallingError)
+	}
 	if !validMode(op, r) || !strings.Contains(r.Path, "/") || strings.IndexByte(r.Path, 0) >= 0 {
 		return failed(op, wire.BadArguments)
 	}
