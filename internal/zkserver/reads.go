@@ -101,7 +101,11 @@ func (s *Server) getAllChildrenNumber(r *request) wire.Code {
 	if code != wire.OK {
 		return code
 	}
-	r.reply.Int(int32(n.descendants()))
+	number := n.descendants()
+	if r.path == "" { // the root's path begins with nothing and a slash, as those below it do
+		number++
+	}
+	r.reply.Int(int32(number))
 	return wire.OK
 }
 
@@ -151,7 +155,11 @@ func (s *Server) sync(r *request) wire.Code {
 	return wire.OK
 }
 
-func (s *Server) ping(*request) wire.Code { return wire.OK }
+// ping has an xid of its own, whatever it was sent with.
+func (s *Server) ping(r *request) wire.Code {
+	r.head.Xid = wire.XidPing
+	return wire.OK
+}
 
 // whoAmI names users without their passwords' hashes.
 func (s *Server) whoAmI(r *request) wire.Code {

@@ -35,12 +35,11 @@ func newTree() *tree {
 			continue
 		}
 		parent, _ := wire.SplitPath(path)
-		n.parent = t.nodes[parent]
-		if path != "/zookeeper" { // the root starts without having created anything
-			n.parent.creates++
-		}
+		n.parent = t.nodes[parent] // which counts it as nobody's creation
 		t.link(n)
 	}
+	config := t.nodes["/zookeeper/config"] // closed off by a setting of its ACL
+	config.acl, config.aversion = wire.WorldACL(wire.PermRead), -1
 	return t
 }
 

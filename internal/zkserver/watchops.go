@@ -1,6 +1,10 @@
 package zkserver
 
-import "github.com/lockstep-go/lockstep/internal/wire"
+import (
+	"strings"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
 
 // setWatches compares with the zxid that the client has seen: what has changed
 // since is an event now, before the reply; the rest is a watch again.
@@ -66,31 +70,54 @@ func (s *Server) addWatch(r *request) wire.Code {
 }
 
 // checkWatches is satisfied by anybody's watch on the path, as in ZooKeeper 3.8.
-func (s *Server) checkWatches(r *request) wire.Code {
-	return s.onWatches(r, func(w *watchTable, path string) bool { return len(w.byPath[path]) > 0 })
+func (s *Server) checkWatches(r *request) wire.Code { return s.onWatches(r, (*watchTable).check) }
+
+// check goes by how ZooKeeper looks for a watch: from slash to slash towards the
+// root if there are recursive watches, or else one step. It finds nothing on an
+// empty path and stumbles where there is no slash.
+func (w *watchTable) check(path string) wire.Code {
+	switch {
+	case path == "":
+		return wire.NoWatcher
+	case !strings.Contains(path, "/"):
+		return wire.MarshallingError
+	case len(w.byPath[path]) > 0:
+		return wire.OK
+	case path[0] != '/' && w.recursive > 0:
+		return wire.MarshallingError
+	}
+	return wire.NoWatcher
 }
 
 // removeWatches sends no event: clients tell their own watchers.
 func (s *Server) removeWatches(r *request) wire.Code {
-	return s.onWatches(r, func(w *watchTable, path string) bool { return w.remove(path, r.conn) })
+	return s.onWatches(r, func(w *watchTable, path string) wire.Code {
+		if !w.remove(path, r.conn) {
+			return wire.NoWatcher
+		}
+		return wire.OK
+	})
 }
 
-// onWatches applies do to the tables that the request's type names.
-func (s *Server) onWatches(r *request, do func(*watchTable, string) bool) wire.Code {
+// onWatches applies do to the tables that the request's type names; one of them
+// is enough to find a watch.
+func (s *Server) onWatches(r *request, do func(*watchTable, string) wire.Code) wire.Code {
 	var body wire.NumberRequest
 	if !r.decode(&body) || body.Number < wire.WatcherChildren || body.Number > wire.WatcherAny {
 		return wire.MarshallingError
 	}
 	r.path = body.Path
-	found := false
-	if body.Number != wire.WatcherData {
-		found = do(&s.childWatches, body.Path)
+	switch body.Number {
+	case wire.WatcherChildren:
+		return do(&s.childWatches, body.Path)
+	case wire.WatcherData:
+		return do(&s.dataWatches, body.Path)
 	}
-	if body.Number != wire.WatcherChildren {
-		found = do(&s.dataWatches, body.Path) || found
+	children, data := do(&s.childWatches, body.Path), do(&s.dataWatches, body.Path)
+	switch {
+	case children == wire.MarshallingError, data == wire.NoWatcher:
+		return children
+	default:
+		return data
 	}
-	if !found {
-		return wire.NoWatcher
-	}
-	return wire.OK
 }
