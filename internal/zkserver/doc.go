@@ -2,7 +2,8 @@
 // real wire protocol to any client: go-zookeeper, zkCli.sh, kazoo, Curator.
 //
 // It answers as a standalone Apache ZooKeeper 3.8.0 does with
-// zookeeper.extendedTypesEnabled=true and every four-letter word allowed;
+// zookeeper.extendedTypesEnabled=true and a whitelist of the four-letter words
+// ruok, isro, srvr, stat, mntr, wchs, cons, conf, envi, srst and crst;
 // testdata/zookeeper-3.8.0.golden is that server's side of a long conversation,
 // and a test holds this one to it. Differences that are meant:
 //

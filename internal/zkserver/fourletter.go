@@ -3,7 +3,6 @@ package zkserver
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
 	"runtime"
 	"slices"
@@ -16,13 +15,13 @@ const versionLine = "3.8.0-in-memory, built on 2022-02-25 00:00 UTC"
 // fourLetterWords are the commands a connection may begin with instead of a
 // handshake. Those without a function are known to the real server and refused
 // here, as it refuses what its whitelist does not have.
-var fourLetterWords map[string]func(*Server, io.Writer)
+var fourLetterWords map[string]func(*Server, *strings.Builder)
 
 // Set here, since the functions refer to the server, and it to the map.
 func init() {
-	fourLetterWords = map[string]func(*Server, io.Writer){
-		"ruok": func(_ *Server, w io.Writer) { fmt.Fprint(w, "imok") },
-		"isro": func(_ *Server, w io.Writer) { fmt.Fprint(w, "rw") },
+	fourLetterWords = map[string]func(*Server, *strings.Builder){
+		"ruok": func(_ *Server, w *strings.Builder) { fmt.Fprint(w, "imok") },
+		"isro": func(_ *Server, w *strings.Builder) { fmt.Fprint(w, "rw") },
 		"srvr": (*Server).writeServer,
 		"stat": (*Server).writeStat,
 		"mntr": (*Server).writeMonitor,
@@ -30,7 +29,9 @@ func init() {
 		"cons": (*Server).writeConnections,
 		"conf": (*Server).writeConfig,
 		"envi": (*Server).writeEnvironment,
-		"crst": nil, "dirs": nil, "dump": nil, "gtmk": nil, "hash": nil, "srst": nil, "stmk": nil, "wchc": nil, "wchp": nil,
+		"srst": (*Server).resetServer,
+		"crst": (*Server).resetConnections,
+		"dirs": nil, "dump": nil, "gtmk": nil, "hash": nil, "stmk": nil, "wchc": nil, "wchp": nil,
 	}
 }
 
@@ -51,12 +52,24 @@ func (s *Server) fourLetter(c *conn, word string) {
 	s.finish(c)
 }
 
-func (s *Server) writeServer(w io.Writer) {
+func (s *Server) resetServer(w *strings.Builder) {
+	s.received, s.sent = 0, 0
+	fmt.Fprintln(w, "Server stats reset.")
+}
+
+func (s *Server) resetConnections(w *strings.Builder) {
+	for c := range s.conns {
+		c.received, c.sent = 0, 0
+	}
+	fmt.Fprintln(w, "Connection stats reset.")
+}
+
+func (s *Server) writeServer(w *strings.Builder) {
 	fmt.Fprintf(w, "Zookeeper version: %s\n", versionLine)
 	s.writeStatistics(w)
 }
 
-func (s *Server) writeStat(w io.Writer) {
+func (s *Server) writeStat(w *strings.Builder) {
 	fmt.Fprintf(w, "Zookeeper version: %s\nClients:\n", versionLine)
 	for _, c := range s.connsByAge() {
 		fmt.Fprintf(w, " /%v[1](queued=0,recved=%d,sent=%d)\n", c.nc.RemoteAddr(), c.received, c.sent)
@@ -65,7 +78,7 @@ func (s *Server) writeStat(w io.Writer) {
 	s.writeStatistics(w)
 }
 
-func (s *Server) writeStatistics(w io.Writer) {
+func (s *Server) writeStatistics(w *strings.Builder) {
 	fmt.Fprintf(w, "Latency min/avg/max: 0/0.0/0\nReceived: %d\nSent: %d\nConnections: %d\nOutstanding: 0\nZxid: 0x%x\nMode: standalone\nNode count: %d\n",
 		s.received, s.sent, s.alive, s.zxid, s.nodeCount())
 }
@@ -73,7 +86,7 @@ func (s *Server) writeStatistics(w io.Writer) {
 // nodeCount counts the root twice, as the real server does.
 func (s *Server) nodeCount() int { return len(s.tree.nodes) + 1 }
 
-func (s *Server) writeMonitor(w io.Writer) {
+func (s *Server) writeMonitor(w *strings.Builder) {
 	for _, line := range []struct {
 		key   string
 		value any
@@ -99,12 +112,12 @@ func (s *Server) writeMonitor(w io.Writer) {
 }
 
 // writeWatchSummary covers the watches on data only, as the real server's.
-func (s *Server) writeWatchSummary(w io.Writer) {
+func (s *Server) writeWatchSummary(w *strings.Builder) {
 	fmt.Fprintf(w, "%d connections watching %d paths\nTotal watches:%d\n",
 		len(s.dataWatches.byConn), len(s.dataWatches.byPath), s.dataWatches.total)
 }
 
-func (s *Server) writeConnections(w io.Writer) {
+func (s *Server) writeConnections(w *strings.Builder) {
 	for _, c := range s.connsByAge() {
 		fmt.Fprintf(w, " /%v[1](queued=0,recved=%d,sent=%d", c.nc.RemoteAddr(), c.received, c.sent)
 		if c.session != nil {
@@ -121,11 +134,11 @@ func (s *Server) connsByAge() []*conn {
 	return slices.DeleteFunc(conns, func(c *conn) bool { return c.dead })
 }
 
-func (s *Server) writeConfig(w io.Writer) {
+func (s *Server) writeConfig(w *strings.Builder) {
 	fmt.Fprintf(w, "tickTime=%d\nmaxClientCnxns=0\nminSessionTimeout=%d\nmaxSessionTimeout=%d\nserverId=0\n",
 		s.config.Tick.Milliseconds(), s.config.MinSessionTimeout.Milliseconds(), s.config.MaxSessionTimeout.Milliseconds())
 }
 
-func (s *Server) writeEnvironment(w io.Writer) {
+func (s *Server) writeEnvironment(w *strings.Builder) {
 	fmt.Fprintf(w, "Environment:\nzookeeper.version=%s\nos.name=%s\nos.arch=%s\n", versionLine, runtime.GOOS, runtime.GOARCH)
 }

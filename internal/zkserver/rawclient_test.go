@@ -1,9 +1,10 @@
 package zkserver
 
 import (
+	"errors"
 	"fmt"
-	"io"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -147,11 +148,8 @@ func (r *raw) hear() bool {
 }
 
 func silence(err error) string {
-	if ne, ok := err.(net.Error); ok && ne.Timeout() {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return "no answer"
-	}
-	if err == io.EOF || err == io.ErrUnexpectedEOF || err == io.ErrClosedPipe {
-		return "closed"
 	}
 	return "closed"
 }

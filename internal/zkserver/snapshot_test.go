@@ -91,5 +91,9 @@ func TestFourLetterWords(t *testing.T) {
 			require.Contains(t, monitor, line+"\n")
 		}
 		require.Contains(t, monitor, "zk_packets_received\t")
+		require.Equal(t, "Server stats reset.\n", ask("srst"))
+		require.Contains(t, ask("srvr"), "\nReceived: 1\nSent: 1\n")
+		require.Equal(t, "Connection stats reset.\n", ask("crst"))
+		require.Contains(t, ask("cons"), fmt.Sprintf("(queued=0,recved=0,sent=0,sid=0x%x", a.session))
 	})
 }
