@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -118,6 +119,20 @@ func (s *scribe) result(op wire.Op, d *wire.Decoder) string {
 		return ""
 	}
 	return " " + s.describe(op, wire.OK, d)
+}
+
+// leavesResults tells where Apache leaves behind an error what it had of the results by then. No
+// client reads on there, so it is not compared.
+func leavesResults(op wire.Op, code wire.Code) bool {
+	return code != wire.OK && (op == wire.OpMulti || op == wire.OpMultiRead)
+}
+
+// end says how a connection ended; a server that does not answer is not one that closes.
+func end(err error) string {
+	if errors.Is(err, errTimeout) {
+		return "NO ANSWER"
+	}
+	return "closed"
 }
 
 // rest shows what an answer has beyond what was expected of it.

@@ -61,6 +61,11 @@ func playMultiModes(s *scribe) {
 		a.exists("/mm/t-")
 		a.delete("/mm/t-", -1)
 	}
+	noTTL := part(wire.OpCreate, creation("/mm/n-", "", wire.FlagTTL))
+	a.multi(mCreate("/mm/t-", 0), noTTL, mCreate("/mm/n", 0))
+	a.multi(mCheck("/mm", 77), noTTL)
+	a.multi(noTTL, mCheck("/mm", 77))
+	a.exists("/mm/t-")
 	for _, ttl := range []int64{-1, 0, 1 << 40} {
 		a.multi(part(wire.OpCreateTTL, creationTTL("/mm/t", wire.FlagTTL, ttl)))
 	}

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"net"
@@ -42,9 +41,13 @@ type scene struct {
 
 var scenes = []scene{
 	{"connect", playConnect},
+	{"outset", playOutset},
 	{"create", playCreate},
 	{"create modes", playModes},
 	{"bad paths", playPaths},
+	{"null paths", playNulls},
+	{"foreign strings", playForeign},
+	{"relative paths", playRelative},
 	{"delete", playDelete},
 	{"data", playData},
 	{"acl set", playACLSet},
@@ -237,14 +240,9 @@ func (v *voice) hear() bool {
 	}
 	op := v.asked[h.Xid]
 	text := v.scribe.describe(op, h.Err, &d)
-	v.say("%v: xid %d zxid %s %v %s%s", op, h.Xid, v.scribe.zxid(h.Zxid), h.Err, text, rest(&d))
-	return false
-}
-
-// end says how a connection ended; a server that does not answer is not one that closes.
-func end(err error) string {
-	if errors.Is(err, errTimeout) {
-		return "NO ANSWER"
+	if !leavesResults(op, h.Err) {
+		text += rest(&d)
 	}
-	return "closed"
+	v.say("%v: xid %d zxid %s %v %s", op, h.Xid, v.scribe.zxid(h.Zxid), h.Err, text)
+	return false
 }

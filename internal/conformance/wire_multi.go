@@ -16,6 +16,7 @@ var wireMulti = []behaviour{
 	{"an empty multi succeeds", emptyMultiSucceeds},
 	{"a check alone changes nothing and proves the node", checkProvesTheNode},
 	{"a check in a multi guards against a re-created node", checkGuards},
+	{"a part with a TTL's flags and no TTL fails the request", partWithoutTTLFailsAll},
 	{"multiRead answers each part by itself", multiReadAnswersEach},
 }
 
@@ -43,6 +44,17 @@ func partsShareOneZxid(t *testing.T, s *site) {
 	require.Equal(t, r.Zxid, a.Czxid)
 	require.Equal(t, r.Zxid, a.Mzxid)
 	require.Equal(t, r.Zxid, p.stat(s.root).Pzxid)
+}
+
+func partWithoutTTLFailsAll(t *testing.T, s *site) {
+	p := s.peer(t, 0)
+	for _, flags := range []int32{wire.FlagTTL, wire.FlagPersistentSequentialTTL} {
+		require.Equal(t, wire.MarshallingError, p.code(wire.OpMulti, parts(
+			part(wire.OpCreate, creation(s.path("a"), "", 0)),
+			part(wire.OpCreate, creation(s.path("b"), "", flags)),
+		)))
+	}
+	require.Empty(t, p.children(s.root))
 }
 
 func failedMultiChangesNothing(t *testing.T, s *site) {

@@ -14,6 +14,8 @@ var wireQuery = []behaviour{
 	{"whoAmI names what the connection has proved", whoAmINames},
 	{"getEphemerals lists the session's own", getEphemeralsLists},
 	{"getAllChildrenNumber counts all descendants", allChildrenAreCounted},
+	{"a ping is answered as a ping, whatever its xid", pingHasItsOwnXid},
+	{"a null path is no path", nullPathIsNone},
 	{"the four-letter words ruok and srvr are answered", fourLetterWords},
 }
 
@@ -53,6 +55,23 @@ func allChildrenAreCounted(t *testing.T, s *site) {
 		require.Equal(t, want, r.body.Int(), path)
 	}
 	require.Equal(t, wire.NoNode, p.code(wire.OpGetAllChildrenNumber, at(s.path("none"))))
+}
+
+func pingHasItsOwnXid(t *testing.T, s *site) {
+	p := s.peer(t, 0)
+	p.sendAs(77, wire.OpPing, &wire.EmptyRequest{})
+	require.Equal(t, wire.OK, p.answer(wire.XidPing).Err)
+}
+
+func nullPathIsNone(t *testing.T, s *site) {
+	p := s.peer(t, 0)
+	for op, body := range map[wire.Op]wire.Request{
+		wire.OpExists: look(""), wire.OpGetData: look(""), wire.OpGetChildren: look(""), wire.OpGetACL: at(""),
+		wire.OpCreate: creation("", "", 0), wire.OpDelete: anyVersion(""), wire.OpCheckWatches: num("", wire.WatcherAny),
+	} {
+		require.Equal(t, wire.MarshallingError, p.code(op, nullPath{body}), "%v", op)
+	}
+	require.Equal(t, wire.BadArguments, p.code(wire.OpSetData, nullPath{setting("", "", wire.AnyVersion)}))
 }
 
 func fourLetterWords(t *testing.T, s *site) {
