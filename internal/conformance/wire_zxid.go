@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -18,6 +19,7 @@ var wireZxid = []behaviour{
 	{"a create's header carries the node's czxid under load", createHeaderIsCzxid},
 	{"a multi's header carries its nodes' czxid under load", multiHeaderIsCzxid},
 	{"a set's header carries the node's mzxid under load", setHeaderIsMzxid},
+	{"a delete's header carries its parent's pzxid under load", deleteHeaderIsPzxid},
 	{"zxids rise with sequence numbers", zxidsRiseWithSequence},
 }
 
@@ -27,10 +29,11 @@ const (
 	inFlight         = 10 // requests that a writer has on the wire at once
 )
 
-// token is what one create brought.
+// token is what one write brought.
 type token struct {
 	path         string
 	header, stat int64 // zxids
+	made         int64 // the zxid that had created what a delete deleted
 }
 
 // underLoad has several sessions on every server write at once, each with requests in flight,
@@ -114,6 +117,34 @@ func setHeaderIsMzxid(t *testing.T, s *site) {
 		require.Equal(t, k.stat, k.header)
 	}
 	distinctZxids(t, tokens)
+}
+
+// deleteHeaderIsPzxid deletes each node from a directory of its own, with a look at the directory
+// on the wire right behind. Creates and deletes are numbered alike, none twice: a contender for a
+// lock that was created by the transaction after a deletion knows that nothing has come between.
+func deleteHeaderIsPzxid(t *testing.T, s *site) {
+	tokens := s.underLoad(t, s.sendMakeAndDelete, func(p *peer, made reply) token {
+		deleted, dir := p.answer(made.Xid+1), p.answer(made.Xid+2)
+		require.Equal(p.t, wire.OK, deleted.Err)
+		return token{made: made.Zxid, header: deleted.Zxid, stat: dir.stat(p).Pzxid}
+	})
+	all := tokens
+	for _, k := range tokens {
+		require.Equal(t, k.stat, k.header)
+		require.Greater(t, k.header, k.made)
+		all = append(all, token{header: k.made})
+	}
+	distinctZxids(t, all)
+}
+
+// sendMakeAndDelete returns the xid of the first of three requests.
+func (s *site) sendMakeAndDelete(p *peer) int32 {
+	dir := s.path(fmt.Sprintf("%x-%d", p.session, p.xid))
+	kid := wire.JoinPath(dir, "kid")
+	xid := p.send(wire.OpMulti, parts(part(wire.OpCreate, creation(dir, "", 0)), part(wire.OpCreate, creation(kid, "", 0))))
+	p.send(wire.OpDelete, anyVersion(kid))
+	p.send(wire.OpExists, look(dir))
+	return xid
 }
 
 // wantCzxids compares the zxids of the headers with those that the nodes show.
