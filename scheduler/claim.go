@@ -17,6 +17,8 @@ func (d *duty) run(tick time.Time) Run {
 	return Run{Job: d.job.Name, Tick: tick, Token: d.term.Token(), ID: id}
 }
 
+var errRanBefore = errors.New("the tick was run before")
+
 // take claims a tick and runs it: the state moves on and the claim appears in one transaction, while the
 // term stands, or nothing happens. If the reply is lost, the next look behind a sync tells.
 func (d *duty) take(p plan, version int32) step {
@@ -30,6 +32,8 @@ func (d *duty) take(p plan, version int32) step {
 		d.settled(p)
 		if d.job.begin(run.Tick) {
 			d.start(ctx, run)
+		} else { // it ran before somebody deleted the state
+			d.runs.Go(func() { d.finish(run, errRanBefore) })
 		}
 		return d.wait, nil
 	}

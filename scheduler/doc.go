@@ -19,7 +19,8 @@
 //
 // # Members
 //
-// One member leads, and runs the jobs that it has; all members should have the same. The spec and zone are
+// One member leads, and runs the jobs that it has; all members should have the same. The ticks of a job that
+// the leader does not have are found, and recorded as missed, by the next one that has it. The spec and zone are
 // stored when a job is first run, and no tick before that is due; a member that has others for a
 // name is refused with [ErrSpecMismatch].
 //

@@ -67,7 +67,7 @@ type step func(ctx context.Context) (step, error)
 
 // live sees to the job until ctx, or the term, has ended. Errors are this job's alone.
 func (d *duty) live(ctx context.Context) {
-	back := d.backoff()
+	back, failed := d.backoff(), time.Now()
 	for next := step(d.sync); next != nil; {
 		var err error
 		if next, err = next(ctx); err == nil {
@@ -78,16 +78,22 @@ func (d *duty) live(ctx context.Context) {
 		}
 		d.client.Logger().Warn("a job cannot be scheduled", "path", d.path, "job", d.job.Name, "error", err)
 		d.tell(Event{Kind: EventFailed, Job: d.job.Name, Err: err})
+		if time.Since(failed) > 2*maxBackoff {
+			back.Reset()
+		}
 		if sleep(ctx, back.NextBackOff()) != nil {
 			return
 		}
-		next = d.sync
+		next, failed = d.sync, time.Now()
 	}
 }
 
+// maxBackoff is the longest pause after which a job in trouble is tried again.
+const maxBackoff = time.Minute
+
 func (d *duty) backoff() *backoff.ExponentialBackOff {
 	b := backoff.NewExponentialBackOff()
-	b.InitialInterval, b.MaxInterval = d.client.Config().RetryBase, max(time.Minute, d.client.Config().RetryMax)
+	b.InitialInterval, b.MaxInterval = min(d.client.Config().RetryBase, maxBackoff), maxBackoff
 	b.Reset()
 	return b
 }
@@ -105,6 +111,9 @@ func (d *duty) look(ctx context.Context) (step, error) {
 	state, version, err := d.read()
 	if errors.Is(err, ErrUnknownJob) {
 		return d.registerAgain, nil
+	}
+	if err == nil {
+		err = d.job.matches(state)
 	}
 	if err != nil {
 		return nil, err
@@ -185,7 +194,7 @@ func (d *duty) hold(tick time.Time) step {
 	}
 }
 
-// read reads the state and its version, and compares the schedule.
+// read reads the state and its version.
 func (d *duty) read() (State, int32, error) {
 	data, st, err := d.session.Get(d.session.Context(), d.node(d.job.Name))
 	if errors.Is(err, framework.ErrNoNode) {
@@ -199,7 +208,7 @@ func (d *duty) read() (State, int32, error) {
 		return State{}, 0, framework.Wrap("state", d.node(d.job.Name), err)
 	}
 	state.Registered = st.Ctime.UTC()
-	return state, st.Version, d.job.matches(state)
+	return state, st.Version, nil
 }
 
 // claimed tells whether a run of the job is claimed, here or by a former leader that still lives.

@@ -39,9 +39,6 @@ func (d *duty) within(hold *framework.Hold, run Run) error {
 	}
 	defer context.AfterFunc(d.term.Context(), lost)()
 	defer context.AfterFunc(d.cut, func() { hold.End(context.Cause(d.cut)) })()
-	if d.term.Err() != nil {
-		lost()
-	}
 	if err := hold.Err(); err != nil {
 		return err
 	}

@@ -1,8 +1,10 @@
 package scheduler
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"net"
 	"runtime"
 	"slices"
 	"strings"
@@ -245,6 +247,94 @@ func TestAClaimThatIsNotSettledBeforeTheSessionIsLostDoesNotRun(t *testing.T) {
 	})
 }
 
+// swallower is a connection that breaks instead of sending what contains a text, once for each in the list.
+type swallower struct {
+	net.Conn
+	texts *[]string
+}
+
+func (c swallower) Write(b []byte) (int, error) {
+	if len(*c.texts) > 0 && bytes.Contains(b, []byte((*c.texts)[0])) {
+		*c.texts = (*c.texts)[1:]
+		_ = c.Close()
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Write(b)
+}
+
+func TestRequestsThatNeverArriveAreSentAgain(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		link := w.Link("a")
+		texts := []string{`"running":`, `"lastRun":`}
+		a := w.Member(t, "a", config, framework.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := link.DialContext(ctx, network, address)
+			return swallower{c, &texts}, err
+		}))
+		s := New(a.Client, testPath, w.log.of("a"))
+		require.NoError(t, s.Add(Job{Name: "j", Spec: "* * * * *", Run: quick}))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		time.Sleep(90 * time.Second)
+		synctest.Wait()
+		require.Empty(t, texts)
+		require.Len(t, w.log.ticks(), 1)
+		st := w.requireBalanced("j", "* * * * *")
+		require.EqualValues(t, 1, st.Fired)
+		require.NotNil(t, st.LastRun)
+		require.Nil(t, st.Running)
+		cancel()
+		require.NoError(t, <-done)
+	})
+}
+
+func TestAClaimThatIsNotSettledWhenTheSchedulerStopsIsRunAndDrained(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.start("a", jobs("j", "* * * * *", lasting(time.Second)))
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run"})
+		go func() {
+			<-lost.Hit()
+			a.stop()
+		}()
+		time.Sleep(70 * time.Second)
+		require.NoError(t, <-a.done)
+		require.Len(t, w.log.all(EventFinished), 1)
+		require.Empty(t, w.Children(testPath+"/jobs/j"), "no claim is left in the way")
+		require.Nil(t, w.state("j").Running)
+	})
+}
+
+func TestAFormerLeaderClaimsNothing(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.start("a", jobs("j", "31 * * * * *", quick)) // between two proofs of life
+		b := w.member("b", nil)
+		former, err := a.Election().Leader(t.Context())
+		require.NoError(t, err)
+		time.Sleep(31*time.Second - time.Millisecond)
+		require.NoError(t, b.client.Delete(t.Context(), former.Node, framework.AnyVersion))
+		time.Sleep(timeout) // it has not noticed when the tick is due
+		require.Equal(t, []string{"00:00:31"}, w.log.ticks())
+		require.Greater(t, w.log.all(EventStarted)[0].Run.Token, former.Token)
+	})
+}
+
+func TestARunThatIgnoresItsEndIsNotOverlappedByItsOwnMember(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.start("a", jobs("j", "* * * * *", func(context.Context, Run) error {
+			time.Sleep(150 * time.Second)
+			return nil
+		}))
+		time.Sleep(61 * time.Second)
+		a.link.Cut()
+		time.Sleep(2 * timeout)
+		a.link.Heal()
+		time.Sleep(3 * time.Minute)
+		require.Equal(t, []string{"00:01:00", "00:04:00"}, w.log.ticks())
+		st := w.requireBalanced("j", "* * * * *")
+		require.Equal(t, map[Reason]int64{ReasonRunnerLost: 1, ReasonOverlap: 2}, st.Missed)
+	})
+}
+
 func TestStopDrains(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", jobs("j", "* * * * *", lasting(5*time.Second)))
@@ -412,6 +502,21 @@ func TestOneJobsTroubleIsNotTheOthers(t *testing.T) {
 		time.Sleep(3 * time.Minute)
 		w.requireBalanced("bad", "* * * * *")
 		require.Positive(t, w.state("bad").Fired)
+	})
+}
+
+func TestATickIsNotRunAgainAfterItsStateWasDeleted(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		fast := func() time.Time { return time.Now().Add(8 * time.Second) }
+		a := w.start("a", jobs("j", "* * * * *", quick), WithNow(fast))
+		time.Sleep(54 * time.Second) // the tick of 00:01:00 has been run
+		require.NoError(t, a.client.Delete(t.Context(), testPath+"/jobs/j", framework.AnyVersion))
+		a.stop()
+		require.NoError(t, <-a.done)
+		a.run(t)
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"00:01:00", "00:02:00"}, w.log.ticks())
+		require.Empty(t, w.Children(testPath+"/jobs/j"), "no claim is left in the way")
 	})
 }
 

@@ -33,7 +33,13 @@ var stormJobs = map[string]string{
 	"slow": "* * * * * *", "five": "*/5 * * * * *",
 }
 
-const stormTicks = 10_000
+// stormTicks is how many ticks a storm lasts.
+func stormTicks() int64 {
+	if testing.Short() {
+		return 2_000
+	}
+	return 10_000
+}
 
 // storm is what is done to a cluster, and what its jobs have seen.
 type storm struct {
@@ -103,7 +109,7 @@ func (s *storm) rage(t *testing.T) {
 	for range 20 {
 		s.enlist()
 	}
-	for s.due() < stormTicks {
+	for s.due() < stormTicks() {
 		time.Sleep(time.Duration(s.r.Int64N(int64(20 * time.Second))))
 		s.strike()
 	}
@@ -178,8 +184,8 @@ func (s *storm) judge(t *testing.T) {
 	}
 	require.LessOrEqual(t, fired, int64(s.total), "what is stored as run has run")
 	require.GreaterOrEqual(t, fired+lost, int64(s.total), "what has run is stored")
-	require.Greater(t, s.made, 25)
-	require.Greater(t, fired, int64(stormTicks/5))
+	require.Greater(t, s.made, 20)
+	require.Greater(t, fired, stormTicks()/5)
 }
 
 // requireGaps checks the stored gaps against the schedule and what has run.

@@ -112,7 +112,7 @@ func (w *world) member(name string, all []Job, opts ...Option) *member {
 	for _, j := range all {
 		require.NoError(w.t, s.Add(j))
 	}
-	return &member{Scheduler: s, name: name, client: m.Client, link: m.Link, done: make(chan error, 1)}
+	return &member{Scheduler: s, name: name, client: m.Client, link: m.Link, done: make(chan error, 2)}
 }
 
 // start makes a scheduler that runs until the test ends or it is stopped.
@@ -126,8 +126,15 @@ func (w *world) start(name string, all []Job, opts ...Option) *member {
 func (m *member) run(t *testing.T) {
 	var ctx context.Context
 	ctx, m.stop = context.WithCancel(context.Background())
-	t.Cleanup(m.stop)
-	go func() { m.done <- m.Run(ctx) }()
+	ended := make(chan struct{})
+	t.Cleanup(func() {
+		m.stop()
+		<-ended
+	})
+	go func() {
+		defer close(ended)
+		m.done <- m.Run(ctx)
+	}()
 	synctest.Wait()
 }
 
