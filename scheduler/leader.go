@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -67,7 +65,7 @@ type step func(ctx context.Context) (step, error)
 
 // live sees to the job until ctx, or the term, has ended. Errors are this job's alone.
 func (d *duty) live(ctx context.Context) {
-	back, failed := d.backoff(), time.Now()
+	back, failed := d.client.Retries(), time.Now()
 	for next := step(d.sync); next != nil; {
 		var err error
 		if next, err = next(ctx); err == nil {
@@ -78,25 +76,18 @@ func (d *duty) live(ctx context.Context) {
 		}
 		d.client.Logger().Warn("a job cannot be scheduled", "path", d.path, "job", d.job.Name, "error", err)
 		d.tell(Event{Kind: EventFailed, Job: d.job.Name, Err: err})
-		if time.Since(failed) > 2*maxBackoff {
+		if time.Since(failed) > settledAfter {
 			back.Reset()
 		}
-		if sleep(ctx, back.NextBackOff()) != nil {
+		if back.Pause(ctx) != nil {
 			return
 		}
 		next, failed = d.sync, time.Now()
 	}
 }
 
-// maxBackoff is the longest pause after which a job in trouble is tried again.
-const maxBackoff = time.Minute
-
-func (d *duty) backoff() *backoff.ExponentialBackOff {
-	b := backoff.NewExponentialBackOff()
-	b.InitialInterval, b.MaxInterval = min(d.client.Config().RetryBase, maxBackoff), maxBackoff
-	b.Reset()
-	return b
-}
+// settledAfter is the time without an error after which a job counts as out of trouble.
+const settledAfter = 2 * time.Minute
 
 // sync makes sure that the next look shows what this session has written, and others before.
 func (d *duty) sync(context.Context) (step, error) {
@@ -164,7 +155,7 @@ func (d *duty) wait(ctx context.Context) (step, error) {
 		if !next.IsZero() {
 			pause = min(pause, next.Sub(now))
 		}
-		if sleep(ctx, pause) != nil {
+		if framework.Pause(ctx, pause) != nil {
 			return nil, nil
 		}
 	}
@@ -218,16 +209,4 @@ func (d *duty) claimed() (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// sleep waits for t, or until ctx is done.
-func sleep(ctx context.Context, t time.Duration) error {
-	timer := time.NewTimer(t)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

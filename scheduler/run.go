@@ -74,7 +74,7 @@ func (d *duty) call(ctx context.Context, run Run) (err error) {
 // or the session is lost, and the claim with it; then the next leader takes the tick for missed.
 func (d *duty) finish(run Run, outcome error) {
 	ended := d.now().UTC()
-	back := d.backoff()
+	back := d.client.Retries()
 	for d.session.Err() == nil {
 		state, version, err := d.read()
 		if err == nil && (state.Running == nil || state.Running.ID != run.ID) {
@@ -91,7 +91,7 @@ func (d *duty) finish(run Run, outcome error) {
 		}
 		if d.session.Err() == nil {
 			d.client.Logger().Warn("a run's outcome cannot be stored yet", "path", d.path, "job", run.Job, "run", run.ID, "error", err)
-			_ = sleep(d.session.Context(), back.NextBackOff())
+			_ = back.Pause(d.session.Context()) // the loop sees it
 		}
 	}
 }

@@ -60,7 +60,7 @@ func removeTree(t *testing.T, s *stage, path string) {
 	c, err := framework.New(framework.Config{Servers: framework.SplitServers(s.servers)})
 	require.NoError(t, err)
 	c.Start()
-	defer c.Close(t.Context()) //nolint:errcheck // its nodes go with the session
+	defer c.Close(t.Context())
 	var remove func(path string)
 	remove = func(path string) {
 		names, _, _ := c.Children(t.Context(), path)

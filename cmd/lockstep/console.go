@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/lockstep-go/lockstep/internal/terminal"
 )
@@ -33,12 +34,10 @@ func put(w io.Writer, asJSON bool, value any, fields ...any) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(value)
 	}
+	words := make([]string, len(fields))
 	for i, f := range fields {
-		if i > 0 {
-			fmt.Fprint(w, "\t")
-		}
-		fmt.Fprint(w, f)
+		words[i] = fmt.Sprint(f)
 	}
-	_, err := fmt.Fprintln(w)
+	_, err := fmt.Fprintln(w, strings.Join(words, "\t"))
 	return err
 }
