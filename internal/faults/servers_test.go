@@ -33,7 +33,8 @@ var serverFaults = []serverFault{
 	{name: "holder's server killed", corners: onFollower, strike: kill, repair: restartFollower},
 	{name: "leader killed", corners: onLeader, strike: killLeader, repair: restartLeader},
 	{name: "leader frozen for 3 s and its follower's word lost", corners: onFollower, strike: stallLeader, repair: thawLeader},
-	{name: "leader frozen between two proofs and its follower's word lost", corners: onFollower, strike: stallLeaderBetweenProofs, repair: thawLeader},
+	{name: "leader frozen between two proofs, its follower's word lost before it goes on", corners: onFollower, strike: stallThenLoseBefore, repair: thawLeader},
+	{name: "leader frozen between two proofs, its follower's word lost just after", corners: onFollower, strike: stallThenLoseAfter, repair: thawLeader},
 }
 
 func (f serverFault) run(t *testing.T, a *arena) {
@@ -122,16 +123,27 @@ func stallLeader(t *testing.T, a *arena, r roles, _ []*duel) error {
 	return stallThenLose(t, a, r, stall, upTo(stall+200*time.Millisecond))
 }
 
-// stallLeaderBetweenProofs stops the leader after one proof of a holder has come in and until the next
-// one lies unread before it, and loses the rest at about the moment that it goes on: the newest write
-// is committed then, and counts for nothing.
-func stallLeaderBetweenProofs(t *testing.T, a *arena, r roles, ds []*duel) error {
-	const stall = timeout/4 + 200*time.Millisecond
-	lease := ds[0].held.lease
-	for last := lease.Remaining(); lease.Remaining() <= last; pass(t, time.Millisecond) {
+// betweenProofs is how long the leader stops after one proof of a holder has come in, so that the next
+// one lies unread before it: it is committed when the leader goes on, and counts for nothing.
+const betweenProofs = timeout/4 + 200*time.Millisecond
+
+func stallThenLoseBefore(t *testing.T, a *arena, r roles, ds []*duel) error {
+	awaitProof(t, ds[0])
+	return stallThenLose(t, a, r, betweenProofs, betweenProofs-50*time.Millisecond)
+}
+
+// stallThenLoseAfter lets the sync that closes the newest proof pass, or not.
+func stallThenLoseAfter(t *testing.T, a *arena, r roles, ds []*duel) error {
+	awaitProof(t, ds[0])
+	return stallThenLose(t, a, r, betweenProofs, betweenProofs+upTo(10*time.Millisecond))
+}
+
+// awaitProof returns just after the life of a duel's holder was proven.
+func awaitProof(t *testing.T, d *duel) {
+	lease := d.held.lease
+	for last := lease.Remaining(); lease.Remaining() <= last && !d.held.over(); pass(t, time.Millisecond) {
 		last = lease.Remaining()
 	}
-	return stallThenLose(t, a, r, stall, stall-20*time.Millisecond+upTo(30*time.Millisecond))
 }
 
 // stallThenLose stops the leader for stall, and loses what the follower sends from lose on, counted
