@@ -38,7 +38,9 @@ type grant struct {
 
 // lock waits for the lock. It may be called from any goroutine.
 func (r *record) lock(who string, c *framework.Client) (*grant, error) {
-	lease, err := locks.NewMutex(c, r.path).Lock(r.t.Context())
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
+	lease, err := locks.NewMutex(c, r.path).Lock(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +70,8 @@ func (r *record) queue(who string, c *framework.Client) (<-chan *grant, error) {
 			return nil, failed
 		}
 		return nil, fmt.Errorf("%s was granted %s at once, token %#x", who, r.path, g.lease.Token())
+	case <-time.After(patience):
+		return nil, fmt.Errorf("%s does not get into the line of %s", who, r.path)
 	}
 }
 

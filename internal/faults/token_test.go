@@ -17,7 +17,7 @@ import (
 func testTokens(t *testing.T, a *arena) {
 	const clients, grants = 4, 40
 	require.NoError(t, client(t, a.at(0, 1, 2)).MakeDirs(t.Context(), "/"+t.Name()))
-	writing, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
 	var cs []*framework.Client
 	for range clients {
@@ -26,11 +26,11 @@ func testTokens(t *testing.T, a *arena) {
 	written := make(chan error, 1)
 	go func() {
 		written <- together(clients, func(i int) error {
-			return keepWriting(writing, cs[i], fmt.Sprintf("/%s/written-%d", t.Name(), i))
+			return keepWriting(ctx, cs[i], fmt.Sprintf("/%s/written-%d", t.Name(), i))
 		})
 	}()
 	err := together(clients, func(i int) error {
-		return takeTokens(t.Context(), cs[i], fmt.Sprintf("/%s/lock-%d", t.Name(), i%2), grants)
+		return takeTokens(ctx, cs[i], fmt.Sprintf("/%s/lock-%d", t.Name(), i%2), grants)
 	})
 	stop()
 	require.NoError(t, errors.Join(err, <-written))
