@@ -48,7 +48,7 @@ func DeleteOp(path string, version int32) Op {
 }
 
 // When returns the operation with a condition of this process's own: the transaction is refused with
-// the condition's error before it is sent.
+// the condition's error before it is sent. It may be asked more than once.
 func (o Op) When(valid func() error) Op {
 	o.valid = valid
 	return o
