@@ -26,22 +26,30 @@ func call[T any](ctx context.Context, s *Session, f func(*zkConn) (T, error)) (T
 	case r := <-done:
 		return r.v, r.err
 	case <-ctx.Done():
-		return zero, Ended(ctx)
+		return zero, s.ended(ctx)
 	case <-s.ctx.Done():
 		return zero, context.Cause(s.ctx)
 	}
 }
 
+// ended tells why a call is over whose context is done, perhaps since the session has ended.
+func (s *Session) ended(ctx context.Context) error {
+	if s.ctx.Err() != nil {
+		return context.Cause(s.ctx)
+	}
+	return Ended(ctx)
+}
+
 // await waits until the session is connected.
 func (s *Session) await(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return Ended(ctx)
+	if ctx.Err() != nil {
+		return s.ended(ctx)
 	}
 	select {
 	case <-s.connected():
 		return nil
 	case <-ctx.Done():
-		return Ended(ctx)
+		return s.ended(ctx)
 	case <-s.ctx.Done():
 		return context.Cause(s.ctx)
 	}
@@ -63,8 +71,8 @@ func again[T any](ctx context.Context, s *Session, f func(z *zkConn, tried int) 
 		if tried == 0 { // most often the connection has just been replaced
 			continue
 		}
-		if err := back.Pause(ctx); err != nil {
-			return zero, err
+		if back.Pause(ctx) != nil {
+			return zero, s.ended(ctx)
 		}
 	}
 }
@@ -73,10 +81,11 @@ func again[T any](ctx context.Context, s *Session, f func(z *zkConn, tried int) 
 type tasks struct {
 	mu     sync.Mutex
 	closed bool
+	ended  chan struct{}
 	wg     sync.WaitGroup
 }
 
-// start runs f unless wait was called.
+// start runs f unless done was called.
 func (t *tasks) start(f func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,10 +96,16 @@ func (t *tasks) start(f func()) bool {
 	return true
 }
 
-// wait refuses new goroutines and waits for those that run.
-func (t *tasks) wait() {
+// done refuses new goroutines; its channel is closed when those that run have ended.
+func (t *tasks) done() <-chan struct{} {
 	t.mu.Lock()
-	t.closed = true
-	t.mu.Unlock()
-	t.wg.Wait()
+	defer t.mu.Unlock()
+	if !t.closed {
+		t.closed, t.ended = true, make(chan struct{})
+		go func() {
+			defer close(t.ended)
+			t.wg.Wait()
+		}()
+	}
+	return t.ended
 }

@@ -102,10 +102,13 @@ func (c *Client) present() (*Session, <-chan struct{}) {
 	return c.session, c.changed
 }
 
-// publish makes s, or nil, the client's session.
+// publish makes s, or nil, the client's session, unless it has ended or been followed already.
 func (c *Client) publish(s *Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if s != nil && (s.ctx.Err() != nil || c.session != nil && c.session.epoch > s.epoch) {
+		return
+	}
 	if c.session != s {
 		c.session = s
 		close(c.changed)

@@ -68,7 +68,11 @@ func (c *Client) reading(ctx context.Context, f func(*Session) error) error {
 		if err != nil {
 			return err
 		}
-		if err := f(s); !errors.Is(err, ErrSessionLost) {
+		err = f(s)
+		if err != nil && ctx.Err() != nil {
+			return Ended(ctx)
+		}
+		if !errors.Is(err, ErrSessionLost) {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -121,11 +122,40 @@ func IsTransient(err error) bool {
 	return errors.Is(err, ErrSessionLost) || errors.Is(err, ErrSuspended)
 }
 
-// Ended returns why ctx is done: an error that is both its Err and its cause.
+// Ended returns why ctx is done: an error that is ctx.Err, and whose text tells the cause too.
+//
+// It is also its cause, for errors.Is and errors.As, unless that is one of this package's errors: a
+// context that was cancelled because of a missing node somewhere else must not be taken for a server's
+// answer here.
 func Ended(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if cause == nil || errors.Is(err, cause) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", err, cause)
+	return &endedError{err, cause}
+}
+
+// endedError is the end of a context that has a cause of its own.
+type endedError struct{ err, cause error }
+
+func (e *endedError) Error() string { return fmt.Sprintf("%v: %v", e.err, e.cause) }
+
+func (e *endedError) Unwrap() error { return e.err }
+
+func (e *endedError) Is(target error) bool {
+	return !slices.Contains(own, target) && errors.Is(e.cause, target)
+}
+
+func (e *endedError) As(target any) bool {
+	switch target.(type) {
+	case **OpError, **TxError, **ConnectError, *ServerError:
+		return false
+	}
+	return errors.As(e.cause, target)
+}
+
+// own are the errors that code of this module decides by.
+var own = []error{
+	ErrSessionLost, ErrSuspended, ErrClosed, ErrAuthFailed, ErrNoNode, ErrNodeExists, ErrBadVersion, ErrNotEmpty,
+	ErrNoAuth, ErrNodeGone, ErrInvalidConfig, ErrInvalidPath, ErrTooLarge,
 }

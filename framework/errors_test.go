@@ -28,7 +28,11 @@ func TestEndedTellsErrorAndCause(t *testing.T) {
 	cancel(why)
 	require.ErrorIs(t, framework.Ended(ctx), context.Canceled)
 	require.ErrorIs(t, framework.Ended(ctx), why)
-	plain, stop := context.WithCancel(t.Context())
-	stop()
+	ours, stop := context.WithCancelCause(t.Context())
+	stop(framework.Wrap("get", "/x", framework.ErrNoNode))
+	require.NotErrorIs(t, framework.Ended(ours), framework.ErrNoNode, "no server has said so here")
+	require.ErrorContains(t, framework.Ended(ours), "get /x: no node")
+	plain, end := context.WithCancel(t.Context())
+	end()
 	require.EqualError(t, framework.Ended(plain), "context canceled")
 }

@@ -45,11 +45,13 @@ func (s *Session) waitForServer() step {
 func (s *Session) prove(st link.Status) step {
 	return func(s *Session) step {
 		s.greet(st.Handshake)
-		if err := s.authenticate(st); err != nil {
-			return s.disconnected(err)
+		err := s.authenticate(st)
+		if err == nil {
+			err = s.beat(st.Generation)
 		}
-		if err := s.beat(st.Generation); err != nil {
-			return s.disconnected(err)
+		if err != nil { // a server that greets and then refuses is tried no faster than one that is down
+			s.client.servers.fail(st.Handshake.Server, fmt.Errorf("it answers, but not to a proof of life: %w", err))
+			return s.disconnected(st.Generation, err)
 		}
 		s.client.servers.Connected()
 		s.enter(Connected, nil)
@@ -63,21 +65,21 @@ func (s *Session) keepProving(generation int64) step {
 	return func(s *Session) step {
 		for {
 			if err := s.idle(generation); err != nil {
-				return s.disconnected(err)
+				return s.disconnected(generation, err)
 			}
 			if err := s.beat(generation); err != nil {
-				return s.disconnected(err)
+				return s.disconnected(generation, err)
 			}
 		}
 	}
 }
 
 // disconnected gives a connection up, and the session if it has ended.
-func (s *Session) disconnected(cause error) step {
+func (s *Session) disconnected(generation int64, cause error) step {
 	if s.ctx.Err() != nil { // the connection may still serve to say so
 		return nil
 	}
-	s.mon.Cut()
+	s.mon.Cut(generation)
 	if errors.Is(cause, ErrAuthFailed) {
 		s.end(cause)
 		return nil
@@ -142,18 +144,26 @@ func (s *Session) hangUp() {
 	told := make(chan struct{})
 	go func() {
 		defer close(told)
+		if s.mon.Status().Up { // what is in flight is answered first: the library may not be closed under it
+			within(time.Second, s.tasks.done())
+		}
 		s.zk.close()
 	}()
 	if s.mon.Status().Up {
-		t := time.NewTimer(time.Second)
-		defer t.Stop()
-		select {
-		case <-told:
-		case <-t.C:
-		}
+		within(2*time.Second, told)
 	}
 	s.mon.Close()
 	<-told
 	<-s.zk.gone
-	s.tasks.wait()
+	<-s.tasks.done()
+}
+
+// within waits until c is closed, for no longer than d.
+func within(d time.Duration, c <-chan struct{}) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-c:
+	case <-t.C:
+	}
 }

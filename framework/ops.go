@@ -71,6 +71,7 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 	if err != nil {
 		return Stat{}, Wrap("set", path, err)
 	}
+	data = bytes.Clone(data) // the call may outlive this function
 	st, err := again(ctx, s, func(z *zkConn, tried int) (Stat, error) {
 		st, err := z.set(full, data, version)
 		if tried > 0 && errors.Is(err, ErrBadVersion) {
@@ -108,6 +109,7 @@ func (s *Session) create(ctx context.Context, path string, data []byte, mode Mod
 	if err != nil {
 		return Wrap("create", path, err)
 	}
+	data = bytes.Clone(data) // the call may outlive this function
 	_, err = again(ctx, s, func(z *zkConn, tried int) (struct{}, error) {
 		_, err := z.create(full, data, mode, acl)
 		if tried > 0 && errors.Is(err, ErrNodeExists) {

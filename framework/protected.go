@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +62,7 @@ func (s *Session) protect(ctx context.Context, dir, name string, data []byte) (*
 	if err := s.await(ctx); err != nil {
 		return nil, err
 	}
-	p := &protected{s: s, dir: dir, data: data, done: make(chan error, 1), written: make(chan struct{})}
+	p := &protected{s: s, dir: dir, data: bytes.Clone(data), done: make(chan error, 1), written: make(chan struct{})}
 	p.prefix = ProtectedPrefix + uuid.NewString() + "-" + name
 	if !s.tasks.start(p.run) {
 		return nil, context.Cause(s.ctx)

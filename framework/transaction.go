@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ func CheckOp(path string, version int32) Op {
 
 // CreateOp creates a node with the client's ACL; of a sequential one, OpResult.Path tells the name.
 func CreateOp(path string, data []byte, mode Mode) Op {
+	data = bytes.Clone(data) // the transaction may outlive its call
 	return Op{name: "create", path: path, size: len(data), request: func(c *Client, full string) any {
 		return createRequest(full, data, mode, c.cfg.ACL)
 	}}
@@ -39,6 +41,7 @@ func CreateOp(path string, data []byte, mode Mode) Op {
 
 // SetOp writes a node's data if it has this version, or AnyVersion.
 func SetOp(path string, data []byte, version int32) Op {
+	data = bytes.Clone(data) // the transaction may outlive its call
 	return Op{name: "set", path: path, size: len(data), request: func(_ *Client, full string) any { return setRequest(full, data, version) }}
 }
 

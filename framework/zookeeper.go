@@ -217,6 +217,9 @@ type hostProvider struct {
 func (hostProvider) Init([]string) error { return nil }
 func (h hostProvider) Len() int          { return len(h.list) }
 
+// Connected is not believed before the session's life is proven on the connection.
+func (hostProvider) Connected() {}
+
 // Next makes the library pause, and notice that it was closed, once no connection can be had any more.
 func (h hostProvider) Next() (server string, retryStart bool) { return h.servers.Next(), h.mon.Over() }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -57,6 +58,9 @@ func (l *Line) check() error {
 	if err := framework.ValidatePath(l.path); err != nil {
 		return err
 	}
+	if !slices.Contains(kinds, string(l.kind)) {
+		return fmt.Errorf("a line of kind %q: the kinds are %q", l.kind, kinds)
+	}
 	if l.path == "/" {
 		return fmt.Errorf("%w %q: the root cannot be a lock", framework.ErrInvalidPath, l.path)
 	}
@@ -95,10 +99,10 @@ func (l *Line) each(ctx context.Context, op string, grant func(context.Context, 
 		switch {
 		case err == nil:
 			return lease, nil
+		case ctx.Err() != nil:
+			err = framework.Ended(ctx)
 		case errors.Is(err, framework.ErrSessionLost), errors.Is(err, errPlaceLost):
-			if ctx.Err() == nil {
-				continue
-			}
+			continue
 		}
 		return nil, framework.Wrap(op, l.path, err)
 	}
@@ -137,16 +141,21 @@ func (l *Line) wait(ctx context.Context, s *framework.Session) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v.ahead > 0 {
-		if l.queued != nil {
-			l.queued(v.ahead)
-		}
-		if err := c.turn(ctx, v); err != nil {
+	granted := false
+	defer func() { // whatever happens, be it a panic of the function below
+		if !granted {
 			s.Discard(c.node.Path)
-			return nil, err
 		}
+	}()
+	if v.ahead > 0 && l.queued != nil {
+		l.queued(v.ahead)
 	}
-	return l.grant(ctx, s, c)
+	if err := c.turn(ctx, v); err != nil {
+		return nil, err
+	}
+	lease, err := l.grant(ctx, s, c)
+	granted = err == nil
+	return lease, err
 }
 
 // join creates a contender and returns what it sees of the line.

@@ -48,7 +48,9 @@ func newConn(m *Monitor, nc net.Conn, address string) *conn {
 	return c
 }
 
-// Write queues one frame.
+// Write queues one frame. Once the connection is established it never fails: go-zookeeper keeps a request
+// whose write has failed, answers it twice and may block for ever. The reading side fails instead, which
+// ends every request once.
 func (c *conn) Write(frame []byte) (int, error) {
 	t, err := c.sending(frame)
 	if err != nil {
@@ -56,7 +58,8 @@ func (c *conn) Write(frame []byte) (int, error) {
 		return 0, err
 	}
 	if err := c.out.put(frame, c.unanswered.Add(1) == 1); err != nil {
-		return 0, err
+		c.end(err)
+		return len(frame), nil
 	}
 	if t != nil {
 		t.wrote()

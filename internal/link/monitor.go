@@ -107,10 +107,17 @@ func (m *Monitor) Dial(network, address string, timeout time.Duration) (net.Conn
 	return c, nil
 }
 
-// Cut breaks the present connection, if there is one. The session lives on.
-func (m *Monitor) Cut() {
+// Cut breaks the connection of a generation, if it is still there. The session lives on.
+func (m *Monitor) Cut(generation int64) {
+	m.cut(func(c *conn) bool { return c.generation == generation })
+}
+
+func (m *Monitor) cut(which func(*conn) bool) {
 	m.mu.Lock()
 	c := m.cur
+	if c != nil && !which(c) {
+		c = nil
+	}
 	m.mu.Unlock()
 	if c != nil {
 		c.end(nil)
@@ -120,7 +127,7 @@ func (m *Monitor) Cut() {
 // Close breaks the present connection and refuses all later ones.
 func (m *Monitor) Close() {
 	m.cancel()
-	m.Cut()
+	m.cut(func(*conn) bool { return true })
 }
 
 // Context is done once Close was called.

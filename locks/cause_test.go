@@ -1,0 +1,66 @@
+package locks_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// TestACauseIsNoAnswer cancels a wait with a cause that looks like a server's answer, as an errgroup does
+// when a sibling has failed, while the waiter asks for its predecessor. It was granted once.
+func TestACauseIsNoAnswer(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a"), w.member("b")
+		held := lock(t, a.Client)
+		f := w.zk.DelayReplies(time.Second, zktest.Match{Op: zktest.OpGetData})
+		defer f.Cancel()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(500*time.Millisecond, func() { cancel(framework.Wrap("get", "/x", framework.ErrNoNode)) })
+		_, err := locks.NewMutex(b.Client, path).Lock(ctx)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NoError(t, held.Err())
+	})
+}
+
+func TestAPanicOfTheQueuedFunctionLeavesNoNode(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a"), w.member("b")
+		lock(t, a.Client)
+		require.Panics(t, func() {
+			_, _ = locks.NewMutex(b.Client, path, locks.WithQueued(func(int) { panic("x") })).Lock(t.Context())
+		})
+		time.Sleep(time.Second)
+		require.Len(t, w.zk.Children(path), 1)
+	})
+}
+
+func TestAnUnknownKindIsRefused(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		_, err := locks.NewLine(w.member("a").Client, path, locks.Kind("worker-")).Acquire(t.Context())
+		require.ErrorContains(t, err, `kind "worker-"`)
+		require.Empty(t, w.zk.Children("/locks"))
+	})
+}
+
+// TestContextAndSessionEndTogether asks for the context's error then.
+func TestContextAndSessionEndTogether(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a"), w.member("b")
+		lock(t, a.Client)
+		s := sessionOf(t, b)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, func() {
+			cancel()
+			_ = w.zk.Expire(s.ID())
+		})
+		_, err := locks.NewMutex(b.Client, path).Lock(ctx)
+		require.ErrorIs(t, err, context.Canceled)
+		require.False(t, framework.IsTransient(err))
+	})
+}
