@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"slices"
 	"time"
@@ -49,7 +50,10 @@ func (r *result) requests(before, after int, ok bool) *result {
 	return r
 }
 
-func (r *result) print() error { return json.NewEncoder(os.Stdout).Encode(r) }
+// stdout is where results go.
+var stdout io.Writer = os.Stdout
+
+func (r *result) print() error { return json.NewEncoder(stdout).Encode(r) }
 
 func of[T any](v T) *T { return &v }
 
