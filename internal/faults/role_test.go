@@ -87,8 +87,13 @@ func playSleeper(ctx context.Context, c *framework.Client) error {
 // awaitStop returns once the process was stopped and goes on: it has missed a lot of time then.
 func awaitStop() {
 	say("stop", "now")
-	for last := time.Now(); time.Since(last) < timeout/2; <-time.After(time.Millisecond) {
-		last = time.Now()
+	for last := time.Now(); ; { // each moment is compared with the one before: none is left out
+		<-time.After(time.Millisecond)
+		now := time.Now()
+		if now.Sub(last) >= timeout/2 {
+			return
+		}
+		last = now
 	}
 }
 
