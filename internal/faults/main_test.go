@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 
 // TestFaults runs everything on one ensemble, since starting one takes as long as a fault.
 func TestFaults(t *testing.T) {
-	a := &arena{ensemble.Private(t, ensemble.Config{Links: true, NoFsync: true, Patience: patience})}
+	a := &arena{ensemble.Private(t, ensemble.Config{Links: true, NoFsync: true, Patience: patience, HeapMB: 1024})}
 	t.Run("healthy servers", func(t *testing.T) {
 		for name, test := range map[string]func(*testing.T, *arena){
 			"links of clients":       testLinks,
