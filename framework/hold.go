@@ -5,24 +5,36 @@ import (
 	"sync"
 )
 
-// Hold is what a session was granted: a node of its own and a context that is done when the node or
+// Hold is what a session was granted: nodes of its own and a context that is done when one of them or
 // the session is gone.
 type Hold struct {
 	s      *Session
-	node   string
-	full   string
+	nodes  []heldNode
+	one    [1]heldNode // of most holds
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 }
 
-// Hold returns a hold on a node that this session has created. Its context carries the values of
-// values and ends with the session, with the node (noticed by the next proofs of life, within about
+// heldNode is one node of a hold.
+type heldNode struct {
+	hold  *Hold
+	path  string
+	full  string
+	place int // in the rotation
+}
+
+// Hold returns a hold on nodes that this session has created. Its context carries the values of
+// values and ends with the session, with any of the nodes (noticed by the next proofs of life, within about
 // T/4 per 100 nodes held), or by End. It fails when the session has ended.
-func (s *Session) Hold(values context.Context, node string) (*Hold, error) {
+func (s *Session) Hold(values context.Context, nodes ...string) (*Hold, error) {
 	if err := s.Err(); err != nil {
 		return nil, err
 	}
-	h := &Hold{s: s, node: node, full: s.client.ns.full(node)}
+	h := &Hold{s: s}
+	h.nodes = h.one[:0]
+	for _, path := range nodes {
+		h.nodes = append(h.nodes, heldNode{hold: h, path: path, full: s.client.ns.full(path)})
+	}
 	base, cancel := context.WithCancelCause(s.ctx)
 	h.ctx, h.cancel = holdContext{proven{base, s}, values}, cancel
 	s.holds.add(h)
@@ -43,7 +55,7 @@ func (h *Hold) Err() error {
 	return context.Cause(h.ctx)
 }
 
-// End ends the hold with a cause; only the first call counts. The node stays.
+// End ends the hold with a cause; only the first call counts. The nodes stay.
 func (h *Hold) End(cause error) {
 	h.s.holds.remove(h)
 	h.cancel(cause)
@@ -62,43 +74,51 @@ func (c holdContext) Value(key any) any {
 	return c.values.Value(key)
 }
 
-// holds are a session's holds, in the rotation in which beats check them.
+// holds are the nodes that a session's holds name, in the rotation in which beats check them.
 type holds struct {
-	mu    sync.Mutex
-	index map[*Hold]int
-	list  []*Hold
-	next  int
+	mu   sync.Mutex
+	list []*heldNode
+	next int
 }
 
-func (hs *holds) init() { hs.index = map[*Hold]int{} }
+const notHeld = -1
 
 func (hs *holds) add(h *Hold) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
-	hs.index[h] = len(hs.list)
-	hs.list = append(hs.list, h)
+	for i := range h.nodes {
+		h.nodes[i].place = len(hs.list)
+		hs.list = append(hs.list, &h.nodes[i])
+	}
 }
 
 func (hs *holds) remove(h *Hold) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
-	i, ok := hs.index[h]
-	if !ok {
-		return
+	for i := range h.nodes {
+		hs.drop(&h.nodes[i])
 	}
-	last := hs.list[len(hs.list)-1]
-	hs.list[i], hs.index[last] = last, i
-	hs.list[len(hs.list)-1] = nil
-	hs.list = hs.list[:len(hs.list)-1]
-	delete(hs.index, h)
 }
 
-// some returns the next n holds of the rotation.
-func (hs *holds) some(n int) []*Hold {
+// drop puts the last of the list into a node's place.
+func (hs *holds) drop(n *heldNode) {
+	if n.place == notHeld {
+		return
+	}
+	end := len(hs.list) - 1
+	last := hs.list[end]
+	hs.list[n.place], last.place = last, n.place
+	hs.list[end] = nil
+	hs.list = hs.list[:end]
+	n.place = notHeld
+}
+
+// some returns the next n nodes of the rotation.
+func (hs *holds) some(n int) []*heldNode {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	n = min(n, len(hs.list))
-	out := make([]*Hold, 0, n)
+	out := make([]*heldNode, 0, n)
 	for range n {
 		hs.next = (hs.next + 1) % len(hs.list)
 		out = append(out, hs.list[hs.next])

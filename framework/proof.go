@@ -61,13 +61,13 @@ func (s *Session) beatWrite(ctx context.Context) error {
 }
 
 // checks names the held nodes, or the root while nothing is held.
-func (s *Session) checks(held []*Hold) []any {
+func (s *Session) checks(held []*heldNode) []any {
 	if len(held) == 0 {
 		return []any{checkRequest(s.client.ns.full("/"), AnyVersion)}
 	}
 	reqs := make([]any, len(held))
-	for i, h := range held {
-		reqs[i] = checkRequest(h.full, AnyVersion)
+	for i, n := range held {
+		reqs[i] = checkRequest(n.full, AnyVersion)
 	}
 	return reqs
 }
@@ -81,16 +81,16 @@ func acknowledged(rs []OpResult, err error) error {
 	return err
 }
 
-// dropRefused ends the hold whose check was refused and returns the others.
-func dropRefused(held []*Hold, rs []OpResult, err error) ([]*Hold, error) {
+// dropRefused ends the hold of the node whose check was refused and returns the other nodes.
+func dropRefused(held []*heldNode, rs []OpResult, err error) ([]*heldNode, error) {
 	i := slices.IndexFunc(rs, func(r OpResult) bool { return r.Err != nil })
 	if i < 0 || i >= len(held) {
 		return nil, err
 	}
 	cause := rs[i].Err
 	if errors.Is(cause, ErrNoNode) {
-		cause = fmt.Errorf("%w: %s", ErrNodeGone, held[i].node)
+		cause = fmt.Errorf("%w: %s", ErrNodeGone, held[i].path)
 	}
-	held[i].End(cause)
+	held[i].hold.End(cause)
 	return slices.Delete(held, i, i+1), nil
 }

@@ -35,7 +35,7 @@ func (s *Session) CreateProtected(ctx context.Context, dir, name string, data []
 	if err != nil {
 		return Created{}, Wrap("create", dir, err)
 	}
-	return p.created, nil
+	return p.created[0], nil
 }
 
 // CreateProtectedAndList is CreateProtected, with a list of dir that travels right behind the create
@@ -51,7 +51,7 @@ func (s *Session) CreateProtectedAndList(ctx context.Context, dir, name string, 
 	if err != nil {
 		return Created{}, nil, Wrap("create", dir, err)
 	}
-	return p.created, names, nil
+	return p.created[0], names, nil
 }
 
 // protect begins a protected create in the background.
@@ -59,15 +59,25 @@ func (s *Session) protect(ctx context.Context, dir, name string, data []byte) (*
 	if _, err := s.check(dir, len(data)+len(name)+protection); err != nil {
 		return nil, err
 	}
-	if err := s.await(ctx); err != nil {
+	p := &protected{s: s, dir: dir, data: bytes.Clone(data), written: make(chan struct{})}
+	p.prefix = ProtectedPrefix + uuid.NewString() + "-" + name
+	p.attempt = p.createOne
+	if err := p.start(ctx); err != nil {
 		return nil, err
 	}
-	p := &protected{s: s, dir: dir, data: bytes.Clone(data), done: make(chan error, 1), written: make(chan struct{})}
-	p.prefix = ProtectedPrefix + uuid.NewString() + "-" + name
-	if !s.tasks.start(p.run) {
-		return nil, context.Cause(s.ctx)
-	}
 	return p, nil
+}
+
+// start runs the create in the background once the session is connected.
+func (p *protected) start(ctx context.Context) error {
+	if err := p.s.await(ctx); err != nil {
+		return err
+	}
+	p.done = make(chan error, 1)
+	if !p.s.tasks.start(p.run) {
+		return context.Cause(p.s.ctx)
+	}
+	return nil
 }
 
 // protected is one protected create.
@@ -76,14 +86,15 @@ type protected struct {
 	dir     string
 	prefix  string
 	data    []byte
-	done    chan error    // the outcome
-	written chan struct{} // closed when the first try has left
+	attempt func() ([]Created, error) // creates once; ErrSuspended when the outcome is unknown
+	done    chan error                // the outcome
+	written chan struct{}             // closed when the first try has left
 
 	once    sync.Once
 	mu      sync.Mutex
 	left    bool // the caller has given up
 	settled bool
-	created Created
+	created []Created
 }
 
 // wait waits for the outcome.
@@ -119,21 +130,33 @@ func (p *protected) leave(cause error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.left = true
-	if p.settled && p.created.Path != "" {
-		p.s.Discard(p.created.Path)
+	if p.settled {
+		p.undo()
 	}
 	return cause
 }
 
 // settle tells the outcome, or undoes it if nobody waits any more.
-func (p *protected) settle(c Created, err error) {
+func (p *protected) settle(c []Created, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.settled, p.created = true, c
 	p.done <- err
-	if p.left && err == nil {
-		p.s.Discard(c.Path)
+	if p.left {
+		p.undo()
 	}
+}
+
+// undo deletes what was created.
+func (p *protected) undo() {
+	if len(p.created) == 0 {
+		return
+	}
+	paths := make([]string, len(p.created))
+	for i, c := range p.created {
+		paths[i] = c.Path
+	}
+	p.s.Discard(paths...)
 }
 
 func (p *protected) abandoned() bool {
@@ -150,16 +173,16 @@ func (p *protected) run() {
 		switch {
 		case errors.Is(err, ErrNoNode):
 			if err := p.s.MakeDirs(p.s.ctx, p.dir); err != nil {
-				p.settle(Created{}, err)
+				p.settle(nil, err)
 				return
 			}
 		case errors.Is(err, errNotCreated):
 			if err := back.Pause(p.s.ctx); err != nil {
-				p.settle(Created{}, context.Cause(p.s.ctx))
+				p.settle(nil, context.Cause(p.s.ctx))
 				return
 			}
 		default:
-			p.settle(Created{}, err)
+			p.settle(nil, err)
 			return
 		}
 		c, err = p.try()
@@ -169,39 +192,44 @@ func (p *protected) run() {
 
 var errNotCreated = errors.New("the node was not created")
 
-// try creates the node once and finds out whether it was. It returns errNotCreated when the connection
-// was lost before that.
-func (p *protected) try() (Created, error) {
+// try creates once and finds out whether it was done. It returns errNotCreated when the connection was
+// lost before that.
+func (p *protected) try() ([]Created, error) {
 	if err := p.s.await(p.s.ctx); err != nil {
-		return Created{}, err
+		return nil, err
 	}
+	c, err := p.attempt()
+	if errors.Is(err, ErrSuspended) {
+		return p.find()
+	}
+	return c, err
+}
+
+// createOne creates the one node of a create without company.
+func (p *protected) createOne() ([]Created, error) {
 	full := p.s.client.ns.full(Join(p.dir, p.prefix))
 	t := p.s.mon.Trace(int32(wire.OpCreate), full, func() { p.once.Do(func() { close(p.written) }) })
 	defer t.Forget()
 	got, err := p.s.zk.create(full, p.data, EphemeralSequential, p.s.client.cfg.ACL)
-	switch {
-	case errors.Is(err, ErrSuspended):
-		return p.find()
-	case err != nil:
-		return Created{}, err
+	if err != nil {
+		return nil, err
 	}
-	c := Created{Path: p.s.client.ns.rel(got)}
 	if r := t.Reply(); r != nil && r.SessionID == p.s.ID() {
-		c.Zxid = r.Zxid
-		return c, nil
+		return []Created{{Path: p.s.client.ns.rel(got), Zxid: r.Zxid}}, nil
 	}
-	return p.find()
+	return nil, ErrSuspended
 }
 
-// find looks the node up by its UUID, behind a sync, and checks that it is this session's.
-func (p *protected) find() (Created, error) {
+// find looks the nodes up by their UUID, behind a sync, and checks that they are this session's.
+func (p *protected) find() ([]Created, error) {
 	names, err := p.look()
 	if errors.Is(err, ErrNoNode) {
-		return Created{}, errNotCreated
+		return nil, errNotCreated
 	}
 	if err != nil {
-		return Created{}, err
+		return nil, err
 	}
+	var found []Created
 	for _, name := range names {
 		if !strings.HasPrefix(name, p.prefix) {
 			continue
@@ -210,15 +238,18 @@ func (p *protected) find() (Created, error) {
 		st, err := p.s.Exists(p.s.ctx, path)
 		switch {
 		case errors.Is(err, ErrNoNode):
-			return Created{}, errNotCreated
+			continue
 		case err != nil:
-			return Created{}, err
+			return nil, err
 		case st.EphemeralOwner != p.s.ID():
-			return Created{}, fmt.Errorf("%w: %s belongs to another session", ErrSessionLost, path)
+			return nil, fmt.Errorf("%w: %s belongs to another session", ErrSessionLost, path)
 		}
-		return Created{Path: path, Zxid: st.Czxid}, nil
+		found = append(found, Created{Path: path, Zxid: st.Czxid})
 	}
-	return Created{}, errNotCreated
+	if len(found) == 0 {
+		return nil, errNotCreated
+	}
+	return found, nil
 }
 
 func (p *protected) look() ([]string, error) {

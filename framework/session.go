@@ -29,6 +29,7 @@ type Session struct {
 
 	watches watches
 	holds   holds
+	shared  shared
 	tasks   tasks
 
 	mu    sync.Mutex
@@ -44,7 +45,7 @@ func newSession(c *Client, epoch int64) (*Session, error) {
 	base, s.cancel = context.WithCancelCause(context.Background())
 	s.ctx = proven{base, s}
 	s.watches.init()
-	s.holds.init()
+	s.shared.init()
 	set := newArmed()
 	s.mon = link.New(link.Config{
 		Dial: c.dial, Now: c.clock.Now, Failed: c.servers.fail, Rearms: set.any,

@@ -90,11 +90,21 @@ func (s *Session) Multi(ctx context.Context, ops ...Op) ([]OpResult, error) {
 	if err := conditions(ops); err != nil {
 		return nil, err
 	}
+	reqs := s.requests(ops)
+	rs, err := call(ctx, s, func(z *zkConn) ([]OpResult, error) { return z.multi(reqs) })
+	return s.results(ops, rs, err)
+}
+
+func (s *Session) requests(ops []Op) []any {
 	reqs := make([]any, len(ops))
 	for i, o := range ops {
 		reqs[i] = o.request(s.client, s.client.ns.full(o.path))
 	}
-	rs, err := call(ctx, s, func(z *zkConn) ([]OpResult, error) { return z.multi(reqs) })
+	return reqs
+}
+
+// results names the operation that was refused, if one was.
+func (s *Session) results(ops []Op, rs []OpResult, err error) ([]OpResult, error) {
 	for i := range rs {
 		if rs[i].Err != nil && i < len(ops) {
 			return rs, &TxError{Index: i, Op: ops[i].name, Path: ops[i].path, Err: rs[i].Err}

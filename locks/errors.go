@@ -11,4 +11,13 @@ var (
 	// ErrKindMixed is returned when a directory holds contenders of another kind: each kind would
 	// see itself first, and both would hold.
 	ErrKindMixed = errors.New("directory holds contenders of another kind")
+	// ErrMaxHold is the cause of a lease's end when it was held longer than WithMaxHold allows.
+	ErrMaxHold = errors.New("lease held too long")
+	// ErrHeld is returned when the context belongs to a lease of the same lock: waiting for it would
+	// never end. A lock with WithReentry grants a nested lease instead.
+	ErrHeld = errors.New("the context belongs to a lease of this lock already")
+	// ErrUpgrade is returned when the context belongs to a read lease and the write lock is asked for: two
+	// readers that both wait for the other to leave would wait for ever. Release the read lease
+	// first, and look again at what it protected.
+	ErrUpgrade = errors.New("a read lease cannot become a write lease")
 )

@@ -14,37 +14,65 @@ import (
 // this process is scheduled (see package framework). Not guaranteed: that a process which was stopped
 // notices in time. Pass Token to what the lock protects, and Guard to ZooKeeper transactions.
 type Lease struct {
-	hold  *framework.Hold
-	line  *Line
-	place place
-	node  string
-	token int64
+	path    string
+	node    string
+	token   int64
+	turn    int64
+	session *framework.Session
+	tenure  tenure
 
-	release sync.Once
-	gone    *framework.Discarded
+	contender *contender            // of a line's lease
+	back      func(*Lease) returned // gives back what was granted
+
+	mu      sync.Mutex
+	ended   bool
+	given   returned
+	limit   *time.Timer // of WithMaxHold, or nil
+	unwatch func() bool
+	revoked chan struct{}
 }
 
-// Context is done when the lease has ended; its cause wraps ErrReleased, framework.ErrSessionLost,
+// tenure is how long a lease stands.
+type tenure interface {
+	Context() context.Context
+	Err() error
+	End(cause error)
+}
+
+// returned is the way of what was given back.
+type returned struct {
+	// done is closed when Release may return: in most cases once the servers have agreed.
+	done <-chan struct{}
+	// after is called by a Release that has waited for done; may be nil.
+	after func()
+}
+
+// Context is done when the lease has ended; its cause wraps ErrReleased, ErrMaxHold, framework.ErrSessionLost,
 // framework.ErrNodeGone or framework.ErrClosed. It carries the values of the context that the lease
 // was asked for with, but not its end.
-func (l *Lease) Context() context.Context { return l.hold.Context() }
+func (l *Lease) Context() context.Context { return l.tenure.Context() }
 
 // Token is the fencing token: it rises with every exclusive grant on the path. What the lock protects
-// should remember the highest token that it has seen and refuse lower ones.
+// should remember the highest token that it has seen and refuse lower ones. Of a semaphore or a claim it
+// tells grants apart, but is no fence.
 func (l *Lease) Token() int64 { return l.token }
 
-// Path is the lock's path.
-func (l *Lease) Path() string { return l.line.path }
+// Turn is 0 but under WithLocalSlice, where the leases of one slice share a token: compare token and turn
+// as a pair.
+func (l *Lease) Turn() int64 { return l.turn }
 
-// Node is the path of the lease's own node in the line.
+// Path is the lock's path.
+func (l *Lease) Path() string { return l.path }
+
+// Node is the path of the lease's own node, the first one if it has several.
 func (l *Lease) Node() string { return l.node }
 
 // Session is the number of the session that the lease belongs to.
-func (l *Lease) Session() int64 { return l.hold.Session().ID() }
+func (l *Lease) Session() int64 { return l.session.ID() }
 
 // Err is nil while the lease stands, else why it ended. It reads the clock, so that it is right at
 // once in a process that was stopped and continued.
-func (l *Lease) Err() error { return l.hold.Err() }
+func (l *Lease) Err() error { return l.tenure.Err() }
 
 // Remaining is the time until the lease ends unless the session's life is proven again before: what a
 // holder has left to stop in when its connection is gone. It is never negative.
@@ -52,7 +80,7 @@ func (l *Lease) Remaining() time.Duration {
 	if l.Err() != nil {
 		return 0
 	}
-	return l.hold.Session().LeaseRemaining()
+	return l.session.LeaseRemaining()
 }
 
 // Guard is an operation for a transaction (Client.Multi) that lets it happen only while the lease
@@ -66,14 +94,43 @@ func (l *Lease) Guard() framework.Op {
 // after that it is finished in the background, until the node is gone or the session has ended, and
 // Client.Close waits for it. The error is nil in either case. Releasing again is harmless.
 func (l *Lease) Release(ctx context.Context) error {
-	l.release.Do(func() {
-		l.hold.End(ErrReleased)
-		l.gone = l.hold.Session().Discard(l.node)
-	})
+	l.end(ErrReleased)
 	select {
-	case <-l.gone.Done():
-		l.line.lone.left(l)
+	case <-l.given.done:
+		if l.given.after != nil {
+			l.given.after()
+		}
 	case <-ctx.Done():
 	}
 	return nil
+}
+
+// end ends the lease and gives back what was granted; only the first call counts.
+func (l *Lease) end(cause error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		return
+	}
+	l.ended = true
+	if l.unwatch != nil {
+		l.unwatch()
+	}
+	if l.limit != nil {
+		l.limit.Stop()
+	}
+	l.tenure.End(cause)
+	l.given = l.back(l)
+}
+
+// start makes the lease end by itself: after its greatest length, and when its tenure was ended by
+// somebody else, so that who waits behind it on this session need not wait for its release.
+func (l *Lease) start(maxHold time.Duration) *Lease {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unwatch = context.AfterFunc(l.tenure.Context(), func() { l.end(nil) })
+	if maxHold > 0 {
+		l.limit = time.AfterFunc(maxHold, func() { l.end(ErrMaxHold) })
+	}
+	return l
 }

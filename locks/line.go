@@ -5,19 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
-)
-
-// Kind is what the contenders of a line are named after; one directory holds one kind.
-type Kind string
-
-// The kinds of Apache Curator's layouts.
-const (
-	// MutexKind is InterProcessMutex's: lock-#.
-	MutexKind Kind = "lock-"
-	// LatchKind is LeaderLatch's: latch-#.
-	LatchKind Kind = "latch-"
 )
 
 // Line is a waiting line: ephemeral sequential nodes below one directory, served in the order of their
@@ -26,14 +16,17 @@ const (
 // The algorithm is the lock recipe of ZooKeeper's documentation, without its herd, with Curator's
 // protected create, and with a look ahead (see contender.turn).
 type Line struct {
-	client *framework.Client
-	path   string
-	kind   Kind
-	data   []byte
-	queued func(ahead int)
-	tel    telemetry
-	lone   lone
-	err    error // of the arguments
+	client  *framework.Client
+	path    string
+	kind    Kind
+	data    []byte
+	queued  func(ahead int)
+	maxHold time.Duration
+	reentry bool
+	onWrite bool // a release returns once it is written
+	tel     telemetry
+	lone    lone
+	err     error // of the arguments
 }
 
 // NewLine returns a line at path. Nothing is created before the first Acquire. An argument that
@@ -58,7 +51,7 @@ func (l *Line) check() error {
 	if err := framework.ValidatePath(l.path); err != nil {
 		return err
 	}
-	if !slices.Contains(kinds, string(l.kind)) {
+	if !slices.Contains(kinds, l.kind) {
 		return fmt.Errorf("a line of kind %q: the kinds are %q", l.kind, kinds)
 	}
 	if l.path == "/" {
@@ -72,24 +65,37 @@ func (l *Line) Path() string { return l.path }
 
 // Acquire waits in line until it is granted. A suspended connection keeps its place; a lost session
 // makes it queue again, at the end. Its errors: that of ctx, when that ended the wait; one that wraps
-// framework.ErrClosed or framework.ErrNoAuth; ErrKindMixed. No node is left behind then.
+// framework.ErrClosed or framework.ErrNoAuth; ErrKindMixed; ErrHeld or ErrUpgrade. No node is left
+// behind then.
 func (l *Line) Acquire(ctx context.Context) (*Lease, error) {
-	return l.each(ctx, "acquire", l.wait)
+	return l.ask(ctx, "acquire", l.wait)
 }
 
 // TryAcquire is granted at once or returns an error that wraps ErrNotAcquired. It waits for a session,
 // though, and for the servers' answers, until ctx ends.
 func (l *Line) TryAcquire(ctx context.Context) (*Lease, error) {
-	return l.each(ctx, "try", l.try)
+	return l.ask(ctx, "try", l.try)
 }
 
-// each runs one way to be granted on session after session.
-func (l *Line) each(ctx context.Context, op string, grant func(context.Context, *framework.Session) (*Lease, error)) (lease *Lease, err error) {
+// grantor is one way to be granted on a session.
+type grantor func(context.Context, *framework.Session) (*Lease, error)
+
+// ask asks for a lease, under the one that ctx belongs to if there is one.
+func (l *Line) ask(ctx context.Context, op string, grant grantor) (lease *Lease, err error) {
 	if l.err != nil {
 		return nil, framework.Wrap(op, l.path, l.err)
 	}
 	ctx, end := l.trace(ctx, op)
 	defer func() { end(lease, err) }()
+	if outer := heldIn(ctx, l); outer != nil {
+		lease, err = l.under(ctx, outer)
+		return lease, framework.Wrap(op, l.path, err)
+	}
+	return l.each(ctx, op, grant)
+}
+
+// each asks on session after session.
+func (l *Line) each(ctx context.Context, op string, grant grantor) (*Lease, error) {
 	for {
 		s, err := l.client.Session(ctx)
 		if err != nil {
@@ -111,75 +117,91 @@ func (l *Line) each(ctx context.Context, op string, grant func(context.Context, 
 // errPlaceLost says that somebody deleted a waiter's node.
 var errPlaceLost = errors.New("the waiter's node was deleted")
 
-// try is granted only if nobody is there.
-func (l *Line) try(ctx context.Context, s *framework.Session) (*Lease, error) {
-	names, _, err := s.Children(ctx, l.path)
-	if err != nil && !errors.Is(err, framework.ErrNoNode) {
-		return nil, err
-	}
-	others, err := order(names, string(l.kind))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(others) > 0:
-		return nil, ErrNotAcquired
-	}
-	c, v, err := l.join(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	if v.ahead == 0 {
-		return l.grant(ctx, s, c)
-	}
-	s.Discard(c.node.Path)
-	return nil, ErrNotAcquired
+// wait joins the line, waits for its turn and takes the lease.
+func (l *Line) wait(ctx context.Context, s *framework.Session) (*Lease, error) {
+	return l.admitted(ctx, s, l.stand, l.grant)
 }
 
-// wait joins the line and waits for its turn. A contender that fails leaves no node behind.
-func (l *Line) wait(ctx context.Context, s *framework.Session) (*Lease, error) {
-	c, v, err := l.join(ctx, s)
-	if err != nil {
-		return nil, err
-	}
+// try takes the lease if nobody is there that it would have to wait for.
+func (l *Line) try(ctx context.Context, s *framework.Session) (*Lease, error) {
+	return l.admitted(ctx, s, l.step, l.grant)
+}
+
+// admitted takes what a contender may take once it has passed. A contender that fails leaves no
+// node behind.
+func (l *Line) admitted(ctx context.Context, s *framework.Session,
+	pass func(context.Context, *contender) error, take func(context.Context, *contender) (*Lease, error)) (*Lease, error) {
+	c := newContender(l, s)
 	granted := false
-	defer func() { // whatever happens, be it a panic of the function below
+	defer func() { // whatever happens, be it a panic of the user's function
 		if !granted {
-			s.Discard(c.node.Path)
+			c.giveUp()
 		}
 	}()
-	if v.ahead > 0 && l.queued != nil {
-		l.queued(v.ahead)
-	}
-	if err := c.turn(ctx, v); err != nil {
+	if err := pass(ctx, c); err != nil {
 		return nil, err
 	}
-	lease, err := l.grant(ctx, s, c)
+	lease, err := take(ctx, c)
 	granted = err == nil
 	return lease, err
 }
 
-// join creates a contender and returns what it sees of the line.
-func (l *Line) join(ctx context.Context, s *framework.Session) (*contender, view, error) {
-	data := l.data
-	if data == nil {
-		data = l.describe(ctx)
+// stand joins the line and waits for the contender's turn.
+func (l *Line) stand(ctx context.Context, c *contender) error {
+	v, err := c.join(ctx)
+	if err == nil && l.queued != nil {
+		v, err = c.announce(ctx, v)
 	}
-	c := &contender{line: l, s: s}
-	v, err := c.join(ctx, data)
 	if err != nil {
-		if c.node.Path != "" {
-			s.Discard(c.node.Path)
-		}
-		return nil, view{}, err
+		return err
 	}
-	return c, v, nil
+	return c.turn(ctx, v)
+}
+
+// step joins the line if it will not have to wait.
+func (l *Line) step(ctx context.Context, c *contender) error {
+	names, _, err := c.s.Children(ctx, l.path)
+	if err != nil && !errors.Is(err, framework.ErrNoNode) {
+		return err
+	}
+	if err := l.vacant(names); err != nil {
+		return err
+	}
+	v, err := c.join(ctx)
+	if err == nil && !v.mine && c.row.standing(c) == leading {
+		v, err = c.look(ctx)
+	}
+	if err == nil && !c.passes(v) {
+		err = ErrNotAcquired
+	}
+	return err
+}
+
+// vacant tells with ErrNotAcquired that there is somebody whom a newcomer would have to wait for.
+func (l *Line) vacant(names []string) error {
+	var taken error
+	err := each(names, l.kind, func(p place) {
+		if !p.kind.shared() || !l.kind.shared() {
+			taken = ErrNotAcquired
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return taken
 }
 
 // grant makes the lease, if the session still stands.
-func (l *Line) grant(ctx context.Context, s *framework.Session, c *contender) (*Lease, error) {
-	h, err := s.Hold(ctx, c.node.Path)
+func (l *Line) grant(ctx context.Context, c *contender) (*Lease, error) {
+	return l.lease(ctx, c, c.node.Zxid)
+}
+
+func (l *Line) lease(ctx context.Context, c *contender, token int64) (*Lease, error) {
+	lease := &Lease{path: l.path, node: c.node.Path, token: token, session: c.s, contender: c, back: c.giveBack}
+	h, err := c.s.Hold(context.WithValue(ctx, heldKey{l.client, l.path}, lease), c.node.Path)
 	if err != nil {
 		return nil, err
 	}
-	return &Lease{hold: h, line: l, place: c.place, node: c.node.Path, token: c.node.Zxid}, nil
+	lease.tenure = h
+	return lease.start(l.maxHold), nil
 }

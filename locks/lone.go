@@ -21,12 +21,16 @@ type lone struct {
 	worked  bool
 }
 
-// left remembers a lease's release, once its node is gone.
-func (o *lone) left(l *Lease) {
+// left remembers a holder whose node is gone, by the transaction that deleted it. Readers are not
+// alone, and a writer may have left a reader in its place.
+func (o *lone) left(c *contender, zxid int64) {
+	if c.place.kind.family() == WriteKind {
+		return
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if zxid := l.gone.Zxid(); zxid > o.deleted {
-		o.session, o.seq, o.deleted = l.Session(), l.place.seq, zxid
+	if zxid > o.deleted {
+		o.session, o.seq, o.deleted = c.s.ID(), c.place.seq, zxid
 	}
 }
 

@@ -3,6 +3,7 @@ package locks
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Option changes how a lock works. Its error is returned by the first use of the lock.
@@ -27,6 +28,38 @@ func WithQueued(queued func(ahead int)) Option {
 			return errors.New("WithQueued: the function is nil")
 		}
 		l.queued = queued
+		return nil
+	}
+}
+
+// WithReentry makes the lock grant a nested lease to whoever asks with the context of its own lease (see
+// Lease.Context): on the same node, with the same token, ending with the outer one at the latest. Goroutines
+// that inherit the context share the hold. Without it such an ask fails with ErrHeld.
+func WithReentry() Option {
+	return func(l *Line) error {
+		l.reentry = true
+		return nil
+	}
+}
+
+// WithMaxHold ends each lease after d, with ErrMaxHold as its cause, and gives the lock to the next: a
+// hold that somebody forgot to release ends too. The holder must heed the lease's context.
+func WithMaxHold(d time.Duration) Option {
+	return func(l *Line) error {
+		if d <= 0 {
+			return fmt.Errorf("WithMaxHold: %v, it must be more than 0", d)
+		}
+		l.maxHold = d
+		return nil
+	}
+}
+
+// WithReleaseOnWrite makes Release return once the deletion of the node is in the connection's queue,
+// which saves the wait for the servers: what this client asks for later reaches them later. Another
+// client's try may still fail for a moment. Client.Close still waits until the node is gone.
+func WithReleaseOnWrite() Option {
+	return func(l *Line) error {
+		l.onWrite = true
 		return nil
 	}
 }

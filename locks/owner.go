@@ -32,7 +32,11 @@ func ParseOwner(data []byte) (o Owner, ok bool) {
 	return o, true
 }
 
+// describe returns what a contender writes into its node.
 func (l *Line) describe(ctx context.Context) []byte {
+	if l.data != nil {
+		return l.data
+	}
 	host, _ := os.Hostname() // an unknown host is shown as such
 	data, err := json.Marshal(Owner{
 		Version: ownerVersion, Owner: l.client.Config().Identity, Host: host, PID: os.Getpid(),

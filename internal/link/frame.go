@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
 // maxFrame bounds an answer. ZooKeeper's own limit is about 1 MiB for requests, but a list may exceed it.
@@ -16,6 +18,7 @@ const (
 	connectReply = 4 + 4 + 8 + 4                           // protocol, timeout, session, password's length
 	greetingLen  = sizeLen + 4 + 8 + 4 + 8                 // length, protocol, zxid seen, timeout, session
 	requestHead  = sizeLen + 4 + 4                         // length, xid, operation
+	multiHead    = 4 + 1 + 4                               // of a transaction's operation: its code, end, error
 	maxPassword  = readBuffer - sizeLen - connectReply - 1 // what can be peeked at
 )
 
@@ -27,18 +30,23 @@ func parseGreeting(frame []byte) (sessionID int64, err error) {
 	return int64(binary.BigEndian.Uint64(frame[greetingLen-8:])), nil
 }
 
-// parseRequest returns a request's number, its operation and the path it begins with, if it does with one.
+// parseRequest returns a request's number, its operation and the path it begins with, if it does with one: of
+// a transaction, the path of its first operation.
 func parseRequest(frame []byte) (xid, op int32, path []byte) {
 	if len(frame) < requestHead {
 		return 0, 0, nil
 	}
 	xid = int32(binary.BigEndian.Uint32(frame[4:]))
 	op = int32(binary.BigEndian.Uint32(frame[8:]))
-	if len(frame) < requestHead+4 {
+	head := requestHead
+	if op == int32(wire.OpMulti) {
+		head += multiHead
+	}
+	if len(frame) < head+4 {
 		return xid, op, nil
 	}
-	n := int64(binary.BigEndian.Uint32(frame[requestHead:]))
-	if body := frame[requestHead+4:]; n <= int64(len(body)) {
+	n := int64(binary.BigEndian.Uint32(frame[head:]))
+	if body := frame[head+4:]; n <= int64(len(body)) {
 		path = body[:n]
 	}
 	return xid, op, path
