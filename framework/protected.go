@@ -85,6 +85,7 @@ type protected struct {
 	s       *Session
 	dir     string
 	prefix  string
+	exact   bool // the prefix is the whole name
 	data    []byte
 	attempt func() ([]Created, error) // creates once; ErrSuspended when the outcome is unknown
 	done    chan error                // the outcome
@@ -241,6 +242,8 @@ func (p *protected) find() ([]Created, error) {
 			continue
 		case err != nil:
 			return nil, err
+		case st.EphemeralOwner != p.s.ID() && p.exact:
+			return nil, ErrNodeExists
 		case st.EphemeralOwner != p.s.ID():
 			return nil, fmt.Errorf("%w: %s belongs to another session", ErrSessionLost, path)
 		}
@@ -255,6 +258,9 @@ func (p *protected) find() ([]Created, error) {
 func (p *protected) look() ([]string, error) {
 	if err := p.s.Sync(p.s.ctx, p.dir); err != nil {
 		return nil, err
+	}
+	if p.exact {
+		return []string{p.prefix}, nil
 	}
 	names, _, err := p.s.Children(p.s.ctx, p.dir)
 	return names, err

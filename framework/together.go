@@ -9,12 +9,15 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// Together is a protected create of several nodes in one transaction, with other operations.
+// Together is a protected create of one or more nodes in one transaction, with other operations.
 type Together struct {
 	// Dir is the nodes' directory, which is made where it is missing.
 	Dir string
 	// Name is their name behind the protection; all have the same UUID.
 	Name string
+	// Plain leaves the protection out of the name. The caller then sees to it that the session creates
+	// this node nowhere else meanwhile: that the session owns it shows that it was created.
+	Plain bool
 	// Data is what each of them holds.
 	Data []byte
 	// Count is how many there are. Of several, Mode must be sequential.
@@ -29,10 +32,13 @@ type Together struct {
 //
 // Guarantee: as that of CreateProtected. When the reply is lost, the nodes are looked up by their UUID;
 // when the caller gives up, the nodes are deleted in the background, but not the effect of the other
-// operations. A refusal by one of these is a *TxError, and nothing has happened.
+// operations. A refusal by one of these is a *TxError whose Index counts from t.Count, and nothing has
+// happened.
 func (s *Session) CreateTogether(ctx context.Context, t Together) ([]Created, error) {
-	p := &protected{s: s, dir: t.Dir, written: make(chan struct{})}
-	p.prefix = ProtectedPrefix + uuid.NewString() + "-" + t.Name
+	p := &protected{s: s, dir: t.Dir, prefix: t.Name, exact: t.Mode == Ephemeral, written: make(chan struct{})}
+	if !t.Plain {
+		p.prefix = ProtectedPrefix + uuid.NewString() + "-" + t.Name
+	}
 	ops := make([]Op, 0, t.Count+len(t.With))
 	for range t.Count {
 		ops = append(ops, CreateOp(Join(t.Dir, p.prefix), t.Data, t.Mode))

@@ -199,11 +199,13 @@ func (c *contender) giveUp() {
 
 // giveBack ends a lease of the line.
 func (c *contender) giveBack(*Lease) returned {
-	if c.line.onWrite {
-		written := make(chan struct{})
-		c.s.DiscardThen(func() { c.gone(); close(written) }, c.node.Path)
-		return returned{done: written}
+	r, gone := c.line.discard(c.s, c.gone, c.node.Path)
+	r.after = func() {
+		select {
+		case <-gone.Done():
+			c.line.lone.left(c, gone.Zxid())
+		default: // written only
+		}
 	}
-	gone := c.leave()
-	return returned{done: gone.Done(), after: func() { c.line.lone.left(c, gone.Zxid()) }}
+	return r
 }

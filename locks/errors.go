@@ -20,4 +20,9 @@ var (
 	// readers that both wait for the other to leave would wait for ever. Release the read lease
 	// first, and look again at what it protected.
 	ErrUpgrade = errors.New("a read lease cannot become a write lease")
+	// ErrPermits is returned when a semaphore's members do not agree on the number of permits, or when a
+	// number of permits cannot be had; see PermitsError.
+	ErrPermits = errors.New("number of permits")
+	// ErrHolderGone is returned when a lease is to be revoked whose node does not exist any more.
+	ErrHolderGone = errors.New("the holder is gone")
 )

@@ -19,6 +19,9 @@ const (
 // Apache Curator. Everything else below a lock directory is foreign and never counted.
 var kinds = []Kind{MutexKind, LatchKind, ReadKind, WriteKind}
 
+// labels are what telemetry calls locks of a kind, where nothing else is said.
+var labels = map[Kind]string{MutexKind: "mutex", LatchKind: "election", ReadKind: "read", WriteKind: "write"}
+
 // shared tells whether contenders of the kind hold beside each other.
 func (k Kind) shared() bool { return k == ReadKind }
 

@@ -17,10 +17,12 @@ import (
 // protected create, and with a look ahead (see contender.turn).
 type Line struct {
 	client  *framework.Client
-	path    string
+	name    string // the lock's path
+	path    string // the line's directory: the same, but for a semaphore's
 	kind    Kind
 	data    []byte
 	queued  func(ahead int)
+	label   string // what telemetry calls the lock
 	maxHold time.Duration
 	reentry bool
 	onWrite bool // a release returns once it is written
@@ -32,9 +34,17 @@ type Line struct {
 // NewLine returns a line at path. Nothing is created before the first Acquire. An argument that
 // cannot be used makes every call return an error that says so.
 func NewLine(client *framework.Client, path string, kind Kind, opts ...Option) *Line {
-	l := &Line{client: client, path: path, kind: kind}
+	return newLine(client, path, "", kind, opts...)
+}
+
+// newLine returns a line in a directory below path, or at path.
+func newLine(client *framework.Client, path, below string, kind Kind, opts ...Option) *Line {
+	l := &Line{client: client, name: path, path: path, kind: kind, label: labels[kind]}
 	if l.err = l.check(); l.err == nil {
 		l.tel = newTelemetry(client)
+		if below != "" {
+			l.path = framework.Join(path, below)
+		}
 	}
 	for _, o := range opts {
 		if err := o(l); err != nil && l.err == nil {
@@ -83,13 +93,13 @@ type grantor func(context.Context, *framework.Session) (*Lease, error)
 // ask asks for a lease, under the one that ctx belongs to if there is one.
 func (l *Line) ask(ctx context.Context, op string, grant grantor) (lease *Lease, err error) {
 	if l.err != nil {
-		return nil, framework.Wrap(op, l.path, l.err)
+		return nil, framework.Wrap(op, l.name, l.err)
 	}
 	ctx, end := l.trace(ctx, op)
 	defer func() { end(lease, err) }()
 	if outer := heldIn(ctx, l); outer != nil {
 		lease, err = l.under(ctx, outer)
-		return lease, framework.Wrap(op, l.path, err)
+		return lease, framework.Wrap(op, l.name, err)
 	}
 	return l.each(ctx, op, grant)
 }
@@ -99,7 +109,7 @@ func (l *Line) each(ctx context.Context, op string, grant grantor) (*Lease, erro
 	for {
 		s, err := l.client.Session(ctx)
 		if err != nil {
-			return nil, framework.Wrap(op, l.path, err)
+			return nil, framework.Wrap(op, l.name, err)
 		}
 		lease, err := grant(ctx, s)
 		switch {
@@ -110,7 +120,7 @@ func (l *Line) each(ctx context.Context, op string, grant grantor) (*Lease, erro
 		case errors.Is(err, framework.ErrSessionLost), errors.Is(err, errPlaceLost):
 			continue
 		}
-		return nil, framework.Wrap(op, l.path, err)
+		return nil, framework.Wrap(op, l.name, err)
 	}
 }
 
@@ -197,11 +207,27 @@ func (l *Line) grant(ctx context.Context, c *contender) (*Lease, error) {
 }
 
 func (l *Line) lease(ctx context.Context, c *contender, token int64) (*Lease, error) {
-	lease := &Lease{path: l.path, node: c.node.Path, token: token, session: c.s, contender: c, back: c.giveBack}
+	lease := &Lease{path: l.name, node: c.node.Path, token: token, session: c.s, contender: c, back: c.giveBack}
 	h, err := c.s.Hold(context.WithValue(ctx, heldKey{l.client, l.path}, lease), c.node.Path)
 	if err != nil {
 		return nil, err
 	}
 	lease.tenure = h
 	return lease.start(l.maxHold), nil
+}
+
+// discard gives nodes back. gone is called once their deletion is in the connection's queue; may be nil.
+func (l *Line) discard(s *framework.Session, gone func(), nodes ...string) (returned, *framework.Discarded) {
+	if !l.onWrite {
+		d := s.DiscardThen(gone, nodes...)
+		return returned{done: d.Done()}, d
+	}
+	written := make(chan struct{})
+	d := s.DiscardThen(func() {
+		if gone != nil {
+			gone()
+		}
+		close(written)
+	}, nodes...)
+	return returned{done: written}, d
 }

@@ -39,7 +39,7 @@ func newTelemetry(c *framework.Client) telemetry {
 func (l *Line) trace(ctx context.Context, op string) (context.Context, func(*Lease, error)) {
 	began := time.Now()
 	ctx, span := l.tel.tracer.Start(ctx, "lockstep.lock."+op,
-		trace.WithAttributes(attribute.String("lockstep.path", l.path), attribute.String("lockstep.lock.kind", string(l.kind))))
+		trace.WithAttributes(attribute.String("lockstep.path", l.name), attribute.String("lockstep.lock.kind", l.label)))
 	return ctx, func(lease *Lease, err error) {
 		outcome := outcomeOf(err)
 		span.SetAttributes(attribute.String("lockstep.outcome", outcome))
@@ -56,7 +56,7 @@ func (l *Line) trace(ctx context.Context, op string) (context.Context, func(*Lea
 
 func (l *Line) measure(ctx context.Context, waited time.Duration, outcome string) {
 	l.tel.waits.Record(ctx, waited.Seconds(), metric.WithAttributes(
-		attribute.String("lockstep.lock.kind", string(l.kind)), attribute.String("lockstep.outcome", outcome)))
+		attribute.String("lockstep.lock.kind", l.label), attribute.String("lockstep.outcome", outcome)))
 }
 
 func outcomeOf(err error) string {

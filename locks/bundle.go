@@ -1,0 +1,118 @@
+package locks
+
+import (
+	"context"
+	"slices"
+)
+
+// bundle is leases that belong together.
+type bundle struct{ parts []*Lease }
+
+// fill asks for one lease after the other, while those that were granted stand.
+func (b *bundle) fill(ctx context.Context, lockers []Locker, lock func(Locker, context.Context) (*Lease, error)) error {
+	asking, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	for _, l := range lockers {
+		lease, err := lock(l, asking)
+		if err != nil {
+			if context.Cause(asking) == errPartLost {
+				return errPartLost
+			}
+			return err
+		}
+		b.parts = append(b.parts, lease)
+		stop := context.AfterFunc(lease.Context(), func() { cancel(errPartLost) })
+		defer stop()
+	}
+	for _, p := range b.parts {
+		if p.Err() != nil {
+			return errPartLost
+		}
+	}
+	return nil
+}
+
+// release releases all, last first, and waits for them until ctx ends.
+func (b *bundle) release(ctx context.Context) {
+	for _, p := range slices.Backward(b.parts) {
+		p.end(ErrReleased)
+	}
+	for _, p := range b.parts {
+		_ = p.Release(ctx) // has no error
+	}
+}
+
+// lease is one lease on all.
+func (b *bundle) lease(m *Multi, ctx context.Context) *Lease {
+	first := b.parts[0]
+	lease := &Lease{path: m.Path(), node: first.node, session: first.session, tenure: newJoint(ctx, b.parts), back: b.giveBack}
+	for _, p := range b.parts {
+		lease.token = max(lease.token, p.token)
+	}
+	return lease.start(0)
+}
+
+func (b *bundle) giveBack(*Lease) returned {
+	done := make(chan struct{})
+	for _, p := range slices.Backward(b.parts) {
+		p.end(ErrReleased)
+	}
+	go func() {
+		defer close(done)
+		b.release(context.Background())
+	}()
+	return returned{done: done}
+}
+
+// joint is the tenure of several leases.
+type joint struct {
+	parts  []*Lease
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+// newJoint is over as soon as one part is. Parts of one session end by that session's context, from
+// which the first part's is made; those that end alone are watched.
+func newJoint(values context.Context, parts []*Lease) *joint {
+	base, cancel := context.WithCancelCause(parts[0].Context())
+	j := &joint{parts, jointContext{base, values, parts}, cancel}
+	for _, p := range parts[1:] {
+		context.AfterFunc(p.Context(), func() { cancel(context.Cause(p.Context())) })
+	}
+	return j
+}
+
+// jointContext has the values of the context that asked, and knows the leases that it belongs to.
+type jointContext struct {
+	context.Context
+	values context.Context
+	parts  []*Lease
+}
+
+func (c jointContext) Value(key any) any {
+	if _, held := key.(heldKey); held {
+		for _, p := range c.parts {
+			if v := p.Context().Value(key); v != nil {
+				return v
+			}
+		}
+	}
+	return withValues{c.Context, c.values}.Value(key)
+}
+
+func (j *joint) Context() context.Context { return j.ctx }
+
+// Err asks the parts first, which read the clock.
+func (j *joint) Err() error {
+	for _, p := range j.parts {
+		if err := p.Err(); err != nil {
+			return err
+		}
+	}
+	if j.ctx.Err() == nil {
+		return nil
+	}
+	return context.Cause(j.ctx)
+}
+
+func (j *joint) End(cause error) { j.cancel(cause) }

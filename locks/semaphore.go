@@ -1,0 +1,158 @@
+package locks
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// Semaphore lets a number of permits be held at once. Its layout is that of Apache Curator's
+// InterProcessSemaphoreV2, with one permit that of InterProcessSemaphoreMutex:
+//
+//	<path>/locks/_c_<uuid>-lock-#     ephemeral sequential, one for each waiter
+//	<path>/leases/_c_<uuid>-lease-#   ephemeral sequential, one for each permit that is held
+//	<path>/permits                    persistent: how many there are, as JSON
+//
+// Guarantee: never more permits are held than there are. Waiters are served in order. Who asks for
+// several gets them together, and holds none while it waits. The members agree on the number: one that
+// was made with another fails with a *PermitsError. Curator's members do not read it: keep them at the
+// same number.
+//
+// Not guaranteed: that the leases' tokens fence anything. They tell grants apart.
+type Semaphore struct {
+	client  *framework.Client
+	line    *Line
+	path    string
+	leases  string
+	record  string
+	permits int
+	err     error
+
+	mu    sync.Mutex
+	known *permits
+}
+
+const leaseName = "lease-"
+
+// NewSemaphore returns a semaphore of so many permits at path. Nothing is created before it is used. An
+// argument that cannot be used makes every call return an error that says so.
+func NewSemaphore(client *framework.Client, path string, permits int, opts ...Option) *Semaphore {
+	s := &Semaphore{client: client, path: path, permits: permits}
+	s.line = newLine(client, path, "locks", MutexKind, opts...)
+	s.line.label = "semaphore"
+	if s.err = s.line.err; s.err == nil {
+		s.leases, s.record = framework.Join(path, "leases"), framework.Join(path, "permits")
+		s.err = s.valid(permits)
+	}
+	return s
+}
+
+func (s *Semaphore) valid(n int) error {
+	if s.err != nil {
+		return s.err
+	}
+	if n < 1 || n > maxPermits {
+		return fmt.Errorf("%w: %d, there must be 1 to %d", ErrPermits, n, maxPermits)
+	}
+	return nil
+}
+
+// maxPermits bounds the list of leases, which must fit into one answer of about 1 MB.
+const maxPermits = 10_000
+
+// maxAsk bounds the permits of one lease, which are created by one transaction.
+const maxAsk = 1000
+
+// Path is the semaphore's path.
+func (s *Semaphore) Path() string { return s.path }
+
+// Acquire waits in line until n permits are free at once, and takes them. Its errors are those of
+// Mutex.Lock, or wrap ErrPermits.
+func (s *Semaphore) Acquire(ctx context.Context, n int) (*Lease, error) {
+	return s.ask(ctx, "acquire", n, s.line.stand, s.room)
+}
+
+// TryAcquire takes n permits at once, or returns an error that wraps ErrNotAcquired: they are not free, or
+// somebody waits already.
+func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Lease, error) {
+	return s.ask(ctx, "try", n, s.line.step, s.roomNow)
+}
+
+// Lock is Acquire of one permit.
+func (s *Semaphore) Lock(ctx context.Context) (*Lease, error) { return s.Acquire(ctx, 1) }
+
+// TryLock is TryAcquire of one permit.
+func (s *Semaphore) TryLock(ctx context.Context) (*Lease, error) { return s.TryAcquire(ctx, 1) }
+
+// Permits returns what asks for n permits, for Do and NewMulti.
+func (s *Semaphore) Permits(n int) Locker { return several{s, n} }
+
+// several asks for a number of permits.
+type several struct {
+	*Semaphore
+	n int
+}
+
+func (a several) Lock(ctx context.Context) (*Lease, error)    { return a.Acquire(ctx, a.n) }
+func (a several) TryLock(ctx context.Context) (*Lease, error) { return a.TryAcquire(ctx, a.n) }
+
+// Contenders lists the waiters in order.
+func (s *Semaphore) Contenders(ctx context.Context) ([]Contender, error) {
+	return s.line.Contenders(ctx)
+}
+
+// spaceFinder returns the number of permits that it found room in.
+type spaceFinder func(ctx context.Context, sess *framework.Session, n int) (permits, error)
+
+func (s *Semaphore) ask(ctx context.Context, op string, n int,
+	pass func(context.Context, *contender) error, room spaceFinder) (lease *Lease, err error) {
+	if err := s.valid(n); err != nil {
+		return nil, framework.Wrap(op, s.path, err)
+	}
+	if n > maxAsk {
+		return nil, framework.Wrap(op, s.path, fmt.Errorf("%w: %d, at most %d can be taken at once", ErrPermits, n, maxAsk))
+	}
+	ctx, end := s.line.trace(ctx, op)
+	defer func() { end(lease, err) }()
+	if _, err := s.limit(ctx, n); err != nil {
+		return nil, framework.Wrap(op, s.path, err)
+	}
+	return s.line.each(ctx, op, func(ctx context.Context, sess *framework.Session) (*Lease, error) {
+		return s.line.admitted(ctx, sess, pass, func(ctx context.Context, c *contender) (*Lease, error) {
+			return s.take(ctx, c, n, room)
+		})
+	})
+}
+
+// limit returns the number of permits as it is known, which a grant checks again, and refuses to wait
+// for more.
+func (s *Semaphore) limit(ctx context.Context, n int) (permits, error) {
+	s.mu.Lock()
+	known := s.known
+	s.mu.Unlock()
+	if known == nil {
+		p, err := s.agreed(ctx)
+		if err != nil {
+			return permits{}, err
+		}
+		s.learn(&p)
+		known = &p
+	}
+	return *known, s.fits(*known, n)
+}
+
+func (s *Semaphore) fits(p permits, n int) error {
+	if n > p.Permits {
+		return &PermitsError{s.path, p.Permits, n}
+	}
+	return nil
+}
+
+// learn notes the number of permits; nil forgets it.
+func (s *Semaphore) learn(p *permits) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known = p
+}

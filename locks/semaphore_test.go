@@ -1,0 +1,232 @@
+package locks_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+const pool = "/pools/a"
+
+// several returns an ask for n permits.
+func several(s *locks.Semaphore, n int) func(context.Context) (*locks.Lease, error) {
+	return func(ctx context.Context) (*locks.Lease, error) { return s.Acquire(ctx, n) }
+}
+
+// semMembers runs a test with members on sessions of their own, and all on one.
+func semMembers(t *testing.T, permits int, test func(t *testing.T, w *world, sem func() *locks.Semaphore)) {
+	t.Run("own sessions", func(t *testing.T) {
+		in(t, func(t *testing.T, w *world) {
+			test(t, w, func() *locks.Semaphore { return locks.NewSemaphore(w.member("m").Client, pool, permits) })
+		})
+	})
+	t.Run("one session", func(t *testing.T) {
+		in(t, func(t *testing.T, w *world) {
+			c := w.member("m").Client
+			test(t, w, func() *locks.Semaphore { return locks.NewSemaphore(c, pool, permits) })
+		})
+	})
+}
+
+func TestPermitsAreGrantedInOrder(t *testing.T) {
+	semMembers(t, 3, func(t *testing.T, w *world, sem func() *locks.Semaphore) {
+		a := newAsker(t)
+		a.ask("a2", several(sem(), 2))
+		a.ask("b1", several(sem(), 1))
+		require.Equal(t, []string{"a2", "b1"}, a.now())
+		a.ask("c3", several(sem(), 3))
+		a.ask("d1", several(sem(), 1))
+		require.Empty(t, a.now())
+		a.release("b1")
+		require.Empty(t, a.now(), "one is free, but the first in line wants three")
+		_, err := sem().TryAcquire(t.Context(), 1)
+		require.ErrorIs(t, err, locks.ErrNotAcquired)
+		require.Len(t, w.zk.Children(pool+"/leases"), 2, "who waits holds none")
+		a.release("a2")
+		require.Equal(t, []string{"c3"}, a.now())
+		a.release("c3")
+		require.Equal(t, []string{"d1"}, a.now())
+		l, err := sem().TryAcquire(t.Context(), 2)
+		require.NoError(t, err)
+		_, err = sem().TryLock(t.Context())
+		require.ErrorIs(t, err, locks.ErrNotAcquired)
+		a.release("d1")
+		require.NoError(t, l.Release(t.Context()))
+		require.Empty(t, w.zk.Children(pool+"/leases"))
+		require.Empty(t, w.zk.Children(pool+"/locks"))
+	})
+}
+
+func TestResizingLetsWaitersIn(t *testing.T) {
+	semMembers(t, 1, func(t *testing.T, _ *world, sem func() *locks.Semaphore) {
+		a, s := newAsker(t), sem()
+		a.ask("a", sem().Lock)
+		a.ask("b", sem().Lock)
+		a.ask("c", sem().Lock)
+		a.ask("d", sem().Lock)
+		require.Equal(t, []string{"a"}, a.now())
+		require.NoError(t, s.Resize(t.Context(), 3))
+		require.Equal(t, []string{"b", "c"}, a.now())
+		require.NoError(t, s.Resize(t.Context(), 1))
+		a.release("a", "b")
+		require.Empty(t, a.now(), "one is held still")
+		a.release("c")
+		require.Equal(t, []string{"d"}, a.now())
+		n, err := s.Limit(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		a.release("d")
+	})
+}
+
+func TestShrinkingBelowAnAskRefusesIt(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		s := locks.NewSemaphore(w.member("m").Client, pool, 3)
+		a := newAsker(t)
+		a.ask("a", several(s, 1))
+		a.ask("b", several(s, 3))
+		require.Equal(t, []string{"a"}, a.now())
+		require.NoError(t, s.Resize(t.Context(), 2))
+		require.Equal(t, []string{"b: acquire /pools/a: number of permits: /pools/a has 2, 3 were given"}, a.now())
+		a.release("a")
+		require.Empty(t, w.zk.Children(pool+"/locks"))
+	})
+}
+
+func TestMembersAgreeOnTheNumber(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		c := w.member("m").Client
+		l, err := locks.NewSemaphore(c, pool, 2).Lock(t.Context())
+		require.NoError(t, err)
+		_, err = locks.NewSemaphore(c, pool, 3).Lock(t.Context())
+		var p *locks.PermitsError
+		require.ErrorAs(t, err, &p)
+		require.Equal(t, locks.PermitsError{Path: pool, Stored: 2, Given: 3}, *p)
+		require.NoError(t, l.Release(t.Context()))
+		require.NoError(t, locks.NewSemaphore(c, pool, 2).Resize(t.Context(), 3))
+		for _, n := range []int{2, 3} { // the members of before and of after
+			l, err = locks.NewSemaphore(c, pool, n).Acquire(t.Context(), 3)
+			require.NoError(t, err)
+			require.NoError(t, l.Release(t.Context()))
+		}
+	})
+}
+
+func TestUnknownFieldsOfThePermitsSurvive(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		c := w.member("m").Client
+		require.NoError(t, c.MakeDirs(t.Context(), pool))
+		require.NoError(t, c.Create(t.Context(), pool+"/permits", []byte(`{"v":1,"declared":2,"permits":2,"later":[1]}`), framework.Persistent))
+		require.NoError(t, locks.NewSemaphore(c, pool, 2).Resize(t.Context(), 5))
+		n, _ := w.zk.Node(pool + "/permits")
+		require.JSONEq(t, `{"v":1,"declared":2,"permits":5,"later":[1]}`, string(n.Data))
+		for bad, want := range map[string]string{
+			`{"v":2,"declared":2,"permits":2}`: "version 2, this release knows 1", "junk": "record of the permits", `{"v":1}`: "record of the permits",
+			`{"v":1,"declared":0,"permits":2}`: "must be more than 0", `{"v":1,"declared":"x","permits":2}`: "declared", "": "record of the permits",
+		} {
+			_, err := c.Set(t.Context(), pool+"/permits", []byte(bad), framework.AnyVersion)
+			require.NoError(t, err)
+			_, err = locks.NewSemaphore(c, pool, 2).Lock(t.Context())
+			require.ErrorContains(t, err, want)
+		}
+	})
+}
+
+func TestBadNumbersOfPermits(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		c := w.member("m").Client
+		for _, n := range []int{0, -1, 10001} {
+			_, err := locks.NewSemaphore(c, pool, n).Lock(t.Context())
+			require.ErrorIs(t, err, locks.ErrPermits)
+			require.ErrorIs(t, locks.NewSemaphore(c, pool, 2).Resize(t.Context(), n), locks.ErrPermits)
+			_, err = locks.NewSemaphore(c, pool, 2).Acquire(t.Context(), n)
+			require.ErrorIs(t, err, locks.ErrPermits)
+		}
+		_, err := locks.NewSemaphore(c, pool, 2).Acquire(t.Context(), 3)
+		require.ErrorContains(t, err, "/pools/a has 2, 3 were given")
+		_, err = locks.NewSemaphore(c, "x", 2).Lock(t.Context())
+		require.ErrorIs(t, err, framework.ErrInvalidPath)
+		require.Empty(t, w.zk.Children(pool+"/locks"))
+	})
+}
+
+func TestAHoldersEndFreesItsPermits(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("m")
+		l, err := locks.NewSemaphore(m.Client, pool, 3).Acquire(t.Context(), 3)
+		require.NoError(t, err)
+		m.Link.Cut()
+		l2, err := locks.NewSemaphore(w.member("n").Client, pool, 3).Acquire(t.Context(), 2)
+		require.NoError(t, err)
+		require.ErrorIs(t, l.Err(), framework.ErrSessionLost)
+		require.NoError(t, l2.Err())
+		m.Link.Heal()
+	})
+}
+
+func TestADeletedPermitEndsTheLease(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		c := w.member("m").Client
+		l, err := locks.NewSemaphore(c, pool, 3).Acquire(t.Context(), 3)
+		require.NoError(t, err)
+		require.NoError(t, c.Delete(t.Context(), pool+"/leases/"+w.zk.Children(pool + "/leases")[1], framework.AnyVersion))
+		<-l.Context().Done()
+		require.ErrorIs(t, l.Err(), framework.ErrNodeGone)
+		time.Sleep(time.Second)
+		require.Empty(t, w.zk.Children(pool+"/leases"), "the others are given back")
+	})
+}
+
+// TestAnAskThatEndsAnywhereLeavesNothing ends the context at many moments, with replies lost on the way.
+func TestAnAskThatEndsAnywhereLeavesNothing(t *testing.T) {
+	for at := range 40 {
+		in(t, func(t *testing.T, w *world) {
+			m := w.member("m")
+			m.Link.Delay(7 * time.Millisecond)
+			if at%2 == 1 {
+				w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: sessionOf(t, m).ID()})
+			}
+			s := locks.NewSemaphore(m.Client, pool, 3)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(at)*5*time.Millisecond)
+			defer cancel()
+			l, err := s.Acquire(ctx, 2)
+			if err == nil {
+				require.NoError(t, l.Release(t.Context()))
+			} else {
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+			}
+			time.Sleep(timeout)
+			require.Empty(t, w.zk.Children(pool+"/leases"))
+			require.Empty(t, w.zk.Children(pool+"/locks"))
+			l, err = s.Acquire(t.Context(), 3)
+			require.NoError(t, err)
+			require.Len(t, w.zk.Children(pool+"/leases"), 3)
+			require.NoError(t, l.Err())
+		})
+	}
+}
+
+// TestCuratorsLeasesCount has a lease that nobody of this package has created.
+func TestCuratorsLeasesCount(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("m")
+		foreign, err := sessionOf(t, m).CreateProtected(t.Context(), pool+"/leases", "lease-", []byte("10.0.0.1"))
+		require.NoError(t, err)
+		s := locks.NewSemaphore(m.Client, pool, 1)
+		_, err = s.TryLock(t.Context())
+		require.ErrorIs(t, err, locks.ErrNotAcquired)
+		a := newAsker(t)
+		a.ask("a", s.Lock)
+		require.Empty(t, a.now())
+		require.NoError(t, m.Delete(t.Context(), foreign.Path, framework.AnyVersion))
+		require.Equal(t, []string{"a"}, a.now())
+		synctest.Wait()
+	})
+}
