@@ -21,6 +21,7 @@ type Claim struct{ line *Line }
 func NewClaim(client *framework.Client, path string, opts ...Option) *Claim {
 	l := NewLine(client, path, MutexKind, opts...)
 	l.label = "claim"
+	l.without(l.reentry, "WithReentry is for mutexes and read-write locks")
 	return &Claim{l}
 }
 

@@ -28,13 +28,23 @@ type Line struct {
 	onWrite bool // a release returns once it is written
 	tel     telemetry
 	lone    lone
-	err     error // of the arguments
+	slice   *slice // of WithLocalSlice, or nil
+	err     error  // of the arguments
 }
 
 // NewLine returns a line at path. Nothing is created before the first Acquire. An argument that
 // cannot be used makes every call return an error that says so.
 func NewLine(client *framework.Client, path string, kind Kind, opts ...Option) *Line {
-	return newLine(client, path, "", kind, opts...)
+	l := newLine(client, path, "", kind, opts...)
+	l.without(l.slice != nil, "WithLocalSlice is for mutexes")
+	return l
+}
+
+// without refuses an option that this kind of lock has no use for.
+func (l *Line) without(given bool, reason string) {
+	if given && l.err == nil {
+		l.err = errors.New(reason)
+	}
 }
 
 // newLine returns a line in a directory below path, or at path.

@@ -13,13 +13,13 @@ import (
 //	<path>/_c_<uuid>-lock-#    ephemeral sequential, one for each holder or waiter
 //
 // It holds no state of its own: several may be made for one path, and each may be used by many
-// goroutines at once. It is not re-entrant.
+// goroutines at once. It is re-entrant only if asked to be; see WithReentry.
 type Mutex struct{ line *Line }
 
 // NewMutex returns a mutex at path. Nothing is created before it is used. An argument that cannot be
 // used makes every call return an error that says so.
 func NewMutex(client *framework.Client, path string, opts ...Option) *Mutex {
-	return &Mutex{NewLine(client, path, MutexKind, opts...)}
+	return &Mutex{newLine(client, path, "", MutexKind, opts...)}
 }
 
 // Path is the mutex's path.
@@ -29,11 +29,21 @@ func (m *Mutex) Path() string { return m.line.path }
 // session makes it queue again. Its error is that of ctx when that ended the wait, or wraps
 // framework.ErrClosed, framework.ErrNoAuth, framework.ErrInvalidPath or ErrKindMixed; no node is left
 // behind then.
-func (m *Mutex) Lock(ctx context.Context) (*Lease, error) { return m.line.Acquire(ctx) }
+func (m *Mutex) Lock(ctx context.Context) (*Lease, error) {
+	if s := m.line.slice; s != nil && heldIn(ctx, m.line) == nil {
+		return s.lock(ctx)
+	}
+	return m.line.Acquire(ctx)
+}
 
 // TryLock is granted the lock at once or returns an error that wraps ErrNotAcquired. It waits for a
 // session and for the servers' answers until ctx ends.
-func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.line.TryAcquire(ctx) }
+func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) {
+	if s := m.line.slice; s != nil && heldIn(ctx, m.line) == nil {
+		return s.tryLock(ctx)
+	}
+	return m.line.TryAcquire(ctx)
+}
 
 // Contenders lists the holder and the waiters in order.
 func (m *Mutex) Contenders(ctx context.Context) ([]Contender, error) { return m.line.Contenders(ctx) }

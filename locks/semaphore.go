@@ -42,6 +42,8 @@ func NewSemaphore(client *framework.Client, path string, permits int, opts ...Op
 	s := &Semaphore{client: client, path: path, permits: permits}
 	s.line = newLine(client, path, "locks", MutexKind, opts...)
 	s.line.label = "semaphore"
+	s.line.without(s.line.slice != nil, "WithLocalSlice is for mutexes")
+	s.line.without(s.line.reentry, "WithReentry is for mutexes and read-write locks")
 	if s.err = s.line.err; s.err == nil {
 		s.leases, s.record = framework.Join(path, "leases"), framework.Join(path, "permits")
 		s.err = s.valid(permits)
