@@ -5,37 +5,53 @@
 //	W0  raw requests through go-zookeeper: the floor
 //	W1  one client, acquire and release of a free lock
 //	W2  -c contenders with own sessions, for -t after a warm-up
-//	W4  -c waiters of one client behind a holder, from its release until all have passed
+//	W3  as W2, but -c goroutines of one client; -procs processes of as many each
+//	W4  -c waiters of one client behind a holder, from its release until all have passed;
+//	    -paced: each releases only after the one before it was told that its node is gone
 //	W5  takeover by the second of two processes after the leader's end (-how kill or close)
+//	W8  -readers and -writers of one read-write lock, with own sessions, for -t after a warm-up
+//	M   the memory that -c waiters of one client take
 //
-// A hand-off runs from the start of one contender's release to the return of another's acquire. W2 and W4
-// check mutual exclusion with a shared counter and fail on a violation.
+// A hand-off runs from the start of one contender's release to the return of another's acquire; the
+// quantiles are those of the first million. W2, W3, W4 and W8 check mutual exclusion and that fencing
+// tokens rise, and fail on a violation. With -trace, a line tells the requests of a cycle by operation.
 package main
 
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
 )
 
 // settings are the command's flags.
 type settings struct {
-	workload string
-	c, n     int
-	servers  []string
-	session  time.Duration
-	span     time.Duration
-	warmup   time.Duration
-	how      string
-	member   bool
+	workload         string
+	c, n, procs      int
+	readers, writers int
+	servers          []string
+	session          time.Duration
+	span, warmup     time.Duration
+	release          string
+	slice            time.Duration
+	paced            bool
+	how              string
+	member           string
+	sent             *sent // nil without -trace
 }
 
 var workloads = map[string]func(settings) error{
-	"W0": floor, "W1": uncontended, "W2": contended, "W4": convoy, "W5": takeover,
+	"W0": floor, "W1": uncontended, "W2": contended, "W3": shared, "W4": convoy, "W5": takeover, "W8": readWrite, "M": memory,
 }
+
+// members are what the processes do that a workload starts.
+var members = map[string]func(settings) error{"W3": sharer, "W5": candidate}
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
@@ -45,20 +61,38 @@ func main() {
 }
 
 func run(args []string) error {
-	var s settings
+	s, err := parse(args)
+	if err != nil {
+		return err
+	}
+	if s.member != "" {
+		return members[s.workload](s)
+	}
+	return workloads[s.workload](s)
+}
+
+func parse(args []string) (s settings, err error) {
 	var servers string
+	var trace bool
 	f := flag.NewFlagSet("bench", flag.ExitOnError)
-	f.StringVar(&s.workload, "w", "W1", "workload: W0, W1, W2, W4 or W5")
-	f.IntVar(&s.c, "c", 0, "contenders of W2 (default 32) or waiters of W4 (default 1000)")
+	f.StringVar(&s.workload, "w", "W1", "workload: "+names())
+	f.IntVar(&s.c, "c", 0, "contenders of W2 and W3 (default 32), waiters of W4 (default 1000) and M (default 10000)")
 	f.IntVar(&s.n, "n", 0, "cycles of W0 and W1 (default 3000), runs of W5 (default 1)")
+	f.IntVar(&s.procs, "procs", 1, "processes of W3")
+	f.IntVar(&s.readers, "readers", 8, "readers of W8")
+	f.IntVar(&s.writers, "writers", 1, "writers of W8")
 	f.StringVar(&servers, "zk", "127.0.0.1:2181", "servers, host:port,host:port")
 	f.DurationVar(&s.session, "session", 10*time.Second, "session timeout (W5: default 2s)")
-	f.DurationVar(&s.span, "t", 10*time.Second, "measured time of W2")
-	f.DurationVar(&s.warmup, "warmup", time.Second, "time before the measured time of W2")
+	f.DurationVar(&s.span, "t", 10*time.Second, "measured time of W2, W3 and W8")
+	f.DurationVar(&s.warmup, "warmup", time.Second, "time before the measured time")
+	f.StringVar(&s.release, "release", "strict", "when a release returns: strict (the node is gone) or write (its deletion is on its way)")
+	f.DurationVar(&s.slice, "slice", 0, "how long the goroutines of W3 may take turns with one node (0: each has its own)")
+	f.BoolVar(&s.paced, "paced", false, "W4: each waiter releases after the former release has returned")
+	f.BoolVar(&trace, "trace", false, "tell the requests of a cycle by operation")
 	f.StringVar(&s.how, "how", "kill", "how the leader of W5 ends: kill or close")
-	f.BoolVar(&s.member, "member", false, "be a member of W5 (used by the benchmark itself)")
+	f.StringVar(&s.member, "member", "", "be a process of W3 or W5 at this path (used by the benchmark itself)")
 	if err := f.Parse(args); err != nil {
-		return err
+		return s, err
 	}
 	s.servers = framework.SplitServers(servers)
 	explicit := false
@@ -66,15 +100,59 @@ func run(args []string) error {
 	if s.workload == "W5" && !explicit {
 		s.session = 2 * time.Second
 	}
-	if s.member {
-		return member(s)
+	if trace {
+		s.sent = newSent()
 	}
-	w := workloads[s.workload]
-	if w == nil {
-		return fmt.Errorf("no workload %q: there are W0, W1, W2, W4 and W5", s.workload)
-	}
-	if s.c < 0 || s.n < 0 || s.span <= 0 || s.warmup < 0 {
+	return s, s.check()
+}
+
+func (s settings) check() error {
+	switch {
+	case workloads[s.workload] == nil:
+		return fmt.Errorf("no workload %q: there are %s", s.workload, names())
+	case s.member != "" && members[s.workload] == nil:
+		return fmt.Errorf("-member: %s starts no processes", s.workload)
+	case s.c < 0 || s.n < 0 || s.span <= 0 || s.warmup < 0:
 		return fmt.Errorf("-c %d, -n %d, -t %v, -warmup %v: none may be negative", s.c, s.n, s.span, s.warmup)
+	case s.procs < 1:
+		return fmt.Errorf("-procs %d: at least 1", s.procs)
+	case s.readers < 0 || s.writers < 0 || s.readers+s.writers == 0:
+		return fmt.Errorf("-readers %d, -writers %d: none may be negative, and not both 0", s.readers, s.writers)
+	case s.slice < 0:
+		return fmt.Errorf("-slice %v: it may not be negative", s.slice)
+	case s.release != "strict" && s.release != "write":
+		return fmt.Errorf("-release %q: want strict or write", s.release)
 	}
-	return w(s)
+	return nil
+}
+
+func names() string { return strings.Join(slices.Sorted(maps.Keys(workloads)), ", ") }
+
+// options are those of the locks under test.
+func (s settings) options() []locks.Option {
+	var opts []locks.Option
+	if s.release == "write" {
+		opts = append(opts, locks.WithReleaseOnWrite())
+	}
+	if s.slice > 0 {
+		opts = append(opts, locks.WithLocalSlice(s.slice))
+	}
+	return opts
+}
+
+// params adds to a result's parameters what was not left at its default.
+func (s settings) params(p map[string]any) map[string]any {
+	if s.release != "strict" {
+		p["release"] = s.release
+	}
+	if s.slice > 0 {
+		p["slice"] = s.slice.String()
+	}
+	if s.paced {
+		p["paced"] = true
+	}
+	if s.procs > 1 {
+		p["procs"] = s.procs
+	}
+	return p
 }

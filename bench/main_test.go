@@ -3,10 +3,13 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
+	"net"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -37,39 +40,141 @@ func measure(t *testing.T, args ...string) []map[string]any {
 		var r map[string]any
 		require.NoError(t, json.Unmarshal([]byte(line), &r))
 		require.Equal(t, args[1], r["workload"])
-		require.Positive(t, r["p50_ms"])
+		if args[1] != "M" {
+			require.Positive(t, r["p50_ms"])
+		}
 		require.Positive(t, r["n"])
 		lines = append(lines, r)
 	}
 	return lines
 }
 
-func TestWorkloads(t *testing.T) {
+func TestFloorAndUncontended(t *testing.T) {
 	require.Len(t, measure(t, "-w", "W0", "-n", "30"), 4, "one for each request")
 
-	w1 := measure(t, "-w", "W1", "-n", "50")
+	w1 := measure(t, "-w", "W1", "-n", "50", "-trace")
 	require.Len(t, w1, 1)
 	require.Equal(t, "lockstep", w1[0]["peer"])
 	require.InDelta(t, 2, w1[0]["requests_per_cycle"], 1, "create and delete, and a beat now and then")
+	sent := w1[0]["requests_by_operation"].(map[string]any)
+	require.Equal(t, 1.0, sent["create"])
+	require.Equal(t, 1.0, sent["delete"])
+}
 
-	w2 := measure(t, "-w", "W2", "-c", "4", "-t", "300ms", "-warmup", "100ms")
+func TestContended(t *testing.T) {
+	w2 := measure(t, "-w", "W2", "-c", "4", "-t", "300ms", "-warmup", "100ms", "-trace")
 	require.Equal(t, map[string]any{"c": 4.0}, w2[0]["params"])
 	require.Positive(t, w2[0]["least"])
+	require.Positive(t, w2[0]["requests_by_operation"].(map[string]any)["get+watch"])
 
+	w3 := measure(t, "-w", "W3", "-c", "4", "-t", "300ms", "-warmup", "100ms", "-release", "write")
+	require.Equal(t, map[string]any{"c": 4.0, "release": "write"}, w3[0]["params"])
+	require.Positive(t, w3[0]["least"])
+}
+
+func TestContendedBySlices(t *testing.T) {
+	w3 := measure(t, "-w", "W3", "-c", "4", "-slice", "5ms", "-t", "300ms", "-warmup", "100ms")
+	require.Equal(t, map[string]any{"c": 4.0, "slice": "5ms"}, w3[0]["params"])
+	require.Less(t, w3[0]["requests_per_cycle"], 1.0)
+
+	both := measure(t, "-w", "W3", "-c", "4", "-slice", "5ms", "-procs", "2", "-t", "500ms", "-warmup", "100ms")
+	require.Less(t, both[0]["requests_per_cycle"], 1.0)
+}
+
+func TestContendedByProcesses(t *testing.T) {
+	w3 := measure(t, "-w", "W3", "-c", "4", "-procs", "2", "-t", "500ms", "-warmup", "100ms", "-trace")
+	require.Equal(t, map[string]any{"c": 4.0, "procs": 2.0}, w3[0]["params"])
+	shares := w3[0]["shares"].([]any)
+	require.InDelta(t, 1, shares[0].(float64)+shares[1].(float64), 1e-9)
+	require.InDelta(t, 1, w3[0]["requests_by_operation"].(map[string]any)["delete"], 0.5)
+}
+
+func TestConvoy(t *testing.T) {
 	w4 := measure(t, "-w", "W4", "-c", "20")
 	require.Equal(t, 20.0, w4[0]["n"])
+	require.Positive(t, w4[0]["ms_per_handoff"])
 
+	paced := measure(t, "-w", "W4", "-c", "20", "-paced")
+	require.Equal(t, map[string]any{"c": 20.0, "paced": true}, paced[0]["params"])
+}
+
+func TestTakeover(t *testing.T) {
 	w5 := measure(t, "-w", "W5", "-how", "close")
 	require.Nil(t, w5[0]["ops_per_s"])
 }
 
+func TestReadWrite(t *testing.T) {
+	w8 := measure(t, "-w", "W8", "-readers", "3", "-writers", "2", "-t", "500ms", "-warmup", "100ms")
+	require.Len(t, w8, 2)
+	require.Equal(t, map[string]any{"readers": 3.0, "writers": 2.0, "op": "read"}, w8[0]["params"])
+	require.Equal(t, "write", w8[1]["params"].(map[string]any)["op"])
+
+	require.Len(t, measure(t, "-w", "W8", "-readers", "2", "-writers", "0", "-t", "200ms"), 1, "readers only")
+}
+
+func TestMemory(t *testing.T) {
+	m := measure(t, "-w", "M", "-c", "50")
+	require.Equal(t, m[0]["heap_bytes_per_waiter"].(float64)+m[0]["stack_bytes_per_waiter"].(float64), m[0]["bytes_per_waiter"])
+	require.Greater(t, m[0]["goroutines"], 50.0)
+}
+
 func TestBadFlags(t *testing.T) {
 	for want, args := range map[string][]string{
-		`no workload "W9"`: {"-w", "W9"},
-		"-c -1":            {"-w", "W2", "-c", "-1"},
-		`-how "nicely"`:    {"-w", "W5", "-how", "nicely"},
-		"-t 0s":            {"-w", "W2", "-t", "0s"},
+		`no workload "W9"`:     {"-w", "W9"},
+		"-c -1":                {"-w", "W2", "-c", "-1"},
+		`-how "nicely"`:        {"-w", "W5", "-how", "nicely"},
+		"-t 0s":                {"-w", "W2", "-t", "0s"},
+		`-release "soon"`:      {"-w", "W2", "-release", "soon"},
+		"-slice -1s":           {"-w", "W3", "-slice", "-1s"},
+		"-procs 0":             {"-w", "W3", "-procs", "0"},
+		"-readers 0":           {"-w", "W8", "-readers", "0", "-writers", "0"},
+		"W1 starts no process": {"-w", "W1", "-member", "/x"},
 	} {
 		require.ErrorContains(t, run(args), want)
+	}
+}
+
+func TestProcessesThatHoldAtOnceAreFound(t *testing.T) {
+	handoffs, err := handoffsOf([]tenure{{3, 50, 60, true}, {1, 10, 20, false}, {2, 25, 40, true}})
+	require.NoError(t, err)
+	require.Equal(t, []time.Duration{5, 10}, handoffs)
+
+	for _, second := range []tenure{{Token: 2, From: 19, To: 30}, {Token: 1, From: 21, To: 30}} {
+		_, err = handoffsOf([]tenure{{Token: 1, From: 10, To: 20}, second})
+		require.ErrorIs(t, err, errViolated)
+	}
+}
+
+func TestGuardedFindsWhoShouldNotBeThere(t *testing.T) {
+	var g guarded
+	require.NoError(t, g.enter(1, fence{5, 0}, true))
+	require.NoError(t, g.enter(1, fence{5, 1}, true), "a slice goes on")
+	require.NoError(t, g.enter(2, fence{6, 0}, true))
+	require.Equal(t, 1, g.self)
+	require.Len(t, g.handoffs, 1)
+	require.ErrorIs(t, g.enter(3, fence{6, 0}, true), errViolated)
+
+	b := book{readers: 1}
+	b.inside.Store(-1)
+	require.ErrorIs(t, b.read(fence{}), errViolated)
+	b.inside.Store(1)
+	require.ErrorIs(t, b.write(fence{1, 0}), errViolated)
+}
+
+// TestFramesAreCountedHoweverTheyAreWritten writes a connect request and two reads byte by byte, and at once.
+func TestFramesAreCountedHoweverTheyAreWritten(t *testing.T) {
+	frames := []byte{0, 0, 0, 1, 9}
+	frames = append(frames, 0, 0, 0, 10, 0, 0, 0, 1, 0, 0, 0, 4, '/', 1)
+	frames = append(frames, 0, 0, 0, 10, 0, 0, 0, 2, 0, 0, 0, 4, '/', 0)
+	for _, size := range []int{1, len(frames)} {
+		near, far := net.Pipe()
+		go io.Copy(io.Discard, far)
+		c := &counted{Conn: near, sent: newSent()}
+		for part := range slices.Chunk(frames, size) {
+			_, err := c.Write(part)
+			require.NoError(t, err)
+		}
+		require.Equal(t, map[string]int{"get+watch": 1, "get": 1}, c.sent.snapshot())
+		require.NoError(t, near.Close())
 	}
 }

@@ -10,28 +10,34 @@ import (
 
 // result is one line of output. Rates and latencies that were not measured are null.
 type result struct {
-	Peer      string         `json:"peer"`
-	Workload  string         `json:"workload"`
-	Params    map[string]any `json:"params"`
-	N         int            `json:"n"`
-	Seconds   float64        `json:"seconds"`
-	OpsPerS   *float64       `json:"ops_per_s"`
-	P50       *float64       `json:"p50_ms"`
-	P99       *float64       `json:"p99_ms"`
-	Requests  *float64       `json:"requests_per_cycle,omitempty"`
-	Self      *int           `json:"self,omitempty"`
-	Least     *int           `json:"least,omitempty"`
-	Most      *int           `json:"most,omitempty"`
-	PerHand   *float64       `json:"ms_per_handoff,omitempty"`
-	QueueingS *float64       `json:"queueing_s,omitempty"`
+	Peer     string         `json:"peer"`
+	Workload string         `json:"workload"`
+	Params   map[string]any `json:"params"`
+	N        int            `json:"n"`
+	Seconds  float64        `json:"seconds"`
+	OpsPerS  *float64       `json:"ops_per_s"`
+	P50      *float64       `json:"p50_ms"`
+	P99      *float64       `json:"p99_ms"`
+
+	Requests    *float64           `json:"requests_per_cycle,omitempty"`
+	ByOperation map[string]float64 `json:"requests_by_operation,omitempty"` // per cycle, with -trace
+
+	Self      *int      `json:"self,omitempty"`   // acquires by the last holder
+	Least     *int      `json:"least,omitempty"`  // cycles of the least served contender
+	Most      *int      `json:"most,omitempty"`   // and of the most served one
+	Shares    []float64 `json:"shares,omitempty"` // of the cycles, by process
+	PerHand   *float64  `json:"ms_per_handoff,omitempty"`
+	QueueingS *float64  `json:"queueing_s,omitempty"`
+
+	Bytes      *int `json:"bytes_per_waiter,omitempty"` // heap and stack
+	HeapBytes  *int `json:"heap_bytes_per_waiter,omitempty"`
+	StackBytes *int `json:"stack_bytes_per_waiter,omitempty"`
+	Goroutines *int `json:"goroutines,omitempty"` // of the whole process
 }
 
 // newResult fills in what every workload has.
 func newResult(s settings, peer string, params map[string]any, n int, took time.Duration, laps []time.Duration) *result {
 	r := &result{Peer: peer, Workload: s.workload, Params: params, N: n, Seconds: took.Seconds()}
-	if r.Params == nil {
-		r.Params = map[string]any{}
-	}
 	if n > 0 && took > 0 {
 		r.OpsPerS = of(float64(n) / took.Seconds())
 	}
@@ -42,10 +48,25 @@ func newResult(s settings, peer string, params map[string]any, n int, took time.
 	return r
 }
 
-// requests adds the growth of the servers' counters per cycle, if they could be read.
-func (r *result) requests(before, after int, ok bool) *result {
-	if ok && r.N > 0 {
-		r.Requests = of(float64(after-before) / float64(r.N))
+// requests adds the requests per cycle.
+func (r *result) requests(t traffic) *result { return r.requestsOf(t, r.N) }
+
+// requestsOf adds the requests per cycle of n cycles, of which the result may have a part only.
+func (r *result) requestsOf(t traffic, n int) *result {
+	if n == 0 {
+		return r
+	}
+	if t.Received >= 0 {
+		r.Requests = of(float64(t.Received) / float64(n))
+	}
+	for op, sent := range t.Sent {
+		if sent == 0 {
+			continue
+		}
+		if r.ByOperation == nil {
+			r.ByOperation = map[string]float64{}
+		}
+		r.ByOperation[op] = float64(sent) / float64(n)
 	}
 	return r
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"regexp"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -17,8 +18,31 @@ import (
 func open(s settings) (*framework.Client, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 	defer cancel()
-	return framework.Connect(ctx, framework.Config{Servers: s.servers, SessionTimeout: s.session},
-		framework.WithLogger(slog.New(slog.DiscardHandler)))
+	opts := []framework.Option{framework.WithLogger(slog.New(slog.DiscardHandler))}
+	if s.sent != nil {
+		opts = append(opts, s.sent.dialer())
+	}
+	return framework.Connect(ctx, framework.Config{Servers: s.servers, SessionTimeout: s.session}, opts...)
+}
+
+func openAll(s settings, n int) ([]*framework.Client, error) {
+	clients := make([]*framework.Client, n)
+	for i := range clients {
+		var err error
+		if clients[i], err = open(s); err != nil {
+			closeAll(clients[:i]...)
+			return nil, err
+		}
+	}
+	return clients, nil
+}
+
+func closeAll(clients ...*framework.Client) {
+	var wg sync.WaitGroup
+	for _, c := range clients {
+		wg.Go(func() { _ = c.Close(context.Background()) })
+	}
+	wg.Wait()
 }
 
 var received = regexp.MustCompile(`zk_packets_received\t(\d+)`)

@@ -22,8 +22,7 @@ func series(s settings, peer string, params map[string]any, n int, f func() erro
 		}
 	}
 	laps := make([]time.Duration, n)
-	before, ok := requests(s)
-	start := time.Now()
+	before, start := s.traffic(), time.Now()
 	for i := range laps {
 		t := time.Now()
 		if err := f(); err != nil {
@@ -32,8 +31,7 @@ func series(s settings, peer string, params map[string]any, n int, f func() erro
 		laps[i] = time.Since(t)
 	}
 	took := time.Since(start)
-	after, _ := requests(s)
-	return newResult(s, peer, params, n, took, laps).requests(before, after, ok).print()
+	return newResult(s, peer, params, n, took, laps).requests(s.traffic().since(before)).print()
 }
 
 // uncontended is W1.
@@ -44,8 +42,8 @@ func uncontended(s settings) error {
 	}
 	ctx := context.Background()
 	defer closeAll(c)
-	m := locks.NewMutex(c, root+"/w1")
-	return series(s, "lockstep", nil, or(s.n, 3000), func() error {
+	m := locks.NewMutex(c, root+"/w1", s.options()...)
+	return series(s, "lockstep", s.params(map[string]any{}), or(s.n, 3000), func() error {
 		lease, err := m.Lock(ctx)
 		if err != nil {
 			return err
@@ -54,7 +52,7 @@ func uncontended(s settings) error {
 	})
 }
 
-// floor is W0: what the requests alone cost through go-zookeeper.
+// floor is W0: what the requests alone cost through go-zookeeper. They are not traced.
 func floor(s settings) error {
 	conn, events, err := zk.Connect(s.servers, s.session, zk.WithLogger(log.New(io.Discard, "", 0)))
 	if err != nil {

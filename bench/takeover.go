@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/lockstep-go/lockstep/election"
@@ -67,57 +64,8 @@ func takeoverOnce(s settings) (time.Duration, error) {
 	return led.Sub(gone), err
 }
 
-// process is one member of the election.
-type process struct {
-	cmd   *exec.Cmd
-	lines *bufio.Scanner
-	tell  interface{ Close() error }
-}
-
-func startProcess(s settings, path string) (*process, error) {
-	exe, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(exe, "-member", "-w", path, "-zk", strings.Join(s.servers, ","), "-session", s.session.String())
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	return &process{cmd, bufio.NewScanner(out), in}, cmd.Start()
-}
-
-// await reads until the member says a word, and returns its time stamp.
-func (p *process) await(word string) (time.Time, error) {
-	for p.lines.Scan() {
-		if said, at, _ := strings.Cut(p.lines.Text(), " "); said == word {
-			ns, err := strconv.ParseInt(at, 10, 64)
-			return time.Unix(0, ns), err
-		}
-	}
-	return time.Time{}, fmt.Errorf("a member never said %s", word)
-}
-
-// resign ends the member's standard input, on which it resigns.
-func (p *process) resign() (time.Time, error) {
-	if err := p.tell.Close(); err != nil {
-		return time.Time{}, err
-	}
-	return p.await("RESIGN")
-}
-
-func (p *process) end() {
-	_ = p.cmd.Process.Kill() // it may have ended already
-	_ = p.cmd.Wait()
-}
-
-// member campaigns, and resigns when its standard input ends.
-func member(s settings) error {
+// candidate is one process of W5: it campaigns, and resigns when its standard input ends.
+func candidate(s settings) error {
 	ctx := context.Background()
 	c, err := open(s)
 	if err != nil {
@@ -125,7 +73,7 @@ func member(s settings) error {
 	}
 	defer closeAll(c)
 	say("UP")
-	term, err := election.New(c, s.workload).Campaign(ctx)
+	term, err := election.New(c, s.member).Campaign(ctx)
 	if err != nil {
 		return err
 	}
@@ -134,5 +82,3 @@ func member(s settings) error {
 	say("RESIGN")
 	return term.Resign(ctx)
 }
-
-func say(word string) { fmt.Println(word, time.Now().UnixNano()) }

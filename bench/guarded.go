@@ -1,0 +1,95 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+// mostHandoffs bounds the hand-offs that are measured: some locks pass millions of times a second.
+const mostHandoffs = 1_000_000
+
+// guarded is the critical section that the contenders of a process share. It checks mutual exclusion and
+// measures hand-offs.
+type guarded struct {
+	inside   atomic.Int32
+	entries  int // only the lock protects it, and what follows
+	owner    int
+	fence    fence
+	released time.Time
+	self     int
+	handoffs []time.Duration
+
+	keep    bool // the tenures, for a comparison with other processes
+	tenures []tenure
+}
+
+var errViolated = errors.New("mutual exclusion violated")
+
+// fence is what a lease is known by to what it protects.
+type fence struct{ token, turn int64 }
+
+func fenceOf(l *locks.Lease) fence { return fence{l.Token(), l.Turn()} }
+
+func (f fence) after(g fence) bool {
+	return cmp.Or(cmp.Compare(f.token, g.token), cmp.Compare(f.turn, g.turn)) > 0
+}
+
+// tenure is the time that a process held one token, by the machine's clock in nanoseconds.
+type tenure struct {
+	Token, From, To int64
+	Measured        bool
+}
+
+func (g *guarded) enter(who int, f fence, measured bool) error {
+	now := time.Now()
+	if g.inside.Add(1) != 1 || !f.after(g.fence) {
+		return errViolated
+	}
+	g.entries++
+	if measured && !g.released.IsZero() {
+		g.handed(who, now.Sub(g.released))
+	}
+	g.owner = who
+	g.inside.Add(-1)
+	g.released = time.Now()
+	if g.keep {
+		g.held(f, now, measured)
+	}
+	g.fence = f
+	return nil
+}
+
+func (g *guarded) handed(who int, took time.Duration) {
+	switch {
+	case g.owner == who:
+		g.self++
+	case len(g.handoffs) < mostHandoffs:
+		g.handoffs = append(g.handoffs, took)
+	}
+}
+
+// held notes a tenure, or goes on with the last one.
+func (g *guarded) held(f fence, from time.Time, measured bool) {
+	if last := len(g.tenures) - 1; last >= 0 && f.token == g.fence.token {
+		g.tenures[last].To = g.released.UnixNano()
+		return
+	}
+	g.tenures = append(g.tenures, tenure{f.token, from.UnixNano(), g.released.UnixNano(), measured})
+}
+
+// pass acquires, enters and releases once.
+func (g *guarded) pass(ctx context.Context, l locks.Locker, who int, measured func() bool) error {
+	lease, err := l.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	if err := g.enter(who, fenceOf(lease), measured()); err != nil {
+		return err
+	}
+	return lease.Release(ctx)
+}

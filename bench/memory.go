@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+// memory is M: what a waiter takes beyond the goroutine that its caller has parked in Lock.
+//
+// It compares n goroutines that wait in Lock with n that wait on a channel. The heap is what is reachable
+// after a collection: the waiter with its node's path and its place among its client's waiters, contexts,
+// and what the connection keeps; the stacks are what goroutines have in use, of which Lock's are deeper
+// than a bare one's. Left out is what only the queueing took, such as goroutines that have ended: a first round goes
+// before the measured one. What the servers keep is not in it.
+func memory(s settings) error {
+	c, err := open(s)
+	if err != nil {
+		return err
+	}
+	defer closeAll(c)
+	n := or(s.c, 10_000)
+	if _, _, err := queued(s, c, n); err != nil {
+		return err
+	}
+	bare := parked(n)
+	start := time.Now()
+	waiting, goroutines, err := queued(s, c, n)
+	if err != nil {
+		return err
+	}
+	r := newResult(s, "lockstep", s.params(map[string]any{"c": n}), n, time.Since(start), nil)
+	r.OpsPerS = nil
+	r.HeapBytes, r.StackBytes = of((waiting.heap-bare.heap)/n), of((waiting.stack-bare.stack)/n)
+	r.Bytes = of(*r.HeapBytes + *r.StackBytes)
+	r.Goroutines = &goroutines
+	return r.print()
+}
+
+// footprint is memory in use, in bytes.
+type footprint struct{ heap, stack int }
+
+func measureMemory() footprint {
+	for range 4 { // stacks shrink by halves
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return footprint{int(m.HeapAlloc), int(m.StackInuse)}
+}
+
+// parked measures n goroutines that wait on a channel.
+func parked(n int) footprint {
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() { <-done })
+	}
+	defer wg.Wait()
+	defer close(done)
+	return measureMemory()
+}
+
+// queued measures n waiters behind a holder, who then give up, and how many goroutines there are.
+func queued(s settings, c *framework.Client, n int) (f footprint, goroutines int, err error) {
+	m := locks.NewMutex(c, root+"/m", s.options()...)
+	holder, err := m.Lock(context.Background())
+	if err != nil {
+		return f, 0, err
+	}
+	defer holder.Release(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	for range n {
+		wg.Go(func() { _, _ = m.Lock(ctx) }) // it is given up
+	}
+	if err := await(ctx, c, m.Path(), n+1); err != nil {
+		return f, 0, err
+	}
+	settle(s)
+	return measureMemory(), runtime.NumGoroutine(), nil
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"maps"
+	"net"
+	"sync"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// traffic is how many requests there were.
+type traffic struct {
+	Received int            // by the servers, whoever sent them; -1 when one does not tell
+	Sent     map[string]int // by this process, by operation; nil without -trace
+}
+
+// traffic is what there was until now.
+func (s settings) traffic() traffic {
+	t := traffic{Received: -1, Sent: s.sent.snapshot()}
+	if n, ok := requests(s); ok {
+		t.Received = n
+	}
+	return t
+}
+
+func (t traffic) since(before traffic) traffic {
+	for op, n := range before.Sent {
+		t.Sent[op] -= n
+	}
+	if t.Received >= 0 {
+		t.Received -= before.Received
+	}
+	return t
+}
+
+func (t traffic) plus(more traffic) traffic {
+	sum := traffic{t.Received + more.Received, map[string]int{}}
+	for _, part := range []traffic{t, more} {
+		for op, n := range part.Sent {
+			sum.Sent[op] += n
+		}
+	}
+	return sum
+}
+
+// sent counts requests by operation as they leave. A nil one counts nothing.
+type sent struct {
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+func newSent() *sent { return &sent{counts: map[string]int{}} }
+
+func (o *sent) snapshot() map[string]int {
+	if o == nil {
+		return nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return maps.Clone(o.counts)
+}
+
+// dialer makes a client's connections countable.
+func (o *sent) dialer() framework.Option {
+	return framework.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+		var d net.Dialer
+		c, err := d.DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &counted{Conn: c, sent: o}, nil
+	})
+}
+
+// counted is a connection whose frames are looked at on their way out. One write may have several.
+type counted struct {
+	net.Conn
+	sent    *sent
+	rest    []byte // of the frame under way
+	greeted bool   // the first frame is the session's and no request
+}
+
+func (c *counted) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.rest = append(c.rest, b[:n]...)
+	for len(c.rest) >= 4 {
+		end := 4 + int(binary.BigEndian.Uint32(c.rest))
+		if len(c.rest) < end {
+			break
+		}
+		if c.greeted && end >= 12 {
+			c.sent.count(c.rest[8:end])
+		}
+		c.greeted = true
+		c.rest = c.rest[end:]
+	}
+	return n, err
+}
+
+// operations are ZooKeeper's, by their code in a request's head.
+var operations = map[uint32]string{
+	1: "create", 2: "delete", 3: "exists", 4: "get", 5: "set", 8: "list", 9: "sync", 11: "ping", 12: "list", 14: "multi", 19: "create container",
+}
+
+// count counts one request, which begins with its operation. A read that watches says so in its last byte.
+func (o *sent) count(request []byte) {
+	code := binary.BigEndian.Uint32(request)
+	name, known := operations[code]
+	switch {
+	case !known:
+		name = "other"
+	case (name == "exists" || name == "get" || name == "list") && request[len(request)-1] == 1:
+		name += "+watch"
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.counts[name]++
+}
