@@ -2,6 +2,7 @@ package ensemble
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"testing"
@@ -58,13 +59,13 @@ func TestFreezeAndThaw(t *testing.T) {
 
 func TestCutOffFollowerIsDropped(t *testing.T) {
 	e := Private(t, Config{NoFsync: true, Links: true, SyncLimit: 4})
-	follower := e.Followers()[0]
-	for _, cut := range []func() error{
-		func() error { return e.CutOff(follower, e.Leader()) },
-		func() error { return e.Hold(follower, e.Leader()) },
-		func() error { return e.Hold(e.Leader(), follower) },
+	for _, cut := range []func(follower, leader int) error{
+		e.CutOff,
+		e.Hold,
+		func(follower, leader int) error { return e.Hold(leader, follower) },
 	} {
-		require.NoError(t, cut())
+		follower := e.Followers()[0] // a stalled machine may have changed who leads
+		require.NoError(t, cut(follower, e.Leader()))
 		eventually(t, "the follower serves no more", func() bool { return e.Mode(follower) == "" })
 		e.Heal()
 		require.NoError(t, e.Await(t.Context()))
@@ -86,6 +87,33 @@ func TestIsolatedLeaderIsReplaced(t *testing.T) {
 	e.Heal()
 	eventually(t, "the old leader follows", func() bool { return e.Mode(old) == "follower" }) // it has to notice first
 	require.NoError(t, e.Await(t.Context()))
+}
+
+// TestElectionsUseTheLinks restarts each server: one with a smaller id than its peers asks them to dial
+// it back, and they must not do so past the links.
+func TestElectionsUseTheLinks(t *testing.T) {
+	e := Private(t, Config{NoFsync: true, Links: true})
+	for i := range e.Size() {
+		require.NoError(t, e.Kill(i))
+		require.NoError(t, e.Restart(i))
+		require.NoError(t, e.Await(t.Context()))
+		for k := range e.Size() {
+			if k != i {
+				eventually(t, fmt.Sprintf("a link between %d and %d", i, k), func() bool { return e.links.linked(i, k) })
+			}
+		}
+	}
+}
+
+// linked tells whether two servers have a connection for elections through their links.
+func (l *links) linked(i, k int) bool {
+	return l.election[i][k].connections()+l.election[k][i].connections() > 0
+}
+
+func (p *Proxy) connections() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.pairs)
 }
 
 func TestLinksAreRefusedWithoutThem(t *testing.T) {

@@ -28,7 +28,19 @@ func newLinks(quorum, election []int) (*links, error) {
 		l.close()
 		return nil, err
 	}
+	l.greet()
 	return l, nil
+}
+
+// greet has a server that dials a peer tell it the address of the link that leads back.
+func (l *links) greet() {
+	for i, row := range l.election {
+		for k, p := range row {
+			if k != i {
+				p.filterUp(greetAs(l.election[k][i].Addr()))
+			}
+		}
+	}
 }
 
 func mesh(ports []int) ([][]*Proxy, error) {

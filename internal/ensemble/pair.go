@@ -1,6 +1,7 @@
 package ensemble
 
 import (
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -10,6 +11,7 @@ import (
 type pair struct {
 	proxy  *Proxy
 	client net.Conn
+	sent   io.Reader     // what travels up: the client's bytes, filtered
 	done   chan struct{} // closed by reset
 
 	mu     sync.Mutex
@@ -26,7 +28,7 @@ func (c *pair) run() {
 		return
 	}
 	var pumps sync.WaitGroup
-	pumps.Go(func() { c.pump(c.target, c.client, &c.proxy.up) })
+	pumps.Go(func() { c.pump(c.target, c.sent, &c.proxy.up) })
 	pumps.Go(func() { c.pump(c.client, c.target, &c.proxy.down) })
 	pumps.Wait()
 }
@@ -74,7 +76,7 @@ func (c *pair) adopt(conn net.Conn) bool {
 // pump copies one direction through its gate. The end of the source passes the gate
 // as its bytes do, and then ends the whole pair: ZooKeeper knows no half-closed
 // connection.
-func (c *pair) pump(dst, src net.Conn, g *gate) {
+func (c *pair) pump(dst io.Writer, src io.Reader, g *gate) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := src.Read(buf)

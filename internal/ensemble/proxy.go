@@ -2,6 +2,7 @@ package ensemble
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -27,9 +28,10 @@ type Proxy struct {
 	closed   chan struct{}
 	tasks    sync.WaitGroup
 
-	mu    sync.Mutex
-	cut   bool
-	pairs map[*pair]struct{}
+	mu     sync.Mutex
+	cut    bool
+	filter func(io.Reader) io.Reader // of what travels up
+	pairs  map[*pair]struct{}
 }
 
 // NewProxy listens on a free port of 127.0.0.1 and connects every client it gets to
@@ -48,6 +50,7 @@ func newProxy(target string, patience time.Duration) (*Proxy, error) {
 		target:   target,
 		patience: patience,
 		closed:   make(chan struct{}),
+		filter:   func(sent io.Reader) io.Reader { return sent },
 		pairs:    map[*pair]struct{}{},
 	}
 	p.tasks.Go(p.accept)
@@ -118,6 +121,13 @@ func (p *Proxy) Close() {
 	p.tasks.Wait()
 }
 
+// filterUp changes what connections made from now on send up.
+func (p *Proxy) filterUp(filter func(io.Reader) io.Reader) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.filter = filter
+}
+
 func (p *Proxy) accept() {
 	for {
 		conn, err := p.ln.Accept()
@@ -139,6 +149,7 @@ func (p *Proxy) add(pair *pair) bool {
 	if p.cut || isClosed(p.closed) {
 		return false
 	}
+	pair.sent = p.filter(pair.client)
 	p.pairs[pair] = struct{}{}
 	return true
 }
