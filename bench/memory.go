@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync"
 	"time"
@@ -72,7 +73,7 @@ func queued(s settings, c *framework.Client, n int) (f footprint, goroutines int
 	if err != nil {
 		return f, 0, err
 	}
-	defer holder.Release(context.Background())
+	defer func() { err = errors.Join(err, holder.Release(context.Background())) }()
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	defer wg.Wait()
