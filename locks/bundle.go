@@ -45,7 +45,7 @@ func (b *bundle) release(ctx context.Context) {
 // lease is one lease on all.
 func (b *bundle) lease(m *Multi, ctx context.Context) *Lease {
 	first := b.parts[0]
-	lease := &Lease{path: m.Path(), node: first.node, session: first.session, tenure: newJoint(ctx, b.parts), back: b.giveBack}
+	lease := &Lease{path: m.Path(), node: first.node, parts: b.parts, session: first.session, tenure: newJoint(ctx, b.parts), back: b.giveBack}
 	for _, p := range b.parts {
 		lease.token = max(lease.token, p.token)
 	}
@@ -102,17 +102,17 @@ func (c jointContext) Value(key any) any {
 
 func (j *joint) Context() context.Context { return j.ctx }
 
-// Err asks the parts first, which read the clock.
+// Err tells what ended first, and asks the parts, which read the clock.
 func (j *joint) Err() error {
+	if j.ctx.Err() != nil {
+		return context.Cause(j.ctx)
+	}
 	for _, p := range j.parts {
 		if err := p.Err(); err != nil {
 			return err
 		}
 	}
-	if j.ctx.Err() == nil {
-		return nil
-	}
-	return context.Cause(j.ctx)
+	return nil
 }
 
 func (j *joint) End(cause error) { j.cancel(cause) }

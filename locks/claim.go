@@ -22,6 +22,8 @@ func NewClaim(client *framework.Client, path string, opts ...Option) *Claim {
 	l := NewLine(client, path, MutexKind, opts...)
 	l.label = "claim"
 	l.without(l.reentry, "WithReentry is for mutexes and read-write locks")
+	l.without(l.queued != nil, "WithQueued is for locks with a line")
+	l.kind = claimKind
 	return &Claim{l}
 }
 
@@ -85,8 +87,9 @@ func (c *Claim) take(ctx context.Context, d *desk) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	lease := &Lease{path: c.line.name, node: node.Path, token: node.Zxid, session: d.s, back: func(*Lease) returned { return d.vacate() }}
-	h, err := d.s.Hold(ctx, node.Path)
+	lease := &Lease{path: c.line.name, kind: claimKind, node: node.Path, token: node.Zxid, session: d.s,
+		back: func(*Lease) returned { return d.vacate() }}
+	h, err := d.s.Hold(context.WithValue(ctx, heldKey{c.line.client, c.line.path}, lease), node.Path)
 	if err != nil {
 		d.vacate()
 		return nil, err

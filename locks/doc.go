@@ -26,4 +26,9 @@
 // While the connection is suspended, waiters keep their places and leases stand until the session's
 // proof of life ends. When the session is lost, leases end with framework.ErrSessionLost as their
 // cause, and waiters queue again on the next session.
+//
+// # Looking
+//
+// [Inspect] tells who holds a lock and who waits for it, whatever kind it is and whoever made it; [Survey]
+// finds all locks below a path. They write nothing and take part in nothing.
 package locks

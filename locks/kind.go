@@ -19,6 +19,9 @@ const (
 // Apache Curator. Everything else below a lock directory is foreign and never counted.
 var kinds = []Kind{MutexKind, LatchKind, ReadKind, WriteKind}
 
+// claimKind is no kind of a line: a claim has none.
+const claimKind Kind = "claim"
+
 // labels are what telemetry calls locks of a kind, where nothing else is said.
 var labels = map[Kind]string{MutexKind: "mutex", LatchKind: "election", ReadKind: "read", WriteKind: "write"}
 

@@ -15,7 +15,10 @@ import (
 // notices in time. Pass Token to what the lock protects, and Guard to ZooKeeper transactions.
 type Lease struct {
 	path    string
+	kind    Kind
 	node    string
+	nodes   []string // all of them, if there are several
+	parts   []*Lease // of a multi-lock
 	token   int64
 	turn    int64
 	session *framework.Session
@@ -43,6 +46,8 @@ type tenure interface {
 type returned struct {
 	// done is closed when Release may return: in most cases once the servers have agreed.
 	done <-chan struct{}
+	// gone is closed when nothing is left to wait for, if that may come without done; else nil.
+	gone <-chan struct{}
 	// after is called by a Release that has waited for done; may be nil.
 	after func()
 }
@@ -80,14 +85,41 @@ func (l *Lease) Remaining() time.Duration {
 	if l.Err() != nil {
 		return 0
 	}
-	return l.session.LeaseRemaining()
+	left := l.session.LeaseRemaining()
+	for _, p := range l.parts {
+		left = min(left, p.Remaining())
+	}
+	return left
 }
 
 // Guard is an operation for a transaction (Client.Multi) that lets it happen only while the lease
 // stands: it is refused before it is sent once the lease has ended here, and by the servers once its
-// node is gone there.
+// node is gone there. Of several nodes it names the first; they live with one session, unless a
+// multi-lock's parts belong to several clients. See Guards.
 func (l *Lease) Guard() framework.Op {
 	return framework.CheckOp(l.node, framework.AnyVersion).When(l.Err)
+}
+
+// Guards is Guard for each of the lease's nodes: also refused when somebody has deleted one of them.
+func (l *Lease) Guards() []framework.Op {
+	var ops []framework.Op
+	l.each(func(part *Lease, node string) {
+		ops = append(ops, framework.CheckOp(node, framework.AnyVersion).When(l.Err))
+	})
+	return ops
+}
+
+// each calls f with all nodes, and the lease that each belongs to.
+func (l *Lease) each(f func(part *Lease, node string)) {
+	for _, p := range l.parts {
+		p.each(f)
+	}
+	for _, node := range l.nodes {
+		f(l, node)
+	}
+	if l.parts == nil && l.nodes == nil {
+		f(l, l.node)
+	}
 }
 
 // Release ends the lease's context, then deletes its node. It waits for the deletion until ctx ends;
@@ -100,6 +132,7 @@ func (l *Lease) Release(ctx context.Context) error {
 		if l.given.after != nil {
 			l.given.after()
 		}
+	case <-l.given.gone:
 	case <-ctx.Done():
 	}
 	return nil

@@ -57,6 +57,9 @@ func newLine(client *framework.Client, path, below string, kind Kind, opts ...Op
 		}
 	}
 	for _, o := range opts {
+		if o == nil {
+			continue
+		}
 		if err := o(l); err != nil && l.err == nil {
 			l.err = err
 		}
@@ -188,8 +191,8 @@ func (l *Line) step(ctx context.Context, c *contender) error {
 		return err
 	}
 	v, err := c.join(ctx)
-	if err == nil && !v.mine && c.row.standing(c) == leading {
-		v, err = c.look(ctx)
+	if err == nil && !v.mine && c.row.standing(c) != passed {
+		v, err = c.look(ctx) // a reader right behind another of its row may pass before that one knows
 	}
 	if err == nil && !c.passes(v) {
 		err = ErrNotAcquired
@@ -217,7 +220,7 @@ func (l *Line) grant(ctx context.Context, c *contender) (*Lease, error) {
 }
 
 func (l *Line) lease(ctx context.Context, c *contender, token int64) (*Lease, error) {
-	lease := &Lease{path: l.name, node: c.node.Path, token: token, session: c.s, contender: c, back: c.giveBack}
+	lease := &Lease{path: l.name, kind: l.kind, node: c.node.Path, token: token, session: c.s, contender: c, back: c.giveBack}
 	h, err := c.s.Hold(context.WithValue(ctx, heldKey{l.client, l.path}, lease), c.node.Path)
 	if err != nil {
 		return nil, err
@@ -226,18 +229,19 @@ func (l *Line) lease(ctx context.Context, c *contender, token int64) (*Lease, er
 	return lease.start(l.maxHold), nil
 }
 
-// discard gives nodes back. gone is called once their deletion is in the connection's queue; may be nil.
-func (l *Line) discard(s *framework.Session, gone func(), nodes ...string) (returned, *framework.Discarded) {
+// discard gives nodes back. queued is called once their deletion is in the connection's queue; may be
+// nil.
+func (l *Line) discard(s *framework.Session, queued func(), nodes ...string) (returned, *framework.Discarded) {
 	if !l.onWrite {
-		d := s.DiscardThen(gone, nodes...)
+		d := s.DiscardThen(queued, nodes...)
 		return returned{done: d.Done()}, d
 	}
 	written := make(chan struct{})
 	d := s.DiscardThen(func() {
-		if gone != nil {
-			gone()
+		if queued != nil {
+			queued()
 		}
 		close(written)
 	}, nodes...)
-	return returned{done: written}, d
+	return returned{done: written, gone: d.Done()}, d
 }

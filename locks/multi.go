@@ -26,8 +26,15 @@ type Multi struct {
 // NewMulti returns a lock of all lockers. Several of one path, or none, make every call return an error
 // that says so.
 func NewMulti(lockers ...Locker) *Multi {
-	m := &Multi{lockers: slices.Clone(lockers)}
-	if len(lockers) == 0 {
+	m := &Multi{}
+	for _, l := range lockers {
+		if inner, ok := l.(*Multi); ok && inner != nil { // its locks have their place in the order, too
+			m.lockers = append(m.lockers, inner.lockers...)
+		} else {
+			m.lockers = append(m.lockers, l)
+		}
+	}
+	if len(m.lockers) == 0 {
 		m.err = errors.New("a multi-lock of no locks")
 	}
 	if slices.Contains(m.lockers, nil) {
@@ -72,12 +79,10 @@ func (m *Multi) each(ctx context.Context, op string, lock func(Locker, context.C
 		return nil, m.err
 	}
 	for {
-		var b bundle
-		err := b.fill(ctx, m.lockers, lock)
+		lease, err := m.once(ctx, lock)
 		if err == nil {
-			return b.lease(m, ctx), nil
+			return lease, nil
 		}
-		b.release(ctx)
 		if ctx.Err() != nil {
 			err = framework.Ended(ctx)
 		} else if errors.Is(err, errPartLost) {
@@ -85,6 +90,20 @@ func (m *Multi) each(ctx context.Context, op string, lock func(Locker, context.C
 		}
 		return nil, fmt.Errorf("%s %s: %w", op, m.Path(), err)
 	}
+}
+
+// once asks for all locks, and releases what was granted if that is not all, be it by a panic.
+func (m *Multi) once(ctx context.Context, lock func(Locker, context.Context) (*Lease, error)) (lease *Lease, err error) {
+	var b bundle
+	defer func() {
+		if lease == nil {
+			b.release(ctx)
+		}
+	}()
+	if err := b.fill(ctx, m.lockers, lock); err != nil {
+		return nil, err
+	}
+	return b.lease(m, ctx), nil
 }
 
 // errPartLost says that a lease ended while others were asked for.

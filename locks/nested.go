@@ -21,7 +21,7 @@ func heldIn(ctx context.Context, l *Line) *Lease {
 
 // under returns what may be had under a lease of the same lock.
 func (l *Line) under(ctx context.Context, outer *Lease) (*Lease, error) {
-	switch held := outer.contender.place.kind; {
+	switch held := outer.kind; {
 	case held == l.kind && l.reentry:
 		return l.nest(ctx, outer), nil
 	case held == WriteKind && l.kind == ReadKind:
@@ -34,7 +34,7 @@ func (l *Line) under(ctx context.Context, outer *Lease) (*Lease, error) {
 
 // nest returns a lease on the node of another, which ends with it.
 func (l *Line) nest(ctx context.Context, outer *Lease) *Lease {
-	lease := &Lease{path: l.path, node: outer.node, token: outer.token, turn: outer.turn, session: outer.session,
+	lease := &Lease{path: l.name, kind: l.kind, node: outer.node, token: outer.token, turn: outer.turn, session: outer.session,
 		contender: outer.contender, back: nothingToGiveBack}
 	lease.tenure = newWithin(outer, context.WithValue(ctx, heldKey{l.client, l.path}, lease))
 	return lease.start(l.maxHold)
@@ -57,15 +57,12 @@ func newWithin(outer *Lease, values context.Context) *within {
 
 func (w *within) Context() context.Context { return w.ctx }
 
-// Err asks the outer lease first, which reads the clock.
+// Err tells what ended first, and asks the outer lease, which reads the clock.
 func (w *within) Err() error {
-	if err := w.outer.Err(); err != nil {
-		return err
+	if w.ctx.Err() != nil {
+		return context.Cause(w.ctx)
 	}
-	if w.ctx.Err() == nil {
-		return nil
-	}
-	return context.Cause(w.ctx)
+	return w.outer.Err()
 }
 
 func (w *within) End(cause error) { w.cancel(cause) }

@@ -122,6 +122,7 @@ func (s *Semaphore) Resize(ctx context.Context, n int) error {
 		}
 		p.Permits = n
 		_, err = s.client.Set(ctx, s.record, p.encode(), p.version)
+		s.learn(nil)
 		if !errors.Is(err, framework.ErrBadVersion) && !errors.Is(err, framework.ErrNoNode) {
 			return framework.Wrap("resize", s.path, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -20,39 +21,43 @@ func Revoke(ctx context.Context, client *framework.Client, node string) error {
 	if client == nil {
 		return errors.New("revoke: the client is nil")
 	}
-	_, name := framework.Split(node)
-	if _, ok := parse(name); !ok && framework.ValidatePath(node) == nil {
-		return fmt.Errorf("revoke %s: no node of a lock's contender", node)
+	st, err := client.Exists(ctx, node)
+	if err == nil && st.EphemeralOwner == 0 {
+		return fmt.Errorf("revoke %s: %w: nobody's session owns that node", node, framework.ErrInvalidPath)
 	}
-	_, err := client.Set(ctx, node, revokeMark, framework.AnyVersion)
+	if err == nil {
+		_, err = client.Set(ctx, node, revokeMark, framework.AnyVersion)
+	}
 	if errors.Is(err, framework.ErrNoNode) {
 		err = ErrHolderGone
 	}
 	return framework.Wrap("revoke", node, err)
 }
 
-// Revoked is closed when somebody asks the holder to release; see Revoke. Nothing happens by itself: the
-// holder may finish what it does, and should then release. The node is watched from the first call on.
+// Revoked is closed when somebody asks the holder to release, by any of the lease's nodes; see Revoke.
+// Nothing happens by itself: the holder may finish what it does, and should then release. The nodes are
+// watched from the first call on.
 func (l *Lease) Revoked() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.revoked == nil {
 		l.revoked = make(chan struct{})
-		go l.awaitRevocation(l.tenure.Context(), l.revoked)
+		tell := sync.OnceFunc(func() { close(l.revoked) })
+		l.each(func(part *Lease, node string) { go part.awaitRevocation(l.tenure.Context(), node, tell) })
 	}
 	return l.revoked
 }
 
-// awaitRevocation watches the node's data for as long as the lease stands.
-func (l *Lease) awaitRevocation(ctx context.Context, revoked chan struct{}) {
+// awaitRevocation watches a node's data for as long as ctx, which is a lease's, lasts.
+func (l *Lease) awaitRevocation(ctx context.Context, node string, tell func()) {
 	for {
-		data, _, w, err := l.session.WatchData(ctx, l.node)
+		data, _, w, err := l.session.WatchData(ctx, node)
 		if err != nil { // the lease has ended, or the node is gone and it soon will
 			return
 		}
 		if bytes.Equal(data, revokeMark) {
 			w.Stop()
-			close(revoked)
+			tell()
 			return
 		}
 		select {

@@ -26,10 +26,12 @@ func (s *Semaphore) take(ctx context.Context, c *contender, n int, room spaceFin
 			return s.lease(ctx, c.s, created)
 		case !errors.As(err, &refused):
 			return nil, err
-		case refused.Index == n: // resized
+		case refused.Index == n && !errors.Is(err, framework.ErrNoAuth): // resized
 			s.learn(nil)
-		default:
+		case refused.Index > n && errors.Is(err, framework.ErrNoNode):
 			return nil, errPlaceLost
+		default:
+			return nil, err
 		}
 	}
 }
@@ -39,7 +41,7 @@ func (s *Semaphore) lease(ctx context.Context, sess *framework.Session, created 
 	for i, c := range created {
 		nodes[i] = c.Path
 	}
-	lease := &Lease{path: s.path, node: nodes[0], token: created[0].Zxid, session: sess, back: func(*Lease) returned {
+	lease := &Lease{path: s.path, node: nodes[0], nodes: nodes, token: created[0].Zxid, session: sess, back: func(*Lease) returned {
 		r, _ := s.line.discard(sess, nil, nodes...)
 		return r
 	}}
@@ -61,10 +63,14 @@ func (s *Semaphore) roomNow(ctx context.Context, sess *framework.Session, n int)
 	if err != nil && !errors.Is(err, framework.ErrNoNode) {
 		return permits{}, err
 	}
-	if len(names)+n > p.Permits {
-		return permits{}, ErrNotAcquired
+	if len(names)+n <= p.Permits {
+		return p, nil
 	}
-	return p, nil
+	fresh, err := s.fresh(ctx) // somebody may have added some
+	if err == nil && len(names)+n > fresh.Permits {
+		err = ErrNotAcquired
+	}
+	return fresh, err
 }
 
 // room waits until there is room for n permits.

@@ -64,8 +64,11 @@ func (s *Semaphore) valid(n int) error {
 // maxPermits bounds the list of leases, which must fit into one answer of about 1 MB.
 const maxPermits = 10_000
 
-// maxAsk bounds the permits of one lease, which are created by one transaction.
-const maxAsk = 1000
+// mostAtOnce bounds the permits of one lease, whose nodes one transaction creates.
+func (s *Semaphore) mostAtOnce(ctx context.Context) int {
+	const transaction, node = 900 << 10, 256 // bytes, the latter without path and data
+	return min(1000, transaction/(node+len(s.leases)+len(s.client.Config().Root)+len(s.line.describe(ctx))))
+}
 
 // Path is the semaphore's path.
 func (s *Semaphore) Path() string { return s.path }
@@ -113,8 +116,8 @@ func (s *Semaphore) ask(ctx context.Context, op string, n int,
 	if err := s.valid(n); err != nil {
 		return nil, framework.Wrap(op, s.path, err)
 	}
-	if n > maxAsk {
-		return nil, framework.Wrap(op, s.path, fmt.Errorf("%w: %d, at most %d can be taken at once", ErrPermits, n, maxAsk))
+	if most := s.mostAtOnce(ctx); n > most {
+		return nil, framework.Wrap(op, s.path, fmt.Errorf("%w: %d, at most %d can be taken at once", ErrPermits, n, most))
 	}
 	ctx, end := s.line.trace(ctx, op)
 	defer func() { end(lease, err) }()
@@ -129,20 +132,28 @@ func (s *Semaphore) ask(ctx context.Context, op string, n int,
 }
 
 // limit returns the number of permits as it is known, which a grant checks again, and refuses to wait
-// for more.
+// for more than there are.
 func (s *Semaphore) limit(ctx context.Context, n int) (permits, error) {
 	s.mu.Lock()
 	known := s.known
 	s.mu.Unlock()
-	if known == nil {
-		p, err := s.agreed(ctx)
-		if err != nil {
-			return permits{}, err
-		}
-		s.learn(&p)
-		known = &p
+	if known != nil && n <= known.Permits {
+		return *known, nil
 	}
-	return *known, s.fits(*known, n)
+	p, err := s.fresh(ctx)
+	if err != nil {
+		return permits{}, err
+	}
+	return p, s.fits(p, n)
+}
+
+// fresh reads the number of permits.
+func (s *Semaphore) fresh(ctx context.Context) (permits, error) {
+	p, err := s.agreed(ctx)
+	if err == nil {
+		s.learn(&p)
+	}
+	return p, err
 }
 
 func (s *Semaphore) fits(p permits, n int) error {

@@ -81,7 +81,7 @@ func (s *slice) enter(ctx context.Context, acquire func(context.Context) (*Lease
 	}
 	s.turns++
 	t := &turn{node: s.node, values: ctx}
-	t.Lease = Lease{path: s.line.name, node: s.node.node, token: s.node.token, turn: s.turns, session: s.node.session,
+	t.Lease = Lease{path: s.line.name, kind: s.line.kind, node: s.node.node, token: s.node.token, turn: s.turns, session: s.node.session,
 		contender: s.node.contender, back: s.back, tenure: t}
 	s.present.Store(t)
 	return &t.Lease, nil

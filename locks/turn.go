@@ -22,7 +22,7 @@ func (t *turn) Context() context.Context {
 	t.state.Lock()
 	defer t.state.Unlock()
 	if t.within == nil {
-		t.within = newWithin(t.node, context.WithValue(t.values, heldKey{t.contender.line.client, t.path}, &t.Lease))
+		t.within = newWithin(t.node, context.WithValue(t.values, heldKey{t.contender.line.client, t.contender.line.path}, &t.Lease))
 		if t.cause != nil {
 			t.within.End(t.cause)
 		}
