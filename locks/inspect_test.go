@@ -1,0 +1,418 @@
+package locks_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/ensemble"
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// inspect looks at a path and checks what holds for every report.
+func inspect(t *testing.T, c *framework.Client, path string) *locks.Report {
+	t.Helper()
+	r, err := locks.Inspect(t.Context(), c, path)
+	require.NoError(t, err)
+	require.Equal(t, path, r.Path)
+	text, err := json.Marshal(r)
+	require.NoError(t, err)
+	var back locks.Report
+	require.NoError(t, json.Unmarshal(text, &back))
+	require.Equal(t, *r, back, "a report can be written and read")
+	return r
+}
+
+// put creates a node as another library does, with all directories.
+func put(t *testing.T, c *framework.Client, node, data string, mode framework.Mode) {
+	t.Helper()
+	dir, _ := framework.Split(node)
+	require.NoError(t, c.MakeDirs(t.Context(), dir))
+	require.NoError(t, c.Create(t.Context(), node, []byte(data), mode))
+}
+
+func owners(entries []locks.Entry) (names []string) {
+	for _, e := range entries {
+		names = append(names, strings.TrimSpace(e.Owner+" "+e.Mode))
+	}
+	return names
+}
+
+func data(entries []locks.Entry) (all []string) {
+	for _, e := range entries {
+		all = append(all, e.Data)
+	}
+	return all
+}
+
+func TestInspectAMutex(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b, c := w.member("a").Client, w.member("b").Client, w.member("c").Client
+		asked := time.Now()
+		l := lock(t, a)
+		time.Sleep(time.Minute)
+		ask := newAsker(t)
+		ask.ask("c", locks.NewMutex(c, path).Lock)
+		ask.ask("b", locks.NewMutex(b, path).Lock)
+
+		r := inspect(t, b, path)
+		require.Equal(t, locks.MutexLock, r.Kind)
+		require.Equal(t, []string{"a"}, owners(r.Holders))
+		require.Equal(t, []string{"c", "b"}, owners(r.Waiters))
+		require.Equal(t, 3, r.Count)
+		require.False(t, r.Truncated)
+		require.Empty(t, r.Others)
+
+		e := r.Holders[0]
+		require.Equal(t, l.Node(), e.Node)
+		require.Equal(t, l.Token(), e.Token)
+		require.Equal(t, locks.SessionID(l.Session()), e.Session)
+		require.True(t, e.Since.Equal(asked), "the owner's own clock")
+		require.Positive(t, e.PID)
+		require.NotEmpty(t, e.Host)
+		require.False(t, e.Foreign)
+		require.Empty(t, e.Data)
+		require.True(t, r.Waiters[0].Since.Equal(asked.Add(time.Minute)))
+	})
+}
+
+func TestInspectWhatCuratorWrites(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a").Client
+		put(t, a, path+"/_c_00000000-0000-0000-0000-000000000001-lock-0000000007", "10.0.0.1", framework.Ephemeral)
+		put(t, a, path+"/_c_00000000-0000-0000-0000-000000000002-lock-0000000008", "__REVOKE__", framework.Ephemeral)
+		put(t, a, path+"/_c_00000000-0000-0000-0000-000000000000-lock-0000000009", "\xff\x00", framework.Persistent)
+		put(t, a, path+"/readme", "text", framework.Persistent)
+		time.Sleep(time.Hour)
+
+		r, err := locks.Inspect(t.Context(), a, path)
+		require.NoError(t, err)
+		require.Equal(t, locks.MutexLock, r.Kind)
+		require.Equal(t, []string{"10.0.0.1"}, data(r.Holders))
+		require.Equal(t, []string{"__REVOKE__", "\xff\x00"}, data(r.Waiters), "as it is")
+		require.Equal(t, []string{"text"}, data(r.Others))
+		require.Equal(t, 4, r.Count)
+		for _, e := range append(r.Waiters, r.Holders...) {
+			require.True(t, e.Foreign)
+			require.Empty(t, e.Owner)
+			require.True(t, e.Since.Equal(time.Now().Add(-time.Hour)), "when the node was created")
+		}
+		require.Zero(t, r.Waiters[1].Session, "not ephemeral")
+		_, err = json.Marshal(r)
+		require.NoError(t, err)
+	})
+}
+
+func TestInspectReadersAndWriters(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		rw := func(name string) *locks.RWLock { return locks.NewRWLock(w.member(name).Client, path) }
+		observer := w.member("observer").Client
+		ask := newAsker(t)
+		ask.ask("r1", rw("r1").RLock)
+		ask.ask("r2", rw("r2").RLock)
+		writer := rw("w")
+		ask.ask("w", writer.Lock)
+		ask.ask("r3", rw("r3").RLock)
+		r := inspect(t, observer, path)
+		require.Equal(t, locks.ReadWriteLock, r.Kind)
+		require.Equal(t, []string{"r1 read", "r2 read"}, owners(r.Holders))
+		require.Equal(t, []string{"w write", "r3 read"}, owners(r.Waiters))
+
+		ask.release("r1", "r2")
+		require.Equal(t, []string{"r1", "r2", "w"}, ask.now())
+		r = inspect(t, observer, path)
+		require.Equal(t, []string{"w write"}, owners(r.Holders))
+		require.Equal(t, []string{"r3 read"}, owners(r.Waiters))
+
+		_, err := writer.RLock(ask.lease("w").Context())
+		require.NoError(t, err)
+		r = inspect(t, observer, path)
+		require.Equal(t, []string{"w write", "w read"}, owners(r.Holders), "a reader in the writer's place")
+		require.Equal(t, []string{"r3 read"}, owners(r.Waiters))
+
+		ask.release("w")
+		r = inspect(t, observer, path)
+		require.Equal(t, []string{"w read", "r3 read"}, owners(r.Holders))
+		require.Empty(t, r.Waiters)
+	})
+}
+
+func TestInspectASemaphore(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		sem := func(name string) *locks.Semaphore { return locks.NewSemaphore(w.member(name).Client, path, 3) }
+		observer := w.member("observer").Client
+		ask := newAsker(t)
+		ask.ask("two", several(sem("two"), 2))
+		ask.ask("one", sem("one").Lock)
+		ask.ask("last", several(sem("last"), 3))
+		r := inspect(t, observer, path)
+		require.Equal(t, locks.SemaphoreLock, r.Kind)
+		require.Equal(t, 3, r.Permits)
+		require.Equal(t, []string{"two", "one"}, owners(r.Holders))
+		require.Equal(t, []string{"last"}, owners(r.Waiters))
+		require.Equal(t, 2, r.Holders[0].Permits, "granted together")
+		require.Equal(t, 1, r.Holders[1].Permits)
+		require.Equal(t, ask.lease("two").Node(), r.Holders[0].Node)
+		require.Equal(t, 4, r.Count)
+		require.Empty(t, r.Others)
+
+		require.NoError(t, sem("two").Resize(t.Context(), 5))
+		require.Equal(t, []string{"two", "one"}, ask.now())
+		require.Equal(t, 5, inspect(t, observer, path).Permits)
+		ask.release("two", "one")
+		ask.release(ask.now()...)
+		time.Sleep(10 * time.Minute)
+		require.Equal(t, []string{"permits"}, w.zk.Children(path), "the server has removed the rest")
+		r = inspect(t, observer, path)
+		require.Equal(t, locks.SemaphoreLock, r.Kind)
+		require.Empty(t, r.Holders)
+	})
+}
+
+func TestInspectCuratorsSemaphore(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a").Client
+		require.NoError(t, a.MakeDirs(t.Context(), path+"/locks"))
+		require.NoError(t, a.MakeDirs(t.Context(), path+"/leases"))
+		require.Equal(t, locks.SemaphoreLock, inspect(t, a, path).Kind, "idle")
+		put(t, a, path+"/leases/_c_1-lease-0000000003", "10.0.0.1", framework.Ephemeral)
+		put(t, a, path+"/leases/readme", "text", framework.Persistent)
+		put(t, a, path+"/locks/_c_2-lock-0000000005", "10.0.0.2", framework.Ephemeral)
+		put(t, a, path+"/locks/readme", "more", framework.Persistent)
+		r := inspect(t, a, path)
+		require.Equal(t, locks.SemaphoreLock, r.Kind)
+		require.Zero(t, r.Permits, "no record")
+		require.Equal(t, []string{"10.0.0.1"}, data(r.Holders))
+		require.Equal(t, []string{"10.0.0.2"}, data(r.Waiters))
+		require.Equal(t, []string{"text", "more"}, data(r.Others))
+	})
+}
+
+// TestLocksNamedAsASemaphoresPartsAreNone has directories that look like a semaphore at first sight.
+func TestLocksNamedAsASemaphoresPartsAreNone(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a").Client
+		for _, name := range []string{"locks", "leases", "permits"} {
+			_, err := locks.NewMutex(a, "/team/"+name).Lock(t.Context())
+			require.NoError(t, err)
+		}
+		require.Equal(t, locks.NoLock, inspect(t, a, "/team").Kind)
+		require.Equal(t, locks.MutexLock, inspect(t, a, "/team/leases").Kind)
+	})
+}
+
+func TestInspectAClaimAnElectionAndNothing(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a").Client
+		l, err := locks.NewClaim(a, "/claims/x").Lock(t.Context())
+		require.NoError(t, err)
+		r := inspect(t, a, "/claims/x")
+		require.Equal(t, locks.ClaimLock, r.Kind)
+		require.Equal(t, []string{"a"}, owners(r.Holders))
+		require.Equal(t, l.Token(), r.Holders[0].Token)
+		require.Equal(t, locks.NoLock, inspect(t, a, "/claims").Kind)
+
+		put(t, a, "/e/_c_1-latch-0000000001", "me", framework.Ephemeral)
+		put(t, a, "/e/_c_2-latch-0000000002", "", framework.Ephemeral)
+		r = inspect(t, a, "/e")
+		require.Equal(t, locks.ElectionLock, r.Kind)
+		require.Equal(t, []string{"me"}, owners(r.Holders))
+		require.Equal(t, []string{""}, owners(r.Waiters))
+
+		for _, nothing := range []string{"/none", "/claims/x/below", "/"} {
+			require.Equal(t, locks.NoLock, inspect(t, a, nothing).Kind)
+		}
+	})
+}
+
+func TestInspectKazoosLocks(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a").Client
+		hex := strings.Repeat("0123456789abcdef", 2)
+		put(t, a, "/k/"+hex+"__rlock__0000000001", "r1", framework.Ephemeral)
+		put(t, a, "/k/"+hex+"__rlock__0000000002", "r2", framework.Ephemeral)
+		put(t, a, "/k/"+hex+"__lock__0000000003", "w", framework.Ephemeral)
+		put(t, a, "/k/"+hex+"__lock__", "odd", framework.Ephemeral)
+		r := inspect(t, a, "/k")
+		require.Equal(t, locks.KazooLock, r.Kind)
+		require.Equal(t, []string{"r1", "r2"}, data(r.Holders))
+		require.Equal(t, []string{"w"}, data(r.Waiters))
+		require.Equal(t, []string{"odd"}, data(r.Others))
+
+		put(t, a, "/k/_c_1-lock-0000000009", "10.0.0.1", framework.Ephemeral)
+		r = inspect(t, a, "/k")
+		require.Equal(t, locks.MixedLock, r.Kind)
+		require.Equal(t, []string{"10.0.0.1", "r1", "r2"}, data(r.Holders), "each kind has a holder")
+	})
+}
+
+// TestInspectLeavesOutWhatVanishes has the holder leave between the list and the look at its node.
+func TestInspectLeavesOutWhatVanishes(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b, c := w.member("a").Client, w.member("b").Client, w.member("c").Client
+		l := lock(t, a)
+		go lock(t, b)
+		synctest.Wait()
+		f := w.zk.DelayReplies(time.Second, zktest.Match{Op: zktest.OpGetChildren2, Path: path})
+		defer f.Cancel()
+		time.AfterFunc(time.Second/2, func() { require.NoError(t, l.Release(context.Background())) })
+		r := inspect(t, c, path)
+		require.Equal(t, []string{"b"}, owners(r.Holders))
+		require.Empty(t, r.Waiters)
+		require.Equal(t, 2, r.Count)
+	})
+}
+
+func TestInspectAClaimThatVanishes(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		l, err := locks.NewClaim(w.member("a").Client, path).Lock(t.Context())
+		require.NoError(t, err)
+		f := w.zk.DelayReplies(time.Second, zktest.Match{Op: zktest.OpExists, Path: path})
+		defer f.Cancel()
+		time.AfterFunc(time.Second/2, func() { require.NoError(t, l.Release(context.Background())) })
+		r := inspect(t, w.member("b").Client, path)
+		require.Equal(t, locks.NoLock, r.Kind)
+		require.Empty(t, r.Holders)
+	})
+}
+
+func TestInspectWithoutPermission(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		cfg := config
+		cfg.Auth = []framework.Credential{{Scheme: "digest", Auth: []byte("a:secret")}}
+		cfg.ParentACL = framework.Open()
+		l := lock(t, w.zk.Member(t, "a", cfg).Client)
+		b := w.member("b").Client
+		r := inspect(t, b, path)
+		require.Equal(t, []locks.Entry{{
+			Node: l.Node(), Token: l.Token(), Session: locks.SessionID(l.Session()), Since: r.Holders[0].Since, Hidden: true,
+		}}, r.Holders, "that there is a holder can be seen")
+		require.False(t, r.Holders[0].Since.IsZero())
+
+		cfg.ParentACL = nil
+		c := w.zk.Member(t, "c", cfg).Client
+		_, err := locks.NewMutex(c, "/theirs/x").Lock(t.Context())
+		require.NoError(t, err)
+		_, err = locks.Inspect(t.Context(), b, "/theirs/x")
+		require.ErrorIs(t, err, framework.ErrNoAuth)
+		require.ErrorContains(t, err, "inspect /theirs/x: ")
+	})
+}
+
+// TestInspectReadsSoMuchAndNoMore has more foreign children, and more of their data, than anybody wants to
+// read.
+func TestInspectReadsSoMuchAndNoMore(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a").Client
+		lock(t, a)
+		big := strings.Repeat("é", 50<<10)
+		put(t, a, path+"/0", "x"+big, framework.Persistent)
+		const more = 2 * locks.MaxEntries
+		for n := range more {
+			require.NoError(t, a.Create(t.Context(), fmt.Sprintf("%s/_x%d", path, n), nil, framework.Persistent))
+		}
+		before := w.zk.Requests()[zktest.OpGetData]
+		r := inspect(t, a, path)
+		require.Equal(t, []string{"a"}, owners(r.Holders))
+		require.Equal(t, more+2, r.Count)
+		require.True(t, r.Truncated)
+		require.Len(t, r.Others, locks.MaxEntries-1)
+		require.EqualValues(t, locks.MaxEntries, w.zk.Requests()[zktest.OpGetData]-before)
+		require.Equal(t, "x"+big[:4<<10-2], r.Others[0].Data, "cut between two characters")
+	})
+}
+
+func TestInspectBadArguments(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		_, err := locks.Inspect(t.Context(), w.member("a").Client, "relative")
+		require.ErrorIs(t, err, framework.ErrInvalidPath)
+		_, err = locks.Inspect(t.Context(), nil, path)
+		require.ErrorContains(t, err, "client is nil")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = locks.Inspect(ctx, w.member("a").Client, path)
+		require.ErrorIs(t, err, context.Canceled)
+	})
+}
+
+func TestInspectLeavesNothingBehind(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		l := lock(t, w.member("a").Client)
+		b := w.member("b").Client
+		nodes := len(w.zk.Tree("/"))
+		inspect(t, b, path)
+		require.Empty(t, w.zk.Watches())
+		require.Len(t, w.zk.Tree("/"), nodes)
+		require.NoError(t, l.Err())
+	})
+}
+
+// TestInspectOnRealServers looks at all kinds on an ensemble, from another server than their holders'.
+func TestInspectOnRealServers(t *testing.T) {
+	servers := ensemble.Shared(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	root := fmt.Sprintf("/inspect-test-%x", time.Now().UnixNano())
+	member := func(name string) *framework.Client {
+		c, err := framework.Connect(ctx, framework.Config{Servers: servers, Root: root, Identity: name})
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close(context.Background()) })
+		return c
+	}
+	a, b := member("a"), member("b")
+	for _, locker := range []locks.Locker{
+		locks.NewMutex(a, "/mutex"), locks.NewRWLock(a, "/rw").RLocker(), locks.NewSemaphore(a, "/sem", 3).Permits(2), locks.NewClaim(a, "/claim"),
+	} {
+		_, err := locker.Lock(ctx)
+		require.NoError(t, err)
+	}
+	locker := locks.NewMulti(locks.NewSemaphore(b, "/sem", 3).Permits(2), locks.NewRWLock(b, "/rw").RLocker())
+	asking, stop := context.WithCancel(ctx)
+	ended := make(chan error)
+	go func() { _, err := locker.Lock(asking); ended <- err }()
+	wait(t, func() bool { return len(reportOf(ctx, t, b, "/sem").Waiters) == 1 })
+
+	want := map[string]struct {
+		kind             locks.LockKind
+		holders, waiters []string
+	}{
+		"/mutex": {locks.MutexLock, []string{"a"}, nil},
+		"/rw":    {locks.ReadWriteLock, []string{"a read", "b read"}, nil},
+		"/sem":   {locks.SemaphoreLock, []string{"a"}, []string{"b"}},
+		"/claim": {locks.ClaimLock, []string{"a"}, nil},
+	}
+	seen := 0
+	for r, err := range locks.Survey(ctx, b, "/") {
+		require.NoError(t, err)
+		require.Equal(t, want[r.Path].kind, r.Kind, r.Path)
+		require.Equal(t, want[r.Path].holders, owners(r.Holders), r.Path)
+		require.Equal(t, want[r.Path].waiters, owners(r.Waiters), r.Path)
+		require.Positive(t, r.Holders[0].Session)
+		seen++
+	}
+	require.Len(t, want, seen)
+	require.Equal(t, 2, reportOf(ctx, t, b, "/sem").Holders[0].Permits)
+	stop()
+	require.ErrorIs(t, <-ended, context.Canceled)
+}
+
+func reportOf(ctx context.Context, t *testing.T, c *framework.Client, path string) *locks.Report {
+	t.Helper()
+	r, err := locks.Inspect(ctx, c, path)
+	require.NoError(t, err)
+	return r
+}
+
+// wait polls what happens on real servers.
+func wait(t *testing.T, ok func() bool) {
+	t.Helper()
+	require.Eventually(t, ok, time.Minute, 10*time.Millisecond)
+}

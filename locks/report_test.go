@@ -1,0 +1,102 @@
+package locks
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+func TestDirectoriesThatAreTooLargeAreNotListed(t *testing.T) {
+	i := newInspection(nil, "/x") // nothing may be asked
+	_, err := i.children(t.Context(), "/x", framework.Stat{NumChildren: MaxChildren + 1})
+	require.ErrorIs(t, err, framework.ErrTooLarge)
+	require.ErrorContains(t, err, "list /x: too large: 250001 children")
+}
+
+func TestHeadOfALineThatWraps(t *testing.T) {
+	line := sortOut([]string{"b-__WRIT__-2147483648", "c-__READ__-2147483647", "a-__READ__2147483647"}).lines[ReadWriteLock]
+	var h head
+	var holds []bool
+	for _, p := range line {
+		holds = append(holds, h.admits(p))
+	}
+	require.Equal(t, []bool{true, false, false}, holds)
+	require.Equal(t, "a-__READ__2147483647", line[0].name)
+}
+
+func TestPermitsAreReadLeniently(t *testing.T) {
+	for record, want := range map[string]int{
+		`{"v":1,"declared":3,"permits":5}`: 5, `{"v":9,"permits":2,"new":true}`: 2, `{"permits":-1}`: 0,
+		``: 0, `10.0.0.1`: 0, `{"permits":"many"}`: 0, `null`: 0, `[]`: 0,
+	} {
+		require.Equal(t, want, permitsIn([]byte(record)), record)
+	}
+}
+
+func TestSessionIDs(t *testing.T) {
+	for n, text := range map[SessionID]string{0: "0x0", 0x100000abc: "0x100000abc", -1: "0xffffffffffffffff"} {
+		require.Equal(t, text, n.String())
+		var back SessionID
+		require.NoError(t, back.UnmarshalText([]byte(text)))
+		require.Equal(t, n, back)
+	}
+	var s SessionID
+	require.Error(t, s.UnmarshalText([]byte("0x1 ")))
+	require.Error(t, s.UnmarshalText([]byte("session")))
+}
+
+// FuzzEntry describes nodes that anybody may have written.
+func FuzzEntry(f *testing.F) {
+	for _, data := range []string{
+		"", "10.0.0.1", "__REVOKE__", "\xff\xfe", "null", "{}",
+		`{"v":1,"owner":"a","host":"h","pid":7,"since":"2026-01-02T03:04:05Z"}`,
+		`{"v":1,"owner":"a","since":"9999-12-31T23:59:59-23:59"}`, `{"v":1,"since":"0000-01-01T00:00:00+23:59"}`,
+	} {
+		f.Add([]byte(data), uint16(0), true)
+		f.Add([]byte(data), uint16(most/2-1), false)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, pad uint16, candidate bool) {
+		data = append([]byte(strings.Repeat("é", int(pad)%most)), data...)
+		kind := MutexLock
+		if candidate {
+			kind = ElectionLock
+		}
+		st := framework.Stat{Czxid: 5, Ctime: time.UnixMilli(1), EphemeralOwner: int64(pad)}
+		e := entryOf("/x", kind, data, st)
+		require.LessOrEqual(t, len(e.Data), most)
+		require.LessOrEqual(t, len(e.Owner)+len(e.Host), 2*most)
+		require.False(t, e.Foreign && (e.Owner != "" || e.Host != "" || e.PID != 0))
+		require.False(t, e.Since.IsZero())
+		text, err := json.Marshal(e)
+		require.NoError(t, err, "every entry can be printed")
+		var back Entry
+		require.NoError(t, json.Unmarshal(text, &back))
+		require.Equal(t, e.Session, back.Session)
+		permitsIn(data)
+	})
+}
+
+// FuzzSortOut sorts out names that anybody may have made.
+func FuzzSortOut(f *testing.F) {
+	f.Add("_c_a-lock-0000000001\n_c_b-__WRIT__0000000002\n_c_c-__READ__0000000002\nx__lock__-2147483648\n__rlock__+000000001\nlocks\nreadme")
+	f.Add("-lock-0000000000\n__lock__\n__lock__0000000000\nlease-0000000000\nleases\npermits\n\n\n-latch-2147483647")
+	f.Fuzz(func(t *testing.T, joined string) {
+		names := strings.Split(joined, "\n")
+		l := sortOut(names)
+		require.Equal(t, len(names), l.size()+len(l.parts)+len(l.others), "each is somewhere, once")
+		for kind, line := range l.lines {
+			var h head
+			require.True(t, h.admits(line[0]), "the first of %s holds", kind)
+			for _, p := range line[1:] {
+				if kind == MutexLock && h.admits(p) {
+					require.Equal(t, line[0].seq, p.seq)
+				}
+			}
+		}
+	})
+}

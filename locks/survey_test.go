@@ -1,0 +1,138 @@
+package locks_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// survey returns what is found below a path, as "path kind" or an error's text.
+func survey(t *testing.T, c *framework.Client, root string) (found []string) {
+	t.Helper()
+	for r, err := range locks.Survey(t.Context(), c, root) {
+		if err != nil {
+			found = append(found, err.Error())
+			continue
+		}
+		found = append(found, fmt.Sprint(r.Path, " ", r.Kind))
+	}
+	return found
+}
+
+func TestSurvey(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a").Client, w.member("b").Client
+		for _, locker := range []locks.Locker{
+			locks.NewMutex(a, "/z"), locks.NewMutex(a, "/team/deploy"), locks.NewMutex(a, "/team/deploy/nested/lock"), locks.NewMutex(b, "/team/locks"),
+			locks.NewRWLock(a, "/team/catalogue").RLocker(), locks.NewSemaphore(b, "/team/pool", 2), locks.NewClaim(b, "/team/claim"),
+		} {
+			_, err := locker.Lock(t.Context())
+			require.NoError(t, err)
+		}
+		put(t, a, "/team/data/file", "text", framework.Persistent)
+		put(t, a, "/team/e/_c_1-latch-0000000001", "me", framework.Ephemeral)
+
+		team := []string{
+			"/team/catalogue read-write", "/team/claim claim", "/team/deploy mutex", "/team/deploy/nested/lock mutex",
+			"/team/e election", "/team/locks mutex", "/team/pool semaphore",
+		}
+		require.Equal(t, team, survey(t, b, "/team"))
+		require.Equal(t, append(team, "/z mutex"), survey(t, b, "/"))
+		require.Equal(t, []string{"/z mutex"}, survey(t, b, "/z"), "the root itself")
+		require.Empty(t, survey(t, b, "/team/data"))
+		require.Empty(t, survey(t, b, "/none"))
+		require.Empty(t, w.zk.Watches())
+
+		for r, err := range locks.Survey(t.Context(), b, "/") {
+			require.NoError(t, err)
+			require.Equal(t, "/team/catalogue", r.Path)
+			break
+		}
+	})
+}
+
+func TestASurveyDoesNotDescendIntoContenders(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a").Client
+		lock(t, a)
+		_, err := locks.NewSemaphore(a, "/pool", 3).Acquire(t.Context(), 3)
+		require.NoError(t, err)
+		stop := w.zk.Observe(func(r zktest.Request) {
+			if r.Op == zktest.OpExists {
+				require.NotContains(t, r.Path, "-lock-")
+				require.NotContains(t, r.Path, "-lease-")
+			}
+		})
+		defer stop()
+		require.Len(t, survey(t, a, "/"), 2)
+	})
+}
+
+func TestASurveyGoesOnBesideWhatIsForbidden(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		cfg := config
+		cfg.Auth = []framework.Credential{{Scheme: "digest", Auth: []byte("a:secret")}}
+		_, err := locks.NewMutex(w.zk.Member(t, "a", cfg).Client, "/b/theirs").Lock(t.Context())
+		require.NoError(t, err)
+		b := w.member("b").Client
+		for _, path := range []string{"/a", "/c"} {
+			_, err = locks.NewMutex(b, path).Lock(t.Context())
+			require.NoError(t, err)
+		}
+		require.Equal(t, []string{"/a mutex", "survey /b: no permission", "/c mutex"}, survey(t, b, "/"))
+	})
+}
+
+// TestASurveySkipsWhatVanishes has a lock released, and its directory deleted, between list and look.
+func TestASurveySkipsWhatVanishes(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a").Client, w.member("b").Client
+		l := lock(t, a)
+		f := w.zk.DelayReplies(time.Second, zktest.Match{Op: zktest.OpGetChildren2, Path: "/locks"})
+		defer f.Cancel()
+		go func() {
+			time.Sleep(time.Second / 2)
+			require.NoError(t, l.Release(context.Background()))
+			require.NoError(t, a.Delete(context.Background(), path, framework.AnyVersion))
+		}()
+		require.Empty(t, survey(t, b, "/"))
+		synctest.Wait()
+	})
+}
+
+func TestTheEndOfASurvey(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a")
+		lock(t, a.Client)
+		_, err := locks.NewMutex(a.Client, "/z").Lock(t.Context())
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var last error
+		n := 0
+		for r, err := range locks.Survey(ctx, a.Client, "/") {
+			if n++; n == 1 {
+				require.Equal(t, path, r.Path)
+				cancel()
+			}
+			last = err
+		}
+		require.Equal(t, 2, n, "one lock, and why there are no more")
+		require.ErrorIs(t, last, context.Canceled)
+
+		for _, err := range locks.Survey(t.Context(), nil, "/") {
+			require.ErrorContains(t, err, "client is nil")
+		}
+		for _, err := range locks.Survey(t.Context(), a.Client, "relative") {
+			require.ErrorIs(t, err, framework.ErrInvalidPath)
+		}
+	})
+}
