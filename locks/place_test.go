@@ -41,6 +41,16 @@ func TestAMixtureIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, ErrKindMixed)
 }
 
+// TestARefusedViewShowsNothing has the contender itself listed before the foreign one: seen alone, it was
+// taken for the first in line once.
+func TestARefusedViewShowsNothing(t *testing.T) {
+	me, ok := parse("_c_a-__READ__0000000001")
+	require.True(t, ok)
+	v, err := see([]string{me.name, "_c_b-lock-0000000000"}, me)
+	require.ErrorIs(t, err, ErrKindMixed)
+	require.Equal(t, view{}, v)
+}
+
 // TestSeeAgreesWithOrder looks from every place of shuffled lines.
 func TestSeeAgreesWithOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))

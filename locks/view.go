@@ -21,7 +21,10 @@ func see(names []string, from place) (v view, err error) {
 			v.block(p)
 		}
 	})
-	return v, err
+	if err != nil { // what was seen before is not all
+		return view{}, err
+	}
+	return v, nil
 }
 
 func (v *view) block(p place) {
