@@ -3,9 +3,10 @@
 // # Guarantee
 //
 // Two holders never: a lease's context is done before the servers can grant the lock to somebody else,
-// as long as the holder's process is scheduled. Grants are in the order of asking. Nothing is left
-// behind by a wait that ended, whatever was lost on the way: no node, and no watch but the shared one
-// on a node that still exists.
+// as long as the holder's process is scheduled; nor a writer beside a reader, nor more permits than
+// there are. Grants are in the order of asking, but for a [Claim]'s. Nothing is left behind by a wait
+// that ended, whatever was lost on the way: no node, and no watch but the shared one on a node that
+// still exists.
 //
 // # Not guaranteed
 //
@@ -15,8 +16,11 @@
 //
 // # Nodes
 //
-//	<path>                     container, removed by the server when empty
-//	<path>/_c_<uuid>-lock-#    ephemeral sequential; data is an [Owner] as JSON
+//	<path>                         container, removed by the server when empty
+//	<path>/_c_<uuid>-lock-#        ephemeral sequential; data is an [Owner] as JSON, as in all below
+//	<path>/_c_<uuid>-__READ__#     the same of a reader, __WRIT__ of a writer
+//	<path>/locks, leases, permits  a semaphore's waiters, held permits and number; see [Semaphore]
+//	<path>                         a claim: ephemeral itself
 //
 // Children of other names are ignored. Contenders of another kind make every ask fail with
 // [ErrKindMixed].

@@ -59,6 +59,7 @@ func TestPermitsAreGrantedInOrder(t *testing.T) {
 		require.ErrorIs(t, err, locks.ErrNotAcquired)
 		a.release("d1")
 		require.NoError(t, l.Release(t.Context()))
+		synctest.Wait() // for the refused one's node
 		require.Empty(t, w.zk.Children(pool+"/leases"))
 		require.Empty(t, w.zk.Children(pool+"/locks"))
 	})
