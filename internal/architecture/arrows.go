@@ -26,7 +26,7 @@ var arrows = map[string][]string{
 	"bench":        with(public, "zktest"),
 	"cmd":          public,
 	"cmd/lockstep": with(public, "zktest", "internal/zkserver", "internal/child", "internal/terminal"),
-	"examples":     with(public, "zktest"),
+	"examples":     with(public, "zktest", "internal/terminal"),
 
 	"internal/architecture": nil,
 	"internal/child":        nil,
@@ -34,6 +34,7 @@ var arrows = map[string][]string{
 	"internal/ensemble":     nil,
 	"internal/ensemble/cmd": {"internal/ensemble"},
 	"internal/faults":       nil, // tests only
+	"internal/interop":      nil, // its tests use all
 	"internal/link":         {"internal/wire"},
 	"internal/terminal":     nil,
 	"internal/wire":         nil,

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+)
+
+// errRefused is returned when somebody with a higher token has written already.
+var errRefused = errors.New("refused")
+
+const (
+	createTable = `CREATE TABLE accounts (id TEXT PRIMARY KEY, balance INTEGER NOT NULL, token INTEGER NOT NULL) STRICT`
+	openAccount = `INSERT INTO accounts (id, balance, token) VALUES (?, ?, 0)`
+	readAccount = `SELECT balance, token FROM accounts WHERE id = ?`
+
+	// The fence is in the statement that writes, so that nothing can come between the check and the write.
+	fencedUpdate   = `UPDATE accounts SET balance = ?1, token = ?2 WHERE id = ?3 AND token <= ?2`
+	unfencedUpdate = `UPDATE accounts SET balance = ?1, token = ?2 WHERE id = ?3`
+)
+
+// ledger is a table of accounts that remembers, for each, the token of the last writer.
+type ledger struct {
+	db     *sql.DB
+	update string
+}
+
+// openLedger opens the database in a file. Without the fence, whoever writes last is right.
+func openLedger(file string, fenced bool) (*ledger, error) {
+	name := url.URL{Scheme: "file", Opaque: url.PathEscape(file), RawQuery: "_pragma=busy_timeout(10000)"}
+	db, err := sql.Open("sqlite", name.String())
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", file, err)
+	}
+	if fenced {
+		return &ledger{db, fencedUpdate}, nil
+	}
+	return &ledger{db, unfencedUpdate}, nil
+}
+
+func (l *ledger) close() error { return l.db.Close() }
+
+// create makes the table, with one account.
+func (l *ledger) create(ctx context.Context, id string, balance int64) error {
+	if _, err := l.db.ExecContext(ctx, createTable); err != nil {
+		return fmt.Errorf("create the table: %w", err)
+	}
+	if _, err := l.db.ExecContext(ctx, openAccount, id, balance); err != nil {
+		return fmt.Errorf("open account %s: %w", id, err)
+	}
+	return nil
+}
+
+// read returns an account's balance and the highest token that has written it.
+func (l *ledger) read(ctx context.Context, id string) (balance, token int64, err error) {
+	if err := l.db.QueryRowContext(ctx, readAccount, id).Scan(&balance, &token); err != nil {
+		return 0, 0, fmt.Errorf("read account %s: %w", id, err)
+	}
+	return balance, token, nil
+}
+
+// write sets an account's balance, and is refused if the token is lower than the account's.
+func (l *ledger) write(ctx context.Context, id string, balance, token int64) error {
+	result, err := l.db.ExecContext(ctx, l.update, balance, token, id)
+	if err != nil {
+		return fmt.Errorf("write account %s: %w", id, err)
+	}
+	rows, err := result.RowsAffected()
+	if err != nil || rows == 1 {
+		return err
+	}
+	_, newest, err := l.read(ctx, id) // there is no such account, or it has a higher token
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: token %d is older than %d", errRefused, token, newest)
+}

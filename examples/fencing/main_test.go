@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+// TestMain makes this test binary the example itself when asked to: its holders are processes.
+func TestMain(m *testing.M) {
+	if os.Getenv("FENCING_TEST_PROGRAM") != "" || os.Getenv(partVariable) != "" {
+		main()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func program(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), "FENCING_TEST_PROGRAM=1", "GORACE=atexit_sleep_ms=0")
+	return cmd
+}
+
+func watch(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	cmd := program(args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	_ = cmd.Run() // the state says how it ended
+	if t.Failed() {
+		t.Log(out.String(), errs.String())
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// read reads the JSON that is printed.
+func read(t *testing.T, out string) (s summary) {
+	t.Helper()
+	var fields map[string]any
+	require.NoError(t, json.Unmarshal([]byte(out), &fields), out)
+	require.Len(t, fields, 7)
+	require.NoError(t, json.Unmarshal([]byte(out), &s))
+	require.Positive(t, s.TakeoverMs)
+	require.Positive(t, s.SessionTimeout)
+	return s
+}
+
+func TestInMemory(t *testing.T) {
+	t.Parallel()
+	out, errs, code := watch(t, "--json")
+	require.Equal(t, 0, code, errs)
+	s := read(t, out)
+	require.True(t, s.Fenced)
+	require.Len(t, s.Grants, 3)
+	require.Regexp(t, `^refused: token \d+ is older than \d+$`, s.LateWrite)
+	require.EqualValues(t, 115, s.Balance)
+	require.Contains(t, errs, "is frozen (SIGSTOP)")
+}
+
+func TestWithoutTheFence(t *testing.T) {
+	t.Parallel()
+	out, errs, code := watch(t, "-no-fence", "-json", "-session-timeout", "1s")
+	require.Equal(t, 1, code, errs)
+	s := read(t, out)
+	require.False(t, s.Fenced)
+	require.Equal(t, "accepted", s.LateWrite)
+	require.EqualValues(t, 110, s.Balance)
+	require.Contains(t, errs, "a deposit is lost")
+}
+
+func TestForPeople(t *testing.T) {
+	t.Parallel()
+	out, errs, code := watch(t, "--session-timeout", "1s")
+	require.Equal(t, 0, code, errs)
+	require.Empty(t, errs)
+	require.Contains(t, out, "a ZooKeeper in memory")
+	require.Contains(t, out, "is frozen (SIGSTOP)")
+	require.Regexp(t, `may not write 110: refused: token \d+ is older than \d+`, out)
+	require.Contains(t, out, "Held: the late write was refused, and both deposits are in the account: 115.")
+	require.NotContains(t, out, "\x1b", "plain when it is piped")
+}
+
+func TestUsage(t *testing.T) {
+	for _, line := range []string{
+		"--session-timeout 0", "--session-timeout -1s", "--session-timeout 1ms", "--session-timeout x", "--zk ,", "--bogus", "word",
+	} {
+		out, errs, code := watch(t, strings.Fields(line)...)
+		require.Equal(t, 64, code, line)
+		require.Empty(t, out, line)
+		require.Regexp(t, `^fencing: .+\nfencing: see --help\n$`, errs, line)
+	}
+	out, _, code := watch(t, "--help")
+	require.Equal(t, 0, code)
+	require.Contains(t, out, "-session-timeout")
+}
+
+func TestServersThatAreNotThere(t *testing.T) {
+	t.Parallel()
+	out, errs, code := watch(t, "--zk", "127.0.0.1:1", "--json")
+	require.Equal(t, 1, code)
+	require.Empty(t, out)
+	require.Contains(t, errs, "127.0.0.1:1")
+	require.Contains(t, errs, "ann has failed")
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+const (
+	opening     = 100 // the account's balance at first
+	annsDeposit = 10
+	bobsDeposit = 5
+)
+
+// play is the plot: ann is frozen before she writes, bob writes, ann goes on.
+func play(ctx context.Context, o options, s *story) (err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, 10*o.timeout+time.Minute, errors.New("the holders take too long"))
+	defer cancel()
+	servers, closeServers, err := openServers(o)
+	if err != nil {
+		return err
+	}
+	defer closeServers()
+	dir, err := os.MkdirTemp("", "fencing-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	database := filepath.Join(dir, "accounts.db")
+	ledger, err := openLedger(database, !o.unfenced)
+	if err != nil {
+		return err
+	}
+	defer ledger.close() //nolint:errcheck // every write has been answered
+	if err := ledger.create(ctx, accountID, opening); err != nil {
+		return err
+	}
+	c := newCast(environment(servers, o.timeout))
+	defer c.stop()
+	if err := s.act(ctx, c, part{Database: database, Fenced: !o.unfenced}); err != nil {
+		return err
+	}
+	s.balance, _, err = ledger.read(ctx, accountID)
+	return err
+}
+
+// act has every holder play its part to the end.
+func (s *story) act(ctx context.Context, c *cast, p part) error {
+	p.Holder, p.Amount, p.Pause = "ann", annsDeposit, true
+	ann, err := c.start(p)
+	if err != nil {
+		return err
+	}
+	if err := s.until(ctx, c, ready, "ann"); err != nil {
+		return err
+	}
+	if err := freeze(ann.cmd.Process); err != nil {
+		return err
+	}
+	s.freezes("ann")
+	p.Holder, p.Amount, p.Pause = "bob", bobsDeposit, false
+	if _, err := c.start(p); err != nil {
+		return err
+	}
+	if err := s.until(ctx, c, ended, "bob"); err != nil {
+		return err
+	}
+	if err := ann.goOn(); err != nil {
+		return err
+	}
+	s.goesOn("ann")
+	return s.until(ctx, c, ended, "ann")
+}
+
+// until takes what the holders tell, up to one event of one of them.
+func (s *story) until(ctx context.Context, c *cast, k kind, holder string) error {
+	for {
+		select {
+		case e := <-c.events:
+			s.take(e)
+			if e.Kind == ended && e.Reason != "" {
+				return fmt.Errorf("%s has failed: %s", e.Holder, e.Reason)
+			}
+			if e.Kind == k && e.Holder == holder {
+				return nil
+			}
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return errors.New("interrupted; every holder was ended")
+			}
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// openServers returns the servers to play on, by default one in memory.
+func openServers(o options) (servers []string, stop func(), err error) {
+	if len(o.servers) > 0 {
+		return o.servers, func() {}, nil
+	}
+	memory, err := zktest.New(zktest.WithTick(o.timeout / 4))
+	if err != nil {
+		return nil, nil, err
+	}
+	address, err := memory.ListenTCP("127.0.0.1:0")
+	if err != nil {
+		memory.Close()
+		return nil, nil, err
+	}
+	return []string{address}, memory.Close, nil
+}
+
+// environment tells holders where to play: below a root that nobody else uses. It consists of containers,
+// which the servers remove when they are empty.
+func environment(servers []string, timeout time.Duration) []string {
+	return append(os.Environ(),
+		framework.EnvServers+"="+strings.Join(servers, ","),
+		framework.EnvRoot+"=/lockstep-example-"+strings.ToLower(rand.Text()[:10]),
+		framework.EnvSessionTimeout+"="+timeout.String())
+}
