@@ -32,13 +32,14 @@ func (b *bundle) fill(ctx context.Context, lockers []Locker, lock func(Locker, c
 	return nil
 }
 
-// release releases all, last first, and waits for them until ctx ends.
-func (b *bundle) release(ctx context.Context) {
+// release releases all, last first, each as soon as the one before is on its way.
+func (b *bundle) release() {
 	for _, p := range slices.Backward(b.parts) {
-		p.end(ErrReleased)
-	}
-	for _, p := range b.parts {
-		_ = p.Release(ctx) // has no error
+		p.finish(ErrReleased, true)
+		select {
+		case <-p.given.written:
+		case <-p.given.gone:
+		}
 	}
 }
 
@@ -52,16 +53,25 @@ func (b *bundle) lease(m *Multi, ctx context.Context) *Lease {
 	return lease.start(0)
 }
 
-func (b *bundle) giveBack(*Lease) returned {
-	done := make(chan struct{})
-	for _, p := range slices.Backward(b.parts) {
-		p.end(ErrReleased)
+// giveUp releases what was granted so far, and waits for that until ctx ends.
+func (b *bundle) giveUp(ctx context.Context) {
+	select {
+	case <-b.giveBack(false).gone:
+	case <-ctx.Done():
 	}
+}
+
+// giveBack releases all in the background.
+func (b *bundle) giveBack(bool) returned {
+	gone := make(chan struct{})
 	go func() {
-		defer close(done)
-		b.release(context.Background())
+		defer close(gone)
+		b.release()
+		for _, p := range b.parts {
+			<-p.given.gone
+		}
 	}()
-	return returned{done: done}
+	return returned{gone: gone}
 }
 
 // joint is the tenure of several leases.

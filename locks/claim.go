@@ -88,10 +88,10 @@ func (c *Claim) take(ctx context.Context, d *desk) (*Lease, error) {
 		return nil, err
 	}
 	lease := &Lease{path: c.line.name, kind: claimKind, node: node.Path, token: node.Zxid, session: d.s,
-		back: func(*Lease) returned { return d.vacate() }}
+		back: d.vacate}
 	h, err := d.s.Hold(context.WithValue(ctx, heldKey{c.line.client, c.line.path}, lease), node.Path)
 	if err != nil {
-		d.vacate()
+		d.vacate(false)
 		return nil, err
 	}
 	lease.tenure = h

@@ -198,14 +198,8 @@ func (c *contender) giveUp() {
 }
 
 // giveBack ends a lease of the line.
-func (c *contender) giveBack(*Lease) returned {
-	r, gone := c.line.discard(c.s, c.gone, c.node.Path)
-	r.after = func() {
-		select {
-		case <-gone.Done():
-			c.line.lone.left(c, gone.Zxid())
-		default: // written only
-		}
-	}
+func (c *contender) giveBack(early bool) returned {
+	r, gone := c.line.discard(c.s, early, c.gone, c.node.Path)
+	r.after = func() { c.line.lone.left(c, gone.Zxid()) }
 	return r
 }

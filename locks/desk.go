@@ -54,8 +54,8 @@ func (d *desk) leave() {
 }
 
 // vacate deletes the node, and leaves when it is gone.
-func (d *desk) vacate() returned {
-	r, gone := d.line.discard(d.s, nil, d.line.path)
+func (d *desk) vacate(early bool) returned {
+	r, gone := d.line.discard(d.s, early, nil, d.line.path)
 	go func() {
 		<-gone.Done()
 		d.leave()
@@ -69,5 +69,5 @@ func (d *desk) undo(done <-chan error) {
 		d.leave()
 		return
 	}
-	d.vacate()
+	d.vacate(false)
 }

@@ -24,8 +24,8 @@ type Lease struct {
 	session *framework.Session
 	tenure  tenure
 
-	contender *contender            // of a line's lease
-	back      func(*Lease) returned // gives back what was granted
+	contender *contender                // of a line's lease
+	back      func(early bool) returned // gives back what was granted; early asks for returned.written
 
 	mu      sync.Mutex
 	ended   bool
@@ -44,11 +44,11 @@ type tenure interface {
 
 // returned is the way of what was given back.
 type returned struct {
-	// done is closed when Release may return: in most cases once the servers have agreed.
-	done <-chan struct{}
-	// gone is closed when nothing is left to wait for, if that may come without done; else nil.
+	// written is closed when the request is in the connection's queue; nil if nobody is to wait for that.
+	written <-chan struct{}
+	// gone is closed when the servers have agreed, or the session has ended.
 	gone <-chan struct{}
-	// after is called by a Release that has waited for done; may be nil.
+	// after is called by a Release that has waited for gone; may be nil.
 	after func()
 }
 
@@ -128,18 +128,20 @@ func (l *Lease) each(f func(part *Lease, node string)) {
 func (l *Lease) Release(ctx context.Context) error {
 	l.end(ErrReleased)
 	select {
-	case <-l.given.done:
+	case <-l.given.gone:
 		if l.given.after != nil {
 			l.given.after()
 		}
-	case <-l.given.gone:
+	case <-l.given.written:
 	case <-ctx.Done():
 	}
 	return nil
 }
 
 // end ends the lease and gives back what was granted; only the first call counts.
-func (l *Lease) end(cause error) {
+func (l *Lease) end(cause error) { l.finish(cause, false) }
+
+func (l *Lease) finish(cause error, early bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended {
@@ -153,7 +155,7 @@ func (l *Lease) end(cause error) {
 		l.limit.Stop()
 	}
 	l.tenure.End(cause)
-	l.given = l.back(l)
+	l.given = l.back(early)
 }
 
 // start makes the lease end by itself: after its greatest length, and when its tenure was ended by

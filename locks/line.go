@@ -231,10 +231,10 @@ func (l *Line) lease(ctx context.Context, c *contender, token int64) (*Lease, er
 
 // discard gives nodes back. queued is called once their deletion is in the connection's queue; may be
 // nil.
-func (l *Line) discard(s *framework.Session, queued func(), nodes ...string) (returned, *framework.Discarded) {
-	if !l.onWrite {
+func (l *Line) discard(s *framework.Session, early bool, queued func(), nodes ...string) (returned, *framework.Discarded) {
+	if !l.onWrite && !early {
 		d := s.DiscardThen(queued, nodes...)
-		return returned{done: d.Done()}, d
+		return returned{gone: d.Done()}, d
 	}
 	written := make(chan struct{})
 	d := s.DiscardThen(func() {
@@ -243,5 +243,5 @@ func (l *Line) discard(s *framework.Session, queued func(), nodes ...string) (re
 		}
 		close(written)
 	}, nodes...)
-	return returned{done: written, gone: d.Done()}, d
+	return returned{written: written, gone: d.Done()}, d
 }

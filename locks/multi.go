@@ -97,7 +97,7 @@ func (m *Multi) once(ctx context.Context, lock func(Locker, context.Context) (*L
 	var b bundle
 	defer func() {
 		if lease == nil {
-			b.release(ctx)
+			b.giveUp(ctx)
 		}
 	}()
 	if err := b.fill(ctx, m.lockers, lock); err != nil {

@@ -41,7 +41,7 @@ func (l *Line) nest(ctx context.Context, outer *Lease) *Lease {
 }
 
 // nothingToGiveBack is the way back of a lease whose node is another's.
-func nothingToGiveBack(*Lease) returned { return returned{done: over} }
+func nothingToGiveBack(bool) returned { return returned{gone: over} }
 
 // within is a tenure inside another lease's.
 type within struct {

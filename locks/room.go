@@ -41,8 +41,8 @@ func (s *Semaphore) lease(ctx context.Context, sess *framework.Session, created 
 	for i, c := range created {
 		nodes[i] = c.Path
 	}
-	lease := &Lease{path: s.path, node: nodes[0], nodes: nodes, token: created[0].Zxid, session: sess, back: func(*Lease) returned {
-		r, _ := s.line.discard(sess, nil, nodes...)
+	lease := &Lease{path: s.path, node: nodes[0], nodes: nodes, token: created[0].Zxid, session: sess, back: func(early bool) returned {
+		r, _ := s.line.discard(sess, early, nil, nodes...)
 		return r
 	}}
 	h, err := sess.Hold(ctx, nodes...)

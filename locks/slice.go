@@ -27,7 +27,7 @@ func WithLocalSlice(d time.Duration) Option {
 type slice struct {
 	line    *Line
 	length  time.Duration
-	back    func(*Lease) returned
+	back    func(early bool) returned
 	waiting atomic.Int64
 	present atomic.Pointer[turn]
 	turn    chan struct{} // has room for the one whose turn it is, which guards what follows
@@ -98,14 +98,14 @@ func (s *slice) open(node *Lease) {
 }
 
 // giveBack ends a turn, and the slice if it has lasted long enough or nobody here waits.
-func (s *slice) giveBack(*Lease) returned {
+func (s *slice) giveBack(early bool) returned {
 	if s.waiting.Load() > 0 && time.Now().Before(s.until) {
 		<-s.turn
-		return returned{done: over}
+		return returned{gone: over}
 	}
 	node := s.node
 	s.node = nil
-	node.end(ErrReleased)
+	node.finish(ErrReleased, early)
 	<-s.turn
 	return node.given
 }
