@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/internal/child"
+	"github.com/lockstep-go/lockstep/locks"
 )
 
 // elect is the subcommand that takes part in an election, or observes it.
@@ -122,7 +123,7 @@ func (e *elect) lead(ctx context.Context, term *election.Term) error {
 
 // reign leads without a command until a signal comes.
 func (e *elect) reign(ctx context.Context, term *election.Term) error {
-	held := holding{Path: e.path, ID: term.ID(), Token: term.Token(), Session: session(term.Session())}
+	held := holding{Path: e.path, ID: term.ID(), Token: term.Token(), Session: locks.SessionID(term.Session())}
 	if err := put(os.Stdout, e.json, held, held.Path, held.Token); err != nil {
 		return err
 	}

@@ -25,8 +25,11 @@ func TestUsageErrors(t *testing.T) {
 	s := newStage(t)
 	for _, line := range []string{
 		"bogus",
-		"lock", "lock --", "lock a b", "lock demo --", "lock demo true", "lock a b -- true",
+		"lock", "lock --", "lock a b", "lock demo --", "lock demo true", "lock a a -- true", "lock a /lockstep/locks/a -- true", "lock a / -- true",
 		"lock demo --bogus", "lock demo -n -w 1", "lock demo -w 0", "lock demo -w -1s", "lock demo -w soon", "lock demo -w NaN", "lock demo -w 1e300",
+		"lock demo -s -x", "lock demo -s --permits 2", "lock demo -x --permits 2", "lock demo --permits 0", "lock demo --permits x", "lock demo --permits 20000",
+		"lock demo --count 1", "lock demo --permits 2 --count 3", "lock demo --permits 2 --count 0", "lock demo --max-hold 0", "lock demo --max-hold soon",
+		"locks a b", "locks a//b", "locks -- true x", "locks --bogus",
 		"lock demo -E 256", "lock demo -E -1", "lock demo -E x",
 		"lock demo --kill-after 0", "lock demo --kill-after -1s", "lock demo --kill-after 1h -- true", "lock demo --session-timeout 6s --kill-after 2s -- true",
 		"lock demo --connect-timeout 0", "lock demo --session-timeout 0", "lock demo --session-timeout -1s",
@@ -85,7 +88,7 @@ func TestNoSession(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, refusing.Close())
 	s := onServers(t, refusing.Addr().String())
-	for _, subcommand := range [][]string{{"lock", "demo", "-w", "1h"}, {"elect", "demo"}, {"cron", "demo", "@hourly"}} {
+	for _, subcommand := range [][]string{{"lock", "demo", "-w", "1h"}, {"lock", "a", "b"}, {"elect", "demo"}, {"cron", "demo", "@hourly"}} {
 		code, out, errs := s.run(append(subcommand, "--connect-timeout", "0.3", "--", "echo", "ran")...)
 		require.Equal(t, 69, code)
 		require.Empty(t, out)

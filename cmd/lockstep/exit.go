@@ -49,6 +49,15 @@ func silent(code int) error {
 	return &exit{code: code}
 }
 
+// warned ends the program with the code of an error that was printed already.
+func warned(err error) error {
+	var coded *exit
+	if !errors.As(withCode(err), &coded) {
+		return err
+	}
+	return silent(coded.code)
+}
+
 // usage refuses what was asked for.
 func usage(format string, args ...any) error {
 	return &exit{code: exitUsage, reason: fmt.Errorf(format, args...)}
@@ -66,6 +75,8 @@ var meanings = []struct {
 	{scheduler.ErrInvalidSpec, exitUsage, ""},
 	{scheduler.ErrSpecMismatch, exitMismatch, ""},
 	{locks.ErrKindMixed, exitMismatch, "use another NAME: this one belongs to something else"},
+	{locks.ErrPermits, exitUsage, ""},
+	{framework.ErrTooLarge, exitMismatch, ""},
 	{framework.ErrNoAuth, exitNoPermission, "give credentials in LOCKSTEP_AUTH_FILE (user:password), or use another NAME"},
 	{child.ErrNotFound, exitNotFound, ""},
 	{child.ErrNotExecutable, exitNotExecutable, ""},
@@ -81,6 +92,10 @@ func withCode(err error) error {
 	var s signalled
 	if errors.As(err, &s) {
 		return &exit{code: exitSignal + s.number()}
+	}
+	var differs *locks.PermitsError
+	if errors.As(err, &differs) {
+		return &exit{exitMismatch, err, "all who use a NAME must give the same --permits"}
 	}
 	for _, m := range meanings {
 		if errors.Is(err, m.err) {

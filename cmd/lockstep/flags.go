@@ -66,6 +66,24 @@ func nameAnd(optional bool, more ...string) cobra.PositionalArgs {
 	}
 }
 
+// names checks a command line of one or more NAMEs. Several need "--": who forgets it before the command
+// would lock what the command is called.
+func names(cmd *cobra.Command, args []string) error {
+	own, command := split(cmd, args)
+	dash := cmd.ArgsLenAtDash() >= 0
+	switch {
+	case len(own) == 0:
+		return errors.New("want a NAME")
+	case len(own) > 1 && !dash:
+		return fmt.Errorf("want one NAME, got %d arguments: %q; put -- before the command", len(own), own)
+	case dash && len(command) == 0:
+		return errors.New("no command after --")
+	case len(command) > 0 && command[0] == "":
+		return errors.New("the command is empty")
+	}
+	return nil
+}
+
 // split divides arguments into those before "--" and those after.
 func split(cmd *cobra.Command, args []string) (own, command []string) {
 	if n := cmd.ArgsLenAtDash(); n >= 0 {
@@ -73,6 +91,9 @@ func split(cmd *cobra.Command, args []string) (own, command []string) {
 	}
 	return args, nil
 }
+
+// locksDir is where locks live.
+const locksDir = "/lockstep/locks"
 
 // pathOf is where a NAME lives.
 func pathOf(kind, name string) (string, error) {

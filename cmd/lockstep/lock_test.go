@@ -189,7 +189,7 @@ func TestALockIsNoElection(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	s := newStage(t)
-	for _, args := range [][]string{{}, {"--help"}, {"lock", "--help"}, {"elect", "-h"}, {"cron", "--help"}, {"dev", "--help"}} {
+	for _, args := range [][]string{{}, {"--help"}, {"lock", "--help"}, {"locks", "--help"}, {"elect", "-h"}, {"cron", "--help"}, {"dev", "--help"}} {
 		code, out, errs := s.run(args...)
 		require.Equal(t, 0, code)
 		require.Contains(t, out, "Examples:")

@@ -26,18 +26,21 @@ func newRoot() *cobra.Command {
 
 A NAME lives under /lockstep/locks, /lockstep/elections or /lockstep/jobs; one that begins
 with / is the path of the znode itself. Locks and elections have the layouts of Apache
-Curator (InterProcessMutex, LeaderLatch), so that Java programs can take part.
+Curator (InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphoreV2, LeaderLatch),
+so that Java programs can take part.
 
 The command runs in the environment of lockstep, and finds in it
   LOCKSTEP_TOKEN  the fencing token: it rises from holder to holder. Pass it to whatever
                   the command writes to, and have that refuse lower ones.
-  LOCKSTEP_PATH   the path of the lock, election or job, below --root
+  LOCKSTEP_PATH   the path of the lock, election or job, below --root; several locks' paths
+                  have commas between them
   LOCKSTEP_TICK   cron only: the scheduled time, RFC 3339 in UTC
 
 Exit codes: the command's own, or 128 + n if signal n has ended it, and
     1  lock: not obtained under -n or -w (-E changes it)
    64  usage: a bad flag, name, schedule or duration
-   65  the name is taken by another schedule, or by another kind of thing
+   65  the name is taken by another schedule, another number of permits, or another kind
+       of thing
    69  no session within --connect-timeout
    75  lock: the lock was lost while it was needed
    77  no permission
@@ -49,13 +52,14 @@ LOCKSTEP_SESSION_TIMEOUT, LOCKSTEP_IDENTITY, LOCKSTEP_AUTH_FILE or LOCKSTEP_AUTH
 (user:password), LOCKSTEP_TLS_CA, LOCKSTEP_TLS_CERT, LOCKSTEP_TLS_KEY.`,
 		Example: `  lockstep dev &                                      a ZooKeeper to try things with
   lockstep lock deploy -- ./deploy.sh                 one at a time, in the whole cluster
+  lockstep locks                                      who holds what, and who waits
   lockstep elect billing -- ./billing-server          one leads, the others stand by
   lockstep cron report '0 3 * * *' -- ./report.sh     once a night, on one machine`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newDev(), newLock(), newElect(), newCron())
+	root.AddCommand(newDev(), newLock(), newLocks(), newElect(), newCron())
 	return root
 }
 

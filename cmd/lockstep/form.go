@@ -1,0 +1,85 @@
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/terminal"
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+// form is which locks are asked for, and of what kind.
+type form struct {
+	shared, exclusive bool
+	permits, count    int
+	paths             []string
+}
+
+func (o *form) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVarP(&o.shared, "shared", "s", false, "hold it beside others that use -s")
+	f.BoolVarP(&o.exclusive, "exclusive", "x", false, "hold it alone, among others that use -s or -x")
+	f.IntVar(&o.permits, "permits", 0, "let so many hold it at a time; the same number for all")
+	f.IntVar(&o.count, "count", 1, "hold so many of the permits, all of them together")
+	cmd.MarkFlagsMutuallyExclusive("shared", "exclusive", "permits")
+}
+
+// check refuses what cannot be asked for.
+func (o *form) check(cmd *cobra.Command, names []string) error {
+	switch flags := cmd.Flags(); {
+	case flags.Changed("permits") && o.permits < 1:
+		return usage("--permits %d: it must be 1 or more", o.permits)
+	case flags.Changed("count") && o.permits == 0:
+		return usage("--count is for --permits")
+	case o.count < 1 || o.permits > 0 && o.count > o.permits:
+		return usage("--count %d: it must be between 1 and %d, the number of --permits", o.count, o.permits)
+	}
+	seen := map[string]bool{}
+	for _, name := range names {
+		path, err := pathOf("locks", name)
+		if err != nil {
+			return err
+		}
+		if seen[path] {
+			return usage("the NAME %q is there twice: it would wait for itself", name)
+		}
+		seen[path] = true
+		o.paths = append(o.paths, path)
+	}
+	return nil
+}
+
+// locker makes the lock.
+func (o *form) locker(client *framework.Client) locks.Locker {
+	all := make([]locks.Locker, len(o.paths))
+	for i, path := range o.paths {
+		all[i] = o.single(client, path)
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	return locks.NewMulti(all...)
+}
+
+// single makes the lock at one path.
+func (o *form) single(client *framework.Client, path string) locks.Locker {
+	queued := locks.WithQueued(func(ahead int) { announce(path, ahead) })
+	switch {
+	case o.permits > 0:
+		return locks.NewSemaphore(client, path, o.permits, queued).Permits(o.count)
+	case o.shared:
+		return locks.NewRWLock(client, path, queued).RLocker()
+	case o.exclusive:
+		return locks.NewRWLock(client, path, queued)
+	}
+	return locks.NewMutex(client, path, queued)
+}
+
+// announce tells who waits at a terminal why nothing happens.
+func announce(path string, ahead int) {
+	if terminal.Is(os.Stderr) {
+		say("waiting for %s, %d ahead", path, ahead)
+	}
+}

@@ -1,0 +1,186 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+// cells runs a command line that prints a table, and returns its lines' cells.
+func (s *stage) cells(args ...string) (rows [][]string) {
+	s.t.Helper()
+	code, out, errs := s.run(args...)
+	require.Equal(s.t, 0, code, errs)
+	require.Empty(s.t, errs)
+	require.NotContains(s.t, out, "\x1b", "no terminal")
+	for line := range strings.Lines(out) {
+		var row []string
+		for _, c := range strings.Split(strings.TrimSpace(line), "  ") {
+			if c != "" {
+				row = append(row, strings.TrimSpace(c))
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// as makes processes that are started from now on call themselves so.
+func (s *stage) as(name string) *stage {
+	other := *s
+	other.env = append(s.env[:len(s.env):len(s.env)], "LOCKSTEP_IDENTITY="+name)
+	return &other
+}
+
+func TestLocksListsAll(t *testing.T) {
+	s := newStage(t)
+	s.as("a").holds("deploy")
+	s.as("b").start("lock", "deploy")
+	s.queue("/lockstep/locks/deploy", 2)
+	s.as("a").holds("-s", "team/catalogue")
+	s.as("b").holds("-s", "team/catalogue")
+	s.as("a").holds("--permits", "3", "--count", "2", "gpu")
+	s.as("a").start("elect", "billing").line(0)
+	s.as("me\n\x1b[31m").holds("odd")
+
+	rows := s.cells("locks")
+	require.Equal(t, []string{"LOCK", "KIND", "HELD BY", "ASKED", "WAITING"}, rows[0])
+	for _, row := range rows[1:] {
+		require.Regexp(t, `^(\d+s|just) (ago|now)$`, row[3])
+		row[3] = ""
+	}
+	below := [][]string{
+		{"/lockstep/locks/deploy", "mutex", "a", "", "1"},
+		{"/lockstep/locks/gpu", "semaphore 2/3", "a", "", "-"},
+		{"/lockstep/locks/odd", "mutex", `"me\n\x1b[31m"`, "", "-"},
+		{"/lockstep/locks/team/catalogue", "read-write", "a (read) +1", "", "-"},
+	}
+	require.Equal(t, below, rows[1:])
+
+	rows = s.cells("locks", "/")
+	require.Len(t, rows, 6)
+	require.Equal(t, []string{"/lockstep/elections/billing", "election", "a"}, rows[1][:3])
+	require.Len(t, s.cells("locks", "team"), 2, "a directory")
+	require.Len(t, s.cells("locks", "--root", "/lockstep", "/locks"), 5)
+	require.Len(t, s.zk.Watches(), 1, "that of who waits")
+}
+
+func TestLocksShowsOneInDetail(t *testing.T) {
+	s := newStage(t)
+	holder := s.as("a").holds("demo")
+	token := holder.fields(0)[1]
+	s.as("b").start("lock", "demo")
+	s.queue("/lockstep/locks/demo", 2)
+	c := client(t, s)
+	require.NoError(t, c.Create(t.Context(), "/lockstep/locks/demo/_c_1-lock-0000000007", []byte("10.0.0.1"), framework.Ephemeral))
+	require.NoError(t, c.Create(t.Context(), "/lockstep/locks/demo/readme", []byte("a text"), framework.Persistent))
+
+	rows := s.cells("locks", "demo")
+	require.Equal(t, []string{"/lockstep/locks/demo: mutex, 2 waiting"}, rows[0])
+	require.Equal(t, []string{"OWNER", "HOST", "PID", "ASKED", "TOKEN", "SESSION", "NODE"}, rows[1])
+	require.Equal(t, []string{"holds", "a"}, rows[2][:2])
+	require.Equal(t, token, rows[2][5])
+	require.Regexp(t, `^_c_.*-lock-0000000000$`, rows[2][7])
+	require.Equal(t, []string{"waits 1", "b"}, rows[3][:2])
+	require.Equal(t, []string{"waits 2", "10.0.0.1"}, rows[4][:2])
+	require.Equal(t, []string{"other", "a text"}, rows[5][:2])
+	require.Equal(t, "0x0", rows[5][4])
+}
+
+func TestLocksJSON(t *testing.T) {
+	s := newStage(t)
+	a := s.as("a").holds("--json", "a")
+	s.as("b").holds("-x", "b")
+	for _, args := range [][]string{{"locks", "--json"}, {"locks", "a", "--json"}} {
+		code, out, errs := s.run(args...)
+		require.Equal(t, 0, code)
+		require.Empty(t, errs)
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		require.Len(t, lines, 4-len(args))
+		var r locks.Report
+		require.NoError(t, json.Unmarshal([]byte(lines[0]), &r))
+		require.Equal(t, "/lockstep/locks/a", r.Path)
+		require.Equal(t, locks.MutexLock, r.Kind)
+		require.Equal(t, "a", r.Holders[0].Owner)
+		require.Equal(t, decode(t, a.line(0))["session"], r.Holders[0].Session.String())
+		require.NotNil(t, decode(t, lines[0])["waiters"], "a list, never null")
+	}
+	code, out, errs := s.run("locks", "none", "--json")
+	require.Equal(t, 0, code)
+	require.Empty(t, out)
+	require.Empty(t, errs)
+}
+
+func TestNoLocks(t *testing.T) {
+	s := newStage(t)
+	for args, where := range map[string]string{"locks": "/lockstep/locks", "locks none": "/lockstep/locks/none", "locks /": "/"} {
+		code, out, errs := s.run(strings.Fields(args)...)
+		require.Equal(t, 0, code)
+		require.Empty(t, out)
+		require.Equal(t, "lockstep: no locks below "+where+"\n", errs)
+	}
+}
+
+func TestLocksThatMayNotBeRead(t *testing.T) {
+	s := newStage(t)
+	s.holds("/b/ours")
+	theirs := *s
+	theirs.env = append(s.env[:len(s.env):len(s.env)], "LOCKSTEP_AUTH=owner:secret")
+	theirs.holds("/a/theirs")
+	code, out, errs := s.run("locks", "/")
+	require.Equal(t, 77, code)
+	require.Contains(t, errs, "/a: no permission")
+	require.Contains(t, out, "/b/ours", "the others are listed")
+	code, out, errs = s.run("locks", "/a")
+	require.Equal(t, 77, code)
+	require.Empty(t, out)
+	require.Contains(t, errs, "LOCKSTEP_AUTH_FILE")
+	require.Len(t, theirs.cells("locks", "/"), 3)
+}
+
+func TestLocksEndsWithASignal(t *testing.T) {
+	s := newStage(t)
+	s.zk.Freeze()
+	p := s.start("locks", "--connect-timeout", "1h")
+	s.until("a connection", func() bool { return s.zk.Connections() == 1 })
+	p.signal(syscall.SIGINT)
+	require.Equal(t, 130, p.wait())
+	s.zk.Thaw()
+}
+
+func TestAgo(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Hour: "just now", 900 * time.Millisecond: "just now", time.Second: "1s ago", 59 * time.Second: "59s ago", 60 * time.Second: "1m00s ago",
+		3*time.Minute + 7*time.Second: "3m07s ago", 5*time.Hour + 3*time.Minute + time.Second: "5h03m ago", 50 * time.Hour: "2d02h ago",
+	} {
+		require.Equal(t, want, ago(d))
+	}
+}
+
+// FuzzTables prints locks that anybody may have made: each takes one line, and no more.
+func FuzzTables(f *testing.F) {
+	f.Add("a", "10.0.0.1", "_c_1-lock-0000000001", int64(7), 3)
+	f.Add("x\n\x1b[31m", "\xff", "lock\u2028name", int64(-1), -1)
+	f.Add("", "", "", int64(0), 0)
+	f.Add(strings.Repeat("日", 100), strings.Repeat("\t", 100), "/", int64(1), 1<<30)
+	f.Fuzz(func(t *testing.T, owner, data, name string, session int64, n int) {
+		e := locks.Entry{Node: "/x/" + name, Owner: owner, Host: data, PID: n, Data: data, Mode: "read", Session: locks.SessionID(session)}
+		r := &locks.Report{Path: "/x", Kind: locks.MixedLock, Holders: []locks.Entry{e}, Waiters: []locks.Entry{e, e}, Others: []locks.Entry{e}, Permits: n}
+		var list, one bytes.Buffer
+		require.NoError(t, overview(&list, []*locks.Report{r, r}, time.Now()))
+		require.NoError(t, detail(&one, r, time.Now()))
+		require.Equal(t, 3, strings.Count(list.String(), "\n"))
+		require.Equal(t, 6, strings.Count(one.String(), "\n"))
+		require.NotContains(t, list.String()+one.String(), "\x1b")
+	})
+}

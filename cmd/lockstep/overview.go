@@ -1,0 +1,161 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+// overview prints one line for each lock.
+func overview(w io.Writer, reports []*locks.Report, now time.Time) error {
+	t := newTable("LOCK", "KIND", "HELD BY", "ASKED", "WAITING")
+	for _, r := range reports {
+		t.add(strong(readable(r.Path)), plainly(kindOf(r)), held(r), asked(r, now), waiting(r))
+	}
+	return t.print(w)
+}
+
+// kindOf is a lock's kind, with the permits of a semaphore.
+func kindOf(r *locks.Report) string {
+	if r.Permits == 0 {
+		return string(r.Kind)
+	}
+	return fmt.Sprintf("%s %d/%d", r.Kind, permitsHeld(r), r.Permits)
+}
+
+func permitsHeld(r *locks.Report) (n int) {
+	for _, e := range r.Holders {
+		n += e.Permits
+	}
+	return n
+}
+
+func held(r *locks.Report) cell {
+	if len(r.Holders) == 0 {
+		return faint("-")
+	}
+	text := who(r.Holders[0])
+	if mode := r.Holders[0].Mode; mode != "" {
+		text += " (" + mode + ")"
+	}
+	if more := len(r.Holders) - 1; more > 0 {
+		text += " +" + strconv.Itoa(more)
+	}
+	return good(text)
+}
+
+func asked(r *locks.Report, now time.Time) cell {
+	if len(r.Holders) == 0 {
+		return faint("-")
+	}
+	return plainly(ago(now.Sub(r.Holders[0].Since)))
+}
+
+func waiting(r *locks.Report) cell {
+	switch n := len(r.Waiters); {
+	case r.Truncated:
+		return busy(fmt.Sprintf("%d or more", n))
+	case n > 0:
+		return busy(strconv.Itoa(n))
+	}
+	return faint("-")
+}
+
+// detail prints one lock: a line for each node.
+func detail(w io.Writer, r *locks.Report, now time.Time) error {
+	t := newTable("", "OWNER", "HOST", "PID", "MODE", "PERMITS", "ASKED", "TOKEN", "SESSION", "NODE")
+	for _, e := range r.Holders {
+		t.add(describe(good("holds"), r, e, now)...)
+	}
+	for i, e := range r.Waiters {
+		t.add(describe(busy("waits "+strconv.Itoa(i+1)), r, e, now)...)
+	}
+	for _, e := range r.Others {
+		t.add(describe(faint("other"), r, e, now)...)
+	}
+	t.title = summary(r)
+	return t.print(w)
+}
+
+// summary is a lock in one line.
+func summary(r *locks.Report) string {
+	text := fmt.Sprintf("%s: %s, %d waiting", readable(r.Path), kindOf(r), len(r.Waiters))
+	if r.Kind == locks.MixedLock {
+		text += "; its kinds do not see each other, so that each has a holder"
+	}
+	if r.Truncated {
+		text += fmt.Sprintf("; of %d nodes the first %d are shown", r.Count, locks.MaxEntries)
+	}
+	return text
+}
+
+// describe is an entry's line.
+func describe(role cell, r *locks.Report, e locks.Entry, now time.Time) []cell {
+	node := strings.TrimPrefix(e.Node, strings.TrimSuffix(r.Path, "/")+"/")
+	return []cell{
+		role, plainly(who(e)), plainly(brief(e.Host)), plainly(some(e.PID)), plainly(e.Mode), plainly(some(e.Permits)),
+		plainly(ago(now.Sub(e.Since))), plainly(strconv.FormatInt(e.Token, 10)), plainly(e.Session.String()), faint(readable(node)),
+	}
+}
+
+func some(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+// who is what an entry says of itself, or else its session, which a server's log can tell more of.
+func who(e locks.Entry) string {
+	for _, text := range []string{e.Owner, e.Data} {
+		if text != "" {
+			return brief(text)
+		}
+	}
+	if e.Session == 0 {
+		_, name := framework.Split(e.Node)
+		return brief(name)
+	}
+	return "session " + e.Session.String()
+}
+
+const briefest = 60
+
+// brief is the beginning of a text that anybody may have written.
+func brief(text string) string {
+	if text == "" {
+		return ""
+	}
+	if utf8.RuneCountInString(text) > briefest {
+		text = string([]rune(text)[:briefest-1]) + "…"
+	}
+	return readable(text)
+}
+
+// ago is how long something lasts, in at most two units.
+func ago(d time.Duration) string {
+	seconds := int64(math.Max(0, d.Seconds())) // clocks differ
+	units := []struct {
+		name string
+		size int64
+	}{{"d", 86400}, {"h", 3600}, {"m", 60}, {"s", 1}}
+	for i, u := range units {
+		if seconds < u.size {
+			continue
+		}
+		text := fmt.Sprint(seconds/u.size, u.name)
+		if i+1 < len(units) {
+			next := units[i+1]
+			text += fmt.Sprintf("%02d%s", seconds%u.size/next.size, next.name)
+		}
+		return text + " ago"
+	}
+	return "just now"
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/lockstep-go/lockstep/internal/terminal"
+)
+
+// cell is a text and how it is shown at a terminal.
+type cell struct {
+	text  string
+	paint func(terminal.Style, string) string
+}
+
+func plainly(text string) cell {
+	return cell{text, func(_ terminal.Style, t string) string { return t }}
+}
+func strong(text string) cell { return cell{text, terminal.Style.Bold} }
+func faint(text string) cell  { return cell{text, terminal.Style.Dim} }
+func good(text string) cell   { return cell{text, terminal.Style.Green} }
+func busy(text string) cell   { return cell{text, terminal.Style.Yellow} }
+
+// table is lines of cells under a head. Columns without a text in any line are left out.
+type table struct {
+	title string
+	rows  [][]cell // the head first
+}
+
+func newTable(head ...string) *table {
+	row := make([]cell, len(head))
+	for i, h := range head {
+		row[i] = faint(h)
+	}
+	return &table{rows: [][]cell{row}}
+}
+
+func (t *table) add(row ...cell) { t.rows = append(t.rows, row) }
+
+// print writes the table, coloured if w is a terminal; nothing if there is nothing to show.
+func (t *table) print(w io.Writer) error {
+	var style terminal.Style
+	if f, ok := w.(*os.File); ok {
+		style = terminal.For(f)
+	}
+	var b strings.Builder
+	if t.title != "" {
+		b.WriteString(style.Bold(t.title) + "\n")
+	}
+	if len(t.rows) > 1 {
+		widths := t.widths()
+		for _, row := range t.rows {
+			b.WriteString(line(style, row, widths) + "\n")
+		}
+	}
+	_, err := fmt.Fprint(w, b.String())
+	return err
+}
+
+// widths are the columns' widths; 0 leaves a column out.
+func (t *table) widths() []int {
+	widths := make([]int, len(t.rows[0]))
+	for n := range widths {
+		for _, row := range t.rows[1:] {
+			widths[n] = max(widths[n], utf8.RuneCountInString(row[n].text))
+		}
+		if widths[n] > 0 {
+			widths[n] = max(widths[n], utf8.RuneCountInString(t.rows[0][n].text))
+		}
+	}
+	return widths
+}
+
+// line pads cells beside each other. Nothing is painted but texts, so that padding is counted right.
+func line(style terminal.Style, row []cell, widths []int) string {
+	var b strings.Builder
+	pending := ""
+	for n, c := range row {
+		if widths[n] == 0 {
+			continue
+		}
+		if c.text != "" {
+			b.WriteString(pending + c.paint(style, c.text))
+			pending = ""
+		}
+		pending += strings.Repeat(" ", widths[n]-utf8.RuneCountInString(c.text)+2)
+	}
+	return b.String()
+}
