@@ -1,0 +1,132 @@
+package locks_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// exclusive is one way to hold something alone.
+type exclusive struct {
+	name string
+	make func(c *framework.Client, opts ...locks.Option) locks.Locker
+}
+
+var exclusives = []exclusive{
+	{"mutex", func(c *framework.Client, opts ...locks.Option) locks.Locker { return locks.NewMutex(c, path, opts...) }},
+	{"write lock", func(c *framework.Client, opts ...locks.Option) locks.Locker { return locks.NewRWLock(c, path, opts...) }},
+	{"semaphore of one", func(c *framework.Client, opts ...locks.Option) locks.Locker {
+		return locks.NewSemaphore(c, path, 1, opts...)
+	}},
+	{"claim", func(c *framework.Client, opts ...locks.Option) locks.Locker { return locks.NewClaim(c, path, opts...) }},
+	{"multi-lock", func(c *framework.Client, opts ...locks.Option) locks.Locker {
+		return locks.NewMulti(locks.NewMutex(c, "/locks/z", opts...), locks.NewMutex(c, path, opts...))
+	}},
+}
+
+// eachExclusive runs a test with every kind of lock that has one holder.
+func eachExclusive(t *testing.T, test func(t *testing.T, w *world, kind exclusive)) {
+	for _, kind := range exclusives {
+		t.Run(kind.name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) { test(t, w, kind) })
+		})
+	}
+}
+
+// inherits is one kind of lock that knows the contexts of its leases, and one that it excludes.
+type inherits struct {
+	name        string
+	make, rival func(c *framework.Client, opts ...locks.Option) locks.Locker
+}
+
+var inheriting = []inherits{
+	{"mutex", exclusives[0].make, exclusives[0].make},
+	{"mutex with a slice", func(c *framework.Client, opts ...locks.Option) locks.Locker {
+		return locks.NewMutex(c, path, append(opts, locks.WithLocalSlice(time.Second))...)
+	}, exclusives[0].make},
+	{"write lock", exclusives[1].make, exclusives[1].make},
+	{"read lock", func(c *framework.Client, opts ...locks.Option) locks.Locker {
+		return locks.NewRWLock(c, path, opts...).RLocker()
+	}, exclusives[1].make},
+}
+
+func eachInheriting(t *testing.T, test func(t *testing.T, w *world, kind inherits)) {
+	for _, kind := range inheriting {
+		t.Run(kind.name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) { test(t, w, kind) })
+		})
+	}
+}
+
+// held locks, which must work.
+func held(t *testing.T, ctx context.Context, l locks.Locker) *locks.Lease {
+	t.Helper()
+	lease, err := l.Lock(ctx)
+	require.NoError(t, err)
+	require.NoError(t, lease.Err())
+	require.NoError(t, lease.Context().Err())
+	return lease
+}
+
+// released releases, which must work.
+func released(t *testing.T, leases ...*locks.Lease) {
+	t.Helper()
+	for _, l := range leases {
+		require.NoError(t, l.Release(t.Context()))
+		require.ErrorIs(t, l.Err(), locks.ErrReleased)
+	}
+}
+
+// ephemerals are all nodes that live with a session.
+func (w *world) ephemerals() (paths []string) {
+	for _, n := range w.zk.Tree("/") {
+		if n.Stat.EphemeralOwner != 0 {
+			paths = append(paths, n.Path)
+		}
+	}
+	return paths
+}
+
+// nothingLeft checks that no contender, no permit and no claim is left, and no watch but shared ones on
+// nodes that still exist.
+func (w *world) nothingLeft(t *testing.T) {
+	t.Helper()
+	time.Sleep(time.Second)
+	require.Empty(t, w.ephemerals())
+	seen := map[zktest.Watch]bool{}
+	for _, watch := range w.zk.Watches() {
+		_, exists := w.zk.Node(watch.Path)
+		require.True(t, exists, "a watch on %s", watch.Path)
+		require.False(t, seen[watch], "a second watch on %s", watch.Path)
+		seen[watch] = true
+	}
+}
+
+// requests is how many requests the server has got, but for proofs of life.
+func (w *world) requests() (n int64) {
+	for op, count := range w.zk.Requests() {
+		if op != zktest.OpPing && op != zktest.OpMulti && op != zktest.OpSync {
+			n += count
+		}
+	}
+	return n
+}
+
+// refusedSoon waits until a deadline in vain, tries in vain, and leaves nothing.
+func refusedSoon(t *testing.T, l locks.Locker) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := l.Lock(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	_, err = l.TryLock(t.Context())
+	require.ErrorIs(t, err, locks.ErrNotAcquired)
+	synctest.Wait() // its nodes are deleted in the background
+}

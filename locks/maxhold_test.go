@@ -1,0 +1,171 @@
+package locks_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+func TestAHoldThatIsForgottenEnds(t *testing.T) {
+	eachExclusive(t, func(t *testing.T, w *world, kind exclusive) {
+		began := time.Now()
+		l := held(t, t.Context(), kind.make(w.member("a").Client, locks.WithMaxHold(time.Minute)))
+		next := newAsker(t)
+		next.ask("next", kind.make(w.member("b").Client).Lock)
+		var ended time.Time
+		context.AfterFunc(l.Context(), func() { ended = time.Now() })
+		time.Sleep(59 * time.Second)
+		require.NoError(t, l.Err())
+		require.Empty(t, next.now())
+		time.Sleep(2 * time.Second)
+		require.Equal(t, []string{"next"}, next.now())
+		require.ErrorIs(t, context.Cause(l.Context()), locks.ErrMaxHold)
+		require.Equal(t, time.Minute, ended.Sub(began).Round(time.Second))
+		require.Zero(t, l.Remaining())
+		require.NoError(t, l.Release(t.Context()))
+		next.release("next")
+		w.nothingLeft(t)
+	})
+}
+
+// TestTheEndOfAForgottenHoldIsTold asks the lease itself.
+func TestTheEndOfAForgottenHoldIsTold(t *testing.T) {
+	eachExclusive(t, func(t *testing.T, w *world, kind exclusive) {
+		c := w.member("a").Client
+		l := held(t, t.Context(), kind.make(c, locks.WithMaxHold(time.Minute)))
+		time.Sleep(2 * time.Minute)
+		require.ErrorIs(t, l.Err(), locks.ErrMaxHold)
+		require.NoError(t, l.Release(t.Context()))
+		require.ErrorIs(t, l.Err(), locks.ErrMaxHold, "the first end counts")
+		_, err := c.Multi(t.Context(), l.Guard(), framework.CreateOp("/late", nil, framework.Persistent))
+		require.ErrorIs(t, err, locks.ErrMaxHold)
+	})
+}
+
+// TestTheNextHolderOfTheSameClientNeedNotWaitForTheRelease: nobody releases the first lease at all.
+func TestTheNextHolderOfTheSameClientNeedNotWaitForTheRelease(t *testing.T) {
+	eachExclusive(t, func(t *testing.T, w *world, kind exclusive) {
+		c := w.member("a").Client
+		a := newAsker(t)
+		for _, name := range []string{"1", "2", "3"} {
+			a.ask(name, kind.make(c, locks.WithMaxHold(time.Minute)).Lock)
+		}
+		for range 3 {
+			require.Len(t, a.now(), 1)
+			time.Sleep(time.Minute + time.Second)
+		}
+		require.Empty(t, a.now())
+		w.nothingLeft(t)
+	})
+}
+
+func TestAReleasedHoldIsNotEndedAgain(t *testing.T) {
+	eachExclusive(t, func(t *testing.T, w *world, kind exclusive) {
+		l := kind.make(w.member("a").Client, locks.WithMaxHold(time.Minute))
+		first := held(t, t.Context(), l)
+		released(t, first)
+		second := held(t, t.Context(), l)
+		time.Sleep(59 * time.Second)
+		require.ErrorIs(t, first.Err(), locks.ErrReleased)
+		require.NoError(t, second.Err())
+		released(t, second)
+		time.Sleep(time.Minute)
+		require.ErrorIs(t, first.Err(), locks.ErrReleased)
+		require.ErrorIs(t, second.Err(), locks.ErrReleased)
+	})
+}
+
+func TestANestedHoldHasItsOwnEnd(t *testing.T) {
+	eachInheriting(t, func(t *testing.T, w *world, kind inherits) {
+		c := w.member("a").Client
+		outer := held(t, t.Context(), kind.make(c, locks.WithReentry()))
+		nested := held(t, outer.Context(), kind.make(c, locks.WithReentry(), locks.WithMaxHold(time.Minute)))
+		time.Sleep(2 * time.Minute)
+		require.ErrorIs(t, nested.Err(), locks.ErrMaxHold)
+		require.ErrorIs(t, context.Cause(nested.Context()), locks.ErrMaxHold)
+		require.NoError(t, outer.Err())
+		released(t, outer)
+	})
+}
+
+func TestANestedHoldEndsWithAForgottenOuter(t *testing.T) {
+	eachInheriting(t, func(t *testing.T, w *world, kind inherits) {
+		c := w.member("a").Client
+		outer := held(t, t.Context(), kind.make(c, locks.WithMaxHold(time.Minute)))
+		nested := held(t, outer.Context(), kind.make(c, locks.WithReentry(), locks.WithMaxHold(time.Hour)))
+		<-nested.Context().Done()
+		require.ErrorIs(t, nested.Err(), locks.ErrMaxHold)
+		require.ErrorIs(t, outer.Err(), locks.ErrMaxHold)
+		w.nothingLeft(t)
+	})
+}
+
+func TestAReaderThatIsForgottenLetsTheWriterIn(t *testing.T) {
+	rwMembers(t, func(t *testing.T, w *world, lock func() *locks.RWLock) {
+		m := w.member("bounded")
+		bounded := locks.NewRWLock(m.Client, path, locks.WithMaxHold(time.Minute))
+		r := held(t, t.Context(), bounded.RLocker())
+		a := newAsker(t)
+		a.ask("w", lock().Lock)
+		a.ask("r", lock().RLock)
+		require.Empty(t, a.now())
+		time.Sleep(time.Minute + time.Second)
+		require.Equal(t, []string{"w"}, a.now())
+		require.ErrorIs(t, r.Err(), locks.ErrMaxHold)
+		a.release("w")
+		require.Equal(t, []string{"r"}, a.now())
+		a.release("r")
+	})
+}
+
+func TestPermitsThatAreForgottenAreGivenBackTogether(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		s := locks.NewSemaphore(w.member("a").Client, pool, 3, locks.WithMaxHold(time.Minute))
+		l, err := s.Acquire(t.Context(), 2)
+		require.NoError(t, err)
+		one := held(t, t.Context(), s)
+		a := newAsker(t)
+		a.ask("all", several(locks.NewSemaphore(w.member("b").Client, pool, 3), 3))
+		time.Sleep(59 * time.Second)
+		released(t, one)
+		require.Empty(t, a.now())
+		time.Sleep(2 * time.Second)
+		require.Equal(t, []string{"all"}, a.now())
+		require.ErrorIs(t, l.Err(), locks.ErrMaxHold)
+		a.release("all")
+	})
+}
+
+// TestAForgottenHoldEndsWhileCutOff: the context ends in time without the servers, the node when they can be
+// reached again.
+func TestAForgottenHoldEndsWhileCutOff(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a"), w.member("b")
+		l := held(t, t.Context(), locks.NewMutex(a.Client, path, locks.WithMaxHold(time.Second)))
+		a.Link.Cut()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.ErrorIs(t, context.Cause(l.Context()), locks.ErrMaxHold)
+		require.Len(t, w.zk.Children(path), 1)
+		a.Link.Heal()
+		began := time.Now()
+		lock(t, b.Client)
+		require.Less(t, time.Since(began), timeout/2, "not by the session's end")
+	})
+}
+
+func TestMaxHoldMustBePositive(t *testing.T) {
+	eachExclusive(t, func(t *testing.T, w *world, kind exclusive) {
+		for _, d := range []time.Duration{0, -time.Second} {
+			_, err := kind.make(w.member("a").Client, locks.WithMaxHold(d)).Lock(t.Context())
+			require.ErrorContains(t, err, "WithMaxHold: "+d.String())
+		}
+		require.Empty(t, w.ephemerals())
+	})
+}

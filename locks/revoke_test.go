@@ -1,0 +1,274 @@
+package locks_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// asked tells whether the lease's holder was asked to release.
+func asked(l *locks.Lease) bool {
+	revoked := l.Revoked()
+	synctest.Wait()
+	select {
+	case <-revoked:
+		return true
+	default:
+		return false
+	}
+}
+
+// eachRevocable runs a test with all kinds of line nodes.
+func eachRevocable(t *testing.T, test func(t *testing.T, w *world, a, b *zktest.Member, l *locks.Lease)) {
+	for _, kind := range inheriting {
+		t.Run(kind.name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				a, b := w.member("a"), w.member("b")
+				test(t, w, a, b, held(t, t.Context(), kind.make(a.Client)))
+			})
+		})
+	}
+}
+
+func TestAHolderIsAskedToRelease(t *testing.T) {
+	eachRevocable(t, func(t *testing.T, w *world, _, b *zktest.Member, l *locks.Lease) {
+		revoked := l.Revoked()
+		require.False(t, asked(l))
+		require.NoError(t, locks.Revoke(t.Context(), b.Client, l.Node()))
+		<-revoked
+		require.NoError(t, l.Err(), "it is a request, nothing more")
+		require.NoError(t, l.Context().Err())
+		n, _ := w.zk.Node(l.Node())
+		require.Equal(t, "__REVOKE__", string(n.Data), "as Curator's Revoker writes it")
+		require.True(t, asked(l))
+		require.NoError(t, locks.Revoke(t.Context(), b.Client, l.Node()), "asking twice is harmless")
+		released(t, l)
+		w.nothingLeft(t)
+	})
+}
+
+// TestAHolderIsToldWhatWasAskedBefore looks only after it was asked.
+func TestAHolderIsToldWhatWasAskedBefore(t *testing.T) {
+	eachRevocable(t, func(t *testing.T, w *world, _, b *zktest.Member, l *locks.Lease) {
+		require.NoError(t, locks.Revoke(t.Context(), b.Client, l.Node()))
+		<-l.Revoked()
+		released(t, l)
+		require.True(t, asked(l), "it stays asked")
+		w.nothingLeft(t)
+	})
+}
+
+// TestOtherWritesAreNoRevocation writes other data first.
+func TestOtherWritesAreNoRevocation(t *testing.T) {
+	eachRevocable(t, func(t *testing.T, _ *world, _, b *zktest.Member, l *locks.Lease) {
+		for _, data := range []string{"", "192.0.2.1", "__REVOKE__ ", `{"v":1}`} {
+			_, err := b.Set(t.Context(), l.Node(), []byte(data), framework.AnyVersion)
+			require.NoError(t, err)
+			require.False(t, asked(l), data)
+		}
+		require.NoError(t, locks.Revoke(t.Context(), b.Client, l.Node()))
+		require.True(t, asked(l))
+	})
+}
+
+// TestTheHolderIsFoundByContenders finds the node as an operator does.
+func TestTheHolderIsFoundByContenders(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a"), w.member("b")
+		first := lock(t, a.Client)
+		next := newAsker(t)
+		mb := locks.NewMutex(b.Client, path)
+		next.ask("b", mb.Lock)
+		done := make(chan error, 1)
+		go func() {
+			<-first.Revoked()
+			done <- first.Release(t.Context())
+		}()
+		cs, err := mb.Contenders(t.Context())
+		require.NoError(t, err)
+		require.Len(t, cs, 2)
+		require.NoError(t, locks.Revoke(t.Context(), b.Client, cs[0].Node))
+		require.Equal(t, []string{"b"}, next.now())
+		require.NoError(t, <-done)
+		require.False(t, asked(next.lease("b")), "the next holder was not asked")
+		next.release("b")
+	})
+}
+
+// TestAWaiterMayBeAskedAlready: it learns so when it is granted.
+func TestAWaiterMayBeAskedAlready(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a"), w.member("b")
+		first := lock(t, a.Client)
+		next := newAsker(t)
+		mb := locks.NewMutex(b.Client, path)
+		next.ask("b", mb.Lock)
+		cs, err := mb.Contenders(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, locks.Revoke(t.Context(), a.Client, cs[1].Node))
+		synctest.Wait()
+		require.Empty(t, next.now(), "a change of the waiter's data grants nothing")
+		released(t, first)
+		require.Equal(t, []string{"b"}, next.now())
+		require.True(t, asked(next.lease("b")))
+	})
+}
+
+// TestRevokingAHolderGrantsNothing: waiters watch the holder's node, whose data changes.
+func TestRevokingAHolderGrantsNothing(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a"), w.member("b")
+		first := lock(t, a.Client)
+		next := newAsker(t)
+		next.ask("b", locks.NewMutex(b.Client, path).Lock)
+		for range 3 {
+			require.NoError(t, locks.Revoke(t.Context(), b.Client, first.Node()))
+			synctest.Wait()
+			require.Empty(t, next.now())
+		}
+		released(t, first)
+		require.Equal(t, []string{"b"}, next.now())
+	})
+}
+
+// TestARevocationIsHeardThroughReconnects loses the connection, and the server its watches, before, while and
+// after it is written.
+func TestARevocationIsHeardThroughReconnects(t *testing.T) {
+	for name, lose := range map[string]func(w *world, a *zktest.Member){
+		"reset":   func(_ *world, a *zktest.Member) { a.Link.Reset() },
+		"restart": func(w *world, _ *zktest.Member) { w.zk.Restart() },
+		"cut": func(_ *world, a *zktest.Member) {
+			a.Link.Cut()
+			time.AfterFunc(timeout/8, a.Link.Heal)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachRevocable(t, func(t *testing.T, w *world, a, b *zktest.Member, l *locks.Lease) {
+				_ = l.Revoked()
+				for range 3 {
+					lose(w, a)
+					time.Sleep(timeout / 2)
+					require.False(t, asked(l))
+				}
+				lose(w, a)
+				require.NoError(t, locks.Revoke(t.Context(), b.Client, l.Node()))
+				select {
+				case <-l.Revoked():
+				case <-time.After(timeout / 2):
+				}
+				require.True(t, asked(l))
+				require.NoError(t, l.Err())
+				released(t, l)
+				w.nothingLeft(t)
+			})
+		})
+	}
+}
+
+func TestAHolderThatIsGoneCannotBeAsked(t *testing.T) {
+	eachRevocable(t, func(t *testing.T, _ *world, _, b *zktest.Member, l *locks.Lease) {
+		revoked := l.Revoked()
+		released(t, l)
+		err := locks.Revoke(t.Context(), b.Client, l.Node())
+		require.ErrorIs(t, err, locks.ErrHolderGone)
+		require.ErrorContains(t, err, l.Node())
+		require.False(t, framework.IsTransient(err))
+		synctest.Wait()
+		require.NotNil(t, revoked)
+		require.False(t, asked(l), "an end is no revocation")
+	})
+}
+
+func TestWhatCannotBeRevoked(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		c := w.member("a").Client
+		require.NoError(t, c.MakeDirs(t.Context(), "/data"))
+		for node, want := range map[string]string{
+			"": "invalid path", "x": "invalid path", "/a/": "invalid path", "/": "nobody's session owns that node",
+			"/data": "nobody's session owns that node", "/locks/none": "the holder is gone",
+		} {
+			err := locks.Revoke(t.Context(), c, node)
+			require.ErrorContains(t, err, want)
+			require.ErrorContains(t, err, "revoke "+node)
+			require.False(t, framework.IsTransient(err))
+		}
+		require.ErrorContains(t, locks.Revoke(t.Context(), nil, path), "the client is nil")
+		n, _ := w.zk.Node("/data")
+		require.Empty(t, n.Data, "nothing was overwritten")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		l := lock(t, c)
+		require.ErrorIs(t, locks.Revoke(ctx, c, l.Node()), context.Canceled)
+	})
+}
+
+// TestANestedHolderIsAskedToo, and so is every turn of a slice.
+func TestANestedHolderIsAskedToo(t *testing.T) {
+	eachInheriting(t, func(t *testing.T, w *world, kind inherits) {
+		c := w.member("a").Client
+		outer := held(t, t.Context(), kind.make(c, locks.WithReentry()))
+		nested := held(t, outer.Context(), kind.make(c, locks.WithReentry()))
+		other := held(t, outer.Context(), kind.make(c, locks.WithReentry()))
+		_, _ = nested.Revoked(), other.Revoked()
+		require.NoError(t, locks.Revoke(t.Context(), c, outer.Node()))
+		require.True(t, asked(nested))
+		require.True(t, asked(other))
+		require.True(t, asked(outer))
+		released(t, nested, other, outer)
+		w.nothingLeft(t)
+	})
+}
+
+// TestEachNodeOfALeaseIsListenedTo asks by each of several.
+func TestEachNodeOfALeaseIsListenedTo(t *testing.T) {
+	for name, ask := range map[string]func(c *framework.Client) locks.Locker{
+		"mixture":   func(c *framework.Client) locks.Locker { return mixture(c) },
+		"semaphore": func(c *framework.Client) locks.Locker { return locks.NewSemaphore(c, pool, 5).Permits(3) },
+		"claim":     func(c *framework.Client) locks.Locker { return locks.NewClaim(c, "/c") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i := 0; ; i++ {
+				more := false
+				in(t, func(t *testing.T, w *world) {
+					l := held(t, t.Context(), ask(w.member("a").Client))
+					nodes := w.ephemerals()
+					more = i+1 < len(nodes)
+					require.False(t, asked(l))
+					require.NoError(t, locks.Revoke(t.Context(), w.member("b").Client, nodes[i]))
+					require.True(t, asked(l), nodes[i])
+					require.NoError(t, l.Err())
+					released(t, l)
+					w.nothingLeft(t)
+				})
+				if !more {
+					break
+				}
+			}
+		})
+	}
+}
+
+// TestHoldersOfPermitsAreFoundByInspect: a semaphore of one tells whom to ask as a mutex does (CURATOR-650).
+func TestHoldersOfPermitsAreFoundByInspect(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a"), w.member("b")
+		l := held(t, t.Context(), locks.NewSemaphore(a.Client, pool, 1))
+		next := newAsker(t)
+		next.ask("b", locks.NewSemaphore(b.Client, pool, 1).Lock)
+		report, err := locks.Inspect(t.Context(), b.Client, pool)
+		require.NoError(t, err)
+		require.Len(t, report.Holders, 1)
+		require.NoError(t, locks.Revoke(t.Context(), b.Client, report.Holders[0].Node))
+		<-l.Revoked()
+		released(t, l)
+		require.Equal(t, []string{"b"}, next.now())
+		next.release("b")
+	})
+}
