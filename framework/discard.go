@@ -44,10 +44,27 @@ func (s *Session) DiscardThen(queued func(), paths ...string) *Discarded {
 			return
 		}
 		for _, path := range paths {
-			d.zxid = s.discard(d, path)
+			d.zxid = s.discard(d, path, func() bool { return true })
 		}
 	})
 	if !started { // the session has ended, and the nodes with it
+		close(d.done)
+	}
+	return d
+}
+
+// DiscardOwn is DiscardThen for a node whose name others may use too: it looks each time before it deletes
+// whether the node is still the one that this session has created.
+func (s *Session) DiscardOwn(queued func(), node Created) *Discarded {
+	d := &Discarded{done: make(chan struct{}), queued: queued}
+	started := s.tasks.start(func() {
+		defer close(d.done)
+		d.zxid = s.discard(d, node.Path, func() bool {
+			st, err := s.Exists(s.ctx, node.Path)
+			return err == nil && st.Czxid == node.Zxid
+		})
+	})
+	if !started {
 		close(d.done)
 	}
 	return d
@@ -66,12 +83,16 @@ func (s *Session) discardTogether(paths []string) bool {
 	return err == nil
 }
 
-// discard calls the connection itself: it is in the background already, and closing the connection
-// ends the call.
-func (s *Session) discard(d *Discarded, path string) (zxid int64) {
+// discard deletes a node while it is there. It calls the connection itself: it is in the background already,
+// and closing the connection ends the call.
+func (s *Session) discard(d *Discarded, path string, there func() bool) (zxid int64) {
 	back := newRetries(s.client.cfg)
 	full := s.client.ns.full(path)
 	for s.await(s.ctx) == nil {
+		if !there() {
+			d.written()
+			return 0
+		}
 		zxid, err := s.deleteTraced(full, d.written)
 		if err == nil || errors.Is(err, ErrNoNode) {
 			d.written()

@@ -153,6 +153,10 @@ func (p *protected) undo() {
 	if len(p.created) == 0 {
 		return
 	}
+	if p.exact {
+		p.s.DiscardOwn(nil, p.created[0])
+		return
+	}
 	paths := make([]string, len(p.created))
 	for i, c := range p.created {
 		paths[i] = c.Path

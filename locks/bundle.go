@@ -2,7 +2,11 @@ package locks
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"sync"
+
+	"github.com/lockstep-go/lockstep/framework"
 )
 
 // bundle is leases that belong together.
@@ -15,7 +19,7 @@ func (b *bundle) fill(ctx context.Context, lockers []Locker, lock func(Locker, c
 	for _, l := range lockers {
 		lease, err := lock(l, asking)
 		if err != nil {
-			if context.Cause(asking) == errPartLost {
+			if errors.Is(context.Cause(asking), errPartLost) {
 				return errPartLost
 			}
 			return err
@@ -32,9 +36,22 @@ func (b *bundle) fill(ctx context.Context, lockers []Locker, lock func(Locker, c
 	return nil
 }
 
-// release releases all, last first, each as soon as the one before is on its way.
+// release releases all, last first, each as soon as the one before is on its way. Only parts of one session
+// wait for each other: one that cannot be reached holds up no others.
 func (b *bundle) release() {
+	sessions := map[*framework.Session][]*Lease{}
 	for _, p := range slices.Backward(b.parts) {
+		sessions[p.session] = append(sessions[p.session], p)
+	}
+	var all sync.WaitGroup
+	for _, parts := range sessions {
+		all.Go(func() { releaseInOrder(parts) })
+	}
+	all.Wait()
+}
+
+func releaseInOrder(parts []*Lease) {
+	for _, p := range parts {
 		p.finish(ErrReleased, true)
 		select {
 		case <-p.given.written:

@@ -3,6 +3,7 @@ package locks
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -88,39 +89,67 @@ func (c *Claim) take(ctx context.Context, d *desk) (*Lease, error) {
 		return nil, err
 	}
 	lease := &Lease{path: c.line.name, kind: claimKind, node: node.Path, token: node.Zxid, session: d.s,
-		back: d.vacate}
+		back: func(early bool) returned { return d.vacate(early, node) }}
 	h, err := d.s.Hold(context.WithValue(ctx, heldKey{c.line.client, c.line.path}, lease), node.Path)
 	if err != nil {
-		d.vacate(false)
+		d.vacate(false, node)
 		return nil, err
 	}
 	lease.tenure = h
+	go endWith(h, node)
 	return lease.start(c.line.maxHold), nil
+}
+
+// endWith ends a hold when its node is gone or another one: a proof of life would find a node of that name.
+func endWith(h *framework.Hold, node framework.Created) {
+	for {
+		_, st, w, err := h.Session().WatchData(h.Context(), node.Path)
+		if errors.Is(err, framework.ErrNoNode) || err == nil && st.Czxid != node.Zxid {
+			h.End(fmt.Errorf("%w: %s", framework.ErrNodeGone, node.Path))
+		}
+		if err != nil {
+			return
+		}
+		select {
+		case <-w.C():
+		case <-h.Context().Done():
+			w.Stop()
+			return
+		}
+	}
 }
 
 // create creates the node. The desk stays entered until the outcome is known, even if ctx ends before.
 func (c *Claim) create(ctx context.Context, d *desk) (framework.Created, error) {
 	dir, name := framework.Split(c.line.path)
 	node := framework.Together{Dir: dir, Name: name, Plain: true, Data: c.line.describe(ctx), Count: 1, Mode: framework.Ephemeral}
-	var created []framework.Created
-	done := make(chan error, 1)
+	type outcome struct {
+		nodes []framework.Created
+		err   error
+	}
+	done := make(chan outcome, 1)
 	go func() {
-		var err error
-		created, err = d.s.CreateTogether(d.s.Context(), node)
-		done <- err
+		nodes, err := d.s.CreateTogether(d.s.Context(), node)
+		done <- outcome{nodes, err}
 	}()
 	select {
-	case err := <-done:
-		if errors.Is(err, framework.ErrNodeExists) {
-			err = ErrNotAcquired
+	case o := <-done:
+		if errors.Is(o.err, framework.ErrNodeExists) {
+			o.err = ErrNotAcquired
 		}
-		if err != nil {
+		if o.err != nil {
 			d.leave()
-			return framework.Created{}, err
+			return framework.Created{}, o.err
 		}
-		return created[0], nil
+		return o.nodes[0], nil
 	case <-ctx.Done():
-		go d.undo(done)
+		go func() { // nobody waits for the outcome any more
+			if o := <-done; o.err == nil {
+				d.vacate(false, o.nodes[0])
+			} else {
+				d.leave()
+			}
+		}()
 		return framework.Created{}, framework.Ended(ctx)
 	}
 }

@@ -53,21 +53,15 @@ func (d *desk) leave() {
 	d.s.Unshare(deskKey{d.line.path})
 }
 
-// vacate deletes the node, and leaves when it is gone.
-func (d *desk) vacate(early bool) returned {
-	r, gone := d.line.discard(d.s, early, nil, d.line.path)
+// vacate deletes the node, if it is still this one, and leaves when it is gone.
+func (d *desk) vacate(early bool, node framework.Created) returned {
+	r, discarded := d.line.giving(early, nil, func(queued func()) *framework.Discarded { return d.s.DiscardOwn(queued, node) })
+	gone := make(chan struct{})
+	r.gone = gone
 	go func() {
-		<-gone.Done()
+		defer close(gone)
+		<-discarded.Done()
 		d.leave()
 	}()
 	return r
-}
-
-// undo waits for the outcome of a create that nobody waits for any more.
-func (d *desk) undo(done <-chan error) {
-	if err := <-done; err != nil {
-		d.leave()
-		return
-	}
-	d.vacate(false)
 }

@@ -24,7 +24,7 @@ func Do(ctx context.Context, locker Locker, f func(ctx context.Context, lease *L
 	if err != nil {
 		return err
 	}
-	defer lease.Release(context.WithoutCancel(ctx))
+	defer func() { _ = lease.Release(context.WithoutCancel(ctx)) }() // has no error
 	inside, cancel := context.WithCancelCause(lease.Context())
 	defer cancel(nil)
 	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })

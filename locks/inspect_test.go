@@ -275,10 +275,11 @@ func TestInspectAClaimThatVanishes(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		l, err := locks.NewClaim(w.member("a").Client, path).Lock(t.Context())
 		require.NoError(t, err)
-		f := w.zk.DelayReplies(time.Second, zktest.Match{Op: zktest.OpExists, Path: path})
+		b := w.member("b")
+		f := w.zk.DelayReplies(time.Second, zktest.Match{Op: zktest.OpExists, Path: path, Session: sessionOf(t, b).ID()})
 		defer f.Cancel()
 		time.AfterFunc(time.Second/2, func() { require.NoError(t, l.Release(context.Background())) })
-		r := inspect(t, w.member("b").Client, path)
+		r := inspect(t, b.Client, path)
 		require.Equal(t, locks.NoLock, r.Kind)
 		require.Empty(t, r.Holders)
 	})

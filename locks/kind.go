@@ -1,5 +1,7 @@
 package locks
 
+import "slices"
+
 // Kind is what the contenders of a line are named after. One directory holds one kind, or readers and
 // writers.
 type Kind string
@@ -15,9 +17,20 @@ const (
 	WriteKind Kind = "__WRIT__"
 )
 
-// kinds are all names that contenders have between their protection and their number, here and in
-// Apache Curator. Everything else below a lock directory is foreign and never counted.
-var kinds = []Kind{MutexKind, LatchKind, ReadKind, WriteKind}
+// kazooKind and kazooReadKind are the names of kazoo's own lock and read lock. They are refused: whether that
+// kazoo waits for our names cannot be seen, and half an exclusion looks like a whole one. (A kazoo Lock
+// with Curator's name is a contender like all others; see docs/layouts.md.)
+const (
+	kazooKind     Kind = "__lock__"
+	kazooReadKind Kind = "__rlock__"
+)
+
+// ownKinds are those that a line may be of.
+var ownKinds = []Kind{MutexKind, LatchKind, ReadKind, WriteKind}
+
+// kinds are all names that contenders have between their protection and their number, here, in
+// Apache Curator and in kazoo. Everything else below a lock directory is foreign and never counted.
+var kinds = append(slices.Clone(ownKinds), kazooKind, kazooReadKind)
 
 // claimKind is no kind of a line: a claim has none.
 const claimKind Kind = "claim"

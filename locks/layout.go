@@ -6,12 +6,6 @@ import (
 	"strings"
 )
 
-// The names of kazoo's locks. Its plain lock is named as its write lock is.
-const (
-	kazooReadName  = "__rlock__"
-	kazooWriteName = "__lock__"
-)
-
 // layout is a directory's children, sorted out by what they may be.
 type layout struct {
 	lines  map[LockKind][]place
@@ -54,23 +48,24 @@ func (l layout) size() (n int) {
 // recognise tells what kind of lock a child makes of its directory. kazoo's contenders hold and wait by the
 // same rules as readers and writers.
 func recognise(name string) (LockKind, place) {
-	if p, ok := parse(name); ok {
-		switch p.kind.family() {
-		case MutexKind:
-			return MutexLock, p
-		case LatchKind:
-			return ElectionLock, p
-		case WriteKind:
-			return ReadWriteLock, p
-		}
+	p, ok := parse(name)
+	if !ok {
+		return NoLock, place{}
 	}
-	if p, ok := numbered(name, kazooReadName, ReadKind); ok {
-		return KazooLock, p
+	switch p.kind.family() {
+	case MutexKind:
+		return MutexLock, p
+	case LatchKind:
+		return ElectionLock, p
+	case WriteKind:
+		return ReadWriteLock, p
 	}
-	if p, ok := numbered(name, kazooWriteName, WriteKind); ok {
-		return KazooLock, p
+	if p.kind == kazooReadKind {
+		p.kind = ReadKind
+	} else {
+		p.kind = WriteKind
 	}
-	return NoLock, place{}
+	return KazooLock, p
 }
 
 // numbered reads a name that ends with a stem and a server's number.

@@ -74,8 +74,8 @@ func (l *Line) check() error {
 	if err := framework.ValidatePath(l.path); err != nil {
 		return err
 	}
-	if !slices.Contains(kinds, l.kind) {
-		return fmt.Errorf("a line of kind %q: the kinds are %q", l.kind, kinds)
+	if !slices.Contains(ownKinds, l.kind) {
+		return fmt.Errorf("a line of kind %q: the kinds are %q", l.kind, ownKinds)
 	}
 	if l.path == "/" {
 		return fmt.Errorf("%w %q: the root cannot be a lock", framework.ErrInvalidPath, l.path)
@@ -232,16 +232,22 @@ func (l *Line) lease(ctx context.Context, c *contender, token int64) (*Lease, er
 // discard gives nodes back. queued is called once their deletion is in the connection's queue; may be
 // nil.
 func (l *Line) discard(s *framework.Session, early bool, queued func(), nodes ...string) (returned, *framework.Discarded) {
+	return l.giving(early, queued, func(queued func()) *framework.Discarded { return s.DiscardThen(queued, nodes...) })
+}
+
+// giving gives back by discard, and has it told when that is in the connection's queue, if anybody is to
+// wait for it.
+func (l *Line) giving(early bool, queued func(), discard func(queued func()) *framework.Discarded) (returned, *framework.Discarded) {
 	if !l.onWrite && !early {
-		d := s.DiscardThen(queued, nodes...)
+		d := discard(queued)
 		return returned{gone: d.Done()}, d
 	}
 	written := make(chan struct{})
-	d := s.DiscardThen(func() {
+	d := discard(func() {
 		if queued != nil {
 			queued()
 		}
 		close(written)
-	}, nodes...)
+	})
 	return returned{written: written, gone: d.Done()}, d
 }

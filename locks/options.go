@@ -20,8 +20,9 @@ func WithData(data []byte) Option {
 	}
 }
 
-// WithQueued calls queued each time that a wait begins, with the number of contenders ahead. It is
-// called from the waiting goroutine.
+// WithQueued calls queued each time that a wait begins, with the number of contenders ahead: of a
+// semaphore, of waiters, and with 0 when the first of them has to wait for permits. It is called from the
+// waiting goroutine.
 func WithQueued(queued func(ahead int)) Option {
 	return func(l *Line) error {
 		if queued == nil {

@@ -60,17 +60,23 @@ func (p place) blocks(q place) bool {
 	return p.before(q) && !(p.kind.shared() && q.kind.shared())
 }
 
-// each calls f with the contenders among names. It refuses a mixture of kinds.
+// each calls f with the contenders among names. It refuses a mixture of kinds, for which f may have been
+// called by then.
 func each(names []string, kind Kind, f func(place)) error {
+	var parts []string
 	for _, name := range names {
 		p, ok := parse(name)
-		if !ok {
-			continue
-		}
-		if p.kind.family() != kind.family() {
+		switch {
+		case ok && p.kind.family() != kind.family():
 			return fmt.Errorf("%w: %s beside %s#", ErrKindMixed, name, kind)
+		case ok:
+			f(p)
+		case slices.Contains(semaphoreParts, name):
+			parts = append(parts, name)
 		}
-		f(p)
+	}
+	if len(parts) > 1 { // one alone may be another lock's directory
+		return fmt.Errorf("%w: a semaphore's %s beside %s#", ErrKindMixed, strings.Join(parts, " and "), kind)
 	}
 	return nil
 }
@@ -82,14 +88,6 @@ func order(names []string, kind Kind) ([]place, error) {
 	if err := each(names, kind, func(p place) { line = append(line, p) }); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(line, func(a, b place) int {
-		switch {
-		case a.before(b):
-			return -1
-		case b.before(a):
-			return 1
-		}
-		return -strings.Compare(string(a.kind), string(b.kind))
-	})
+	inOrder(line)
 	return line, nil
 }

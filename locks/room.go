@@ -79,6 +79,9 @@ func (s *Semaphore) room(ctx context.Context, sess *framework.Session, n int) (p
 	if !errors.Is(err, ErrNotAcquired) {
 		return p, err
 	}
+	if s.line.queued != nil { // the first in line waits for those that hold
+		s.line.queued(0)
+	}
 	for {
 		p, free, err := s.await(ctx, sess, n)
 		if free || err != nil {

@@ -2,6 +2,7 @@ package locks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -40,12 +41,12 @@ const leaseName = "lease-"
 // argument that cannot be used makes every call return an error that says so.
 func NewSemaphore(client *framework.Client, path string, permits int, opts ...Option) *Semaphore {
 	s := &Semaphore{client: client, path: path, permits: permits}
-	s.line = newLine(client, path, "locks", MutexKind, opts...)
+	s.line = newLine(client, path, locksPart, MutexKind, opts...)
 	s.line.label = "semaphore"
 	s.line.without(s.line.slice != nil, "WithLocalSlice is for mutexes")
 	s.line.without(s.line.reentry, "WithReentry is for mutexes and read-write locks")
 	if s.err = s.line.err; s.err == nil {
-		s.leases, s.record = framework.Join(path, "leases"), framework.Join(path, "permits")
+		s.leases, s.record = framework.Join(path, leasesPart), framework.Join(path, permitsPart)
 		s.err = s.valid(permits)
 	}
 	return s
@@ -121,7 +122,7 @@ func (s *Semaphore) ask(ctx context.Context, op string, n int,
 	}
 	ctx, end := s.line.trace(ctx, op)
 	defer func() { end(lease, err) }()
-	if _, err := s.limit(ctx, n); err != nil {
+	if err := s.prepare(ctx, n); err != nil {
 		return nil, framework.Wrap(op, s.path, err)
 	}
 	return s.line.each(ctx, op, func(ctx context.Context, sess *framework.Session) (*Lease, error) {
@@ -129,6 +130,34 @@ func (s *Semaphore) ask(ctx context.Context, op string, n int,
 			return s.take(ctx, c, n, room)
 		})
 	})
+}
+
+// prepare refuses what can be known to fail before it queues.
+func (s *Semaphore) prepare(ctx context.Context, n int) error {
+	s.mu.Lock()
+	first := s.known == nil
+	s.mu.Unlock()
+	if first {
+		if err := s.unmixed(ctx); err != nil {
+			return err
+		}
+	}
+	_, err := s.limit(ctx, n)
+	return err
+}
+
+// unmixed refuses a directory in which another kind of lock has its contenders.
+func (s *Semaphore) unmixed(ctx context.Context) error {
+	names, _, err := s.client.Children(ctx, s.path)
+	if err != nil && !errors.Is(err, framework.ErrNoNode) {
+		return err
+	}
+	for _, name := range names {
+		if _, ok := parse(name); ok {
+			return fmt.Errorf("%w: %s in a semaphore's directory", ErrKindMixed, name)
+		}
+	}
+	return nil
 }
 
 // limit returns the number of permits as it is known, which a grant checks again, and refuses to wait
