@@ -12,14 +12,14 @@ WORKLOADS ?= W0 W1 W2 W3 W4 W5 W8 M
 GOLANGCI      := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 WITH_ENSEMBLE := $(GO) run ./internal/ensemble/cmd/with-ensemble
 
-.PHONY: all build test lint bench fuzz zookeeper
+.PHONY: all build test lint bench fuzz zookeeper peers
 all: build lint test
 
 build:
 	$(GO) build ./...
 
 # Two packages at a time: several of them start ensembles of their own to break.
-test: zookeeper
+test: zookeeper peers
 	$(WITH_ENSEMBLE) -nofsync -- $(GO) test -race -timeout 15m -p 2 $(PKG)
 
 lint:
@@ -42,3 +42,6 @@ fuzz:
 
 zookeeper:
 	@scripts/install-zookeeper
+
+peers:
+	@scripts/install-peers

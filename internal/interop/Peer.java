@@ -1,0 +1,235 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Executor;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.locks.InterProcessLock;
+import org.apache.curator.framework.recipes.locks.InterProcessMultiLock;
+import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
+import org.apache.curator.framework.recipes.locks.Lease;
+import org.apache.curator.framework.recipes.locks.Revoker;
+import org.apache.curator.retry.ExponentialBackoffRetry;
+import org.apache.zookeeper.CreateMode;
+import org.apache.zookeeper.ZooKeeper;
+
+/** Uses Apache Curator's locks as it is told to: see doc.go for the commands. */
+public class Peer {
+    static final ObjectMapper json = new ObjectMapper();
+    static final ExecutorService pool = Executors.newCachedThreadPool();
+    static final Map<String, CuratorFramework> clients = new ConcurrentHashMap<>();
+    static final Map<String, Lock> locks = new ConcurrentHashMap<>();
+
+    public static void main(String[] none) throws IOException {
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line; (line = in.readLine()) != null; ) {
+            JsonNode command = json.readTree(line);
+            worker(command).execute(() -> answer(command));
+        }
+        System.exit(0); // the sessions that were not closed expire
+    }
+
+    /** A lock belongs to the thread that has acquired it, so each has one of its own. */
+    static Executor worker(JsonNode c) {
+        switch (c.get("do").asText()) {
+            case "acquire": case "release": case "work":
+                Lock l = locks.get(c.path("lock").asText());
+                return l == null ? pool : l.thread;
+            default:
+                return pool;
+        }
+    }
+
+    static void answer(JsonNode command) {
+        Map<String, Object> answer = new TreeMap<>();
+        try {
+            obey(command, answer);
+        } catch (Throwable e) {
+            StringWriter trace = new StringWriter();
+            e.printStackTrace(new PrintWriter(trace));
+            answer.put("error", trace.toString());
+        }
+        answer.put("id", command.get("id"));
+        synchronized (System.out) {
+            System.out.println(json.valueToTree(answer));
+            System.out.flush();
+        }
+    }
+
+    static void obey(JsonNode c, Map<String, Object> answer) throws Exception {
+        switch (c.get("do").asText()) {
+            case "open": open(c, answer); break;
+            case "close": clients.remove(text(c, "client")).close(); break;
+            case "new": locks.put(text(c, "lock"), new Lock(c)); break;
+            case "acquire": answer.put("granted", lock(c).acquire(c)); break;
+            case "release": lock(c).part(c).release(); break;
+            case "participants": answer.put("participants", lock(c).participants(c)); break;
+            case "revocable": lock(c).makeRevocable(c); break;
+            case "revoked": lock(c).revoked.await(); break;
+            case "revoke": Revoker.attemptRevoke(client(c), text(c, "node")); break;
+            case "work": work(c); break;
+            default: throw new IllegalArgumentException("no such command");
+        }
+    }
+
+    static void open(JsonNode c, Map<String, Object> answer) throws Exception {
+        CuratorFramework client = CuratorFrameworkFactory.newClient(
+            text(c, "servers"), c.get("timeout").asInt(), 15_000, new ExponentialBackoffRetry(100, 5));
+        client.getUnhandledErrorListenable().addListener((message, e) -> {
+            System.err.println("unhandled: " + message);
+            e.printStackTrace();
+        });
+        client.start();
+        if (!client.blockUntilConnected(30, TimeUnit.SECONDS)) throw new IOException("not connected");
+        clients.put(text(c, "client"), client);
+        ZooKeeper zk = client.getZookeeperClient().getZooKeeper();
+        answer.put("session", zk.getSessionId());
+        answer.put("password", zk.getSessionPasswd());
+    }
+
+    /** One lock object, or the two halves of a read-write lock, with the thread that uses it. */
+    static class Lock {
+        final ExecutorService thread = Executors.newSingleThreadExecutor();
+        final CountDownLatch revoked = new CountDownLatch(1);
+        final Map<String, InterProcessLock> parts;
+
+        Lock(JsonNode c) { parts = make(c, client(c), texts(c, "paths")); }
+
+        InterProcessLock part(JsonNode c) {
+            InterProcessLock l = parts.get(c.path("part").asText());
+            if (l == null) throw new IllegalArgumentException("the parts are " + parts.keySet());
+            return l;
+        }
+
+        boolean acquire(JsonNode c) throws Exception {
+            if (c.has("wait")) return part(c).acquire(c.get("wait").asLong(), TimeUnit.MILLISECONDS);
+            part(c).acquire();
+            return true;
+        }
+
+        Collection<String> participants(JsonNode c) throws Exception {
+            InterProcessLock l = part(c);
+            if (l instanceof InterProcessMutex) return ((InterProcessMutex) l).getParticipantNodes();
+            if (l instanceof Permits) return ((Permits) l).semaphore.getParticipantNodes();
+            throw new UnsupportedOperationException(l.getClass() + " does not list its participants");
+        }
+
+        void makeRevocable(JsonNode c) {
+            ((InterProcessMutex) part(c)).makeRevocable(l -> revoked.countDown());
+        }
+    }
+
+    static Map<String, InterProcessLock> make(JsonNode c, CuratorFramework client, List<String> paths) {
+        String path = paths.get(0);
+        switch (text(c, "kind")) {
+            case "mutex": return Map.of("", new InterProcessMutex(client, path));
+            case "multi": return Map.of("", new InterProcessMultiLock(client, paths));
+            case "semaphore-mutex": return Map.of("", new InterProcessSemaphoreMutex(client, path));
+            case "semaphore": return Map.of("", new Permits(client, path, c.get("permits").asInt(), c.get("take").asInt()));
+            case "read-write":
+                InterProcessReadWriteLock l = new InterProcessReadWriteLock(client, path);
+                return Map.of("read", l.readLock(), "write", l.writeLock());
+            default: throw new IllegalArgumentException("no such kind of lock");
+        }
+    }
+
+    /** Some of a semaphore's permits, taken and given back together. */
+    static class Permits implements InterProcessLock {
+        final InterProcessSemaphoreV2 semaphore;
+        final int take;
+        Collection<Lease> leases;
+
+        Permits(CuratorFramework client, String path, int permits, int take) {
+            this.semaphore = new InterProcessSemaphoreV2(client, path, permits);
+            this.take = take;
+        }
+
+        public void acquire() throws Exception { leases = semaphore.acquire(take); }
+
+        public boolean acquire(long time, TimeUnit unit) throws Exception {
+            leases = semaphore.acquire(take, time, unit);
+            return leases != null;
+        }
+
+        public void release() throws Exception {
+            for (Lease l : leases) l.close(); // returnAll would swallow what goes wrong
+            leases = null;
+        }
+
+        public boolean isAcquiredInThisProcess() { return leases != null; }
+    }
+
+    static void work(JsonNode c) throws Exception {
+        InterProcessLock l = lock(c).part(c);
+        for (int i = c.get("rounds").asInt(); i > 0; i--) {
+            l.acquire();
+            try {
+                section(c, client(c));
+            } finally {
+                l.release();
+            }
+        }
+    }
+
+    static void section(JsonNode c, CuratorFramework client) throws Exception {
+        List<String> nodes = texts(c, "nodes");
+        switch (text(c, "section")) {
+            case "add":
+                for (String n : nodes) client.setData().forPath(n, ("" + (number(client, n) + 1)).getBytes());
+                break;
+            case "compare":
+                long first = number(client, nodes.get(0)), last = number(client, nodes.get(nodes.size() - 1));
+                if (first != last) throw new IllegalStateException("a reader beside a writer: " + first + ", then " + last);
+                break;
+            case "crowd":
+                String me = client.create().withMode(CreateMode.EPHEMERAL_SEQUENTIAL).forPath(nodes.get(0) + "/in-");
+                int in = client.getChildren().forPath(nodes.get(0)).size();
+                client.delete().forPath(me);
+                if (in > c.get("permits").asInt()) throw new IllegalStateException(in + " are in");
+                break;
+            default: throw new IllegalArgumentException("no such section");
+        }
+    }
+
+    static long number(CuratorFramework client, String node) throws Exception {
+        return Long.parseLong(new String(client.getData().forPath(node)));
+    }
+
+    static CuratorFramework client(JsonNode c) { return found(clients, c, "client"); }
+    static Lock lock(JsonNode c) { return found(locks, c, "lock"); }
+
+    static <T> T found(Map<String, T> all, JsonNode c, String field) {
+        T t = all.get(text(c, field));
+        if (t == null) throw new IllegalArgumentException("no such " + field + ": " + text(c, field));
+        return t;
+    }
+
+    static String text(JsonNode c, String field) {
+        if (!c.has(field)) throw new IllegalArgumentException("the command lacks " + field);
+        return c.get(field).asText();
+    }
+
+    static List<String> texts(JsonNode c, String field) {
+        List<String> all = new ArrayList<>();
+        c.path(field).forEach(n -> all.add(n.asText()));
+        return all;
+    }
+}

@@ -1,0 +1,54 @@
+package interop
+
+// Command is what a peer is told; see the package's documentation for the fields that each takes.
+type Command struct {
+	ID int    `json:"id"`
+	Do string `json:"do"`
+
+	Client  string `json:"client,omitempty"`
+	Servers string `json:"servers,omitempty"` // host:port, separated by commas
+	Timeout int    `json:"timeout,omitempty"` // the session's, in milliseconds
+
+	Lock string `json:"lock,omitempty"`
+	Spec
+	Part string `json:"part,omitempty"`
+	Wait *int   `json:"wait,omitempty"` // in milliseconds
+	Node string `json:"node,omitempty"`
+
+	Section Section  `json:"section,omitempty"`
+	Nodes   []string `json:"nodes,omitempty"`
+	Rounds  int      `json:"rounds,omitempty"`
+}
+
+// Spec is what a lock object is made of.
+type Spec struct {
+	Kind     string   `json:"kind,omitempty"`
+	Paths    []string `json:"paths,omitempty"`
+	Permits  int      `json:"permits,omitempty"`  // how many there are
+	Take     int      `json:"take,omitempty"`     // how many are acquired together
+	Patterns []string `json:"patterns,omitempty"` // names of others' contenders, for kazoo
+}
+
+// Section is a critical section that shows when a lock does not keep its promise.
+type Section string
+
+const (
+	// Add adds 1 to the number in each of the nodes in turn, by a read and a write of any version: two
+	// beside each other lose an addition.
+	Add Section = "add"
+	// Compare fails when the first and the last node differ: somebody adds beside it.
+	Compare Section = "compare"
+	// Crowd fails when more than permits are inside at once. Nodes has the directory that they show up in.
+	Crowd Section = "crowd"
+)
+
+// Answer is what a peer answers.
+type Answer struct {
+	ID    int    `json:"id"`
+	Error string `json:"error"` // a stack trace
+
+	Session      int64    `json:"session"`
+	Password     []byte   `json:"password"`
+	Granted      bool     `json:"granted"`
+	Participants []string `json:"participants"`
+}

@@ -1,0 +1,24 @@
+// Package interop runs Lockstep's locks beside those of Apache Curator (Java) and kazoo (Python) on real
+// servers: the same line, contenders of several libraries.
+//
+// Each library is one child process, a [Peer]: Peer.java and peer.py. A peer reads commands from its
+// standard input and writes answers to its standard output, one JSON object a line each. Every command is
+// obeyed on its own and answered with its id when it is done, so several acquisitions can wait at once. An
+// answer has either what was asked for or "error", a stack trace. What a peer says on its standard error is
+// kept and told with errors. A peer ends when its standard input does.
+//
+//	open          client, servers, timeout (ms)     answers session, password
+//	close         client
+//	new           lock, client, kind, paths, …      makes a lock object; its acquisitions have a thread of their own
+//	acquire       lock, part, wait (ms)             answers granted; without wait for as long as it takes, with 0 a try
+//	release       lock, part
+//	participants  lock, part                        Curator tells nodes, kazoo what is written into them
+//	revocable     lock                              makes the lock revocable, before it is acquired (Curator)
+//	revoked       lock                              is answered once somebody has asked for the lock back
+//	revoke        client, node                      asks for a lock back (Curator)
+//	work          lock, part, client, section, …    enters a critical section, rounds times; see [Section]
+//
+// Kinds of Curator: mutex, multi (several paths), read-write (parts read and write), semaphore (permits, take),
+// semaphore-mutex. Kinds of kazoo: lock, read, write (patterns: extra_lock_patterns), semaphore (permits), and
+// curator-lock, curator-read, curator-write: kazoo's locks with Curator's names.
+package interop

@@ -1,0 +1,164 @@
+package interop
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"sync"
+	"time"
+)
+
+// patience is how long a peer may take to end.
+const patience = 10 * time.Second
+
+// errEnded is returned when a peer ends before it answers.
+var errEnded = errors.New("it has ended")
+
+// Peer is a child process that uses another library's locks as it is told to. Its methods may be
+// called from several goroutines at once.
+type Peer struct {
+	name string
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	said *tail // on standard error
+
+	mu    sync.Mutex // also of writing
+	last  int
+	asked map[int]chan Answer
+
+	ended chan struct{}
+	err   error // how it ended; to be read after ended
+}
+
+// start runs a peer's program.
+func start(name string, cmd *exec.Cmd) (*Peer, error) {
+	p := &Peer{name: name, cmd: cmd, said: &tail{}, asked: map[int]chan Answer{}, ended: make(chan struct{})}
+	cmd.Stderr, cmd.WaitDelay = p.said, patience
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("interop: %s: %w", name, err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("interop: %s: %w", name, err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("interop: %s: %w", name, err)
+	}
+	p.in = in
+	go p.listen(out)
+	return p, nil
+}
+
+// listen hands answers to those who asked until the peer ends.
+func (p *Peer) listen(out io.Reader) {
+	var err error
+	for d := json.NewDecoder(out); err == nil; {
+		var a Answer
+		if err = d.Decode(&a); err == nil {
+			err = p.deliver(a)
+		}
+	}
+	if !errors.Is(err, io.EOF) { // it would write into a pipe that nobody reads
+		_ = p.cmd.Process.Kill() // fails only if it has ended
+		p.err = err
+	}
+	p.err = errors.Join(p.err, p.cmd.Wait())
+	close(p.ended)
+}
+
+func (p *Peer) deliver(a Answer) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	asked, ok := p.asked[a.ID]
+	if !ok {
+		return fmt.Errorf("an answer to %d, which was not asked", a.ID)
+	}
+	delete(p.asked, a.ID)
+	asked <- a // has room
+	return nil
+}
+
+// Do tells the peer a command and waits for its answer until ctx ends. The peer goes on with the
+// command then. The error has the peer's stack trace if there is one, and the end of what it has said.
+func (p *Peer) Do(ctx context.Context, c Command) (Answer, error) {
+	asked, err := p.ask(&c)
+	if err != nil {
+		return Answer{}, p.failed(c, err)
+	}
+	select {
+	case a := <-asked:
+		if a.Error != "" {
+			return a, p.failed(c, errors.New(a.Error))
+		}
+		return a, nil
+	case <-p.ended:
+		return Answer{}, p.failed(c, errors.Join(errEnded, p.err))
+	case <-ctx.Done():
+		return Answer{}, p.failed(c, context.Cause(ctx))
+	}
+}
+
+// ask writes a command and returns where its answer will be.
+func (p *Peer) ask(c *Command) (<-chan Answer, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last++
+	c.ID = p.last
+	line, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	asked := make(chan Answer, 1)
+	p.asked[c.ID] = asked
+	_, err = p.in.Write(append(line, '\n'))
+	return asked, err
+}
+
+func (p *Peer) failed(c Command, err error) error {
+	return fmt.Errorf("interop: %s, %s %s%s: %w\n%s", p.name, c.Do, c.Client, c.Lock, err, p.said)
+}
+
+// Close ends the peer, by force if it takes long. The error tells when it did not end well.
+func (p *Peer) Close() error {
+	_ = p.in.Close() // fails only if it has ended
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-p.ended:
+	case <-timer.C:
+		_ = p.cmd.Process.Kill() // fails only if it has ended
+		<-p.ended
+	}
+	if p.err != nil {
+		return fmt.Errorf("interop: %s: %w\n%s", p.name, p.err, p.said)
+	}
+	return nil
+}
+
+// tail keeps the end of what is written into it.
+type tail struct {
+	mu   sync.Mutex
+	kept []byte
+}
+
+// most is how much is kept: several stack traces.
+const most = 16 << 10
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept = append(t.kept, b...)
+	t.kept = t.kept[max(0, len(t.kept)-most):]
+	return len(b), nil
+}
+
+// String is what was kept.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.kept)
+}

@@ -1,0 +1,148 @@
+package interop
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/ensemble"
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+const (
+	// sessionTimeout is the longest that the test servers grant: what is killed here is killed at once.
+	sessionTimeout = 10 * time.Second
+	// deadline bounds every wait; only a broken promise or a dead machine uses it up.
+	deadline = 30 * time.Second
+)
+
+// session is what it takes to end a session from outside.
+type session struct {
+	id       int64
+	password []byte
+}
+
+// kill ends a session as its expiry does: its nodes go, and its client learns of it when it connects
+// again. It tries again while the client wins the session back.
+func (s session) kill(t *testing.T) {
+	t.Helper()
+	servers := ensemble.Shared(t)
+	var err error
+	for end := time.Now().Add(deadline); time.Now().Before(end); {
+		if err = s.closeAt(servers[0]); err == nil {
+			return
+		}
+	}
+	require.NoError(t, err)
+}
+
+// closeAt connects with the session's password and closes the session. One that is gone is none to close.
+func (s session) closeAt(server string) error {
+	conn, err := net.DialTimeout("tcp", server, sessionTimeout)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(sessionTimeout)); err != nil {
+		return err
+	}
+	if _, err := conn.Write(s.farewell()); err != nil {
+		return err
+	}
+	granted, err := readGranted(conn)
+	if err != nil || granted.Session == 0 {
+		return err
+	}
+	_, err = wire.ReadFrame(conn, nil, wire.MaxFrame)
+	return err
+}
+
+// farewell is a connect request, and right behind it closeSession: its client gets no time between.
+func (s session) farewell() []byte {
+	var e wire.Encoder
+	mark := e.BeginFrame()
+	connect := wire.ConnectRequest{Timeout: int32(sessionTimeout.Milliseconds()), Session: s.id, Password: s.password}
+	connect.Encode(&e)
+	e.EndFrame(mark)
+	mark = e.BeginFrame()
+	e.Int(1)
+	e.Int(int32(wire.OpCloseSession))
+	e.EndFrame(mark)
+	return e.Bytes()
+}
+
+func readGranted(r io.Reader) (granted wire.ConnectResponse, err error) {
+	frame, err := wire.ReadFrame(r, nil, wire.MaxFrame)
+	d := wire.NewDecoder(frame)
+	granted.Decode(&d)
+	return granted, err
+}
+
+// connect returns a client of Lockstep's, which is closed after the test, and its first session.
+func connect(t *testing.T) (*framework.Client, session) {
+	t.Helper()
+	var first eavesdropper
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	c, err := framework.Connect(ctx, framework.Config{Servers: ensemble.Shared(t), SessionTimeout: sessionTimeout},
+		framework.WithLogger(slog.New(slog.DiscardHandler)), framework.WithDialer(first.dial))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), deadline)
+		defer cancel()
+		require.NoError(t, c.Close(ctx))
+	})
+	return c, first.session(t)
+}
+
+// eavesdropper learns a session's password, which the client keeps to itself, from the last
+// connection's first frame.
+type eavesdropper struct {
+	mu    sync.Mutex
+	heard *bytes.Buffer
+}
+
+func (v *eavesdropper) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.heard = &bytes.Buffer{}
+	return tapped{conn, v, v.heard}, nil
+}
+
+func (v *eavesdropper) session(t *testing.T) session {
+	t.Helper()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	granted, err := readGranted(bytes.NewReader(v.heard.Bytes()))
+	require.NoError(t, err)
+	return session{granted.Session, granted.Password}
+}
+
+// tapped is a connection whose first frames are kept.
+type tapped struct {
+	net.Conn
+	by    *eavesdropper
+	heard *bytes.Buffer
+}
+
+func (c tapped) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.by.mu.Lock()
+	defer c.by.mu.Unlock()
+	if c.heard.Len() < 1<<10 {
+		c.heard.Write(b[:n])
+	}
+	return n, err
+}

@@ -1,0 +1,205 @@
+package interop
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/ensemble"
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+// forever is how long a contender waits that does not give up.
+const forever time.Duration = -1
+
+// contender is one lock object of some library's, with a client of its own.
+type contender interface {
+	// lock is granted at once (wait 0), within wait or at some time, or not.
+	lock(ctx context.Context, wait time.Duration) (granted bool, err error)
+	unlock(ctx context.Context) error
+	// participants lists the line as the library does; tells is what it should say of a line.
+	participants(ctx context.Context) ([]string, error)
+	tells(line []node) []string
+	// work enters a critical section.
+	work(ctx context.Context, w work) error
+	// born is the client's first session.
+	born() session
+}
+
+// team is a library.
+type team struct {
+	name string
+	// enter makes the lock of a role at path.
+	enter func(t *testing.T, r role, path string) contender
+	plays func(role) bool
+}
+
+var (
+	weTeam      = team{"Lockstep", enterOwn, func(r role) bool { return r.ours != nil }}
+	curatorTeam = team{"Curator", func(t *testing.T, r role, path string) contender {
+		return enterTheirs(t, curator.get(t), r.curator, r.paths(path))
+	}, func(r role) bool { return r.curator.Kind != "" }}
+	kazooTeam = team{"kazoo", func(t *testing.T, r role, path string) contender {
+		return kazooContender{enterTheirs(t, kazoo.get(t), r.kazoo, r.paths(path))}
+	}, func(r role) bool { return r.kazoo.Kind != "" }}
+
+	teams = []team{weTeam, curatorTeam, kazooTeam}
+)
+
+// mix is several libraries at one lock.
+type mix []team
+
+var (
+	// pairs are the first and the second.
+	pairs = []mix{{weTeam, curatorTeam}, {curatorTeam, weTeam}, {weTeam, kazooTeam}, {kazooTeam, weTeam},
+		{curatorTeam, kazooTeam}, {kazooTeam, curatorTeam}}
+	mixes = []mix{{weTeam, curatorTeam}, {weTeam, kazooTeam}, {weTeam, curatorTeam, kazooTeam}}
+)
+
+func (m mix) plays(r role) bool {
+	return !slices.ContainsFunc(m, func(t team) bool { return !t.plays(r) })
+}
+
+func (m mix) String() string {
+	var names []string
+	for _, t := range m {
+		names = append(names, t.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// own is Lockstep's contender.
+type own struct {
+	locker  locks.Locker
+	client  *framework.Client
+	session session
+	lease   *locks.Lease
+}
+
+func enterOwn(t *testing.T, r role, path string) contender {
+	t.Helper()
+	c, s := connect(t)
+	return &own{locker: r.ours(c, path), client: c, session: s}
+}
+
+func (o *own) lock(ctx context.Context, wait time.Duration) (granted bool, err error) {
+	limited := ctx
+	if wait > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, wait)
+		defer cancel()
+	}
+	ask := o.locker.Lock
+	if wait == 0 {
+		ask = o.locker.TryLock
+	}
+	lease, err := ask(limited)
+	switch {
+	case err == nil:
+		o.lease = lease
+		return true, nil
+	case errors.Is(err, locks.ErrNotAcquired), limited.Err() != nil && ctx.Err() == nil:
+		return false, nil
+	}
+	return false, err
+}
+
+func (o *own) unlock(ctx context.Context) error { return o.lease.Release(ctx) }
+
+func (o *own) participants(ctx context.Context) (nodes []string, err error) {
+	line, err := o.locker.(interface {
+		Contenders(context.Context) ([]locks.Contender, error)
+	}).Contenders(ctx)
+	for _, c := range line {
+		nodes = append(nodes, c.Node)
+	}
+	return nodes, err
+}
+
+func (o *own) tells(line []node) []string { return paths(line) }
+
+func (o *own) born() session { return o.session }
+
+// theirs is a contender of Curator's, or of another peer.
+type theirs struct {
+	peer    *Peer
+	lockIn  Command // what commands about the lock have in common
+	session session
+}
+
+var names atomic.Int64
+
+func enterTheirs(t *testing.T, p *Peer, c Command, paths []string) theirs {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	name := strconv.FormatInt(names.Add(1), 10)
+	opened, err := p.Do(ctx, Command{Do: "open", Client: name,
+		Servers: strings.Join(ensemble.Shared(t), ","), Timeout: int(sessionTimeout.Milliseconds())})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), deadline)
+		defer cancel()
+		_, err := p.Do(ctx, Command{Do: "close", Client: name})
+		require.NoError(t, err)
+	})
+	c.Do, c.Client, c.Lock, c.Paths = "new", name, name, paths
+	_, err = p.Do(ctx, c)
+	require.NoError(t, err)
+	return theirs{p, Command{Client: name, Lock: name, Part: c.Part}, session{opened.Session, opened.Password}}
+}
+
+func (p theirs) do(ctx context.Context, do string) (Answer, error) {
+	c := p.lockIn
+	c.Do = do
+	return p.peer.Do(ctx, c)
+}
+
+func (p theirs) lock(ctx context.Context, wait time.Duration) (granted bool, err error) {
+	c := p.lockIn
+	c.Do = "acquire"
+	if wait != forever {
+		ms := int(wait.Milliseconds())
+		c.Wait = &ms
+	}
+	a, err := p.peer.Do(ctx, c)
+	return a.Granted, err
+}
+
+func (p theirs) unlock(ctx context.Context) error {
+	_, err := p.do(ctx, "release")
+	return err
+}
+
+func (p theirs) participants(ctx context.Context) ([]string, error) {
+	a, err := p.do(ctx, "participants")
+	return a.Participants, err
+}
+
+func (p theirs) tells(line []node) []string { return paths(line) }
+
+func (p theirs) born() session { return p.session }
+
+// kazooContender lists what is written in the nodes, not the nodes.
+type kazooContender struct{ theirs }
+
+func (kazooContender) tells(line []node) (data []string) {
+	for _, n := range line {
+		data = append(data, n.data)
+	}
+	return data
+}
+
+// part is the contender for another part of the same lock object: the read half of a read-write lock.
+func (p theirs) part(name string) theirs {
+	p.lockIn.Part = name
+	return p
+}

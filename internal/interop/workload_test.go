@@ -1,0 +1,78 @@
+package interop
+
+import (
+	"errors"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+const (
+	each   = 3  // contenders of each library
+	rounds = 15 // of each contender
+)
+
+// TestAdding lets contenders of all libraries add to numbers that only the lock protects.
+func TestAdding(t *testing.T) {
+	for _, r := range exclusive {
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, r)
+			add := work{section: Add, nodes: s.numbers(2), rounds: rounds}
+			var all crowd
+			for _, team := range teams {
+				if team.plays(r) {
+					all.enter(s, team, r, add)
+				}
+			}
+			require.NoError(t, all.work(s))
+			for _, n := range add.nodes {
+				got, err := number(s.ctx, s.client, n)
+				require.NoError(t, err)
+				require.Equal(t, len(all)*rounds, got)
+			}
+			s.empty()
+		})
+	}
+}
+
+// crowd is contenders, each with its work.
+type crowd []worker
+
+type worker struct {
+	contender
+	work work
+}
+
+func (c *crowd) enter(s *scene, team team, r role, w work) {
+	for range each {
+		*c = append(*c, worker{team.enter(s.t, r, s.path), w})
+	}
+}
+
+// work lets all of them work at once.
+func (c crowd) work(s *scene) error {
+	errs := make([]error, len(c))
+	var wg sync.WaitGroup
+	for i, w := range c {
+		wg.Go(func() { errs[i] = w.contender.work(s.ctx, w.work) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// numbers makes nodes that hold 0.
+func (s *scene) numbers(n int) (nodes []string) {
+	s.t.Helper()
+	dir := s.path + "-numbers"
+	require.NoError(s.t, s.client.MakeDirs(s.ctx, dir))
+	for i := range n {
+		nodes = append(nodes, framework.Join(dir, strconv.Itoa(i)))
+		require.NoError(s.t, s.client.Create(s.ctx, nodes[i], []byte("0"), framework.Persistent))
+	}
+	return nodes
+}
