@@ -174,6 +174,7 @@ func TestGuardedWritesOfALateHolderAreRefused(t *testing.T) {
 		require.ErrorIs(t, err, framework.ErrNoNode)
 		time.Sleep(timeout)
 		require.ErrorIs(t, la.Err(), framework.ErrNodeGone)
+		synctest.Wait() // a proof of life is a transaction too
 		before := w.zk.Requests()[zktest.OpMulti]
 		_, err = a.Multi(t.Context(), la.Guard(), framework.SetOp("/data", []byte("late"), framework.AnyVersion))
 		require.ErrorIs(t, err, framework.ErrNodeGone)
