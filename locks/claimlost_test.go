@@ -1,0 +1,47 @@
+package locks_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// TestALostReplyOfAReleaseLeavesTheNextClaimAlone: the retried deletion must not delete the next one's node,
+// which has the same name.
+func TestALostReplyOfAReleaseLeavesTheNextClaimAlone(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b, c := w.member("a"), w.member("b"), w.member("c")
+		l := held(t, t.Context(), locks.NewClaim(a.Client, desk))
+		next, third := newAsker(t), newAsker(t)
+		next.ask("b", locks.NewClaim(b.Client, desk).Lock)
+		f := w.zk.DropReply(1, zktest.Match{Op: zktest.OpDelete, Session: l.Session()})
+		released(t, l)
+		<-f.Hit()
+		require.Equal(t, []string{"b"}, next.now())
+		third.ask("c", locks.NewClaim(c.Client, desk).Lock)
+		time.Sleep(timeout / 10)
+		require.Empty(t, third.now(), "b holds: %v", next.lease("b").Err())
+		require.Equal(t, []string{desk}, w.ephemerals())
+	})
+}
+
+// TestAClaimThatSomebodyElseHasNowEnds: deleted by an operator and claimed by another before the next proof
+// of life, which would find a node of that name.
+func TestAClaimThatSomebodyElseHasNowEnds(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a"), w.member("b")
+		l := held(t, t.Context(), locks.NewClaim(a.Client, desk))
+		require.NoError(t, b.Delete(t.Context(), desk, framework.AnyVersion))
+		other := held(t, t.Context(), locks.NewClaim(b.Client, desk))
+		time.Sleep(timeout)
+		require.ErrorIs(t, l.Err(), framework.ErrNodeGone)
+		require.NoError(t, l.Release(t.Context()))
+		time.Sleep(timeout)
+		require.NoError(t, other.Err())
+	})
+}

@@ -1,0 +1,63 @@
+package locks
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// FuzzParsePermits reads records that anybody may have written. What is accepted can be used and
+// survives being written again, with fields that this release does not know.
+func FuzzParsePermits(f *testing.F) {
+	for _, data := range []string{
+		`{"v":1,"declared":3,"permits":5}`, `{"v":1,"declared":3,"permits":5,"later":{"a":[1,2]}}`, `{"v":2,"declared":3,"permits":5}`,
+		`{"v":1,"declared":0,"permits":-5}`, `{"v":1,"declared":1e3,"permits":99999999999999999999}`, `{"v":null,"declared":null,"permits":null}`,
+		`{"V":1,"Declared":3,"Permits":5}`, `{"v":1,"declared":3,"permits":"5"}`, "{}", "[]", "null", "", "\x00\x00\x00\x03", "10.0.0.1",
+	} {
+		f.Add([]byte(data))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := parsePermits(data)
+		if err != nil {
+			return
+		}
+		require.Positive(t, p.Declared)
+		require.Positive(t, p.Permits)
+		again, err := parsePermits(p.encode())
+		require.NoError(t, err)
+		require.Equal(t, [2]int{p.Declared, p.Permits}, [2]int{again.Declared, again.Permits})
+		require.Len(t, again.fields, len(p.fields), "unknown fields survive")
+		for name, value := range p.fields {
+			require.JSONEq(t, string(value), string(again.fields[name]))
+		}
+		require.Equal(t, p.Permits, permitsIn(p.encode()), "Inspect tells the same number")
+	})
+}
+
+// FuzzSessionID reads what reports print, and anything else.
+func FuzzSessionID(f *testing.F) {
+	for _, text := range []string{"0x0", "0x100000abc", "0xffffffffffffffff", "-1", "0b1", "1_000", "0x", "session", ""} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var s, again SessionID
+		if s.UnmarshalText(text) != nil {
+			return
+		}
+		printed, err := json.Marshal(s)
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(printed, &again))
+		require.Equal(t, s, again)
+	})
+}
+
+func TestARecordOfPermitsThatCannotBeUsedIsRefusedByName(t *testing.T) {
+	for data, says := range map[string]string{
+		"10.0.0.1": "the record of the permits", `{"v":1,"declared":3}`: `"permits"`, `{"v":1,"declared":"3","permits":3}`: `"declared"`,
+		`{"v":2,"declared":3,"permits":3}`: "update it", `{"v":1,"declared":3,"permits":0}`: "must be more than 0",
+	} {
+		_, err := parsePermits([]byte(data))
+		require.ErrorContains(t, err, says, data)
+	}
+}
