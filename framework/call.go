@@ -6,32 +6,6 @@ import (
 	"sync"
 )
 
-// call runs f on the session's connection, for no longer than ctx and the session last. A call given
-// up on goes on in the background until the connection answers or breaks; its effect is unknown.
-func call[T any](ctx context.Context, s *Session, f func(*zkConn) (T, error)) (T, error) {
-	type result struct {
-		v   T
-		err error
-	}
-	done := make(chan result, 1)
-	if !s.tasks.start(func() {
-		v, err := f(s.zk)
-		done <- result{v, err}
-	}) {
-		var zero T
-		return zero, context.Cause(s.ctx)
-	}
-	var zero T
-	select {
-	case r := <-done:
-		return r.v, r.err
-	case <-ctx.Done():
-		return zero, s.ended(ctx)
-	case <-s.ctx.Done():
-		return zero, context.Cause(s.ctx)
-	}
-}
-
 // ended tells why a call is over whose context is done, perhaps since the session has ended.
 func (s *Session) ended(ctx context.Context) error {
 	if s.ctx.Err() != nil {
@@ -57,14 +31,14 @@ func (s *Session) await(ctx context.Context) error {
 
 // again runs f, which must be safe to repeat, until its outcome is known: each time that the
 // connection is lost, it waits for the next one. f is told how often it was tried before.
-func again[T any](ctx context.Context, s *Session, f func(z *zkConn, tried int) (T, error)) (T, error) {
+func again[T any](ctx context.Context, s *Session, f func(a asker, tried int) (T, error)) (T, error) {
 	back := newRetries(s.client.cfg)
 	for tried := 0; ; tried++ {
 		var zero T
 		if err := s.await(ctx); err != nil {
 			return zero, err
 		}
-		v, err := call(ctx, s, func(z *zkConn) (T, error) { return f(z, tried) })
+		v, err := f(asker{ctx, s}, tried)
 		if !errors.Is(err, ErrSuspended) {
 			return v, err
 		}
@@ -77,7 +51,7 @@ func again[T any](ctx context.Context, s *Session, f func(z *zkConn, tried int) 
 	}
 }
 
-// tasks are the goroutines of a session.
+// tasks are what a session has in the background.
 type tasks struct {
 	mu     sync.Mutex
 	closed bool
@@ -87,16 +61,30 @@ type tasks struct {
 
 // start runs f unless done was called.
 func (t *tasks) start(f func()) bool {
+	if !t.begin() {
+		return false
+	}
+	go func() {
+		defer t.end()
+		f()
+	}()
+	return true
+}
+
+// begin counts something that end will end, unless done was called.
+func (t *tasks) begin() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
 		return false
 	}
-	t.wg.Go(f)
+	t.wg.Add(1)
 	return true
 }
 
-// done refuses new goroutines; its channel is closed when those that run have ended.
+func (t *tasks) end() { t.wg.Done() }
+
+// done refuses new ones; its channel is closed when those under way have ended.
 func (t *tasks) done() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()

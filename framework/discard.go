@@ -4,11 +4,13 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/lockstep-go/lockstep/internal/link"
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
 // Discarded is a deletion in the background.
 type Discarded struct {
+	s      *Session
 	done   chan struct{}
 	zxid   int64
 	once   sync.Once
@@ -28,27 +30,40 @@ func (d *Discarded) written() {
 	}
 }
 
+// end tells that the nodes are gone, or that there is no session to delete them in.
+func (d *Discarded) end(zxid int64) {
+	d.zxid = zxid
+	close(d.done)
+	d.s.tasks.end()
+}
+
 // Discard deletes nodes of this session in the background, until they are gone or the session has
 // ended, and returns at once. Client.Close waits for it.
 func (s *Session) Discard(paths ...string) *Discarded { return s.DiscardThen(nil, paths...) }
 
 // DiscardThen is Discard, and calls queued once: when the deletion of the first node is in the
 // connection's queue, so that whatever this session asks for later reaches the servers later, or when
-// the node is known to be gone. It is not called when the session ends before, and must not block.
+// the node is known to be gone. It is not called when the session ends before, and must not block; it
+// may be called before DiscardThen returns.
 func (s *Session) DiscardThen(queued func(), paths ...string) *Discarded {
-	d := &Discarded{done: make(chan struct{}), queued: queued}
-	started := s.tasks.start(func() {
-		defer close(d.done)
-		if len(paths) > 1 && s.discardTogether(paths) {
-			d.written()
-			return
-		}
-		for _, path := range paths {
-			d.zxid = s.discard(d, path, func() bool { return true })
-		}
-	})
-	if !started { // the session has ended, and the nodes with it
+	d := &Discarded{s: s, done: make(chan struct{}), queued: queued}
+	if !s.tasks.begin() { // the session has ended, and the nodes with it
 		close(d.done)
+		return d
+	}
+	if len(paths) != 1 {
+		go d.discardAll(paths)
+		return d
+	}
+	full := s.client.ns.full(paths[0])
+	if s.mon.Send(d.deletion(full, func(zxid int64, err error) {
+		if deleted(err) {
+			d.end(zxid)
+		} else {
+			go d.insist(paths[0], always)
+		}
+	})) {
+		d.written()
 	}
 	return d
 }
@@ -56,45 +71,74 @@ func (s *Session) DiscardThen(queued func(), paths ...string) *Discarded {
 // DiscardOwn is DiscardThen for a node whose name others may use too: it looks each time before it deletes
 // whether the node is still the one that this session has created.
 func (s *Session) DiscardOwn(queued func(), node Created) *Discarded {
-	d := &Discarded{done: make(chan struct{}), queued: queued}
-	started := s.tasks.start(func() {
-		defer close(d.done)
-		d.zxid = s.discard(d, node.Path, func() bool {
-			st, err := s.Exists(s.ctx, node.Path)
-			return err == nil && st.Czxid == node.Zxid
-		})
-	})
-	if !started {
+	d := &Discarded{s: s, done: make(chan struct{}), queued: queued}
+	if !s.tasks.begin() {
 		close(d.done)
+		return d
 	}
+	go d.insist(node.Path, func() bool {
+		st, err := s.Exists(s.ctx, node.Path)
+		return err == nil && st.Czxid == node.Zxid
+	})
 	return d
 }
 
-// discardTogether deletes all nodes in one transaction, or tells that it could not.
-func (s *Session) discardTogether(paths []string) bool {
-	if s.await(s.ctx) != nil {
+func always() bool { return true }
+
+// deletion prepares one try to delete a node.
+func (d *Discarded) deletion(full string, done func(zxid int64, err error)) *link.Call {
+	return &link.Call{Op: wire.OpDelete, Body: &wire.NumberRequest{Path: full, Number: AnyVersion}, Done: func(r link.Reply) {
+		err := replyError(r)
+		if err != nil {
+			r.Zxid = 0
+		}
+		done(r.Zxid, err)
+	}}
+}
+
+func deleted(err error) bool { return err == nil || errors.Is(err, ErrNoNode) }
+
+// discardAll deletes nodes in one transaction, or one after the other when that is refused.
+func (d *Discarded) discardAll(paths []string) {
+	if d.together(paths) {
+		d.written()
+		d.end(0)
+		return
+	}
+	for _, path := range paths {
+		d.repeat(path, always)
+	}
+	d.end(0)
+}
+
+// together deletes all nodes in one transaction, or tells that it could not.
+func (d *Discarded) together(paths []string) bool {
+	s := d.s
+	if len(paths) == 0 || s.await(s.ctx) != nil {
 		return false
 	}
-	reqs := make([]any, len(paths))
+	parts := make([]wire.MultiPart, len(paths))
 	for i, path := range paths {
-		reqs[i] = deleteRequest(s.client.ns.full(path), AnyVersion)
+		parts[i] = deletePart(s.client.ns.full(path), AnyVersion)
 	}
-	_, err := s.zk.multi(reqs)
+	_, err := asker{s.ctx, s}.multi(parts)
 	return err == nil
 }
 
-// discard deletes a node while it is there. It calls the connection itself: it is in the background already,
-// and closing the connection ends the call.
-func (s *Session) discard(d *Discarded, path string, there func() bool) (zxid int64) {
+// insist deletes a node, and ends.
+func (d *Discarded) insist(path string, there func() bool) { d.end(d.repeat(path, there)) }
+
+// repeat deletes a node while it is there.
+func (d *Discarded) repeat(path string, there func() bool) (zxid int64) {
+	s := d.s
 	back := newRetries(s.client.cfg)
-	full := s.client.ns.full(path)
 	for s.await(s.ctx) == nil {
 		if !there() {
 			d.written()
 			return 0
 		}
-		zxid, err := s.deleteTraced(full, d.written)
-		if err == nil || errors.Is(err, ErrNoNode) {
+		zxid, err := d.delete(s.client.ns.full(path))
+		if deleted(err) {
 			d.written()
 			return zxid
 		}
@@ -108,15 +152,12 @@ func (s *Session) discard(d *Discarded, path string, there func() bool) (zxid in
 	return 0
 }
 
-// deleteTraced deletes a node and returns the transaction that did, if it was this one.
-func (s *Session) deleteTraced(full string, written func()) (zxid int64, err error) {
-	t := s.mon.Trace(int32(wire.OpDelete), full, written)
-	defer t.Forget()
-	if err := s.zk.delete(full, AnyVersion); err != nil {
-		return 0, err
+// delete tries once.
+func (d *Discarded) delete(full string) (zxid int64, err error) {
+	f := make(flight[struct{}], 1)
+	if d.s.mon.Send(d.deletion(full, func(zxid int64, err error) { f <- outcome[struct{}]{zxid: zxid, err: err} })) {
+		d.written()
 	}
-	if r := t.Reply(); r != nil {
-		return r.Zxid, nil
-	}
-	return 0, nil
+	o := wait(d.s.ctx, d.s, f)
+	return o.zxid, o.err
 }

@@ -102,19 +102,16 @@ func (s *Session) greet(h link.Handshake) {
 	}
 }
 
-// authenticate presents the credentials on the session's first connection; the library repeats them.
+// authenticate presents the credentials and lets requests pass: each connection knows none at first.
 func (s *Session) authenticate(st link.Status) error {
-	if s.State() != Connecting || len(s.client.cfg.Auth) == 0 {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(s.ctx, interval(st.Handshake.Timeout))
 	defer cancel()
 	for _, c := range s.client.cfg.Auth {
-		_, err := call(ctx, s, func(z *zkConn) (struct{}, error) { return struct{}{}, z.addAuth(c) })
-		if err != nil {
+		if err := (asker{ctx, s}).addAuth(c); err != nil {
 			return err
 		}
 	}
+	s.mon.Admit(st.Generation)
 	return nil
 }
 
@@ -144,7 +141,7 @@ func (s *Session) hangUp() {
 	told := make(chan struct{})
 	go func() {
 		defer close(told)
-		if s.mon.Status().Up { // what is in flight is answered first: the library may not be closed under it
+		if s.mon.Status().Up { // what is in flight is answered first
 			within(time.Second, s.tasks.done())
 		}
 		s.zk.close()

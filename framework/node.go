@@ -1,6 +1,10 @@
 package framework
 
-import "time"
+import (
+	"time"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
 
 // Stat is what a server knows of a node beside its data.
 type Stat struct {
@@ -19,6 +23,20 @@ type Stat struct {
 
 // Mode is a created node's kind.
 type Mode int32
+
+// The modes of a created node.
+const (
+	// Persistent stays until it is deleted.
+	Persistent Mode = Mode(wire.FlagPersistent)
+	// Ephemeral is deleted when the creator's session ends.
+	Ephemeral Mode = Mode(wire.FlagEphemeral)
+	// PersistentSequential gets a rising number at the end of its name.
+	PersistentSequential Mode = Mode(wire.FlagSequential)
+	// EphemeralSequential is ephemeral and sequential.
+	EphemeralSequential Mode = Mode(wire.FlagEphemeralSequential)
+	// Container is deleted by the server some time after its last child.
+	Container Mode = Mode(wire.FlagContainer)
+)
 
 // AnyVersion matches every version of a node.
 const AnyVersion int32 = -1
@@ -48,4 +66,6 @@ const (
 type Event struct {
 	Kind EventKind
 	Path string
+	// Err is why a node is not watched; Kind is 0 then.
+	Err error
 }

@@ -12,38 +12,24 @@ const maxRequest = 0xfffff - 1024
 
 // Get reads a node's data. It repeats itself when the connection is lost.
 func (s *Session) Get(ctx context.Context, path string) ([]byte, Stat, error) {
-	type answer struct {
-		data []byte
-		stat Stat
-	}
-	a, err := read(ctx, s, "get", path, func(z *zkConn, full string) (answer, error) {
-		data, stat, err := z.get(full, false)
-		return answer{data, stat}, err
-	})
-	return a.data, a.stat, err
+	r, err := look(ctx, s, "get", path, asker.get)
+	return r.data, r.stat, err
 }
 
 // Exists reads a node's Stat; a missing node is ErrNoNode.
 func (s *Session) Exists(ctx context.Context, path string) (Stat, error) {
-	return read(ctx, s, "exists", path, func(z *zkConn, full string) (Stat, error) { return z.exists(full, false) })
+	return look(ctx, s, "exists", path, asker.exists)
 }
 
 // Children lists the names below a node, in no order.
 func (s *Session) Children(ctx context.Context, path string) ([]string, Stat, error) {
-	type answer struct {
-		names []string
-		stat  Stat
-	}
-	a, err := read(ctx, s, "list", path, func(z *zkConn, full string) (answer, error) {
-		names, stat, err := z.children(full, false)
-		return answer{names, stat}, err
-	})
-	return a.names, a.stat, err
+	r, err := look(ctx, s, "list", path, asker.children)
+	return r.names, r.stat, err
 }
 
 // Sync waits until this session's server has seen everything that was committed before the call.
 func (s *Session) Sync(ctx context.Context, path string) error {
-	_, err := read(ctx, s, "sync", path, func(z *zkConn, full string) (struct{}, error) { return struct{}{}, z.sync(full) })
+	_, err := look(ctx, s, "sync", path, func(a asker, full string) (struct{}, error) { return struct{}{}, a.sync(full) })
 	return err
 }
 
@@ -54,8 +40,8 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 	if err != nil {
 		return Wrap("delete", path, err)
 	}
-	_, err = again(ctx, s, func(z *zkConn, tried int) (struct{}, error) {
-		err := z.delete(full, version)
+	_, err = again(ctx, s, func(a asker, tried int) (struct{}, error) {
+		err := a.delete(full, version)
 		if tried > 0 && errors.Is(err, ErrNoNode) {
 			err = nil
 		}
@@ -71,11 +57,10 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 	if err != nil {
 		return Stat{}, Wrap("set", path, err)
 	}
-	data = bytes.Clone(data) // the call may outlive this function
-	st, err := again(ctx, s, func(z *zkConn, tried int) (Stat, error) {
-		st, err := z.set(full, data, version)
+	st, err := again(ctx, s, func(a asker, tried int) (Stat, error) {
+		st, err := a.set(full, data, version)
 		if tried > 0 && errors.Is(err, ErrBadVersion) {
-			return settleSet(z, full, data, version)
+			return settleSet(a, full, data, version)
 		}
 		return st, err
 	})
@@ -83,13 +68,13 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 }
 
 // settleSet finds out whether an earlier try of a versioned set was applied.
-func settleSet(z *zkConn, full string, data []byte, version int32) (Stat, error) {
-	got, st, err := z.get(full, false)
+func settleSet(a asker, full string, data []byte, version int32) (Stat, error) {
+	r, err := a.get(full)
 	if err != nil {
 		return Stat{}, err
 	}
-	if st.Version == version+1 && bytes.Equal(got, data) {
-		return st, nil
+	if r.stat.Version == version+1 && bytes.Equal(r.data, data) {
+		return r.stat, nil
 	}
 	return Stat{}, ErrBadVersion
 }
@@ -109,11 +94,10 @@ func (s *Session) create(ctx context.Context, path string, data []byte, mode Mod
 	if err != nil {
 		return Wrap("create", path, err)
 	}
-	data = bytes.Clone(data) // the call may outlive this function
-	_, err = again(ctx, s, func(z *zkConn, tried int) (struct{}, error) {
-		_, err := z.create(full, data, mode, acl)
+	_, err = again(ctx, s, func(a asker, tried int) (struct{}, error) {
+		err := a.create(full, data, mode, acl)
 		if tried > 0 && errors.Is(err, ErrNodeExists) {
-			err = s.settleCreate(z, full, data, mode)
+			err = s.settleCreate(a, full, data, mode)
 		}
 		return struct{}{}, err
 	})
@@ -121,14 +105,14 @@ func (s *Session) create(ctx context.Context, path string, data []byte, mode Mod
 }
 
 // settleCreate finds out whether an earlier try of a create was applied.
-func (s *Session) settleCreate(z *zkConn, full string, data []byte, mode Mode) error {
-	got, st, err := z.get(full, false)
+func (s *Session) settleCreate(a asker, full string, data []byte, mode Mode) error {
+	r, err := a.get(full)
 	switch {
 	case err != nil:
 		return err
-	case mode == Ephemeral && st.EphemeralOwner == s.ID():
+	case mode == Ephemeral && r.stat.EphemeralOwner == s.ID():
 		return nil
-	case mode != Ephemeral && bytes.Equal(got, data):
+	case mode != Ephemeral && bytes.Equal(r.data, data):
 		return nil
 	}
 	return ErrNodeExists
@@ -159,21 +143,21 @@ func (s *Session) makeAbove(ctx context.Context, dir string) error {
 		return s.MakeDirs(ctx, above)
 	}
 	above, _ := Split(s.client.ns.full("/"))
-	_, err := again(ctx, s, func(z *zkConn, _ int) (struct{}, error) {
-		return struct{}{}, makeDirs(z, above, s.client.cfg.ParentACL)
+	_, err := again(ctx, s, func(a asker, _ int) (struct{}, error) {
+		return struct{}{}, makeDirs(a, above, s.client.cfg.ParentACL)
 	})
 	return Wrap("create", dir, err)
 }
 
 // makeDirs makes directories outside the client's root.
-func makeDirs(z *zkConn, full string, acl []ACL) error {
-	_, err := z.create(full, nil, Container, acl)
+func makeDirs(a asker, full string, acl []ACL) error {
+	err := a.create(full, nil, Container, acl)
 	if errors.Is(err, ErrNoNode) {
 		above, _ := Split(full)
-		if err := makeDirs(z, above, acl); err != nil {
+		if err := makeDirs(a, above, acl); err != nil {
 			return err
 		}
-		return makeDirs(z, full, acl)
+		return makeDirs(a, full, acl)
 	}
 	if errors.Is(err, ErrNodeExists) {
 		return nil
@@ -181,14 +165,14 @@ func makeDirs(z *zkConn, full string, acl []ACL) error {
 	return err
 }
 
-// read checks the path and repeats a read until it is answered.
-func read[T any](ctx context.Context, s *Session, op, path string, f func(z *zkConn, full string) (T, error)) (T, error) {
+// look checks the path and repeats a read until it is answered.
+func look[T any](ctx context.Context, s *Session, op, path string, f func(a asker, full string) (T, error)) (T, error) {
 	full, err := s.check(path, 0)
 	if err != nil {
 		var zero T
 		return zero, Wrap(op, path, err)
 	}
-	v, err := again(ctx, s, func(z *zkConn, _ int) (T, error) { return f(z, full) })
+	v, err := again(ctx, s, func(a asker, _ int) (T, error) { return f(a, full) })
 	return v, Wrap(op, path, err)
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
 // maxChecks bounds the nodes that one beat names.
@@ -23,8 +25,7 @@ func (s *Session) beat(generation int64) error {
 		return errConnectionGone
 	}
 	s.lived((*lease).written)
-	_, err := call(ctx, s, func(z *zkConn) (struct{}, error) { return struct{}{}, z.sync(s.client.ns.full("/")) })
-	if err != nil {
+	if err := (asker{ctx, s}).sync(s.client.ns.full("/")); err != nil {
 		return err
 	}
 	if !s.on(generation) {
@@ -47,7 +48,7 @@ func (s *Session) on(generation int64) bool {
 func (s *Session) beatWrite(ctx context.Context) error {
 	held := s.holds.some(maxChecks)
 	for {
-		rs, err := call(ctx, s, func(z *zkConn) ([]OpResult, error) { return z.multi(s.checks(held)) })
+		rs, err := asker{ctx, s}.multi(s.checks(held))
 		if errors.Is(err, ErrSuspended) || ctx.Err() != nil || err == nil {
 			return err
 		}
@@ -61,15 +62,15 @@ func (s *Session) beatWrite(ctx context.Context) error {
 }
 
 // checks names the held nodes, or the root while nothing is held.
-func (s *Session) checks(held []*heldNode) []any {
+func (s *Session) checks(held []*heldNode) []wire.MultiPart {
 	if len(held) == 0 {
-		return []any{checkRequest(s.client.ns.full("/"), AnyVersion)}
+		return []wire.MultiPart{checkPart(s.client.ns.full("/"), AnyVersion)}
 	}
-	reqs := make([]any, len(held))
+	parts := make([]wire.MultiPart, len(held))
 	for i, n := range held {
-		reqs[i] = checkRequest(n.full, AnyVersion)
+		parts[i] = checkPart(n.full, AnyVersion)
 	}
-	return reqs
+	return parts
 }
 
 // acknowledged tells apart a transaction that was refused by one of its operations, which the

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lockstep-go/lockstep/internal/link"
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
@@ -28,56 +29,57 @@ const protection = len(ProtectedPrefix) + 36 + 1 + 1 + 11
 // The algorithm is Curator's protected mode, with a sync before the look-up: another server may
 // not have seen the create yet (the gap of CURATOR-62, 79 and 205).
 func (s *Session) CreateProtected(ctx context.Context, dir, name string, data []byte) (Created, error) {
-	p, err := s.protect(ctx, dir, name, data)
-	if err == nil {
-		err = p.wait(ctx)
-	}
+	p, err := s.protect(dir, name, data)
 	if err != nil {
 		return Created{}, Wrap("create", dir, err)
 	}
-	return p.created[0], nil
+	created, err := p.create(ctx)
+	if err != nil {
+		return Created{}, Wrap("create", dir, err)
+	}
+	return created[0], nil
 }
 
 // CreateProtectedAndList is CreateProtected, with a list of dir that travels right behind the create
 // and costs no time of its own. It is nil when it has to be asked for again: dir was missing or the
 // connection was lost.
 func (s *Session) CreateProtectedAndList(ctx context.Context, dir, name string, data []byte) (Created, []string, error) {
-	p, err := s.protect(ctx, dir, name, data)
-	var names []string
-	if err == nil {
-		names = p.list(ctx)
-		err = p.wait(ctx)
-	}
+	p, err := s.protect(dir, name, data)
 	if err != nil {
 		return Created{}, nil, Wrap("create", dir, err)
 	}
-	return p.created[0], names, nil
+	var names []string
+	p.listed = make(chan struct{})
+	p.behind = &link.Call{Op: wire.OpGetChildren2, Body: &wire.WatchRequest{Path: s.client.ns.full(dir)}, Done: func(r link.Reply) {
+		names = read(r, readNames).v.names
+		close(p.listed)
+	}}
+	created, err := p.create(ctx)
+	if err != nil {
+		return Created{}, nil, Wrap("create", dir, err)
+	}
+	select {
+	case <-p.listed:
+		return created[0], names, nil
+	default: // the caller's context has ended
+		return created[0], nil, nil
+	}
 }
 
-// protect begins a protected create in the background.
-func (s *Session) protect(ctx context.Context, dir, name string, data []byte) (*protected, error) {
+// protect prepares a protected create of one node.
+func (s *Session) protect(dir, name string, data []byte) (*protected, error) {
 	if _, err := s.check(dir, len(data)+len(name)+protection); err != nil {
 		return nil, err
 	}
-	p := &protected{s: s, dir: dir, data: bytes.Clone(data), written: make(chan struct{})}
-	p.prefix = ProtectedPrefix + uuid.NewString() + "-" + name
-	p.attempt = p.createOne
-	if err := p.start(ctx); err != nil {
-		return nil, err
+	p := &protected{s: s, dir: dir, prefix: ProtectedPrefix + uuid.NewString() + "-" + name}
+	full := s.client.ns.full(Join(dir, p.prefix))
+	data = bytes.Clone(data) // a try may outlive this call
+	p.attempt = func() (*link.Call, flight[[]Created], error) {
+		op, body := createRequest(full, data, EphemeralSequential, s.client.cfg.ACL)
+		call, f := p.request(op, body, func(d *wire.Decoder) ([]string, error) { return []string{d.String()}, nil })
+		return call, f, nil
 	}
 	return p, nil
-}
-
-// start runs the create in the background once the session is connected.
-func (p *protected) start(ctx context.Context) error {
-	if err := p.s.await(ctx); err != nil {
-		return err
-	}
-	p.done = make(chan error, 1)
-	if !p.s.tasks.start(p.run) {
-		return context.Cause(p.s.ctx)
-	}
-	return nil
 }
 
 // protected is one protected create.
@@ -86,44 +88,110 @@ type protected struct {
 	dir     string
 	prefix  string
 	exact   bool // the prefix is the whole name
-	data    []byte
-	attempt func() ([]Created, error) // creates once; ErrSuspended when the outcome is unknown
-	done    chan error                // the outcome
-	written chan struct{}             // closed when the first try has left
+	attempt func() (*link.Call, flight[[]Created], error)
+	done    chan error // the outcome, in the background
 
-	once    sync.Once
+	behind *link.Call    // a list, sent with the first try, or nil
+	listed chan struct{} // closed when it was answered
+
 	mu      sync.Mutex
 	left    bool // the caller has given up
 	settled bool
 	created []Created
 }
 
-// wait waits for the outcome.
-func (p *protected) wait(ctx context.Context) error {
+// create creates the nodes. Its first try is the caller's own; whatever does not succeed at once goes on in
+// the background.
+func (p *protected) create(ctx context.Context) ([]Created, error) {
+	if err := p.s.await(ctx); err != nil {
+		return nil, err
+	}
+	first := p.launch()
+	p.listAnswered(ctx)
 	select {
-	case err := <-p.done:
-		return err
+	case o := <-first:
+		if o.err == nil {
+			return o.v, nil
+		}
+		first <- o
 	case <-ctx.Done():
-		return p.leave(Ended(ctx))
+	case <-p.s.ctx.Done():
+	}
+	p.done = make(chan error, 1)
+	if !p.s.tasks.start(func() { p.run(first) }) {
+		return nil, context.Cause(p.s.ctx)
+	}
+	return p.wait(ctx)
+}
+
+// listAnswered waits for the answer behind that of the first try, if there will be one: both wake the caller
+// once.
+func (p *protected) listAnswered(ctx context.Context) {
+	if p.listed == nil {
+		return
+	}
+	select {
+	case <-p.listed:
+	case <-ctx.Done():
+	case <-p.s.ctx.Done():
 	}
 }
 
-// list lists behind the create on the wire; nil when it could not.
-func (p *protected) list(ctx context.Context) []string {
-	select {
-	case <-p.written:
-	case err := <-p.done:
-		p.done <- err // for wait
-		return nil
-	case <-ctx.Done():
-		return nil
+// launch sends one try.
+func (p *protected) launch() flight[[]Created] {
+	call, f, err := p.attempt()
+	if err != nil {
+		f = make(flight[[]Created], 1)
+		f <- outcome[[]Created]{err: err}
+		return f
 	}
-	full := p.s.client.ns.full(p.dir)
-	names, _ := call(ctx, p.s, func(z *zkConn) ([]string, error) { // what could not be listed is asked for again
-		names, _, err := z.children(full, false)
-		return names, err
+	if p.behind == nil {
+		p.s.mon.Send(call)
+		return f
+	}
+	p.s.mon.Send(call, p.behind)
+	p.behind = nil
+	return f
+}
+
+// request prepares a try. made reads the paths of the nodes that were created.
+func (p *protected) request(op wire.Op, body wire.Request, made func(*wire.Decoder) ([]string, error)) (*link.Call, flight[[]Created]) {
+	f := make(flight[[]Created], 1)
+	return &link.Call{Op: op, Body: body, Done: func(r link.Reply) {
+		created, err := p.read(r, made)
+		f <- outcome[[]Created]{v: created, err: err}
+	}}, f
+}
+
+func (p *protected) read(r link.Reply, made func(*wire.Decoder) ([]string, error)) ([]Created, error) {
+	var refusal error
+	o := read(r, func(d *wire.Decoder) (paths []string) {
+		paths, refusal = made(d)
+		return paths
 	})
-	return names
+	switch {
+	case o.err != nil:
+		return nil, o.err
+	case refusal != nil:
+		return nil, refusal
+	case r.SessionID != p.s.ID():
+		return nil, ErrSuspended // whose they are is looked up
+	}
+	created := make([]Created, len(o.v))
+	for i, path := range o.v {
+		created[i] = Created{Path: p.s.client.ns.rel(path), Zxid: r.Zxid}
+	}
+	return created, nil
+}
+
+// wait waits for the outcome of what goes on in the background.
+func (p *protected) wait(ctx context.Context) ([]Created, error) {
+	select {
+	case err := <-p.done:
+		return p.created, err
+	case <-ctx.Done():
+		return nil, p.leave(Ended(ctx))
+	}
 }
 
 // leave gives the create up; what it has created or will create is deleted.
@@ -170,9 +238,10 @@ func (p *protected) abandoned() bool {
 	return p.left
 }
 
-// run creates the node until the outcome is known. It lasts as long as the session, not its caller.
-func (p *protected) run() {
-	c, err := p.try()
+// run creates the nodes until the outcome is known, after a first try. It lasts as long as the session, not
+// its caller.
+func (p *protected) run(first flight[[]Created]) {
+	c, err := p.conclude(first)
 	back := newRetries(p.s.client.cfg)
 	for err != nil && !p.abandoned() {
 		switch {
@@ -197,32 +266,22 @@ func (p *protected) run() {
 
 var errNotCreated = errors.New("the node was not created")
 
-// try creates once and finds out whether it was done. It returns errNotCreated when the connection was
-// lost before that.
+// try creates once and finds out whether it was done.
 func (p *protected) try() ([]Created, error) {
 	if err := p.s.await(p.s.ctx); err != nil {
 		return nil, err
 	}
-	c, err := p.attempt()
-	if errors.Is(err, ErrSuspended) {
-		return p.find()
-	}
-	return c, err
+	return p.conclude(p.launch())
 }
 
-// createOne creates the one node of a create without company.
-func (p *protected) createOne() ([]Created, error) {
-	full := p.s.client.ns.full(Join(p.dir, p.prefix))
-	t := p.s.mon.Trace(int32(wire.OpCreate), full, func() { p.once.Do(func() { close(p.written) }) })
-	defer t.Forget()
-	got, err := p.s.zk.create(full, p.data, EphemeralSequential, p.s.client.cfg.ACL)
-	if err != nil {
-		return nil, err
+// conclude waits for a try's outcome, and finds it out when the connection was lost before. It returns
+// errNotCreated when nothing was done.
+func (p *protected) conclude(f flight[[]Created]) ([]Created, error) {
+	o := wait(p.s.ctx, p.s, f)
+	if errors.Is(o.err, ErrSuspended) {
+		return p.find()
 	}
-	if r := t.Reply(); r != nil && r.SessionID == p.s.ID() {
-		return []Created{{Path: p.s.client.ns.rel(got), Zxid: r.Zxid}}, nil
-	}
-	return nil, ErrSuspended
+	return o.v, o.err
 }
 
 // find looks the nodes up by their UUID, behind a sync, and checks that they are this session's.

@@ -46,14 +46,13 @@ func newSession(c *Client, epoch int64) (*Session, error) {
 	s.ctx = proven{base, s}
 	s.watches.init()
 	s.shared.init()
-	set := newArmed()
 	s.mon = link.New(link.Config{
-		Dial: c.dial, Now: c.clock.Now, Failed: c.servers.fail, Rearms: set.any,
+		Dial: c.dial, Now: c.clock.Now, Failed: c.servers.fail,
 		HandshakeTimeout: max(c.cfg.DialTimeout, c.cfg.SessionTimeout/3),
 	})
 	s.alarm = c.clock.NewAlarm(func() { s.standing() })
 	var err error
-	if s.zk, err = openZK(c.cfg, s.mon, c.servers, c.log, set, s.watches.fire); err != nil {
+	if s.zk, err = openZK(c.cfg, s.mon, c.servers, c.log, s.watches.fire); err != nil {
 		s.alarm.Stop()
 		return nil, fmt.Errorf("framework: open a session: %w", err)
 	}

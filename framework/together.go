@@ -3,9 +3,11 @@ package framework
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/google/uuid"
 
+	"github.com/lockstep-go/lockstep/internal/link"
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
@@ -35,7 +37,7 @@ type Together struct {
 // operations. A refusal by one of these is a *TxError whose Index counts from t.Count, and nothing has
 // happened.
 func (s *Session) CreateTogether(ctx context.Context, t Together) ([]Created, error) {
-	p := &protected{s: s, dir: t.Dir, prefix: t.Name, exact: t.Mode == Ephemeral, written: make(chan struct{})}
+	p := &protected{s: s, dir: t.Dir, prefix: t.Name, exact: t.Mode == Ephemeral}
 	if !t.Plain {
 		p.prefix = ProtectedPrefix + uuid.NewString() + "-" + t.Name
 	}
@@ -47,11 +49,8 @@ func (s *Session) CreateTogether(ctx context.Context, t Together) ([]Created, er
 	if err := s.checkOps(ops); err != nil {
 		return nil, err
 	}
-	p.attempt = func() ([]Created, error) { return p.createTogether(ops, t.Count) }
-	err := p.start(ctx)
-	if err == nil {
-		err = p.wait(ctx)
-	}
+	p.attempt = func() (*link.Call, flight[[]Created], error) { return p.together(ops, t.Count) }
+	created, err := p.create(ctx)
 	var r refusal
 	switch {
 	case errors.As(err, &r):
@@ -59,34 +58,36 @@ func (s *Session) CreateTogether(ctx context.Context, t Together) ([]Created, er
 	case err != nil:
 		return nil, Wrap("create", t.Dir, err)
 	}
-	return p.created, nil
+	return created, nil
 }
 
-// createTogether runs the transaction once, of which the first count operations are the creates.
-func (p *protected) createTogether(ops []Op, count int) ([]Created, error) {
+// together prepares the transaction, of which the first count operations are the creates.
+func (p *protected) together(ops []Op, count int) (*link.Call, flight[[]Created], error) {
 	if err := conditions(ops); err != nil {
-		return nil, refusal{err}
+		return nil, nil, refusal{err}
 	}
-	t := p.s.mon.Trace(int32(wire.OpMulti), p.s.client.ns.full(ops[0].path), func() {})
-	defer t.Forget()
-	rs, err := p.s.zk.multi(p.s.requests(ops))
-	rs, err = p.s.results(ops, rs, err)
-	var tx *TxError
+	call, f := p.request(wire.OpMulti, &wire.MultiRequest{Parts: p.s.parts(ops)}, func(d *wire.Decoder) ([]string, error) {
+		return made(ops, readResults(d), count)
+	})
+	return call, f, nil
+}
+
+// made returns the paths of the first count operations, or why the transaction was refused.
+func made(ops []Op, rs []OpResult, count int) ([]string, error) {
+	err := refusedBy(ops, rs)
 	switch {
-	case errors.As(err, &tx) && tx.Index >= count:
+	case err != nil && err.Index >= count:
 		return nil, refusal{err}
 	case err != nil:
 		return nil, err
+	case len(rs) < count:
+		return nil, fmt.Errorf("zookeeper: %d results of a transaction of %d operations", len(rs), len(ops))
 	}
-	r := t.Reply()
-	if r == nil || r.SessionID != p.s.ID() {
-		return nil, ErrSuspended // look them up
+	paths := make([]string, count)
+	for i := range paths {
+		paths[i] = rs[i].Path
 	}
-	created := make([]Created, count)
-	for i := range created {
-		created[i] = Created{Path: rs[i].Path, Zxid: r.Zxid}
-	}
-	return created, nil
+	return paths, nil
 }
 
 // refusal keeps the reason of one of the other operations apart from what a create may be refused with.

@@ -5,15 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
 // Op is one operation of a transaction.
 type Op struct {
-	name    string
-	path    string
-	size    int
-	request func(c *Client, full string) any
-	valid   func() error // asked just before the transaction is sent; may be nil
+	name  string
+	path  string
+	size  int
+	part  func(c *Client, full string) wire.MultiPart
+	valid func() error // asked just before the transaction is sent; may be nil
 }
 
 // OpResult is what one operation of a transaction returned.
@@ -28,26 +30,29 @@ type OpResult struct {
 
 // CheckOp lets the transaction happen only if the node exists with this version, or AnyVersion.
 func CheckOp(path string, version int32) Op {
-	return Op{name: "check", path: path, request: func(_ *Client, full string) any { return checkRequest(full, version) }}
+	return Op{name: "check", path: path, part: func(_ *Client, full string) wire.MultiPart { return checkPart(full, version) }}
 }
 
 // CreateOp creates a node with the client's ACL; of a sequential one, OpResult.Path tells the name.
 func CreateOp(path string, data []byte, mode Mode) Op {
-	data = bytes.Clone(data) // the transaction may outlive its call
-	return Op{name: "create", path: path, size: len(data), request: func(c *Client, full string) any {
-		return createRequest(full, data, mode, c.cfg.ACL)
+	data = bytes.Clone(data) // the operation may be kept
+	return Op{name: "create", path: path, size: len(data), part: func(c *Client, full string) wire.MultiPart {
+		op, body := createRequest(full, data, mode, c.cfg.ACL)
+		return wire.MultiPart{Op: op, Body: body}
 	}}
 }
 
 // SetOp writes a node's data if it has this version, or AnyVersion.
 func SetOp(path string, data []byte, version int32) Op {
-	data = bytes.Clone(data) // the transaction may outlive its call
-	return Op{name: "set", path: path, size: len(data), request: func(_ *Client, full string) any { return setRequest(full, data, version) }}
+	data = bytes.Clone(data) // the operation may be kept
+	return Op{name: "set", path: path, size: len(data), part: func(_ *Client, full string) wire.MultiPart {
+		return wire.MultiPart{Op: wire.OpSetData, Body: &wire.SetDataRequest{Path: full, Data: data, Version: version}}
+	}}
 }
 
 // DeleteOp deletes a node if it has this version, or AnyVersion.
 func DeleteOp(path string, version int32) Op {
-	return Op{name: "delete", path: path, request: func(_ *Client, full string) any { return deleteRequest(full, version) }}
+	return Op{name: "delete", path: path, part: func(_ *Client, full string) wire.MultiPart { return deletePart(full, version) }}
 }
 
 // When returns the operation with a condition of this process's own: the transaction is refused with
@@ -90,30 +95,47 @@ func (s *Session) Multi(ctx context.Context, ops ...Op) ([]OpResult, error) {
 	if err := conditions(ops); err != nil {
 		return nil, err
 	}
-	reqs := s.requests(ops)
-	rs, err := call(ctx, s, func(z *zkConn) ([]OpResult, error) { return z.multi(reqs) })
+	rs, err := asker{ctx, s}.multi(s.parts(ops))
 	return s.results(ops, rs, err)
 }
 
-func (s *Session) requests(ops []Op) []any {
-	reqs := make([]any, len(ops))
+func (s *Session) parts(ops []Op) []wire.MultiPart {
+	parts := make([]wire.MultiPart, len(ops))
 	for i, o := range ops {
-		reqs[i] = o.request(s.client, s.client.ns.full(o.path))
+		parts[i] = o.part(s.client, s.client.ns.full(o.path))
 	}
-	return reqs
+	return parts
+}
+
+func checkPart(full string, version int32) wire.MultiPart {
+	return wire.MultiPart{Op: wire.OpCheck, Body: &wire.NumberRequest{Path: full, Number: version}}
+}
+
+func deletePart(full string, version int32) wire.MultiPart {
+	return wire.MultiPart{Op: wire.OpDelete, Body: &wire.NumberRequest{Path: full, Number: version}}
 }
 
 // results names the operation that was refused, if one was.
 func (s *Session) results(ops []Op, rs []OpResult, err error) ([]OpResult, error) {
+	if tx := refusedBy(ops, rs); tx != nil {
+		return rs, tx
+	}
 	for i := range rs {
-		if rs[i].Err != nil && i < len(ops) {
-			return rs, &TxError{Index: i, Op: ops[i].name, Path: ops[i].path, Err: rs[i].Err}
-		}
 		if rs[i].Path != "" {
 			rs[i].Path = s.client.ns.rel(rs[i].Path)
 		}
 	}
 	return rs, Wrap("transaction", ops[0].path, err)
+}
+
+// refusedBy names the first operation that was refused, or is nil.
+func refusedBy(ops []Op, rs []OpResult) *TxError {
+	for i := range min(len(rs), len(ops)) {
+		if rs[i].Err != nil {
+			return &TxError{Index: i, Op: ops[i].name, Path: ops[i].path, Err: rs[i].Err}
+		}
+	}
+	return nil
 }
 
 // conditions asks the operations' conditions of this process's own.

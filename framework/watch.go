@@ -33,8 +33,8 @@ func (w *Watch) Stop() { w.entry.leave(w) }
 
 // watches are a session's shared watches.
 //
-// go-zookeeper cannot take a watch back and keeps one channel for each call that sets one. So the
-// library is asked for a watch only where none is armed, and the events are taken from its callback.
+// A server keeps a watch until it fires, and one of a kind for each node and connection. So it is asked
+// only where none is armed.
 type watches struct {
 	mu      sync.Mutex
 	entries map[watchKey]*watchEntry
@@ -49,8 +49,6 @@ type watchEntry struct {
 	set *watches
 	key watchKey
 
-	turn chan struct{} // of the one call that may ask the server; a channel, since it is held while waiting
-
 	// Guarded by set.mu.
 	armed   bool
 	waiting map[*Watch]bool
@@ -64,7 +62,7 @@ func (ws *watches) join(key watchKey) *Watch {
 	defer ws.mu.Unlock()
 	e := ws.entries[key]
 	if e == nil {
-		e = &watchEntry{set: ws, key: key, turn: make(chan struct{}, 1), waiting: map[*Watch]bool{}}
+		e = &watchEntry{set: ws, key: key, waiting: map[*Watch]bool{}}
 		ws.entries[key] = e
 	}
 	w := &Watch{entry: e, event: make(chan Event, 1)}
@@ -96,14 +94,6 @@ func (e *watchEntry) arm() bool {
 	}
 	e.armed = true
 	return true
-}
-
-// disarm undoes arm when the server has set no watch.
-func (e *watchEntry) disarm() {
-	e.set.mu.Lock()
-	defer e.set.mu.Unlock()
-	e.armed = false
-	e.sweep()
 }
 
 // fire is the library's callback: it must not block.

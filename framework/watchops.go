@@ -3,73 +3,114 @@ package framework
 import (
 	"context"
 	"errors"
+
+	"github.com/lockstep-go/lockstep/internal/link"
+	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// reading is what a watched read returned.
-type reading struct {
-	data  []byte
-	names []string
-	stat  Stat
+// watchReads are the requests that set a watch of each kind.
+var watchReads = [...]struct {
+	op   wire.Op
+	read func(*wire.Decoder) reading
+}{
+	watchData:     {wire.OpGetData, readData},
+	watchExists:   {wire.OpExists, readStat},
+	watchChildren: {wire.OpGetChildren2, readNames},
 }
 
 // WatchData reads a node's data and watches it for a change or its deletion. Without a node there
 // is no watch: the error is ErrNoNode.
 func (s *Session) WatchData(ctx context.Context, path string) ([]byte, Stat, *Watch, error) {
-	r, w, err := s.watch(ctx, watchData, path, func(z *zkConn, full string, arm bool) (r reading, err error) {
-		r.data, r.stat, err = z.get(full, arm)
-		return r, err
-	})
+	r, w, err := s.watch(ctx, watchData, path)
 	return r.data, r.stat, w, err
 }
 
 // WatchExists reads a node's Stat and watches it for its creation, a change or its deletion. Of a
 // missing node the error is ErrNoNode, and the watch, which is not nil then, waits for it.
 func (s *Session) WatchExists(ctx context.Context, path string) (Stat, *Watch, error) {
-	r, w, err := s.watch(ctx, watchExists, path, func(z *zkConn, full string, arm bool) (r reading, err error) {
-		r.stat, err = z.exists(full, arm)
-		return r, err
-	})
+	r, w, err := s.watch(ctx, watchExists, path)
 	return r.stat, w, err
 }
 
 // WatchChildren lists the names below a node and watches for a change of that list or the node's
 // deletion. Without a node there is no watch: the error is ErrNoNode.
 func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, Stat, *Watch, error) {
-	r, w, err := s.watch(ctx, watchChildren, path, func(z *zkConn, full string, arm bool) (r reading, err error) {
-		r.names, r.stat, err = z.children(full, arm)
-		return r, err
-	})
+	r, w, err := s.watch(ctx, watchChildren, path)
 	return r.names, r.stat, w, err
 }
 
+// WatchNodes watches nodes for a change or their deletion and returns at once: the requests leave together.
+// The event of a missing node is NodeDeleted. An event with an error says why a node is not watched.
+func (s *Session) WatchNodes(paths ...string) []*Watch {
+	out := make([]*Watch, len(paths))
+	var calls []*link.Call
+	for i, path := range paths {
+		out[i] = s.watches.join(watchKey{watchData, s.client.ns.full(path)})
+		if e := out[i].entry; e.arm() {
+			calls = append(calls, e.request(true, func(link.Reply) {}))
+		}
+	}
+	if len(calls) > 0 {
+		s.mon.Send(calls...)
+	}
+	return out
+}
+
 // watch joins the path's shared watch and reads the node, asking the server for a watch if none is armed.
-func (s *Session) watch(ctx context.Context, kind watchKind, path string,
-	look func(z *zkConn, full string, arm bool) (reading, error)) (reading, *Watch, error) {
+func (s *Session) watch(ctx context.Context, kind watchKind, path string) (reading, *Watch, error) {
 	full, err := s.check(path, 0)
 	if err != nil {
 		return reading{}, nil, Wrap("watch", path, err)
 	}
 	w := s.watches.join(watchKey{kind, full})
-	entry := w.entry // for the call, which may outlive this function
-	r, err := again(ctx, s, func(z *zkConn, _ int) (reading, error) {
-		return entry.look(func(arm bool) (reading, error) { return look(z, full, arm) })
-	})
-	if err != nil && !(kind == watchExists && errors.Is(err, ErrNoNode)) {
+	r, err := again(ctx, s, func(a asker, _ int) (reading, error) { return w.entry.look(a) })
+	if w.entry.unset(err) {
 		w.Stop()
 		w = nil
 	}
 	return r, w, Wrap("watch", path, err)
 }
 
-// look reads the node once the entry's watch is armed, or arms it by the reading. It goes on when its
-// caller gave up, so that what the server was asked for is always known.
-func (e *watchEntry) look(read func(arm bool) (reading, error)) (reading, error) {
-	e.turn <- struct{}{}
-	defer func() { <-e.turn }()
-	arm := e.arm()
-	r, err := read(arm)
-	if arm && err != nil && !(e.key.kind == watchExists && errors.Is(err, ErrNoNode)) {
-		e.disarm()
+// look reads the node behind the request that arms the entry's watch, or arms it by the reading.
+func (e *watchEntry) look(a asker) (reading, error) {
+	f := make(flight[reading], 1)
+	a.s.mon.Send(e.request(e.arm(), func(r link.Reply) { f <- read(r, watchReads[e.key.kind].read) }))
+	o := wait(a.ctx, a.s, f)
+	return o.v, o.err
+}
+
+// request prepares a read that sets the watch, or only reads. What the server was asked for is noted when it
+// answers, also when the caller has given up by then.
+func (e *watchEntry) request(arm bool, done func(link.Reply)) *link.Call {
+	body := &wire.WatchRequest{Path: e.key.full, Watch: arm}
+	return &link.Call{Op: watchReads[e.key.kind].op, Body: body, Done: func(r link.Reply) {
+		if arm {
+			e.asked(replyError(r))
+		}
+		done(r)
+	}}
+}
+
+// unset tells that a read with this outcome has set no watch.
+func (e *watchEntry) unset(err error) bool {
+	return err != nil && !(e.key.kind == watchExists && errors.Is(err, ErrNoNode))
+}
+
+// asked notes the outcome of a request for the watch. Who has joined meanwhile is told that there is none,
+// but for a lost connection: of that, everybody is told once it has been replaced.
+func (e *watchEntry) asked(err error) {
+	if !e.unset(err) {
+		return
 	}
-	return r, err
+	e.set.mu.Lock()
+	defer e.set.mu.Unlock()
+	e.armed = false
+	switch {
+	case errors.Is(err, ErrSuspended):
+		e.sweep()
+	case errors.Is(err, ErrNoNode):
+		e.tell(Event{Kind: NodeDeleted, Path: e.key.full})
+	default:
+		e.tell(Event{Path: e.key.full, Err: err})
+	}
 }

@@ -153,21 +153,19 @@ func (c *contender) lead(ctx context.Context, v view, near, far *neighbour) (vie
 
 // await waits until something has happened ahead, and tells whether it is the end of the near neighbour.
 func (c *contender) await(ctx context.Context, v view, near, far *neighbour) (gone bool, err error) {
-	if gone, err := near.watch(ctx, c, v.near); gone || err != nil {
-		return gone, err
-	}
 	if v.blockers == 1 || v.near.kind.replaceable() {
 		far.stop()
-	} else if gone, err := far.watch(ctx, c, v.far); gone || err != nil {
-		return false, err
+		c.watchThem([]*neighbour{near}, []place{v.near})
+	} else {
+		c.watchThem([]*neighbour{near, far}, []place{v.near, v.far})
 	}
 	select {
 	case e := <-near.events():
 		near.stop()
-		return e.Kind == framework.NodeDeleted, nil
-	case <-far.events():
+		return e.Kind == framework.NodeDeleted, e.Err
+	case e := <-far.events():
 		far.stop()
-		return false, nil
+		return false, e.Err
 	case <-c.stirred:
 		return false, nil
 	case <-ctx.Done():

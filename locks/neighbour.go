@@ -1,11 +1,6 @@
 package locks
 
-import (
-	"context"
-	"errors"
-
-	"github.com/lockstep-go/lockstep/framework"
-)
+import "github.com/lockstep-go/lockstep/framework"
 
 // neighbour is a contender ahead that is watched, or none.
 type neighbour struct {
@@ -13,18 +8,20 @@ type neighbour struct {
 	w    *framework.Watch
 }
 
-// watch watches p, if it does not already. gone tells that p's node does not exist.
-func (n *neighbour) watch(ctx context.Context, c *contender, p place) (gone bool, err error) {
-	if n.w != nil && n.name == p.name {
-		return false, nil
+// watchThem watches each of the neighbours at its place, if it does not already, at one time.
+func (c *contender) watchThem(ns []*neighbour, at []place) {
+	var paths []string
+	var late []*neighbour
+	for i, n := range ns {
+		if n.w == nil || n.name != at[i].name {
+			n.stop()
+			n.name = at[i].name
+			late, paths = append(late, n), append(paths, framework.Join(c.line.path, n.name))
+		}
 	}
-	n.stop()
-	_, _, w, err := c.s.WatchData(ctx, framework.Join(c.line.path, p.name))
-	if errors.Is(err, framework.ErrNoNode) {
-		return true, nil
+	for i, w := range c.s.WatchNodes(paths...) {
+		late[i].w = w
 	}
-	n.name, n.w = p.name, w
-	return false, err
 }
 
 // events gets what happens to the neighbour; nothing if there is none.

@@ -21,81 +21,75 @@ type conn struct {
 	generation int64
 	sentAt     time.Duration
 	ended      sync.Once
-	over       chan struct{} // closed when the connection has ended
-	greeted    atomic.Bool   // the connect request was answered
-	unanswered atomic.Int64  // requests
+	greeted    atomic.Bool  // the connect request was answered
+	unanswered atomic.Int64 // requests
 
 	out outbox
 
 	// The reading goroutine's own.
 	br       *bufio.Reader
 	left     int // bytes of the present frame not yet handed on
-	session  int64
 	deadline time.Time
 	limit    time.Time // of the handshake
 
-	rearm rearm
+	session  atomic.Int64
+	admitted bool // requests may pass; guarded by m.mu
+
+	sending sync.Mutex // keeps numbers and frames in one order
+	frames  wire.Encoder
 
 	mu      sync.Mutex
 	wrote   bool // the connect request
-	pending map[int32]*Trace
+	xid     int32
+	pending map[int32]*Call // nil once the connection has ended
 }
 
 func newConn(m *Monitor, nc net.Conn, address string) *conn {
-	c := &conn{Conn: nc, m: m, address: address, limit: time.Now().Add(m.cfg.HandshakeTimeout), pending: map[int32]*Trace{}, rearm: newRearm(), over: make(chan struct{})}
+	c := &conn{Conn: nc, m: m, address: address, limit: time.Now().Add(m.cfg.HandshakeTimeout), xid: firstXid, pending: map[int32]*Call{}}
 	c.br = bufio.NewReaderSize(reader{c}, readBuffer)
 	c.out.start(nc, func(error) { c.end(nil) })
 	return c
 }
 
-// Write queues one frame. Once the connection is established it never fails: go-zookeeper keeps a request
-// whose write has failed, answers it twice and may block for ever. The reading side fails instead, which
-// ends every request once.
+// Write queues one frame of the library's. Once the connection is established it never fails: go-zookeeper
+// keeps a request whose write has failed, answers it twice and may block for ever. The reading side
+// fails instead, which ends every request once.
 func (c *conn) Write(frame []byte) (int, error) {
-	t, err := c.sending(frame)
-	if err != nil {
-		c.end(err)
-		return 0, err
-	}
-	if err := c.out.put(frame, c.unanswered.Add(1) == 1); err != nil {
-		c.end(err)
-		return len(frame), nil
-	}
-	if t != nil {
-		t.wrote()
-	}
-	return len(frame), nil
-}
-
-// sending looks at a frame before it is queued.
-func (c *conn) sending(frame []byte) (*Trace, error) {
 	c.mu.Lock()
 	first := !c.wrote
 	c.wrote = true
 	c.mu.Unlock()
+	out := frame
 	if first {
-		id, err := parseGreeting(frame)
-		if err != nil {
-			return nil, err
+		var err error
+		if out, err = c.greet(frame); err != nil {
+			c.end(err)
+			return 0, err
 		}
-		return nil, c.m.greeting(c, id)
 	}
-	xid, op, path := parseRequest(frame)
-	if op == int32(wire.OpSetWatches) {
-		c.rearm.done()
+	if err := c.out.put(out, c.unanswered.Add(1) == 1); err != nil {
+		c.end(err)
 	}
-	t := c.m.traced(op, path)
-	if t != nil {
-		c.mu.Lock()
-		c.pending[xid] = t
-		c.mu.Unlock()
-	}
-	return t, nil
+	return len(frame), nil
 }
 
-// Read hands bytes on and looks at the head of each frame as it starts.
+// greet returns the connect request with the newest transaction that the session was told of: the library
+// does not see the answers to our calls, and a server that is behind them must not take the session.
+func (c *conn) greet(frame []byte) ([]byte, error) {
+	id, err := parseGreeting(frame)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.m.greeting(c, id); err != nil {
+		return nil, err
+	}
+	return withZxidSeen(frame, c.m.seen.Load()), nil
+}
+
+// Read hands the library its frames, and looks at the head of each as it starts. The answers to our calls
+// are taken out.
 func (c *conn) Read(b []byte) (int, error) {
-	if c.left == 0 {
+	for c.left == 0 {
 		if err := c.frame(); err != nil {
 			c.end(err)
 			return 0, err
@@ -109,52 +103,54 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// frame waits for the next frame's head.
+// frame waits for the next frame's head. It leaves none to be read when the frame was the answer to a call.
 func (c *conn) frame() error {
 	size, err := peekSize(c.br, c.greeted.Load())
 	if err != nil {
 		return err
 	}
 	if !c.greeted.Load() {
-		h, err := peekHandshake(c.br, size)
-		if err != nil {
+		if err := c.welcome(size); err != nil {
 			return err
 		}
-		c.session = h.SessionID
-		c.rearm.init(c.generation > 1 && c.m.rearms())
-		c.greeted.Store(true)
-		c.unanswered.Add(-1)
-		c.m.greeted(c, h)
-	} else if err := c.answer(); err != nil {
+	} else if ours, err := c.answer(size); ours || err != nil {
 		return err
 	}
-	c.left = size + 4
+	if size > MaxAnswer {
+		return errNotZooKeeper(uint32(size))
+	}
+	c.left = size + sizeLen
 	return nil
 }
 
-// answer settles the trace of the reply that has arrived.
-func (c *conn) answer() error {
-	xid, zxid, err := peekReply(c.br)
+// welcome takes in the connect request's answer.
+func (c *conn) welcome(size int) error {
+	h, err := peekHandshake(c.br, size)
 	if err != nil {
 		return err
 	}
-	if xid == wire.XidNotify {
-		return nil
+	c.session.Store(h.SessionID)
+	c.greeted.Store(true)
+	c.unanswered.Add(-1)
+	c.m.greeted(c, h)
+	return nil
+}
+
+// answer looks at a reply, and hands it over if it is one to a call.
+func (c *conn) answer(size int) (ours bool, err error) {
+	h, err := peekReply(c.br)
+	if err != nil || h.Xid == wire.XidNotify {
+		return false, err
 	}
 	c.unanswered.Add(-1)
-	if zxid > 0 && xid >= 0 {
-		if err := c.rearm.wait(c.over); err != nil {
-			return err
-		}
+	if h.Xid < 0 {
+		return false, nil
 	}
-	c.mu.Lock()
-	t := c.pending[xid]
-	delete(c.pending, xid)
-	c.mu.Unlock()
-	if t != nil {
-		t.reply.Store(&Reply{Zxid: zxid, SessionID: c.session})
+	c.m.saw(h.Zxid)
+	if h.Xid < firstXid {
+		return false, nil
 	}
-	return nil
+	return true, c.settle(h, size)
 }
 
 // Close breaks the connection; what is queued may be lost.
@@ -167,8 +163,8 @@ func (c *conn) end(err error) {
 	c.ended.Do(func() {
 		c.out.stop()
 		c.Conn.Close()
-		close(c.over)
 		c.m.broken(c, err)
+		c.fail()
 	})
 }
 

@@ -2,8 +2,9 @@
 //
 // A [Monitor] hands out connections to a ZooKeeper client library as that library's
 // dialer, and reads the frames that go by. From them it knows when the session came up,
-// on which connection, with which timeout and password; it knows when a request has left
-// and with which transaction its reply came. It also makes the connection cheaper (reads
+// on which connection, with which timeout and password. It carries requests past the library,
+// without waiting for one before the next: [Monitor.Send] queues them in order, and the reading
+// goroutine hands their answers over. It also makes the connection cheaper (reads
 // are buffered, writes that queue up share one system call) and bounds what a silent
 // server can cost (the handshake has a deadline of its own).
 //

@@ -2,23 +2,25 @@ package link
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// maxFrame bounds an answer. ZooKeeper's own limit is about 1 MiB for requests, but a list may exceed it.
-const maxFrame = 64 << 20
+// MaxAnswer bounds an answer, in bytes. ZooKeeper's own limit is about 1 MiB for requests, but a list may
+// exceed it.
+const MaxAnswer = 64 << 20
 
 const (
 	sizeLen      = 4
 	replyHead    = 16                                      // xid, zxid, error
 	connectReply = 4 + 4 + 8 + 4                           // protocol, timeout, session, password's length
 	greetingLen  = sizeLen + 4 + 8 + 4 + 8                 // length, protocol, zxid seen, timeout, session
-	requestHead  = sizeLen + 4 + 4                         // length, xid, operation
-	multiHead    = 4 + 1 + 4                               // of a transaction's operation: its code, end, error
+	zxidSeenAt   = sizeLen + 4                             // in a greeting
 	maxPassword  = readBuffer - sizeLen - connectReply - 1 // what can be peeked at
 )
 
@@ -30,26 +32,12 @@ func parseGreeting(frame []byte) (sessionID int64, err error) {
 	return int64(binary.BigEndian.Uint64(frame[greetingLen-8:])), nil
 }
 
-// parseRequest returns a request's number, its operation and the path it begins with, if it does with one: of
-// a transaction, the path of its first operation.
-func parseRequest(frame []byte) (xid, op int32, path []byte) {
-	if len(frame) < requestHead {
-		return 0, 0, nil
-	}
-	xid = int32(binary.BigEndian.Uint32(frame[4:]))
-	op = int32(binary.BigEndian.Uint32(frame[8:]))
-	head := requestHead
-	if op == int32(wire.OpMulti) {
-		head += multiHead
-	}
-	if len(frame) < head+4 {
-		return xid, op, nil
-	}
-	n := int64(binary.BigEndian.Uint32(frame[head:]))
-	if body := frame[head+4:]; n <= int64(len(body)) {
-		path = body[:n]
-	}
-	return xid, op, path
+// withZxidSeen returns a connect request that says that this transaction, or a later one, was seen.
+func withZxidSeen(frame []byte, zxid int64) []byte {
+	out := bytes.Clone(frame)
+	zxid = max(zxid, int64(binary.BigEndian.Uint64(out[zxidSeenAt:])))
+	binary.BigEndian.PutUint64(out[zxidSeenAt:], uint64(zxid))
+	return out
 }
 
 // peekSize returns the length that the next frame announces.
@@ -58,14 +46,18 @@ func peekSize(br *bufio.Reader, greeted bool) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, least := binary.BigEndian.Uint32(b), uint32(replyHead)
+	n, least, most := binary.BigEndian.Uint32(b), uint32(replyHead), uint32(math.MaxInt32)
 	if !greeted {
-		least = connectReply
+		least, most = connectReply, MaxAnswer
 	}
-	if n < least || n > maxFrame {
-		return 0, fmt.Errorf("link: a frame of %d bytes: the peer does not speak ZooKeeper's protocol", n)
+	if n < least || n > most {
+		return 0, errNotZooKeeper(n)
 	}
 	return int(n), nil
+}
+
+func errNotZooKeeper(size uint32) error {
+	return fmt.Errorf("link: a frame of %d bytes: the peer does not speak ZooKeeper's protocol", size)
 }
 
 // peekHandshake reads a connect request's answer without taking it out of br.
@@ -89,11 +81,13 @@ func peekHandshake(br *bufio.Reader, size int) (Handshake, error) {
 	return h, nil
 }
 
-// peekReply reads a reply's number and transaction without taking it out of br.
-func peekReply(br *bufio.Reader) (xid int32, zxid int64, err error) {
+// peekReply reads a reply's head without taking it out of br.
+func peekReply(br *bufio.Reader) (h wire.ReplyHeader, err error) {
 	b, err := br.Peek(sizeLen + replyHead)
 	if err != nil {
-		return 0, 0, err
+		return h, err
 	}
-	return int32(binary.BigEndian.Uint32(b[4:])), int64(binary.BigEndian.Uint64(b[8:])), nil
+	d := wire.NewDecoder(b[sizeLen:])
+	h.Decode(&d)
+	return h, d.Err()
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -27,8 +28,6 @@ type Config struct {
 	Now func() time.Duration
 	// HandshakeTimeout bounds the time from a dial to the answer of the connect request.
 	HandshakeTimeout time.Duration
-	// Rearms tells whether the library has watches to set again on a new connection; may be nil.
-	Rearms func() bool
 	// Failed is told of each dial or handshake that failed, by server address; may be nil.
 	Failed func(address string, err error)
 }
@@ -68,13 +67,14 @@ type Monitor struct {
 	mu     sync.Mutex
 	status Status
 	cur    *conn
-	traces map[traceKey]*Trace
+
+	seen atomic.Int64 // the newest transaction that an answer told of
 }
 
 // New returns a Monitor without a connection.
 func New(cfg Config) *Monitor {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Monitor{cfg: cfg, ctx: ctx, cancel: cancel, changed: make(chan struct{}, 1), traces: map[traceKey]*Trace{}}
+	return &Monitor{cfg: cfg, ctx: ctx, cancel: cancel, changed: make(chan struct{}, 1)}
 }
 
 // Status returns the present view.
@@ -208,8 +208,6 @@ func (m *Monitor) notify() {
 	default:
 	}
 }
-
-func (m *Monitor) rearms() bool { return m.cfg.Rearms != nil && m.cfg.Rearms() }
 
 func (m *Monitor) failed(address string, err error) {
 	if m.cfg.Failed != nil && m.ctx.Err() == nil {

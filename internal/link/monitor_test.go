@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -149,7 +150,7 @@ func in(t *testing.T, test func(t *testing.T, f *fixture)) {
 		began := time.Now()
 		f.m = New(Config{
 			Dial: f.net.dial, Now: func() time.Duration { return time.Since(began) }, HandshakeTimeout: 2 * time.Second,
-			Failed: func(a string, err error) { f.failed[a] = err }, Rearms: func() bool { return true },
+			Failed: func(a string, err error) { f.failed[a] = err },
 		})
 		defer f.m.Close()
 		test(t, f)
@@ -171,6 +172,34 @@ func (f *fixture) dial() (net.Conn, *peer) {
 	c, err := f.m.Dial("tcp", "server:1", time.Second)
 	require.NoError(f.t, err)
 	return c, <-f.net.peers
+}
+
+// library is the client library's end of a connection.
+type library struct {
+	f *fixture
+	net.Conn
+}
+
+// reads expects the library to read this and no more.
+func (l library) reads(want []byte) {
+	l.f.t.Helper()
+	require.Equal(l.f.t, want, read(l.f.t, l, len(want)))
+}
+
+// readsNothing expects a read to end with the connection, which end ends.
+func (l library) readsNothing(end func()) {
+	l.f.t.Helper()
+	got := make(chan error, 1)
+	go func() {
+		n, err := l.Read(make([]byte, 4))
+		if err == nil {
+			err = fmt.Errorf("%d bytes", n)
+		}
+		got <- err
+	}()
+	synctest.Wait()
+	end()
+	require.ErrorIs(l.f.t, <-got, io.ErrClosedPipe)
 }
 
 func read(t *testing.T, c net.Conn, n int) []byte {
@@ -251,30 +280,6 @@ func TestADialThatFailsIsReported(t *testing.T) {
 	})
 }
 
-func TestTracePairsARequestWithItsReply(t *testing.T) {
-	in(t, func(t *testing.T, f *fixture) {
-		c, p := f.up(0, 77, 4000)
-		written := false
-		tr := f.m.Trace(int32(wire.OpCreate), "/b", func() { written = true })
-		defer tr.Forget()
-		for i, path := range []string{"/a", "/b", "/c"} {
-			_, err := c.Write(create(int32(i+1), path))
-			require.NoError(t, err)
-			require.Equal(t, path == "/b" || written, written)
-			p.expect(create(int32(i+1), path))
-		}
-		require.True(t, written)
-		require.Nil(t, tr.Reply())
-		answers := frame(wire.XidNotify, int64(99), int32(0))
-		for i := range int32(3) {
-			answers = append(answers, reply(i+1, int64(100+i))...)
-		}
-		p.answer(answers)
-		read(t, c, 4*20)
-		require.Equal(t, &Reply{Zxid: 101, SessionID: 77}, tr.Reply())
-	})
-}
-
 // TestWritesThatQueueUpLeaveTogether stalls the network while 50 requests are written.
 func TestWritesThatQueueUpLeaveTogether(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
@@ -296,57 +301,6 @@ func TestWritesThatQueueUpLeaveTogether(t *testing.T) {
 		got, writes := p.taken()
 		require.Equal(t, want, got, "in order, nothing twice")
 		require.LessOrEqual(t, writes, 2)
-	})
-}
-
-func TestAnswersWaitForTheWatches(t *testing.T) {
-	in(t, func(t *testing.T, f *fixture) {
-		c, _ := f.up(0, 77, 4000)
-		c.Close()
-		c, p := f.up(77, 77, 4000)
-		_, err := c.Write(create(1, "/x"))
-		require.NoError(t, err)
-		p.answer(reply(1, 5))
-		got := make(chan time.Duration, 1)
-		began := time.Now()
-		go func() {
-			read(t, c, 20)
-			got <- time.Since(began)
-		}()
-		time.Sleep(30 * time.Millisecond)
-		require.Empty(t, got, "held back")
-		_, err = c.Write(frame(int32(2), int32(wire.OpSetWatches), int64(5)))
-		require.NoError(t, err)
-		require.Equal(t, 30*time.Millisecond, <-got)
-	})
-}
-
-func TestAnswersDoNotWaitForEver(t *testing.T) {
-	in(t, func(t *testing.T, f *fixture) {
-		c, _ := f.up(0, 77, 4000)
-		c.Close()
-		c, p := f.up(77, 77, 4000)
-		p.answer(append(reply(-4, 0), reply(1, 5)...))
-		began := time.Now()
-		read(t, c, 20)
-		require.Zero(t, time.Since(began), "the answer to credentials passes")
-		read(t, c, 20)
-		require.Equal(t, rearmPatience, time.Since(began))
-	})
-}
-
-// TestAnEndedConnectionAnswersNoMore once let an answer through that the library then raced with.
-func TestAnEndedConnectionAnswersNoMore(t *testing.T) {
-	in(t, func(t *testing.T, f *fixture) {
-		c, _ := f.up(0, 77, 4000)
-		c.Close()
-		c, p := f.up(77, 77, 4000)
-		p.answer(reply(1, 5))
-		got := make(chan error, 1)
-		go func() { _, err := c.Read(make([]byte, 4)); got <- err }()
-		synctest.Wait()
-		c.Close()
-		require.ErrorIs(t, <-got, net.ErrClosed)
 	})
 }
 

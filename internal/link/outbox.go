@@ -98,10 +98,12 @@ func (o *outbox) take(spare []byte) ([]byte, bool) {
 	return b, true
 }
 
+// keptBuffer is how large a buffer may be that is kept for later.
+const keptBuffer = 64 << 10
+
 // reusable lets go of a buffer that a burst has blown up.
 func reusable(b []byte) []byte {
-	const keep = 64 << 10
-	if cap(b) > keep {
+	if cap(b) > keptBuffer {
 		return nil
 	}
 	return b

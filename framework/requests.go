@@ -1,0 +1,228 @@
+package framework
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockstep-go/lockstep/internal/link"
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+// outcome is what became of a request.
+type outcome[T any] struct {
+	v    T
+	zxid int64
+	err  error
+}
+
+// flight is a request under way: it gets one outcome.
+type flight[T any] chan outcome[T]
+
+// request prepares a request. decode runs on the goroutine that reads the connection, and must copy what it
+// keeps.
+func request[T any](op wire.Op, body wire.Request, decode func(*wire.Decoder) T) (*link.Call, flight[T]) {
+	f := make(flight[T], 1)
+	return &link.Call{Op: op, Body: body, Done: func(r link.Reply) { f <- read(r, decode) }}, f
+}
+
+// read reads an answer.
+func read[T any](r link.Reply, decode func(*wire.Decoder) T) outcome[T] {
+	o := outcome[T]{zxid: r.Zxid, err: replyError(r)}
+	if o.err != nil {
+		return o
+	}
+	d := wire.NewDecoder(r.Body)
+	o.v = decode(&d)
+	if d.Err() != nil {
+		o.err = fmt.Errorf("zookeeper: %w", d.Err())
+	}
+	return o
+}
+
+// wait waits for a request's outcome, for no longer than ctx and the session last.
+func wait[T any](ctx context.Context, s *Session, f flight[T]) outcome[T] {
+	select {
+	case o := <-f:
+		return o
+	case <-ctx.Done():
+		return outcome[T]{err: s.ended(ctx)}
+	case <-s.ctx.Done():
+		return outcome[T]{err: context.Cause(s.ctx)}
+	}
+}
+
+// asker asks the servers on behalf of one call. What its context leaves behind may still be carried out.
+// A lost connection is ErrSuspended: whether the session is lost is for the Session to say.
+type asker struct {
+	ctx context.Context
+	s   *Session
+}
+
+func ask[T any](a asker, op wire.Op, body wire.Request, decode func(*wire.Decoder) T) (T, error) {
+	call, f := request(op, body, decode)
+	a.s.mon.Send(call)
+	o := wait(a.ctx, a.s, f)
+	return o.v, o.err
+}
+
+func (a asker) addAuth(c Credential) error {
+	_, err := ask(a, wire.OpAuth, &wire.AuthRequest{Scheme: c.Scheme, Auth: c.Auth}, nothing)
+	return err
+}
+
+func (a asker) get(path string) (reading, error) {
+	return ask(a, wire.OpGetData, &wire.WatchRequest{Path: path}, readData)
+}
+
+func (a asker) exists(path string) (Stat, error) {
+	r, err := ask(a, wire.OpExists, &wire.WatchRequest{Path: path}, readStat)
+	return r.stat, err
+}
+
+func (a asker) children(path string) (reading, error) {
+	return ask(a, wire.OpGetChildren2, &wire.WatchRequest{Path: path}, readNames)
+}
+
+func (a asker) create(path string, data []byte, mode Mode, acl []ACL) error {
+	op, body := createRequest(path, data, mode, acl)
+	_, err := ask(a, op, body, readPath)
+	return err
+}
+
+func (a asker) set(path string, data []byte, version int32) (Stat, error) {
+	r, err := ask(a, wire.OpSetData, &wire.SetDataRequest{Path: path, Data: data, Version: version}, readStat)
+	return r.stat, err
+}
+
+func (a asker) delete(path string, version int32) error {
+	_, err := ask(a, wire.OpDelete, &wire.NumberRequest{Path: path, Number: version}, nothing)
+	return err
+}
+
+func (a asker) sync(path string) error {
+	_, err := ask(a, wire.OpSync, &wire.PathRequest{Path: path}, readPath)
+	return err
+}
+
+// multi runs a transaction. On a refusal, the results say which operation was refused.
+func (a asker) multi(parts []wire.MultiPart) ([]OpResult, error) {
+	rs, err := ask(a, wire.OpMulti, &wire.MultiRequest{Parts: parts}, readResults)
+	if err == nil {
+		err = refused(rs)
+	}
+	return rs, err
+}
+
+// refused is why a transaction was refused, or nil.
+func refused(rs []OpResult) error {
+	for _, r := range rs {
+		if r.Err != nil {
+			return r.Err
+		}
+	}
+	return nil
+}
+
+func createRequest(path string, data []byte, mode Mode, acl []ACL) (wire.Op, *wire.CreateRequest) {
+	op := wire.OpCreate
+	if mode == Container {
+		op = wire.OpCreateContainer
+	}
+	return op, &wire.CreateRequest{Path: path, Data: data, Flags: int32(mode), ACL: wireACL(acl)}
+}
+
+// reading is what a read returned.
+type reading struct {
+	data  []byte
+	names []string
+	stat  Stat
+}
+
+func nothing(*wire.Decoder) struct{} { return struct{}{} }
+
+func readPath(d *wire.Decoder) string { return d.String() }
+
+func readData(d *wire.Decoder) (r reading) {
+	r.data = bytes.Clone(d.Buffer())
+	r.stat = readingStat(d)
+	return r
+}
+
+func readNames(d *wire.Decoder) (r reading) {
+	r.names = d.Strings()
+	r.stat = readingStat(d)
+	return r
+}
+
+func readStat(d *wire.Decoder) reading { return reading{stat: readingStat(d)} }
+
+func readingStat(d *wire.Decoder) Stat {
+	var s wire.Stat
+	s.Decode(d)
+	return Stat{
+		Czxid: s.Czxid, Mzxid: s.Mzxid, Pzxid: s.Pzxid,
+		Ctime: time.UnixMilli(s.Ctime), Mtime: time.UnixMilli(s.Mtime),
+		Version: s.Version, Cversion: s.Cversion, Aversion: s.Aversion,
+		EphemeralOwner: s.EphemeralOwner, DataLength: s.DataLength, NumChildren: s.NumChildren,
+	}
+}
+
+// readResults reads a transaction's results.
+func readResults(d *wire.Decoder) (rs []OpResult) {
+	for d.Err() == nil {
+		var h wire.MultiHeader
+		if h.Decode(d); h.Done || d.Err() != nil {
+			return rs
+		}
+		var r OpResult
+		switch h.Op {
+		case wire.OpCreate:
+			r.Path = d.String()
+		case wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL:
+			r.Path, r.Stat = d.String(), readingStat(d)
+		case wire.OpSetData:
+			r.Stat = readingStat(d)
+		case wire.OpError:
+			r.Err = codeError(wire.Code(d.Int()))
+		}
+		rs = append(rs, r)
+	}
+	return rs
+}
+
+var codeErrors = map[wire.Code]error{
+	wire.NoNode: ErrNoNode, wire.NodeExists: ErrNodeExists, wire.BadVersion: ErrBadVersion, wire.NotEmpty: ErrNotEmpty,
+	wire.NoAuth: ErrNoAuth, wire.AuthFailed: ErrAuthFailed,
+	wire.ConnectionLoss: ErrSuspended, wire.SessionMoved: ErrSuspended, wire.SessionExpired: ErrSuspended,
+}
+
+func codeError(code wire.Code) error {
+	if code == wire.OK {
+		return nil
+	}
+	if err, ok := codeErrors[code]; ok {
+		return err
+	}
+	return fmt.Errorf("zookeeper: %s", code)
+}
+
+func replyError(r link.Reply) error {
+	switch {
+	case errors.Is(r.Err, link.ErrTooLong):
+		return fmt.Errorf("%w: an answer of more than %d bytes", ErrTooLarge, link.MaxAnswer)
+	case r.Err != nil:
+		return ErrSuspended
+	}
+	return codeError(r.Code)
+}
+
+func wireACL(acl []ACL) []wire.ACL {
+	out := make([]wire.ACL, len(acl))
+	for i, a := range acl {
+		out[i] = wire.ACL{Perms: int32(a.Perms), Scheme: a.Scheme, ID: a.ID}
+	}
+	return out
+}
