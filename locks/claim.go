@@ -121,6 +121,10 @@ func endWith(h *framework.Hold, node framework.Created) {
 
 // create creates the node. The desk stays entered until the outcome is known, even if ctx ends before.
 func (c *Claim) create(ctx context.Context, d *desk) (framework.Created, error) {
+	if ctx.Err() != nil {
+		d.leave()
+		return framework.Created{}, framework.Ended(ctx)
+	}
 	dir, name := framework.Split(c.line.path)
 	node := framework.Together{Dir: dir, Name: name, Plain: true, Data: c.line.describe(ctx), Count: 1, Mode: framework.Ephemeral}
 	type outcome struct {

@@ -58,6 +58,7 @@ func WithMaxHold(d time.Duration) Option {
 // WithReleaseOnWrite makes Release return once the deletion of the node is in the connection's queue,
 // which saves the wait for the servers: what this client asks for later reaches them later. Another
 // client's try may still fail for a moment. Client.Close still waits until the node is gone.
+// A claim looks first whether its node is still its own, which takes the time of one read.
 func WithReleaseOnWrite() Option {
 	return func(l *Line) error {
 		l.onWrite = true
