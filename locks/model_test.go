@@ -34,7 +34,7 @@ func TestRandomReadersAndWriters(t *testing.T) {
 	}
 	t.Log(count)
 	for _, what := range []string{"grants", "given up", "gone on", "cuts", "settled"} {
-		require.Greater(t, count[what], programs, what)
+		require.Greater(t, count[what], programs/2, what)
 	}
 }
 

@@ -217,7 +217,7 @@ func TestGuardedWritesOfNeighboursDoNotCross(t *testing.T) {
 			switch {
 			case r.Err == 0 && r.Op == zktest.OpDelete:
 				gone[number(r.Path)] = true
-			case r.Err == 0 && r.Op == zktest.OpMulti && r.Parts[len(r.Parts)-1].Path == "/data":
+			case r.Op == zktest.OpMulti && r.Parts[len(r.Parts)-1].Path == "/data" && r.Parts[0].Err == 0:
 				writes++
 				if before, _ := strconv.Atoi(number(r.Parts[0].Path)); len(gone) != before {
 					crossed = append(crossed, r.Parts[0].Path)
