@@ -23,6 +23,9 @@ type Client struct {
 	changes *feed[StateChange]
 	warn    sync.Once
 
+	watched, dialed bool      // WithWatchdog and WithDialer were given
+	follower        *follower // nil without a watchdog
+
 	ctx     context.Context // done when Close was called or the client was refused
 	cancel  context.CancelCauseFunc
 	start   sync.Once
@@ -53,6 +56,9 @@ func New(cfg Config, opts ...Option) (*Client, error) {
 		if err := o(c); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrInvalidConfig, err)
 		}
+	}
+	if err := c.follow(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalidConfig, err)
 	}
 	return c, nil
 }
@@ -160,6 +166,7 @@ func (c *Client) Logger() *slog.Logger { return c.log }
 // keep opens session after session until the client is closed.
 func (c *Client) keep() {
 	defer close(c.stopped)
+	defer c.follower.close()
 	var old sync.WaitGroup
 	defer old.Wait()
 	back := newRetries(c.cfg)

@@ -100,6 +100,7 @@ func (s *Session) greet(h link.Handshake) {
 	if first {
 		s.client.granted(h.Timeout)
 	}
+	s.client.follower.greeted(s.epoch, h)
 }
 
 // authenticate presents the credentials and lets requests pass: each connection knows none at first.

@@ -19,6 +19,9 @@ var WaitForSession = fx.Invoke(func(lc fx.Lifecycle, c *Client) {
 	}))
 })
 
+// Watchdog makes Module's client use WithWatchdog. The program's main must call WatchdogMain first.
+var Watchdog = AsOption(WithWatchdog())
+
 // AsOption puts an Option into the group that Module's client is made with.
 func AsOption(o Option) fx.Option {
 	return fx.Supply(fx.Annotate(o, fx.ResultTags(`group:"lockstep.framework"`)))

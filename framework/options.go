@@ -31,7 +31,7 @@ func WithDialer(dial DialFunc) Option {
 		if dial == nil {
 			return errors.New("WithDialer: the dialer is nil")
 		}
-		c.dial = dial
+		c.dial, c.dialed = dial, true
 		return nil
 	}
 }

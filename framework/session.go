@@ -140,6 +140,7 @@ func (s *Session) lived(move func(*lease)) {
 	s.mu.Unlock()
 	if until != before {
 		s.alarm.Set(until)
+		s.client.follower.proven(s.epoch, until)
 	}
 }
 

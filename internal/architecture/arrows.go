@@ -15,7 +15,7 @@ var public = []string{"framework", "locks", "election", "scheduler", "queue", "b
 // may import what they like.
 var arrows = map[string][]string{
 	".":         nil,
-	"framework": {"internal/link", "internal/wire"},
+	"framework": {"internal/link", "internal/watchdog", "internal/wire"},
 	"locks":     {"framework"},
 	"election":  {"framework", "locks"},
 	"scheduler": {"framework", "election"},
@@ -37,6 +37,7 @@ var arrows = map[string][]string{
 	"internal/interop":      nil, // its tests use all
 	"internal/link":         {"internal/wire"},
 	"internal/terminal":     nil,
+	"internal/watchdog":     {"internal/wire"},
 	"internal/wire":         nil,
 	"internal/zkserver":     {"internal/wire"},
 }

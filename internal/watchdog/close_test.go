@@ -1,0 +1,184 @@
+package watchdog
+
+import (
+	"context"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+	"github.com/lockstep-go/lockstep/internal/zkserver"
+)
+
+// ground is a server with one session that a client has left behind.
+type ground struct {
+	zk      *zkserver.Server
+	access  Access
+	session Session
+}
+
+func newGround(t *testing.T) *ground {
+	t.Helper()
+	zk, err := zkserver.New(zkserver.Config{})
+	require.NoError(t, err)
+	t.Cleanup(zk.Close)
+	addr := listen(t, zk, "127.0.0.1:0")
+	g := &ground{zk: zk, access: Access{Servers: []string{addr}, DialTimeout: time.Second}}
+	g.session = g.open(t)
+	return g
+}
+
+// listen has the server listen on one more address.
+func listen(t *testing.T, zk *zkserver.Server, addr string) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", addr)
+	require.NoError(t, err)
+	go func() { _ = zk.Serve(ln) }() // it ends when the server is closed
+	return ln.Addr().String()
+}
+
+// open opens a session and leaves it without a connection.
+func (g *ground) open(t *testing.T) Session {
+	t.Helper()
+	conn, err := g.access.dial(context.Background(), g.access.Servers[0])
+	require.NoError(t, err)
+	defer conn.Close()
+	ask := wire.ConnectRequest{Timeout: 20000, Password: make([]byte, wire.PasswordSize)}
+	require.NoError(t, write(conn, ask.Encode))
+	body, err := wire.ReadFrame(conn, nil, mostFrame)
+	require.NoError(t, err)
+	var answer wire.ConnectResponse
+	d := wire.NewDecoder(body)
+	answer.Decode(&d)
+	require.NoError(t, d.Err())
+	return Session{Epoch: 1, ID: answer.Session, Password: append([]byte(nil), answer.Password...), Timeout: 20 * time.Second}
+}
+
+func (g *ground) sessions() (ids []int64) {
+	for _, s := range g.zk.Sessions() {
+		ids = append(ids, s.ID)
+	}
+	return ids
+}
+
+func TestASessionIsClosed(t *testing.T) {
+	g := newGround(t)
+	other := g.open(t)
+	require.NoError(t, g.session.end(g.access))
+	require.Equal(t, []int64{other.ID}, g.sessions())
+	require.NoError(t, g.session.end(g.access), "it is over already")
+	require.Equal(t, []int64{other.ID}, g.sessions())
+}
+
+func TestNothingElseIsClosed(t *testing.T) {
+	g := newGround(t)
+	other := g.open(t)
+	both := []int64{g.session.ID, other.ID}
+	wrong := g.session
+	wrong.Password = other.Password
+	require.NoError(t, wrong.end(g.access), "for all that this password is good for, it is over")
+	require.Equal(t, both, g.sessions())
+	wrong = g.session
+	wrong.ID += 1000
+	require.NoError(t, wrong.end(g.access))
+	require.Equal(t, both, g.sessions())
+	wrong.ID = 0
+	require.ErrorIs(t, wrong.end(g.access), errNobody)
+	wrong = Session{ID: g.session.ID}
+	require.ErrorIs(t, wrong.end(g.access), errNobody)
+	require.Equal(t, both, g.sessions(), "and none was opened")
+}
+
+func TestAServerThatAnswersWithAnotherSessionIsLeft(t *testing.T) {
+	g := newGround(t)
+	heard := make(chan int, 1)
+	ln := serve(t, func(conn net.Conn) {
+		_, _ = wire.ReadFrame(conn, nil, mostFrame)
+		answer := wire.ConnectResponse{Timeout: 1000, Session: 77, Password: make([]byte, wire.PasswordSize)}
+		_ = write(conn, answer.Encode)
+		rest, _ := io.ReadAll(conn)
+		heard <- len(rest)
+	})
+	g.session.Timeout = 10 * time.Millisecond
+	g.access.Servers = []string{ln}
+	require.ErrorContains(t, g.session.end(g.access), "answered with session 0x4d")
+	require.Zero(t, <-heard, "it was asked for nothing")
+}
+
+// serve lets f serve every connection to an address.
+func serve(t *testing.T, f func(net.Conn)) string {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			f(conn)
+			conn.Close()
+		}
+	}()
+	t.Cleanup(func() { ln.Close(); <-done })
+	return ln.Addr().String()
+}
+
+func TestDeafServersDelayLittle(t *testing.T) {
+	g := newGround(t)
+	release := make(chan struct{})
+	deaf := serve(t, func(net.Conn) { <-release })
+	t.Cleanup(func() { close(release) }) // before the servers are waited for
+	g.session.Server = deaf
+	g.access.Servers = []string{"127.0.0.1:1", deaf, g.access.Servers[0]}
+	require.NoError(t, g.session.end(g.access))
+	require.Empty(t, g.sessions())
+}
+
+func TestTriesGoOnUntilAServerIsThere(t *testing.T) {
+	g := newGround(t)
+	spare, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr := spare.Addr().String()
+	spare.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- g.session.end(Access{Servers: []string{addr}, DialTimeout: time.Second}) }()
+	listen(t, g.zk, addr) // a little late, or not: both are fine
+	require.NoError(t, <-ended)
+	require.Empty(t, g.sessions())
+}
+
+func TestTriesEndWithTheSession(t *testing.T) {
+	s := Session{ID: 1, Password: []byte{1}, Timeout: 200 * time.Millisecond}
+	require.Error(t, s.end(Access{Servers: []string{"127.0.0.1:1"}, DialTimeout: time.Second}))
+}
+
+func TestCredentialsComeFirst(t *testing.T) {
+	var xids []int32
+	told := make(chan []int32, 1)
+	addr := serve(t, func(conn net.Conn) {
+		_, _ = wire.ReadFrame(conn, nil, mostFrame)
+		answer := wire.ConnectResponse{Timeout: 1000, Session: 5, Password: make([]byte, wire.PasswordSize)}
+		_ = write(conn, answer.Encode)
+		for len(xids) < 2 {
+			body, err := wire.ReadFrame(conn, nil, mostFrame)
+			if err != nil {
+				break
+			}
+			var h wire.RequestHeader
+			d := wire.NewDecoder(body)
+			h.Decode(&d)
+			xids = append(xids, h.Xid)
+			_ = write(conn, wire.ReplyHeader{Xid: h.Xid}.Encode)
+		}
+		told <- xids
+	})
+	s := Session{ID: 5, Password: []byte{1}, Timeout: time.Second}
+	a := Access{Servers: []string{addr}, DialTimeout: time.Second, Auth: []Credential{{"digest", []byte("u:p")}}}
+	require.NoError(t, s.end(a))
+	require.Equal(t, []int32{wire.XidAuth, xidClose}, <-told)
+}

@@ -1,0 +1,139 @@
+package watchdog
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+// TLS is the part of a tls.Config that another process can use.
+type TLS struct {
+	ServerName             string
+	SkipVerify             bool
+	MinVersion, MaxVersion uint16
+	CipherSuites           []uint16
+	// OwnRoots says that Roots are who is trusted, instead of the system's authorities.
+	OwnRoots bool
+	// Roots are certificates in DER.
+	Roots [][]byte
+	// Certificates are what the client shows.
+	Certificates []KeyPair
+}
+
+// KeyPair is a certificate with its chain, in DER, and its key in PKCS #8.
+type KeyPair struct {
+	Chain [][]byte
+	Key   []byte
+}
+
+var (
+	errTLSFunctions = errors.New("Config.TLS decides by a function, which another process cannot call")
+	errTLSKey       = errors.New("a private key of Config.TLS cannot be handed to another process")
+)
+
+// ExportTLS returns what another process needs to connect as c does. A pool's certificates cannot be read: its
+// Roots are to be added as Anchors finds them. The error says what of c cannot be handed over.
+func ExportTLS(c *tls.Config) (*TLS, error) {
+	if c == nil {
+		return nil, nil
+	}
+	if c.VerifyPeerCertificate != nil || c.VerifyConnection != nil || c.GetClientCertificate != nil {
+		return nil, errTLSFunctions
+	}
+	t := &TLS{
+		ServerName: c.ServerName, SkipVerify: c.InsecureSkipVerify, MinVersion: c.MinVersion, MaxVersion: c.MaxVersion,
+		CipherSuites: c.CipherSuites, OwnRoots: c.RootCAs != nil,
+	}
+	for _, pair := range c.Certificates {
+		key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errTLSKey, err)
+		}
+		t.Certificates = append(t.Certificates, KeyPair{Chain: pair.Certificate, Key: key})
+	}
+	return t, nil
+}
+
+// Anchors are the authorities, in DER, by which a connection's peer was verified.
+func Anchors(c tls.ConnectionState) (roots [][]byte) {
+	for _, chain := range c.VerifiedChains {
+		roots = append(roots, chain[len(chain)-1].Raw)
+	}
+	return roots
+}
+
+// config is a configuration for a server of this host.
+func (t *TLS) config(host string) (*tls.Config, error) {
+	c := &tls.Config{
+		ServerName: t.ServerName, InsecureSkipVerify: t.SkipVerify, MinVersion: t.MinVersion, MaxVersion: t.MaxVersion,
+		CipherSuites: t.CipherSuites,
+	}
+	if c.ServerName == "" {
+		c.ServerName = host
+	}
+	if t.OwnRoots {
+		c.RootCAs = x509.NewCertPool()
+	}
+	for _, der := range t.Roots {
+		root, err := x509.ParseCertificate(der)
+		if err != nil {
+			return nil, fmt.Errorf("watchdog: an authority: %w", err)
+		}
+		c.RootCAs.AddCert(root)
+	}
+	for _, pair := range t.Certificates {
+		key, err := x509.ParsePKCS8PrivateKey(pair.Key)
+		if err != nil {
+			return nil, fmt.Errorf("watchdog: a private key: %w", err)
+		}
+		c.Certificates = append(c.Certificates, tls.Certificate{Certificate: pair.Chain, PrivateKey: key})
+	}
+	return c, nil
+}
+
+func (t *TLS) encode(e *wire.Encoder) {
+	e.String(t.ServerName)
+	e.Bool(t.SkipVerify)
+	e.Int(int32(t.MinVersion))
+	e.Int(int32(t.MaxVersion))
+	e.Int(int32(len(t.CipherSuites)))
+	for _, suite := range t.CipherSuites {
+		e.Int(int32(suite))
+	}
+	e.Bool(t.OwnRoots)
+	encodeAll(e, t.Roots)
+	e.Int(int32(len(t.Certificates)))
+	for _, pair := range t.Certificates {
+		encodeAll(e, pair.Chain)
+		e.Buffer(pair.Key)
+	}
+}
+
+func decodeTLS(d *wire.Decoder) *TLS {
+	t := &TLS{ServerName: d.String(), SkipVerify: d.Bool(), MinVersion: uint16(d.Int()), MaxVersion: uint16(d.Int())}
+	for n := d.Int(); n > 0 && d.Err() == nil; n-- {
+		t.CipherSuites = append(t.CipherSuites, uint16(d.Int()))
+	}
+	t.OwnRoots, t.Roots = d.Bool(), decodeAll(d)
+	for n := d.Int(); n > 0 && d.Err() == nil; n-- {
+		t.Certificates = append(t.Certificates, KeyPair{Chain: decodeAll(d), Key: bytesOf(d)})
+	}
+	return t
+}
+
+func encodeAll(e *wire.Encoder, all [][]byte) {
+	e.Int(int32(len(all)))
+	for _, b := range all {
+		e.Buffer(b)
+	}
+}
+
+func decodeAll(d *wire.Decoder) (all [][]byte) {
+	for n := d.Int(); n > 0 && d.Err() == nil; n-- {
+		all = append(all, bytesOf(d))
+	}
+	return all
+}

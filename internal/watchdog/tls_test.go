@@ -1,0 +1,102 @@
+package watchdog
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"io"
+	"math/big"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// pair is a certificate for 127.0.0.1, signed by parent or, without one, by itself as an authority.
+func pair(t *testing.T, parent *tls.Certificate) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "test"}, NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: parent == nil, BasicConstraintsValid: true,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	signer, by := template, crypto.PrivateKey(key)
+	if parent != nil {
+		signer, by = parent.Leaf, parent.PrivateKey
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, signer, &key.PublicKey, by)
+	require.NoError(t, err)
+	leaf, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+}
+
+func pool(c tls.Certificate) *x509.CertPool {
+	p := x509.NewCertPool()
+	p.AddCert(c.Leaf)
+	return p
+}
+
+// greeter is a server that wants a certificate of the authority and says hello.
+func greeter(t *testing.T, ca, own tls.Certificate) string {
+	return serve(t, func(conn net.Conn) {
+		secured := tls.Server(conn, &tls.Config{
+			Certificates: []tls.Certificate{own}, ClientCAs: pool(ca), ClientAuth: tls.RequireAndVerifyClientCert,
+		})
+		_, _ = secured.Write([]byte("hello"))
+		_ = secured.CloseWrite()
+	})
+}
+
+func TestTLSIsHandedOver(t *testing.T) {
+	ca, other := pair(t, nil), pair(t, nil)
+	addr, stranger := greeter(t, ca, pair(t, &ca)), greeter(t, ca, pair(t, &other))
+	config := &tls.Config{RootCAs: pool(ca), Certificates: []tls.Certificate{pair(t, &ca)}, MinVersion: tls.VersionTLS13}
+	exported, err := ExportTLS(config)
+	require.NoError(t, err)
+	conn, err := tls.Dial("tcp", addr, config)
+	require.NoError(t, err)
+	exported.Roots = Anchors(conn.ConnectionState())
+	conn.Close()
+
+	m, err := decode(frame(Access{Servers: []string{addr}, DialTimeout: 10 * time.Second, TLS: exported})[4:])
+	require.NoError(t, err)
+	a := m.(Access)
+	secured, err := a.dial(t.Context(), addr)
+	require.NoError(t, err)
+	defer secured.Close()
+	text, err := io.ReadAll(secured)
+	require.NoError(t, err)
+	require.Equal(t, "hello", string(text))
+
+	_, err = a.dial(t.Context(), stranger)
+	require.ErrorContains(t, err, "unknown authority")
+	a.TLS.Roots = nil
+	_, err = a.dial(t.Context(), addr)
+	require.ErrorContains(t, err, "unknown authority", "without authorities nobody is trusted, not the system's")
+}
+
+// opaque is a key that stays where it is.
+type opaque struct{ crypto.Signer }
+
+func TestWhatCannotBeHandedOver(t *testing.T) {
+	none, err := ExportTLS(nil)
+	require.NoError(t, err)
+	require.Nil(t, none)
+	hidden := pair(t, nil)
+	hidden.PrivateKey = opaque{hidden.PrivateKey.(crypto.Signer)}
+	for want, c := range map[error]*tls.Config{
+		errTLSKey:       {Certificates: []tls.Certificate{hidden}},
+		errTLSFunctions: {VerifyConnection: func(tls.ConnectionState) error { return nil }},
+	} {
+		_, err := ExportTLS(c)
+		require.ErrorIs(t, err, want)
+	}
+}

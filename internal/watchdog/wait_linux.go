@@ -1,0 +1,34 @@
+package watchdog
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// waiter waits for the pipe or a time. Its timer, unlike poll's own, goes on while the machine is suspended.
+type waiter struct{ pipe, timer int }
+
+func newWaiter(pipe int) (*waiter, error) {
+	timer, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+	return &waiter{pipe, timer}, err
+}
+
+// wait returns true when the pipe can be read or has ended, and false, unless it can, when it is as late as until;
+// never for 0.
+func (w *waiter) wait(until time.Duration) (readable bool) {
+	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(until.Nanoseconds())} // 0 stops it
+	if err := unix.TimerfdSettime(w.timer, unix.TFD_TIMER_ABSTIME, &spec, nil); err != nil {
+		return true // only a programming error makes it fail; the pipe is what matters
+	}
+	for {
+		fds := []unix.PollFd{{Fd: int32(w.pipe), Events: unix.POLLIN}, {Fd: int32(w.timer), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds, -1)
+		switch {
+		case err == nil && n > 0:
+			return fds[0].Revents != 0
+		case err != nil && err != unix.EINTR:
+			return true
+		}
+	}
+}
