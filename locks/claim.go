@@ -24,6 +24,7 @@ func NewClaim(client *framework.Client, path string, opts ...Option) *Claim {
 	l.label = "claim"
 	l.without(l.reentry, "WithReentry is for mutexes and read-write locks")
 	l.without(l.queued != nil, "WithQueued is for locks with a line")
+	l.without(l.kazoo, "WithKazoo is for mutexes and read-write locks")
 	l.kind = claimKind
 	return &Claim{l}
 }

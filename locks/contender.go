@@ -45,7 +45,7 @@ func (c *contender) join(ctx context.Context) (v view, err error) {
 	if c.line.lone.proven(c) {
 		return view{mine: true}, nil
 	}
-	return see(names, c.place)
+	return see(names, c.line.company, c.place)
 }
 
 // create creates the node. The first of its row has the line listed on the way, unless that is likely to
@@ -88,7 +88,7 @@ func (c *contender) look(ctx context.Context) (view, error) {
 	if err != nil && !errors.Is(err, framework.ErrNoNode) {
 		return view{}, err
 	}
-	v, err := see(names, c.place)
+	v, err := see(names, c.line.company, c.place)
 	if err == nil && !v.mine {
 		err = errPlaceLost
 	}
@@ -145,7 +145,7 @@ func (c *contender) lead(ctx context.Context, v view, near, far *neighbour) (vie
 		return v, nil
 	}
 	gone, err := c.await(ctx, v, near, far)
-	if gone && v.blockers == 1 && !v.near.kind.replaceable() {
+	if gone && v.blockers == 1 && !c.mayBeReplaced(v.near) {
 		c.row.admit(c, !c.place.kind.shared())
 	}
 	return view{}, err
@@ -153,7 +153,7 @@ func (c *contender) lead(ctx context.Context, v view, near, far *neighbour) (vie
 
 // await waits until something has happened ahead, and tells whether it is the end of the near neighbour.
 func (c *contender) await(ctx context.Context, v view, near, far *neighbour) (gone bool, err error) {
-	if v.blockers == 1 || v.near.kind.replaceable() {
+	if v.blockers == 1 || c.mayBeReplaced(v.near) {
 		far.stop()
 		c.watchThem([]*neighbour{near}, []place{v.near})
 	} else {
@@ -174,6 +174,10 @@ func (c *contender) await(ctx context.Context, v view, near, far *neighbour) (go
 		return false, context.Cause(c.s.Context())
 	}
 }
+
+// mayBeReplaced tells whether somebody else that the contender must wait for may take p's place. What takes a
+// writer's place is a reader.
+func (c *contender) mayBeReplaced(p place) bool { return p.kind.replaceable() && !c.place.kind.shared() }
 
 // leave deletes the contender's node in the background and tells the one behind.
 func (c *contender) leave() *framework.Discarded {

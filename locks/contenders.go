@@ -46,7 +46,7 @@ func (l *Line) First(ctx context.Context, names []string) (*Contender, error) {
 
 // read returns the first n contenders among names.
 func (l *Line) read(ctx context.Context, names []string, n int) ([]Contender, error) {
-	line, err := order(names, l.kind)
+	line, err := order(names, l.company)
 	if err != nil {
 		return nil, framework.Wrap("list", l.path, err)
 	}

@@ -17,9 +17,10 @@ const (
 	WriteKind Kind = "__WRIT__"
 )
 
-// kazooKind and kazooReadKind are the names of kazoo's own lock and read lock. They are refused: whether that
-// kazoo waits for our names cannot be seen, and half an exclusion looks like a whole one. (A kazoo Lock
-// with Curator's name is a contender like all others; see docs/layouts.md.)
+// kazooKind and kazooReadKind are the names of kazoo's own lock and read lock. They are refused unless
+// WithKazoo says otherwise: whether that kazoo waits for our names cannot be seen, and half an exclusion
+// looks like a whole one. (A kazoo Lock with Curator's name is a contender like all others; see
+// docs/layouts.md.)
 const (
 	kazooKind     Kind = "__lock__"
 	kazooReadKind Kind = "__rlock__"
@@ -39,7 +40,17 @@ const claimKind Kind = "claim"
 var labels = map[Kind]string{MutexKind: "mutex", LatchKind: "election", ReadKind: "read", WriteKind: "write"}
 
 // shared tells whether contenders of the kind hold beside each other.
-func (k Kind) shared() bool { return k == ReadKind }
+func (k Kind) shared() bool { return k == ReadKind || k == kazooReadKind }
+
+// company is whom a contender takes for contenders.
+type company struct {
+	kind  Kind
+	kazoo bool // kazoo's own names too
+}
+
+func (co company) admits(k Kind) bool {
+	return k.family() == co.kind.family() || co.kazoo && (k == kazooKind || k == kazooReadKind)
+}
 
 // family is the name of the kinds that may share a directory.
 func (k Kind) family() Kind {

@@ -16,10 +16,10 @@ import (
 // The algorithm is the lock recipe of ZooKeeper's documentation, without its herd, with Curator's
 // protected create, and with a look ahead (see contender.turn).
 type Line struct {
-	client  *framework.Client
-	name    string // the lock's path
-	path    string // the line's directory: the same, but for a semaphore's
-	kind    Kind
+	client *framework.Client
+	name   string // the lock's path
+	path   string // the line's directory: the same, but for a semaphore's
+	company
 	data    []byte
 	queued  func(ahead int)
 	label   string // what telemetry calls the lock
@@ -37,6 +37,7 @@ type Line struct {
 func NewLine(client *framework.Client, path string, kind Kind, opts ...Option) *Line {
 	l := newLine(client, path, "", kind, opts...)
 	l.without(l.slice != nil, "WithLocalSlice is for mutexes")
+	l.without(l.kazoo && kind == LatchKind, "WithKazoo is for mutexes and read-write locks")
 	return l
 }
 
@@ -49,7 +50,7 @@ func (l *Line) without(given bool, reason string) {
 
 // newLine returns a line in a directory below path, or at path.
 func newLine(client *framework.Client, path, below string, kind Kind, opts ...Option) *Line {
-	l := &Line{client: client, name: path, path: path, kind: kind, label: labels[kind]}
+	l := &Line{client: client, name: path, path: path, company: company{kind: kind}, label: labels[kind]}
 	if l.err = l.check(); l.err == nil {
 		l.tel = newTelemetry(client)
 		if below != "" {
@@ -203,7 +204,7 @@ func (l *Line) step(ctx context.Context, c *contender) error {
 // vacant tells with ErrNotAcquired that there is somebody whom a newcomer would have to wait for.
 func (l *Line) vacant(names []string) error {
 	var taken error
-	err := each(names, l.kind, func(p place) {
+	err := each(names, l.company, func(p place) {
 		if !p.kind.shared() || !l.kind.shared() {
 			taken = ErrNotAcquired
 		}

@@ -83,3 +83,60 @@ func TestTheFirstInLineOfASemaphoreIsToldThatItWaits(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// TestKazoosOwnNamesTakePart waits for those that stand before, and is waited for by nobody else's doing.
+func TestKazoosOwnNamesTakePart(t *testing.T) {
+	for name, ask := range map[string]func(*framework.Client) locks.Locker{
+		"mutex":  func(c *framework.Client) locks.Locker { return locks.NewMutex(c, path, locks.WithKazoo()) },
+		"writer": func(c *framework.Client) locks.Locker { return locks.NewRWLock(c, path, locks.WithKazoo()) },
+		"reader": func(c *framework.Client) locks.Locker { return locks.NewRWLock(c, path, locks.WithKazoo()).RLocker() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				c, ctx := w.member("a").Client, t.Context()
+				require.NoError(t, c.MakeDirs(ctx, path))
+				lock := create(t, c, "5f2b__lock__0000000000")
+				read := create(t, c, "77aa__rlock__0000000000")
+				for range 2 { // the server's next number comes behind both
+					create(t, c, "x")()
+				}
+				_, err := ask(c).TryLock(ctx)
+				require.ErrorIs(t, err, locks.ErrNotAcquired)
+				granted := make(chan *locks.Lease, 1)
+				go func() {
+					l, err := ask(c).Lock(ctx)
+					require.NoError(t, err)
+					granted <- l
+				}()
+				synctest.Wait()
+				require.Empty(t, granted, "__lock__ stands before")
+				lock()
+				synctest.Wait()
+				if name != "reader" {
+					require.Empty(t, granted, "__rlock__ stands before")
+				}
+				read()
+				require.NoError(t, (<-granted).Release(ctx))
+			})
+		})
+	}
+}
+
+// create creates a child of the lock's path, and returns what deletes it.
+func create(t *testing.T, c *framework.Client, name string) (remove func()) {
+	t.Helper()
+	require.NoError(t, c.Create(t.Context(), framework.Join(path, name), nil, framework.Ephemeral))
+	return func() { require.NoError(t, c.Delete(t.Context(), framework.Join(path, name), framework.AnyVersion)) }
+}
+
+func TestWithKazooIsForMutexesAndReadWriteLocks(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		c := w.member("a").Client
+		for _, l := range []locks.Locker{locks.NewClaim(c, path, locks.WithKazoo()), locks.NewSemaphore(c, path, 2, locks.WithKazoo())} {
+			_, err := l.TryLock(t.Context())
+			require.ErrorContains(t, err, "WithKazoo")
+		}
+		_, err := locks.NewLine(c, path, locks.LatchKind, locks.WithKazoo()).TryAcquire(t.Context())
+		require.ErrorContains(t, err, "WithKazoo")
+	})
+}

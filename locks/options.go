@@ -66,5 +66,16 @@ func WithReleaseOnWrite() Option {
 	}
 }
 
+// WithKazoo lets kazoo's own locks at the path (__lock__# and __rlock__#) take part, which are refused with
+// ErrKindMixed otherwise. Each of these must be told to wait for Lockstep's by kazoo's extra_lock_patterns:
+// ["lock-"] beside a Mutex; beside an RWLock, ["__WRIT__", "__READ__"] of a Lock or WriteLock and ["__WRIT__"] of a
+// ReadLock. One that is not told holds beside the others, and nobody can see that from outside.
+func WithKazoo() Option {
+	return func(l *Line) error {
+		l.kazoo = true
+		return nil
+	}
+}
+
 // maxData bounds what a contender may write into its node: a list of owners is read often.
 const maxData = 64 << 10

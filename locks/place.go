@@ -62,13 +62,13 @@ func (p place) blocks(q place) bool {
 
 // each calls f with the contenders among names. It refuses a mixture of kinds, for which f may have been
 // called by then.
-func each(names []string, kind Kind, f func(place)) error {
+func each(names []string, co company, f func(place)) error {
 	var parts []string
 	for _, name := range names {
 		p, ok := parse(name)
 		switch {
-		case ok && p.kind.family() != kind.family():
-			return fmt.Errorf("%w: %s beside %s#", ErrKindMixed, name, kind)
+		case ok && !co.admits(p.kind):
+			return fmt.Errorf("%w: %s beside %s#", ErrKindMixed, name, co.kind)
 		case ok:
 			f(p)
 		case slices.Contains(semaphoreParts, name):
@@ -76,16 +76,16 @@ func each(names []string, kind Kind, f func(place)) error {
 		}
 	}
 	if len(parts) > 1 { // one alone may be another lock's directory
-		return fmt.Errorf("%w: a semaphore's %s beside %s#", ErrKindMixed, strings.Join(parts, " and "), kind)
+		return fmt.Errorf("%w: a semaphore's %s beside %s#", ErrKindMixed, strings.Join(parts, " and "), co.kind)
 	}
 	return nil
 }
 
 // order returns the contenders among names, first come first. It refuses a mixture of kinds. A
 // writer comes before the reader that has its number.
-func order(names []string, kind Kind) ([]place, error) {
+func order(names []string, co company) ([]place, error) {
 	line := make([]place, 0, len(names))
-	if err := each(names, kind, func(p place) { line = append(line, p) }); err != nil {
+	if err := each(names, co, func(p place) { line = append(line, p) }); err != nil {
 		return nil, err
 	}
 	inOrder(line)

@@ -10,7 +10,7 @@ import (
 )
 
 func TestOrderFollowsTheNumbersNotTheNames(t *testing.T) {
-	line, err := order([]string{"_c_b-lock-0000000002", "_c_z-lock-0000000000", "_c_a-lock-0000000010"}, "lock-")
+	line, err := order([]string{"_c_b-lock-0000000002", "_c_z-lock-0000000000", "_c_a-lock-0000000010"}, company{kind: "lock-"})
 	require.NoError(t, err)
 	require.Equal(t, []int32{0, 2, 10}, numbers(line))
 }
@@ -19,7 +19,7 @@ func TestOrderFollowsTheNumbersNotTheNames(t *testing.T) {
 // hold the lock.
 func TestOrderWraps(t *testing.T) {
 	names := []string{"_c_a-lock--2147483647", "_c_b-lock-2147483646", "_c_c-lock--2147483648", "_c_d-lock-2147483647"}
-	line, err := order(names, "lock-")
+	line, err := order(names, company{kind: "lock-"})
 	require.NoError(t, err)
 	require.Equal(t, []int32{math.MaxInt32 - 1, math.MaxInt32, math.MinInt32, math.MinInt32 + 1}, numbers(line))
 }
@@ -28,16 +28,16 @@ func TestForeignChildrenAreNotCounted(t *testing.T) {
 	line, err := order([]string{
 		"", "readme", "lock-", "lock-1", "lock-00000000001234", "x-lock-00000000ab", "_c_u-lock-9999999999",
 		"_c_u-lock-0000000007", "tmp-0000000001", "lock-+000000001",
-	}, "lock-")
+	}, company{kind: "lock-"})
 	require.NoError(t, err)
 	require.Equal(t, []int32{7}, numbers(line))
 }
 
 func TestAMixtureIsRefused(t *testing.T) {
-	_, err := order([]string{"_c_a-lock-0000000000", "_c_b-__WRIT__0000000001"}, "lock-")
+	_, err := order([]string{"_c_a-lock-0000000000", "_c_b-__WRIT__0000000001"}, company{kind: "lock-"})
 	require.ErrorIs(t, err, ErrKindMixed)
 	require.ErrorContains(t, err, "_c_b-__WRIT__0000000001")
-	_, err = order([]string{"_c_a-latch-0000000000"}, "lock-")
+	_, err = order([]string{"_c_a-latch-0000000000"}, company{kind: "lock-"})
 	require.ErrorIs(t, err, ErrKindMixed)
 }
 
@@ -46,7 +46,7 @@ func TestAMixtureIsRefused(t *testing.T) {
 func TestARefusedViewShowsNothing(t *testing.T) {
 	me, ok := parse("_c_a-__READ__0000000001")
 	require.True(t, ok)
-	v, err := see([]string{me.name, "_c_b-lock-0000000000"}, me)
+	v, err := see([]string{me.name, "_c_b-lock-0000000000"}, company{kind: me.kind}, me)
 	require.ErrorIs(t, err, ErrKindMixed)
 	require.Equal(t, view{}, v)
 }
@@ -60,10 +60,10 @@ func TestSeeAgreesWithOrder(t *testing.T) {
 			names = append(names, fmt.Sprintf("_c_%d-lock-%010d", r.Int(), int32(math.MaxInt32-5+seq))) // wraps
 		}
 		r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-		line, err := order(names, "lock-")
+		line, err := order(names, company{kind: "lock-"})
 		require.NoError(t, err)
 		for i, from := range line {
-			v, err := see(names, from)
+			v, err := see(names, company{kind: from.kind}, from)
 			require.NoError(t, err)
 			require.True(t, v.mine)
 			require.Equal(t, i, v.ahead)
@@ -75,7 +75,7 @@ func TestSeeAgreesWithOrder(t *testing.T) {
 			}
 		}
 	}
-	v, err := see([]string{"_c_a-lock-0000000001"}, place{"_c_b-lock-0000000002", "lock-", 2})
+	v, err := see([]string{"_c_a-lock-0000000001"}, company{kind: "lock-"}, place{"_c_b-lock-0000000002", "lock-", 2})
 	require.NoError(t, err)
 	require.False(t, v.mine)
 }
@@ -91,7 +91,7 @@ func FuzzOrder(f *testing.F) {
 	f.Add("_c_a-lock-0000000001", "_c_b-latch-0000000002")
 	f.Add("lock--000000001", "__READ__2147483647")
 	f.Fuzz(func(t *testing.T, a, b string) {
-		line, err := order([]string{a, b}, "lock-")
+		line, err := order([]string{a, b}, company{kind: "lock-"})
 		if err != nil {
 			require.ErrorIs(t, err, ErrKindMixed)
 			return

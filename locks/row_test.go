@@ -207,7 +207,7 @@ func TestTheNextOfTheSessionIsServedWhileSuspended(t *testing.T) {
 // of all nodes before its own, also what it was still writing while it released.
 func TestGuardedWritesOfNeighboursDoNotCross(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		const holders = 30
+		const holders = 100
 		m := w.member("m")
 		require.NoError(t, m.Create(t.Context(), "/data", nil, framework.Persistent))
 		m.Link.Delay(time.Millisecond)

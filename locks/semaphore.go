@@ -44,6 +44,7 @@ func NewSemaphore(client *framework.Client, path string, permits int, opts ...Op
 	s.line = newLine(client, path, locksPart, MutexKind, opts...)
 	s.line.label = "semaphore"
 	s.line.without(s.line.slice != nil, "WithLocalSlice is for mutexes")
+	s.line.without(s.line.kazoo, "WithKazoo is for mutexes and read-write locks")
 	s.line.without(s.line.reentry, "WithReentry is for mutexes and read-write locks")
 	if s.err = s.line.err; s.err == nil {
 		s.leases, s.record = framework.Join(path, leasesPart), framework.Join(path, permitsPart)

@@ -9,8 +9,8 @@ type view struct {
 }
 
 // see looks at the line from one place, without sorting it: lists may be long.
-func see(names []string, from place) (v view, err error) {
-	err = each(names, from.kind, func(p place) {
+func see(names []string, co company, from place) (v view, err error) {
+	err = each(names, co, func(p place) {
 		if p.name == from.name {
 			v.mine = true
 		}

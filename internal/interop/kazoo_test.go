@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -18,9 +19,9 @@ var kazoosOwn = []struct {
 	{role{name: "read lock", kazoo: Command{Spec: Spec{Kind: "read", Patterns: []string{"__WRIT__"}}}}, writer},
 }
 
-// TestKazoosOwnNames: kazoo can be told to wait for ours. Whether it was cannot be seen from here, so a
-// directory with its names is refused.
-func TestKazoosOwnNames(t *testing.T) {
+// TestKazoosOwnNamesAreRefused: kazoo can be told to wait for ours. Whether it was cannot be seen from here, so a
+// directory with its names is refused unless we are told so.
+func TestKazoosOwnNamesAreRefused(t *testing.T) {
 	for _, r := range kazoosOwn {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
@@ -46,6 +47,38 @@ func TestKazoosOwnNames(t *testing.T) {
 			s.empty()
 		})
 	}
+}
+
+// TestKazoosOwnNamesTakePart: kazoo waits for ours, and ours, when told to, for kazoo's.
+func TestKazoosOwnNamesTakePart(t *testing.T) {
+	for _, r := range []role{
+		told("mutex", func(c *framework.Client, path string) locks.Locker { return locks.NewMutex(c, path, locks.WithKazoo()) }, "lock", "lock-"),
+		told("writer", func(c *framework.Client, path string) locks.Locker {
+			return locks.NewRWLock(c, path, locks.WithKazoo())
+		},
+			"write", "__WRIT__", "__READ__"),
+	} {
+		for _, p := range []mix{{weTeam, kazooTeam}, {kazooTeam, weTeam}} {
+			for _, duel := range duels {
+				if duel.lists {
+					continue
+				}
+				t.Run(r.name+"/"+p.String()+"/"+duel.name, func(t *testing.T) {
+					t.Parallel()
+					duel.run(newDuel(t, r, p[0], p[1]))
+				})
+			}
+		}
+		t.Run(r.name+"/order", func(t *testing.T) {
+			t.Parallel()
+			testOrder(newScene(t, r), r, mix{weTeam, kazooTeam})
+		})
+	}
+}
+
+// told is a role of ours that takes kazoo's names for contenders, and of kazoo's that knows ours.
+func told(name string, ours func(*framework.Client, string) locks.Locker, kind string, patterns ...string) role {
+	return role{name: name, ours: ours, kazoo: Command{Spec: Spec{Kind: kind, Patterns: patterns}}}
 }
 
 // TestKazoosOwnLocksAreInspected: who holds and who waits is told of kazoo's locks too.
