@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"sync"
 	"time"
 )
 
@@ -32,14 +33,19 @@ func ParseOwner(data []byte) (o Owner, ok bool) {
 	return o, true
 }
 
+// host is this machine's name, or "" when it is not known.
+var host = sync.OnceValue(func() string {
+	name, _ := os.Hostname()
+	return name
+})
+
 // describe returns what a contender writes into its node.
 func (l *Line) describe(ctx context.Context) []byte {
 	if l.data != nil {
 		return l.data
 	}
-	host, _ := os.Hostname() // an unknown host is shown as such
 	data, err := json.Marshal(Owner{
-		Version: ownerVersion, Owner: l.client.Config().Identity, Host: host, PID: os.Getpid(),
+		Version: ownerVersion, Owner: l.client.Config().Identity, Host: host(), PID: os.Getpid(),
 		Since: time.Now().UTC(), Trace: l.carrier(ctx),
 	})
 	if err != nil {
