@@ -3,6 +3,7 @@ package election
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
@@ -18,6 +19,15 @@ type Candidate struct {
 	Node string
 	// Session is the number of the session that it lives with.
 	Session int64
+	// Number counts the election's terms, of a leader that has begun one. It is 0 of all others, of a winner that
+	// was not yet told that it leads, and of Java's.
+	Number int64
+	// Since is when the term began, by the leader's clock.
+	Since time.Time
+	// Metadata is what the candidate tells of itself.
+	Metadata Metadata
+	// Priority is that of WithPriority, of a candidate that waits.
+	Priority int
 }
 
 // Leader returns who leads, as the connected server knows it, which may lag behind the others. Its error
@@ -45,26 +55,74 @@ func (e *Election) leader(ctx context.Context) (Candidate, error) {
 	case first == nil:
 		return Candidate{}, ErrNoLeader
 	}
-	return candidate(*first), nil
+	return e.inOffice(ctx, candidate(*first))
 }
 
 // Candidates lists the candidates in the order in which they lead: the leader is the first. A missing
-// directory is an empty list.
+// directory is an empty list. Candidates of one session and one id are told apart by their order alone.
 func (e *Election) Candidates(ctx context.Context) ([]Candidate, error) {
-	if e.err != nil {
-		return nil, framework.Wrap("candidates", e.path, e.err)
-	}
-	cs, err := e.line.Contenders(ctx)
-	if err != nil {
-		return nil, framework.Wrap("candidates", e.path, err)
-	}
-	out := make([]Candidate, len(cs))
-	for i, c := range cs {
-		out[i] = candidate(c)
-	}
-	return out, nil
+	all, err := e.candidates(ctx)
+	return all, framework.Wrap("candidates", e.path, err)
 }
 
-func candidate(c locks.Contender) Candidate {
+func (e *Election) candidates(ctx context.Context) ([]Candidate, error) {
+	if e.err != nil {
+		return nil, e.err
+	}
+	line, err := e.line.Contenders(ctx)
+	if err != nil || len(line) == 0 {
+		return nil, err
+	}
+	told, err := e.waiting.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	first, err := e.inOffice(ctx, candidate(line[0]))
+	if err != nil {
+		return nil, err
+	}
+	all := []Candidate{first}
+	for _, c := range line[1:] {
+		one := candidate(c)
+		told = one.describe(told)
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// describe takes what the candidate tells of itself, and leaves the rest.
+func (c *Candidate) describe(told []Member) (rest []Member) {
+	for i, m := range told {
+		if m.Session == c.Session && m.ID == c.ID {
+			c.Metadata, c.Priority = m.Metadata, priorityOf(m.Node)
+			return append(told[:i:i], told[i+1:]...)
+		}
+	}
+	return told
+}
+
+// inOffice adds what the first in line has stored of its term.
+func (e *Election) inOffice(ctx context.Context, c Candidate) (Candidate, error) {
+	r, err := readTerm(ctx, e.client, e.termPath())
+	if err != nil {
+		return Candidate{}, err
+	}
+	c.take(r.termRecord)
+	return c, nil
+}
+
+// take adds what a term's record says, if it is this candidate's, which it tells.
+func (c *Candidate) take(r termRecord) bool {
+	if r.Token != c.Token || r.Number == 0 {
+		return false
+	}
+	c.Number, c.Since, c.Metadata = r.Number, r.Since, r.Metadata.clone()
+	return true
+}
+
+// contender is a candidate as the line knows it.
+type contender = locks.Contender
+
+func candidate(c contender) Candidate {
 	return Candidate{ID: string(c.Data), Token: c.Token, Node: c.Node, Session: c.Session}
 }

@@ -41,7 +41,7 @@ func TestCandidatesLeadInOrder(t *testing.T) {
 		all, err := b.Candidates(t.Context())
 		require.NoError(t, err)
 		require.Len(t, all, 2)
-		require.Equal(t, election.Candidate{ID: "a", Token: first.Token(), Node: first.Node(), Session: first.Session()}, all[0])
+		require.Equal(t, election.Candidate{ID: "a", Token: first.Token(), Node: first.Node(), Session: first.Session(), Number: 1, Since: first.Since()}, all[0])
 		require.Equal(t, "b", all[1].ID)
 		leader, err := b.Leader(t.Context())
 		require.NoError(t, err)

@@ -6,12 +6,50 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
+// What asking for something may return.
 var (
 	// ErrNoLeader is returned when nobody leads.
 	ErrNoLeader = errors.New("no leader")
+	// ErrNoCandidate is returned when leadership is to be handed to somebody who does not wait for it.
+	ErrNoCandidate = errors.New("no such candidate")
+	// ErrBadRecord is returned when a record of this package cannot be read: somebody else has written it.
+	ErrBadRecord = errors.New("the record cannot be read")
+	// ErrNewerRecord is returned when a record was written by a newer release that this one must not
+	// rewrite.
+	ErrNewerRecord = errors.New("the record is a newer release's")
+	// ErrDuplicateDuty is returned when an application has two duties at one path.
+	ErrDuplicateDuty = errors.New("two duties at one path")
+)
+
+// Why a term ended, beside the loss of its session, its node or its client.
+var (
 	// ErrResigned is the cause of a term's end when its leader gave it up, and is returned when such a term
 	// is used. It is locks.ErrReleased.
 	ErrResigned = locks.ErrReleased
-	// ErrStop is what the function given to Lead returns to end Lead without an error.
-	ErrStop = errors.New("stop leading")
+	// ErrTransferred is the cause of a term's end when it was handed to another candidate.
+	ErrTransferred = errors.New("leadership was handed on")
+	// ErrMaxTerm is the cause of a term's end when it has lasted as long as WithMaxTerm allows.
+	ErrMaxTerm = errors.New("the term is over")
+	// ErrUnhealthy is the cause of a term's end when the check of WithHealth failed.
+	ErrUnhealthy = errors.New("not healthy")
+	// ErrDisconnected is the cause of a term's end when the connection was lost, with WithStepDown(AtSuspended).
+	ErrDisconnected = errors.New("the connection was lost")
 )
+
+// ErrStop is what the function given to Lead returns to end Lead without an error.
+var ErrStop = errors.New("stop leading")
+
+// Permanent marks an error of the function given to Lead as one that another try cannot mend: Lead returns
+// it and does not campaign again. Nil stays nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &permanentError{err}
+}
+
+type permanentError struct{ err error }
+
+func (e *permanentError) Error() string { return e.err.Error() }
+
+func (e *permanentError) Unwrap() error { return e.err }

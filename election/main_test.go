@@ -55,3 +55,14 @@ func (m *member) lead(t *testing.T) *election.Term {
 	require.NoError(t, term.Err())
 	return term
 }
+
+// got receives what must come within an hour of virtual time: without an end, a broken test would run for ever.
+func got[T any](t *testing.T, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(time.Hour):
+		require.Fail(t, "it never came")
+	}
+	return v
+}

@@ -52,6 +52,12 @@ func (s *sightings) add(leader *election.Candidate, err error) {
 	s.ids, s.all = append(s.ids, id), append(s.all, leader)
 }
 
+func (s *sightings) last() election.Candidate {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return *s.all[len(s.all)-1]
+}
+
 func (s *sightings) seen() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,6 +2,8 @@ package election
 
 import (
 	"context"
+	"sync"
+	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
@@ -13,20 +15,48 @@ import (
 // scheduled. Not guaranteed: that a process which was stopped notices in time; Token and Guard are for
 // that.
 type Term struct {
-	lease *locks.Lease
-	id    string
+	election *Election
+	lease    *locks.Lease
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	began    time.Time
+	overseen sync.WaitGroup
+
+	number  int64
+	since   time.Time
+	writing chan struct{} // of the one who may write the record
+	record  stored        // as this term has last seen it
+
+	mu        sync.Mutex
+	led       bool // by Lead, which gives the term up once its function has returned
+	successor *successor
+	gave      sync.Once
 }
 
-// Context is done when the term has ended; its cause wraps ErrResigned, framework.ErrSessionLost,
-// framework.ErrNodeGone or framework.ErrClosed. It carries the values of the context that Campaign got,
-// but not its end.
-func (t *Term) Context() context.Context { return t.lease.Context() }
+func newTerm(e *Election, lease *locks.Lease) *Term {
+	t := &Term{election: e, lease: lease, began: time.Now(), writing: make(chan struct{}, 1)}
+	base, cancel := context.WithCancelCause(lease.Context())
+	t.ctx, t.cancel = termContext{base, t}, cancel
+	return t
+}
+
+// Context is done when the term has ended; its cause wraps ErrResigned, ErrTransferred, ErrMaxTerm,
+// ErrUnhealthy, ErrDisconnected, framework.ErrSessionLost, framework.ErrNodeGone or framework.ErrClosed. It
+// carries the values of the context that Campaign got, but not its end.
+func (t *Term) Context() context.Context { return t.ctx }
 
 // Token is the term's fencing token: it rises with every term of the election.
 func (t *Term) Token() int64 { return t.lease.Token() }
 
+// Number counts the election's terms. Java's candidates do not count theirs, and a winner that is lost at
+// once may leave a number out; nobody has the same as another.
+func (t *Term) Number() int64 { return t.number }
+
+// Since is when the term began, by this machine's clock.
+func (t *Term) Since() time.Time { return t.since }
+
 // ID is what the leader is called.
-func (t *Term) ID() string { return t.id }
+func (t *Term) ID() string { return t.election.id }
 
 // Node is the path of the leader's own node.
 func (t *Term) Node() string { return t.lease.Node() }
@@ -34,22 +64,66 @@ func (t *Term) Node() string { return t.lease.Node() }
 // Session is the number of the session that the term belongs to.
 func (t *Term) Session() int64 { return t.lease.Session() }
 
+// Remaining is the time until the term ends unless the session's life is proven again before; see
+// locks.Lease.Remaining.
+func (t *Term) Remaining() time.Duration {
+	if t.Err() != nil {
+		return 0
+	}
+	return t.lease.Remaining()
+}
+
 // Err is nil while the term stands, else why it ended. It reads the clock, so that it is right at once
 // in a process that was stopped and continued.
-func (t *Term) Err() error { return t.lease.Err() }
+func (t *Term) Err() error {
+	if t.ctx.Err() == nil {
+		return nil
+	}
+	return context.Cause(t.ctx)
+}
 
 // Guard is an operation for a transaction (Client.Multi) that lets it happen only while the term stands.
-func (t *Term) Guard() framework.Op { return t.lease.Guard() }
+func (t *Term) Guard() framework.Op { return t.lease.Guard().When(t.Err) }
 
 // Resign ends the term's context, then deletes its node, so that the next candidate leads. It waits for
 // the deletion until ctx ends; after that it is finished in the background, and Client.Close waits for
 // it. The error is nil in either case. Resigning again is harmless.
-func (t *Term) Resign(ctx context.Context) error { return t.lease.Release(ctx) }
+//
+// Within Lead, the node is deleted once the function has returned, and Resign does not wait.
+func (t *Term) Resign(ctx context.Context) error {
+	if t.end(ErrResigned) {
+		return nil
+	}
+	if err := t.leave(ctx); err != nil {
+		t.election.client.Logger().Warn("leadership was given up, but not to whom it should have gone", "path", t.election.path, "error", err)
+	}
+	return nil
+}
+
+// end ends the term's context, and tells whether Lead will give the term up.
+func (t *Term) end(cause error) (led bool) {
+	t.cancel(cause)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.led
+}
+
+// leave gives the term's place up. Its error is that of the hand-over to a successor, of the first call.
+func (t *Term) leave(ctx context.Context) (err error) {
+	t.cancel(ErrResigned)
+	t.gave.Do(func() {
+		t.overseen.Wait()
+		err = t.handOver(ctx)
+		t.election.current.CompareAndSwap(t, nil)
+	})
+	_ = t.lease.Release(ctx) // has no error
+	return err
+}
 
 // within returns a context that ends with the term and with ctx, whichever is first, and carries the
 // values of the term's.
 func (t *Term) within(ctx context.Context) (context.Context, context.CancelFunc) {
-	both, cancel := context.WithCancelCause(t.lease.Context())
+	both, cancel := context.WithCancelCause(t.ctx)
 	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	if ctx.Err() != nil { // AfterFunc would tell a moment later
 		cancel(context.Cause(ctx))
@@ -57,13 +131,13 @@ func (t *Term) within(ctx context.Context) (context.Context, context.CancelFunc)
 	return termContext{both, t}, func() { stop(); cancel(context.Canceled) }
 }
 
-// termContext is a context within a term: asked for its error, it checks the term first.
+// termContext is a context within a term: asked for its error, it checks the clock first.
 type termContext struct {
 	context.Context
 	term *Term
 }
 
 func (c termContext) Err() error {
-	_ = c.term.Err() // ends the term's context, and this one, if its time is over
+	_ = c.term.lease.Err() // ends the lease's context, and this one, if its time is over
 	return c.Context.Err()
 }

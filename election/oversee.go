@@ -1,0 +1,48 @@
+package election
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// oversee watches for what may end the term beside its lease. All of it ends with the term's context.
+func (t *Term) oversee() {
+	e := t.election
+	e.current.Store(t)
+	e.tel.began(t)
+	context.AfterFunc(t.ctx, func() { e.tel.ended(t) })
+	if e.maxTerm > 0 {
+		over := time.AfterFunc(e.maxTerm, func() { t.end(ErrMaxTerm) })
+		context.AfterFunc(t.ctx, func() { over.Stop() })
+	}
+	if e.health != nil {
+		t.overseen.Go(t.watchHealth)
+	}
+	if e.stepDown == AtSuspended {
+		changes := e.client.States(t.ctx) // from now on
+		t.overseen.Go(func() {
+			for range changes {
+				t.checkConnection()
+			}
+		})
+		t.checkConnection()
+	}
+	t.overseen.Go(t.watchPreferred)
+}
+
+func (t *Term) watchHealth() {
+	if err := t.election.health.fail(t.ctx); t.ctx.Err() == nil {
+		t.end(err)
+	}
+}
+
+// checkConnection ends the term when its session is not connected.
+func (t *Term) checkConnection() {
+	s, err := t.session(t.ctx)
+	if err == nil && s.State() != framework.Connected {
+		t.end(fmt.Errorf("%w: the session is %v", ErrDisconnected, s.State()))
+	}
+}

@@ -1,0 +1,189 @@
+package election
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// waitingName is what the name of a waiting candidate's node ends with: its priority, so that a list
+// alone tells the leader whether anybody is preferred.
+func waitingName(priority int) string { return "p" + strconv.Itoa(priority) }
+
+// priorityOf reads a name of waitingName's; 0 if it is none.
+func priorityOf(name string) int {
+	_, digits, ok := cutLast(name, "-p")
+	if !ok {
+		return 0
+	}
+	p, err := strconv.Atoi(digits)
+	if err != nil || p < 0 || p > MaxPriority {
+		return 0
+	}
+	return p
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+// watchPreferred hands the term to a candidate of a higher priority once it has been there for its stable
+// period and the term for its least time.
+func (t *Term) watchPreferred() {
+	w := &preferences{term: t, seen: map[string]*preferred{}}
+	back := t.election.client.Retries()
+	for t.ctx.Err() == nil {
+		err := w.watch(t.ctx)
+		if t.ctx.Err() != nil {
+			return
+		}
+		t.election.client.Logger().Warn("preferred candidates cannot be seen to", "path", t.election.path, "error", err)
+		_ = back.Pause(t.ctx) // the loop sees it
+	}
+}
+
+// preferences are the candidates that a leader knows of whom the term is to be handed to.
+type preferences struct {
+	term *Term
+	seen map[string]*preferred // by name
+}
+
+// preferred is one of them.
+type preferred struct {
+	Member
+	priority int
+	due      time.Time // when it is to take over
+}
+
+// watch sees to preferred candidates until the context or the session has ended, or something fails.
+func (w *preferences) watch(ctx context.Context) error {
+	s, err := w.term.session(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		names, changed, err := watchNames(ctx, s, w.term.election.waiting.path)
+		if err != nil {
+			return err
+		}
+		if err = w.note(ctx, s, names); err == nil {
+			err = w.await(ctx, s, changed)
+		}
+		changed.Stop()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// note notes who has come and gone.
+func (w *preferences) note(ctx context.Context, s *framework.Session, names []string) error {
+	now := map[string]*preferred{}
+	for _, name := range names {
+		if priorityOf(name) <= w.term.election.priority {
+			continue
+		}
+		p, err := w.know(ctx, s, name)
+		if errors.Is(err, framework.ErrNoNode) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		now[name] = p
+	}
+	w.seen = now
+	return nil
+}
+
+// know reads a candidate that was not there before.
+func (w *preferences) know(ctx context.Context, s *framework.Session, name string) (*preferred, error) {
+	if p := w.seen[name]; p != nil {
+		return p, nil
+	}
+	m, r, err := w.term.election.waiting.read(ctx, s, name)
+	if err != nil {
+		return nil, err
+	}
+	due := time.Now().Add(r.Stable)
+	if least := w.term.began.Add(w.term.election.minTerm); due.Before(least) {
+		due = least
+	}
+	return &preferred{m, priorityOf(name), due}, nil
+}
+
+// await waits for a change, and hands the term over meanwhile if somebody's time has come.
+func (w *preferences) await(ctx context.Context, s *framework.Session, changed *framework.Watch) error {
+	for {
+		next, wait := w.next(time.Now())
+		if next != nil && wait <= 0 {
+			if err := w.yield(ctx, next); err != nil {
+				return err
+			}
+			wait = retryYield // it is not in line yet, or any more
+		}
+		var timer <-chan time.Time
+		if next != nil {
+			timer = time.After(wait)
+		}
+		select {
+		case <-changed.C():
+			return nil
+		case <-timer:
+		case <-ctx.Done():
+			return framework.Ended(ctx)
+		case <-s.Done():
+			return context.Cause(s.Context())
+		}
+	}
+}
+
+// retryYield is the pause after a preferred candidate was not found in line.
+const retryYield = time.Second
+
+// next is whose time has come, the most preferred of them, or else whose comes next.
+func (w *preferences) next(now time.Time) (next *preferred, wait time.Duration) {
+	for _, p := range w.seen {
+		if next == nil || p.before(next, now) {
+			next = p
+		}
+	}
+	if next != nil {
+		wait = next.due.Sub(now)
+	}
+	return next, wait
+}
+
+func (p *preferred) before(q *preferred, now time.Time) bool {
+	mine, its := !p.due.After(now), !q.due.After(now)
+	switch {
+	case mine != its:
+		return mine
+	case mine && p.priority != q.priority:
+		return p.priority > q.priority
+	case !mine && !p.due.Equal(q.due):
+		return p.due.Before(q.due)
+	}
+	return p.order < q.order
+}
+
+// yield ends the term in favour of a candidate, if it is in line.
+func (w *preferences) yield(ctx context.Context, p *preferred) error {
+	s, err := w.term.waits(ctx, func(c Candidate) bool { return c.Session == p.Session && c.ID == p.ID })
+	if errors.Is(err, ErrNoCandidate) {
+		return nil
+	}
+	if err == nil {
+		_, err = w.term.endFor(s, fmt.Errorf("%w: to %q, of priority %d", ErrTransferred, p.ID, p.priority))
+	}
+	return err
+}

@@ -1,0 +1,259 @@
+package election_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// ids are the candidates in order.
+func ids(t *testing.T, e *election.Election) (all []string) {
+	t.Helper()
+	line, err := e.Candidates(t.Context())
+	require.NoError(t, err)
+	for _, c := range line {
+		all = append(all, c.ID)
+	}
+	return all
+}
+
+func TestATermIsTransferredPastOthers(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a")
+		term := a.lead(t)
+		won := map[string]<-chan *election.Term{}
+		for _, id := range []string{"b", "c", "d", "e"} {
+			won[id] = campaign(t, w.member(id).Election)
+		}
+		require.NoError(t, term.TransferTo(t.Context(), "d"))
+		require.ErrorIs(t, term.Err(), election.ErrTransferred)
+		require.ErrorContains(t, term.Err(), `"d"`)
+		synctest.Wait()
+		next := got(t, won["d"])
+		require.Greater(t, next.Token(), term.Token())
+		require.EqualValues(t, 2, next.Number(), "the others have not led")
+		require.Equal(t, []string{"d", "e"}, ids(t, a.Election)[:2])
+		require.ElementsMatch(t, []string{"d", "e", "b", "c"}, ids(t, a.Election), "who was passed over queues again")
+		require.NoError(t, term.Resign(t.Context()))
+		last := next.Token()
+		for _, id := range ids(t, a.Election) {
+			tm := next
+			if id != "d" {
+				tm = got(t, won[id])
+				require.Greater(t, tm.Token(), last)
+				last = tm.Token()
+			}
+			require.NoError(t, tm.Resign(t.Context()))
+			synctest.Wait()
+		}
+		require.Empty(t, w.Children(path))
+	})
+}
+
+func TestATransferWithinLeadWaitsForTheFunction(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b, c := w.member("a"), w.member("b"), w.member("c")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var order []string
+		var done time.Time
+		lead := func(m *member, f func(context.Context, *election.Term) error) {
+			go func() { _ = m.Lead(ctx, f) }()
+			synctest.Wait()
+		}
+		stay := func(id string) func(context.Context, *election.Term) error {
+			return func(ctx context.Context, term *election.Term) error {
+				order = append(order, fmt.Sprint(id, term.Number()))
+				<-ctx.Done()
+				return nil
+			}
+		}
+		first := true
+		lead(a, func(ctx context.Context, term *election.Term) error {
+			if !first {
+				return stay("a")(ctx, term)
+			}
+			first = false
+			time.Sleep(time.Minute)
+			require.NoError(t, term.TransferTo(ctx, "c"))
+			require.ErrorIs(t, context.Cause(ctx), election.ErrTransferred)
+			time.Sleep(time.Second)
+			done = time.Now()
+			return nil
+		})
+		lead(b, stay("b"))
+		lead(c, func(ctx context.Context, term *election.Term) error {
+			require.Equal(t, done, time.Now())
+			return stay("c")(ctx, term)
+		})
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		require.Equal(t, []string{"c2"}, order)
+		require.ElementsMatch(t, []string{"c", "b", "a"}, ids(t, a.Election))
+	})
+}
+
+func TestATransferToNobodyChangesNothing(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a"), w.member("b")
+		term := a.lead(t)
+		campaign(t, b.Election)
+		for _, id := range []string{"x", "", "a"} {
+			err := term.TransferTo(t.Context(), id)
+			require.ErrorIs(t, err, election.ErrNoCandidate)
+			require.ErrorContains(t, err, path)
+			require.ErrorContains(t, err, fmt.Sprintf("%q", id))
+		}
+		require.NoError(t, term.Err())
+		require.NoError(t, term.Resign(t.Context()))
+		require.ErrorIs(t, term.TransferTo(t.Context(), "b"), election.ErrResigned)
+	})
+}
+
+func TestATransferWhoseReplyIsLostIsDoneOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a")
+		term := a.lead(t)
+		won := map[string]<-chan *election.Term{}
+		for _, id := range []string{"b", "c", "d"} {
+			won[id] = campaign(t, w.member(id).Election)
+		}
+		w.DropReply(1, zktest.Match{Op: zktest.OpMulti})
+		require.NoError(t, term.TransferTo(t.Context(), "d"))
+		next := got(t, won["d"])
+		require.NoError(t, next.Err())
+		time.Sleep(timeout)
+		require.Equal(t, "d", ids(t, a.Election)[0])
+		require.NoError(t, next.Err())
+	})
+}
+
+func TestATransferToWhoHasLeftGoesToTheFirst(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b, c := w.member("a"), w.member("b"), w.member("c")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		proceed := make(chan struct{})
+		go func() {
+			_ = a.Lead(ctx, func(ctx context.Context, term *election.Term) error {
+				<-proceed
+				require.NoError(t, term.TransferTo(ctx, "c"))
+				require.NoError(t, c.client.Close(context.Background()))
+				return election.ErrStop
+			})
+		}()
+		synctest.Wait()
+		won := campaign(t, b.Election)
+		campaign(t, c.Election)
+		close(proceed)
+		require.NoError(t, got(t, won).Err())
+	})
+}
+
+func TestATransferSkipsWhoHasLeftMeanwhile(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b, c, d := w.member("a"), w.member("b"), w.member("c"), w.member("d")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		proceed := make(chan struct{})
+		go func() {
+			_ = a.Lead(ctx, func(ctx context.Context, term *election.Term) error {
+				<-proceed
+				require.NoError(t, term.TransferTo(ctx, "d"))
+				require.NoError(t, b.client.Close(context.Background()))
+				return election.ErrStop
+			})
+		}()
+		synctest.Wait()
+		campaign(t, b.Election)
+		campaign(t, c.Election)
+		won := campaign(t, d.Election)
+		close(proceed)
+		require.EqualValues(t, 2, got(t, won).Number())
+	})
+}
+
+func TestATransferIsFinishedWhenLeadsContextHasEnded(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b, c := w.member("a"), w.member("b"), w.member("c")
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		proceed := make(chan struct{})
+		go func() {
+			done <- a.Lead(ctx, func(ctx context.Context, term *election.Term) error {
+				<-proceed
+				require.NoError(t, term.TransferTo(ctx, "c"))
+				cancel()
+				return nil
+			})
+		}()
+		synctest.Wait()
+		campaign(t, b.Election)
+		won := campaign(t, c.Election)
+		close(proceed)
+		require.ErrorIs(t, got(t, done), context.Canceled)
+		require.NoError(t, got(t, won).Err())
+	})
+}
+
+func TestALeaderThatIsCutOffTransfersNothing(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b, c := w.member("a"), w.member("b"), w.member("c")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		proceed := make(chan struct{})
+		go func() {
+			_ = a.Lead(ctx, func(ctx context.Context, term *election.Term) error {
+				<-proceed
+				require.NoError(t, term.TransferTo(ctx, "c"))
+				a.link.Cut()
+				return election.ErrStop
+			})
+		}()
+		synctest.Wait()
+		won := campaign(t, b.Election)
+		campaign(t, c.Election)
+		close(proceed)
+		next := got(t, won)
+		require.NoError(t, next.Err())
+		a.link.Heal()
+		time.Sleep(timeout)
+		require.NoError(t, next.Err(), "a transfer that comes late does nothing")
+		require.Equal(t, []string{"b", "c"}, ids(t, b.Election))
+	})
+}
+
+func TestCandidatesOfOneClientArePassedOverToo(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a")
+		of := func(id string) *election.Election { return election.New(a.client, path, election.WithID(id)) }
+		term, err := of("1").Campaign(t.Context())
+		require.NoError(t, err)
+		second, third := campaign(t, of("2")), campaign(t, of("3"))
+		require.NoError(t, term.TransferTo(t.Context(), "3"))
+		next := got(t, third)
+		require.NoError(t, next.Err())
+		time.Sleep(timeout)
+		require.NoError(t, next.Err())
+		require.Equal(t, []string{"3", "2"}, ids(t, of("x")))
+		require.NoError(t, next.Resign(t.Context()))
+		require.EqualValues(t, 3, got(t, second).Number())
+	})
+}
+
+// TestTransfersUnderFaults transfers at random while links are taken away: nobody leads beside another, and
+// all stay in line.
+func TestTransfersUnderFaults(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) { storm(t, w, seed) })
+		})
+	}
+}
