@@ -1,0 +1,229 @@
+package queue
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+// clerk is the first of the consumers of a parallel queue. It brings back the items of those that have gone, and
+// hands the lanes' items to idle consumers (docs/adr/0021-a-queue-of-segments-and-tickets.md, rules 3 to 5).
+type clerk struct {
+	*shift
+	ctx   context.Context // done when the lease has ended
+	holes map[string]bool // the items that the clerk watches for
+	come  chan struct{}   // something has happened at a hole
+}
+
+// clerk serves as one until the lease ends. Its error ends the shift.
+func (sh *shift) clerk(lease *locks.Lease) error {
+	c := &clerk{shift: sh, ctx: lease.Context(), holes: map[string]bool{}, come: make(chan struct{}, 1)}
+	for {
+		if err := c.round(); err != nil {
+			if c.ctx.Err() != nil {
+				return context.Cause(c.ctx)
+			}
+			return err
+		}
+	}
+}
+
+// round listens, looks, and waits for something to happen.
+func (c *clerk) round() error {
+	_, _, members, err := c.s.WatchChildren(c.ctx, c.q.below(lockDir))
+	if err != nil {
+		return err
+	}
+	defer members.Stop()
+	_, _, bell, err := c.s.WatchData(c.ctx, c.q.below(lanesDir))
+	if err != nil {
+		return err
+	}
+	defer bell.Stop()
+	idle, err := c.sweep()
+	if err == nil {
+		err = c.handOver(idle)
+	}
+	if err != nil {
+		return err
+	}
+	select {
+	case <-members.C():
+	case <-bell.C():
+	case <-c.come:
+	case <-c.shift.ctx.Done():
+		return context.Cause(c.shift.ctx)
+	case <-c.ctx.Done():
+		return context.Cause(c.ctx)
+	}
+	return nil
+}
+
+// sweep moves all orphans into the lane redo and watches for those to come. It returns how many consumers wait for
+// items.
+func (c *clerk) sweep() (idle int, err error) {
+	segments, err := c.q.base.segments(c.ctx, c.s)
+	if err != nil {
+		return 0, err
+	}
+	for _, seg := range segments {
+		f, err := c.look(seg)
+		if errors.Is(err, framework.ErrNoNode) {
+			continue // it was reaped
+		}
+		if err != nil {
+			return 0, err
+		}
+		if f.drawn == 0 {
+			break // nobody has come so far
+		}
+		if err := c.rescue(seg, f); err != nil {
+			return 0, err
+		}
+		idle += c.attendTo(seg, f)
+	}
+	return idle, nil
+}
+
+// findings are what a look at a segment tells.
+type findings struct {
+	drawn   int64          // tickets ever
+	tickets map[int64]bool // that exist
+	put     int64          // items ever
+	items   []int64        // that exist
+	closed  bool
+}
+
+// look reads the number of tickets, then the tickets, then the items: a ticket below that number that is not there
+// has gone for good.
+func (c *clerk) look(seg int64) (f findings, err error) {
+	st, err := c.s.Exists(c.ctx, c.q.base.ticketsOf(seg))
+	if err != nil {
+		return f, err
+	}
+	f.drawn, f.tickets = created(st), map[int64]bool{}
+	if f.drawn == 0 {
+		return f, nil
+	}
+	names, _, err := c.s.Children(c.ctx, c.q.base.ticketsOf(seg))
+	if err != nil {
+		return f, err
+	}
+	for _, name := range names {
+		if k, ok := ticketNumber(name); ok {
+			f.tickets[k] = true
+		}
+	}
+	if st, err = c.s.Exists(c.ctx, c.q.base.segment(seg)); err != nil {
+		return f, err
+	}
+	f.put, f.closed = created(st), st.Version > 0
+	f.items, err = c.q.base.items(c.ctx, c.s, seg)
+	return f, err
+}
+
+// rescue moves a segment's orphans, and removes the segment if it is closed and empty.
+func (c *clerk) rescue(seg int64, f findings) error {
+	for _, k := range f.items {
+		if k >= f.drawn || f.tickets[k] {
+			continue
+		}
+		if err := c.move(c.q.base.item(seg, k), c.q.lane(redoLane), 1, c.q.bellOp()); err != nil {
+			return err
+		}
+	}
+	if f.closed && len(f.items) == 0 {
+		c.reap(c.q.base, seg)
+	}
+	return nil
+}
+
+// move moves an item that nobody has to the end of a line, with so many attempts more. It is no error if the
+// item has gone elsewhere, or is claimed.
+func (c *clerk) move(item string, to line, attempts int, more ...framework.Op) error {
+	data, st, err := c.s.Get(c.ctx, item)
+	if errors.Is(err, framework.ErrNoNode) || err == nil && st.NumChildren > 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	e, err := decodeEnvelope(data)
+	if err == nil {
+		e.header.Attempts += int(st.Version) + attempts
+		if moved, err := e.encode(); err == nil {
+			data = moved
+		} // else its header has outgrown it: it keeps its attempts
+	}
+	p := &part{session: c.s, ops: append([]framework.Op{framework.DeleteOp(item, st.Version)}, more...), puts: []put{{to, data}}}
+	_, err = c.q.writer.do(context.Background(), p)
+	var tx *framework.TxError
+	if errors.As(err, &tx) && !errors.Is(err, framework.ErrNoAuth) {
+		return nil
+	}
+	return err
+}
+
+// attendTo watches for the items of tickets that have gone, and counts the tickets that wait for items.
+func (c *clerk) attendTo(seg int64, f findings) (idle int) {
+	if f.closed {
+		return 0
+	}
+	for k := f.put; k < f.drawn; k++ {
+		if f.tickets[k] {
+			idle++
+			continue
+		}
+		item := c.q.base.item(seg, k)
+		if !c.holes[item] {
+			c.holes[item] = true
+			c.wg.Go(func() { c.watchHole(item) })
+		}
+	}
+	for k := range f.tickets {
+		if k >= f.drawn { // drawn meanwhile
+			idle++
+		}
+	}
+	return idle
+}
+
+// watchHole tells the clerk when an item has come whose ticket has gone.
+func (c *clerk) watchHole(item string) {
+	_, w, err := c.s.WatchExists(c.ctx, item)
+	if w != nil {
+		defer w.Stop()
+	}
+	if errors.Is(err, framework.ErrNoNode) {
+		select {
+		case <-w.C():
+		case <-c.shift.ctx.Done():
+			return
+		case <-c.ctx.Done():
+			return
+		}
+	}
+	select {
+	case c.come <- struct{}{}:
+	default:
+	}
+}
+
+// handOver moves items of the lanes to the end of the queue, where so many consumers wait for them.
+func (c *clerk) handOver(idle int) error {
+	if idle == 0 {
+		return nil
+	}
+	found, err := c.q.waiting(c.ctx, c.s, idle)
+	if err != nil {
+		return err
+	}
+	for _, it := range found {
+		if err := c.move(it.path, c.q.base, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package queue
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Codec turns values into an item's bytes and back. An item that cannot be decoded becomes a dead letter.
+type Codec[T any] interface {
+	Encode(T) ([]byte, error)
+	Decode([]byte) (T, error)
+}
+
+// JSON is a codec by encoding/json.
+func JSON[T any]() Codec[T] { return jsonCodec[T]{} }
+
+type jsonCodec[T any] struct{}
+
+func (jsonCodec[T]) Encode(v T) ([]byte, error) { return json.Marshal(v) }
+
+func (jsonCodec[T]) Decode(data []byte) (v T, err error) {
+	err = json.Unmarshal(data, &v)
+	return v, err
+}
+
+// Bytes is a codec that leaves bytes as they are.
+func Bytes() Codec[[]byte] { return plainCodec[[]byte]{} }
+
+// Text is a codec of strings, in whatever encoding they are.
+func Text() Codec[string] { return plainCodec[string]{} }
+
+type plainCodec[T ~string | ~[]byte] struct{}
+
+func (plainCodec[T]) Encode(v T) ([]byte, error) { return []byte(v), nil }
+
+func (plainCodec[T]) Decode(data []byte) (T, error) { return T(data), nil }
+
+// encode calls the codec. A codec that panics has failed.
+func encode[T any](c Codec[T], v T) (data []byte, err error) {
+	defer recovered(&err)
+	if data, err = c.Encode(v); err != nil {
+		return nil, fmt.Errorf("%w: encode: %w", ErrCodec, err)
+	}
+	return data, nil
+}
+
+func decode[T any](c Codec[T], data []byte) (v T, err error) {
+	defer recovered(&err)
+	if v, err = c.Decode(data); err != nil {
+		return v, fmt.Errorf("%w: decode: %w", ErrCodec, err)
+	}
+	return v, nil
+}
+
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%w: panic: %v", ErrCodec, p)
+	}
+}

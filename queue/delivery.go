@@ -1,0 +1,225 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+// delivery is an item that this Queue has claimed.
+type delivery struct {
+	shift   *shift
+	item    string // its node
+	version int32
+	claim   string       // the claim's node: a ticket, or a lane's claim; "" under the lock
+	lane    bool         // it is a claim of a lane's item
+	guard   *locks.Lease // the lock, or nil
+	attempt int
+	env     envelope
+	data    []byte // as stored; kept under the lock only
+	value   any
+	bad     error // why the item cannot be read, or nil
+	tenure  tenure
+
+	mu      sync.Mutex
+	settled error // why it can be settled no more, or nil
+}
+
+// open reads the item and begins the delivery's time. The attempt is what is stored, the version, and one if the claim
+// has left the version as it was.
+func (d *delivery) open(data []byte, more int) (*delivery, error) {
+	d.read(data, more)
+	h, err := d.shift.s.Hold(context.Background(), d.claim)
+	if err != nil {
+		return nil, err
+	}
+	d.tenure = h
+	return d, nil
+}
+
+// read takes the item in. What is no envelope is kept as it is.
+func (d *delivery) read(data []byte, more int) {
+	if d.env, d.bad = decodeEnvelope(data); d.bad != nil {
+		d.env = envelope{payload: data}
+	}
+	d.attempt = d.env.header.Attempts + int(d.version) + more
+}
+
+// tenure is how long a delivery stands.
+type tenure interface {
+	Context() context.Context
+	Err() error
+	End(cause error)
+}
+
+// underLock is a delivery's time under the queue's lock.
+type underLock struct {
+	lease  *locks.Lease
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+func newUnderLock(lease *locks.Lease) *underLock {
+	u := &underLock{lease: lease}
+	u.ctx, u.cancel = context.WithCancelCause(lease.Context())
+	return u
+}
+
+func (u *underLock) Context() context.Context { return u.ctx }
+func (u *underLock) End(cause error)          { u.cancel(cause) }
+
+func (u *underLock) Err() error {
+	if err := u.lease.Err(); err != nil && u.ctx.Err() == nil {
+		return err
+	}
+	if u.ctx.Err() == nil {
+		return nil
+	}
+	return context.Cause(u.ctx)
+}
+
+// leaving are the operations that take the claim and the item away together.
+func (d *delivery) leaving() []framework.Op {
+	var ops []framework.Op
+	if d.claim != "" {
+		ops = append(ops, framework.DeleteOp(d.claim, framework.AnyVersion))
+	}
+	return append(ops, framework.DeleteOp(d.item, d.version))
+}
+
+// unclaiming are the operations that take the claim away and leave the item, so that the clerk finds it. A lane's claim
+// is taken away only while the item's version says that it is this one.
+func (d *delivery) unclaiming() []framework.Op {
+	ops := []framework.Op{framework.DeleteOp(d.claim, framework.AnyVersion), d.shift.q.bellOp()}
+	if d.lane {
+		ops = append(ops, framework.CheckOp(d.item, d.version))
+	}
+	return ops
+}
+
+// part is a part of the delivery's.
+func (d *delivery) part(ops []framework.Op, puts ...put) *part {
+	return &part{session: d.shift.s, guard: d.guard, ops: ops, puts: puts}
+}
+
+// begin marks the delivery as settled for a reason; only the first call succeeds.
+func (d *delivery) begin(reason error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.settled != nil {
+		return d.settled
+	}
+	if err := d.tenure.Err(); err != nil {
+		return fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	d.settled = reason
+	return nil
+}
+
+// settle writes a part that ends the delivery. finished is called with the outcome, once.
+func (d *delivery) settle(p *part, finished func(error)) {
+	p.then = func(_ []framework.OpResult, err error) {
+		err = lost(err)
+		d.over(err)
+		finished(err)
+	}
+	d.shift.q.writer.add(p)
+}
+
+// lost tells what the refusal of a part of a delivery's means.
+func lost(err error) error {
+	var tx *framework.TxError
+	if errors.As(err, &tx) || errors.Is(err, framework.ErrSessionLost) || errors.Is(err, framework.ErrClosed) || errors.Is(err, ErrClosed) {
+		return fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	return err
+}
+
+// over ends the delivery's time and makes room for another.
+func (d *delivery) over(err error) {
+	if err == nil {
+		err = ErrSettled
+		if l, seg, ok := d.shift.q.segmentOf(d.item); ok && d.shift.passed(l, seg) {
+			d.shift.reap(l, seg)
+		}
+	} else if d.claim != "" {
+		d.shift.q.writer.add(d.part(d.unclaiming()))
+	}
+	d.tenure.End(err)
+	d.shift.closed(d)
+}
+
+// ack takes the item away for good.
+func (d *delivery) ack(finished func(error)) {
+	if err := d.begin(ErrSettled); err != nil {
+		finished(err)
+		return
+	}
+	d.settle(d.part(append(d.leaving(), d.shift.q.gone()...)), finished)
+}
+
+// nack gives the item back: at once, later, or to the dead letters if its attempts are used up.
+func (d *delivery) nack(after time.Duration, reason error, finished func(error)) {
+	if err := d.begin(ErrSettled); err != nil {
+		finished(err)
+		return
+	}
+	d.tenure.End(ErrSettled) // before anybody else can have the item
+	switch most := d.shift.q.maxAttempts; {
+	case most > 0 && d.attempt >= most:
+		d.bury(reason, finished)
+	case d.guard != nil:
+		d.shift.deskOf().giveBack(d, after)
+		d.over(nil)
+		finished(nil)
+	default:
+		d.giveBack(d.attempt, after, reason, finished)
+	}
+}
+
+// giveBack puts the item where it is claimed next, now or later.
+func (d *delivery) giveBack(attempts int, _ time.Duration, reason error, finished func(error)) {
+	data, err := d.env.failed(attempts, text(reason)).encode()
+	if err != nil {
+		d.over(err)
+		finished(err)
+		return
+	}
+	q := d.shift.q
+	d.settle(d.part(append(d.leaving(), q.bellOp()), put{q.lane(redoLane), data}), finished)
+}
+
+// putBack gives back, as if it had so many attempts, what nobody has settled. Under the lock the item is where it
+// belongs.
+func (d *delivery) putBack(attempts int, finished func(error)) {
+	if d.guard != nil || d.bad != nil {
+		d.over(ErrClosed)
+		finished(nil)
+		return
+	}
+	d.giveBack(attempts, 0, nil, finished)
+}
+
+// bury moves the item to the dead letters.
+func (d *delivery) bury(reason error, finished func(error)) {
+	data, err := d.env.failed(d.attempt, text(reason)).encode()
+	if err != nil {
+		d.over(err)
+		finished(err)
+		return
+	}
+	q := d.shift.q
+	d.settle(d.part(append(d.leaving(), q.gone()...), put{q.dead, data}), finished)
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,144 @@
+package queue
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// envelopeVersion begins every stored item.
+const envelopeVersion = 1
+
+// maxItem is the most bytes of a stored item, so that a transaction with one stays below maxTransaction.
+const maxItem = 500_000
+
+// envelope is what is stored of an item: one byte of version, the length of the header as a varint, the header as
+// JSON, which is left out when there is nothing to say, and the payload.
+type envelope struct {
+	header  header
+	payload []byte
+}
+
+// header is what is known of an item beside its payload.
+type header struct {
+	// ID is the producer's name of the item.
+	ID string
+	// Priority is the lane, 0 to 9.
+	Priority int
+	// Attempts were made before the item was stored here; the node's version counts those since.
+	Attempts int
+	// Error is why the last attempt failed.
+	Error string
+	// Trace is the producer's trace context.
+	Trace map[string]string
+
+	rest map[string]json.RawMessage // of later releases
+}
+
+// stored is the header as JSON.
+type stored struct {
+	ID       string            `json:"id,omitempty"`
+	Priority int               `json:"prio,omitempty"`
+	Attempts int               `json:"tries,omitempty"`
+	Error    string            `json:"err,omitempty"`
+	Trace    map[string]string `json:"trace,omitempty"`
+}
+
+var storedNames = []string{"id", "prio", "tries", "err", "trace"}
+
+// errEnvelope is wrapped by what an item's bytes are refused with.
+var errEnvelope = errors.New("not an item")
+
+func (e envelope) encode() ([]byte, error) {
+	head, err := e.header.encode()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]byte, 0, 1+binary.MaxVarintLen64+len(head)+len(e.payload))
+	out = append(out, envelopeVersion)
+	out = binary.AppendUvarint(out, uint64(len(head)))
+	out = append(append(out, head...), e.payload...)
+	if len(out) > maxItem {
+		return nil, fmt.Errorf("%w: the item has %d bytes, at most %d are taken", framework.ErrTooLarge, len(out), maxItem)
+	}
+	return out, nil
+}
+
+func (h header) encode() ([]byte, error) {
+	known, err := json.Marshal(stored{h.ID, h.Priority, h.Attempts, h.Error, h.Trace})
+	if err != nil {
+		return nil, err
+	}
+	if len(h.rest) > 0 {
+		all := maps.Clone(h.rest)
+		if err := json.Unmarshal(known, &all); err != nil {
+			return nil, err
+		}
+		return json.Marshal(all)
+	}
+	if string(known) == "{}" {
+		return nil, nil
+	}
+	return known, nil
+}
+
+// decodeEnvelope is the one reader of items. Its errors wrap errEnvelope or ErrNewer.
+func decodeEnvelope(data []byte) (envelope, error) {
+	if len(data) == 0 {
+		return envelope{}, fmt.Errorf("%w: it is empty", errEnvelope)
+	}
+	if data[0] == 0 {
+		return envelope{}, fmt.Errorf("%w: it begins with 0", errEnvelope)
+	}
+	if data[0] != envelopeVersion {
+		return envelope{}, fmt.Errorf("%w: item of version %d, this release reads %d", ErrNewer, data[0], envelopeVersion)
+	}
+	length, n := binary.Uvarint(data[1:])
+	if n <= 0 || length > uint64(len(data)-1-n) {
+		return envelope{}, fmt.Errorf("%w: its header is cut off", errEnvelope)
+	}
+	head, payload := data[1+n:][:length], data[1+n+int(length):]
+	h, err := decodeHeader(head)
+	if err != nil {
+		return envelope{}, fmt.Errorf("%w: header: %w", errEnvelope, err)
+	}
+	return envelope{h, payload}, nil
+}
+
+func decodeHeader(head []byte) (h header, err error) {
+	if len(head) == 0 {
+		return h, nil
+	}
+	var s stored
+	if err := json.Unmarshal(head, &s); err != nil {
+		return h, err
+	}
+	if s.Priority < 0 || s.Priority > MaxPriority {
+		return h, fmt.Errorf("prio %d is not between 0 and %d", s.Priority, MaxPriority)
+	}
+	if s.Attempts < 0 {
+		return h, fmt.Errorf("tries %d is negative", s.Attempts)
+	}
+	if err := json.Unmarshal(head, &h.rest); err != nil {
+		return h, err
+	}
+	for _, name := range storedNames {
+		delete(h.rest, name)
+	}
+	h.ID, h.Priority, h.Attempts, h.Error, h.Trace = s.ID, s.Priority, s.Attempts, s.Error, s.Trace
+	return h, nil
+}
+
+// maxReason bounds what is kept of an error's text.
+const maxReason = 1024
+
+// failed is the envelope after an attempt that ended with a reason.
+func (e envelope) failed(attempts int, reason string) envelope {
+	e.header.Attempts = attempts
+	e.header.Error = reason[:min(len(reason), maxReason)]
+	return e
+}

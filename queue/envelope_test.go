@@ -1,0 +1,105 @@
+package queue
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// TestItemsOfThisReleaseStayReadable: these bytes were written by the first release.
+func TestItemsOfThisReleaseStayReadable(t *testing.T) {
+	full := header{ID: "a", Priority: 3, Attempts: 2, Error: "no", Trace: map[string]string{"traceparent": "x"}}
+	for golden, e := range map[string]envelope{
+		"\x01\x00hello":               {payload: []byte("hello")},
+		"\x01\x0a{\"id\":\"a\"}hello": {header{ID: "a"}, []byte("hello")},
+		"\x01\x44{\"id\":\"a\",\"prio\":3,\"tries\":2,\"err\":\"no\",\"trace\":{\"traceparent\":\"x\"}}": {full, []byte{}},
+	} {
+		data, err := e.encode()
+		require.NoError(t, err)
+		require.Equal(t, golden, string(data))
+		got, err := decodeEnvelope([]byte(golden))
+		require.NoError(t, err)
+		got.header.rest = nil
+		require.Equal(t, e.header, got.header)
+		require.Equal(t, string(e.payload), string(got.payload))
+	}
+}
+
+func TestFieldsOfLaterReleasesSurvive(t *testing.T) {
+	head := `{"colour":"red","tries":1}`
+	e, err := decodeEnvelope(append([]byte{1, byte(len(head))}, head...))
+	require.NoError(t, err)
+	data, err := e.failed(2, "why").encode()
+	require.NoError(t, err)
+	require.JSONEq(t, `{"colour":"red","tries":2,"err":"why"}`, string(data[2:]))
+}
+
+func TestWhatIsNoItemIsRefused(t *testing.T) {
+	for _, data := range []string{"", "\x00", "\x01", "\x01\x05{}", "\x01\x02[]", "\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+		"\x01\x0b{\"prio\":10}", "\x01\x0c{\"tries\":-1}"} {
+		_, err := decodeEnvelope([]byte(data))
+		require.ErrorIs(t, err, errEnvelope, "%q", data)
+	}
+	_, err := decodeEnvelope([]byte{2, 0})
+	require.ErrorIs(t, err, ErrNewer)
+	_, err = envelope{payload: bytes.Repeat([]byte{1}, maxItem)}.encode()
+	require.ErrorIs(t, err, framework.ErrTooLarge)
+	require.Len(t, envelope{}.failed(1, strings.Repeat("x", 5000)).header.Error, maxReason)
+}
+
+func FuzzDecodeEnvelope(f *testing.F) {
+	f.Add([]byte("\x01\x00hello"))
+	f.Add([]byte("\x01\x0a{\"id\":\"a\"}hello"))
+	f.Add([]byte("\x01\x1d{\"colour\":\"red\",\"tries\":1}  x"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		e, err := decodeEnvelope(data)
+		if err != nil {
+			require.True(t, errors.Is(err, errEnvelope) || errors.Is(err, ErrNewer))
+			return
+		}
+		again, err := e.encode()
+		require.NoError(t, err)
+		back, err := decodeEnvelope(again)
+		require.NoError(t, err)
+		require.Equal(t, e.payload, back.payload)
+		require.Equal(t, e.header.ID, back.header.ID)
+		require.Equal(t, e.header.Attempts, back.header.Attempts)
+	})
+}
+
+func FuzzDecodeRecord(f *testing.F) {
+	f.Add([]byte(`{"v":1,"recipe":"queue","order":"strict"}`))
+	f.Add([]byte(`{"v":2,"recipe":"queue"}`))
+	f.Add([]byte(`{"v":1,"permits":3}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := decodeRecord(data)
+		if err != nil {
+			require.True(t, errors.Is(err, ErrNotQueue) || errors.Is(err, ErrNewer))
+			return
+		}
+		again, err := json.Marshal(r)
+		require.NoError(t, err)
+		back, err := decodeRecord(again)
+		require.NoError(t, err)
+		require.Equal(t, r, back)
+	})
+}
+
+func FuzzNumbers(f *testing.F) {
+	f.Add("i-0000000012")
+	f.Add("t-1a2b.3-0000000012")
+	f.Fuzz(func(t *testing.T, name string) {
+		if n, ok := parseNumber(name, itemPrefix); ok {
+			require.Equal(t, name, itemPrefix+number(n))
+		}
+		if n, ok := ticketNumber(name); ok {
+			require.True(t, strings.HasSuffix(name, number(n)))
+		}
+	})
+}

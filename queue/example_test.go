@@ -1,0 +1,62 @@
+package queue_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/queue"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+func Example() {
+	ctx := context.Background()
+	client, done := connect(ctx)
+	defer done()
+
+	type mail struct{ To string }
+	mails := queue.New(client, "/mails", queue.JSON[mail]())
+	defer mails.Close(ctx)
+	if err := mails.PutBatch(ctx, []mail{{"ann"}, {"bob"}}); err != nil {
+		log.Fatal(err)
+	}
+	for d, err := range mails.Messages(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(d.Value.To, d.Attempt)
+		if d.Value.To == "ann" && d.Attempt == 1 {
+			_ = d.Nack(ctx, 0, fmt.Errorf("mailbox full")) // comes again, first in line
+			continue
+		}
+		if err := d.Ack(ctx); err != nil {
+			fmt.Println(err) // somebody else may have it
+		}
+		if d.Value.To == "bob" {
+			break
+		}
+	}
+	// Output:
+	// ann 1
+	// ann 2
+	// bob 1
+}
+
+// connect returns a client of a server in memory, and what ends both.
+func connect(ctx context.Context) (*framework.Client, func()) {
+	zk, err := zktest.New()
+	if err != nil {
+		log.Fatal(err)
+	}
+	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers(), SessionTimeout: 10 * time.Second},
+		framework.WithDialer(zk.Link("example").DialContext))
+	if err != nil {
+		log.Fatal(err)
+	}
+	return client, func() {
+		_ = client.Close(ctx)
+		zk.Close()
+	}
+}

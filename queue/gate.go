@@ -1,0 +1,79 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// gate is closed while the queue is paused.
+type gate struct {
+	mu   sync.Mutex
+	open chan struct{} // closed while open
+	shut bool
+	wake func() // called when it opens
+}
+
+func (g *gate) init(wake func()) { g.open, g.shut, g.wake = make(chan struct{}), true, wake }
+
+func (g *gate) set(shut bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shut == shut {
+		return
+	}
+	g.shut = shut
+	if shut {
+		g.open = make(chan struct{})
+	} else {
+		close(g.open)
+		g.wake()
+	}
+}
+
+func (g *gate) isOpen() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !g.shut
+}
+
+// pass waits until the queue is not paused.
+func (g *gate) pass(ctx context.Context) error {
+	g.mu.Lock()
+	open := g.open
+	g.mu.Unlock()
+	select {
+	case <-open:
+		return nil
+	default:
+	}
+	select {
+	case <-open:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// watch opens and closes the gate until ctx ends.
+func (g *gate) watch(ctx context.Context, s *framework.Session, node string) error {
+	for {
+		_, w, err := s.WatchExists(ctx, node)
+		switch {
+		case errors.Is(err, framework.ErrNoNode):
+			g.set(false)
+		case err != nil:
+			return err
+		default:
+			g.set(true)
+		}
+		select {
+		case <-w.C():
+		case <-ctx.Done():
+			w.Stop()
+			return context.Cause(ctx)
+		}
+	}
+}

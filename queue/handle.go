@@ -1,0 +1,57 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// Delivery is an item that this process has claimed. It has to be settled, once, by Ack or Nack.
+//
+// Guarantee: while Context stands nobody else has the item, as long as this process is scheduled (see package
+// framework). It ends when the delivery is settled, and when it is lost, with the session or the queue's lock. The item
+// then comes to another consumer, or this one, with a higher Attempt.
+type Delivery[T any] struct {
+	// Value is what was put.
+	Value T
+	// Attempt counts from 1 how often the item was claimed. A consumer that died between a claim and its hand-out
+	// counts too.
+	Attempt int
+	// ID is the producer's name of the item (WithID), or "".
+	ID string
+
+	d *delivery
+}
+
+// Context is done when the delivery has ended; its cause wraps ErrSettled, ErrLost, ErrClosed, framework.ErrSessionLost,
+// framework.ErrNodeGone or what ended the lock's lease.
+func (d *Delivery[T]) Context() context.Context { return d.d.tenure.Context() }
+
+// Node is the item's node.
+func (d *Delivery[T]) Node() string { return d.d.item }
+
+// Ack takes the item out of the queue, in one transaction with the claim, and waits for it. It returns nil when the
+// item is gone for good. An error that wraps ErrLost says that the delivery had ended before: somebody else may have
+// the item. ErrSettled: it was settled before. When ctx ends first, the acknowledgement goes on.
+func (d *Delivery[T]) Ack(ctx context.Context) error { return d.AckAsync().Wait(ctx) }
+
+// AckAsync is Ack, and does not wait: acknowledgements on their way at once share transactions.
+func (d *Delivery[T]) AckAsync() *Pending { return d.pending("ack", d.d.ack) }
+
+// Nack gives the item back because of reason, which may be nil. It comes again after a time, or at once if that is 0:
+// first in line, with a higher Attempt; in a strict queue nothing behind it comes before. An item whose attempts are
+// used up (WithMaxAttempts) becomes a dead letter. Its errors are those of Ack.
+func (d *Delivery[T]) Nack(ctx context.Context, after time.Duration, reason error) error {
+	if after < 0 {
+		return framework.Wrap("nack", d.d.item, fmt.Errorf("%w: after %v is negative", ErrOption, after))
+	}
+	return d.pending("nack", func(finished func(error)) { d.d.nack(after, reason, finished) }).Wait(ctx)
+}
+
+func (d *Delivery[T]) pending(op string, begin func(finished func(error))) *Pending {
+	p := newPending()
+	begin(func(err error) { p.finish(framework.Wrap(op, d.d.item, err)) })
+	return p
+}

@@ -1,0 +1,134 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// The names below a queue's node.
+const (
+	itemsDir   = "items"
+	ticketsDir = "tickets"
+	lanesDir   = "lanes"
+	deadDir    = "dead"
+	laterDir   = "later"
+	writersDir = "writers"
+	lockDir    = "lock"
+	roomDir    = "room"
+	pausedNode = "paused"
+	inNode     = "in"
+	outNode    = "out"
+	idsDir     = "ids"
+
+	redoLane   = "redo"
+	claimNode  = "claim"
+	itemPrefix = "i-"
+)
+
+// line is a row of items in numbered segments below one directory.
+type line struct {
+	dir     string
+	tickets string // the directory of its tickets' segments, or ""
+}
+
+func (l line) segment(n int64) string         { return framework.Join(l.dir, number(n)) }
+func (l line) item(seg, k int64) string       { return framework.Join(l.segment(seg), itemPrefix+number(k)) }
+func (l line) ticketsOf(n int64) string       { return framework.Join(l.tickets, number(n)) }
+func (l line) appending(n int64) string       { return framework.Join(l.segment(n), itemPrefix) }
+func (l line) checkOpen(n int64) framework.Op { return framework.CheckOp(l.segment(n), 0) }
+
+// open are the operations that make a segment.
+func (l line) open(n int64) []framework.Op {
+	ops := []framework.Op{framework.CreateOp(l.segment(n), nil, framework.Persistent)}
+	if l.tickets != "" {
+		ops = append(ops, framework.CreateOp(l.ticketsOf(n), nil, framework.Persistent))
+	}
+	return ops
+}
+
+// roll are the operations that close a segment and make the next one.
+func (l line) roll(n int64) []framework.Op {
+	return append([]framework.Op{framework.SetOp(l.segment(n), []byte("closed"), 0)}, l.open(n+1)...)
+}
+
+// reap are the operations that remove a segment; they are refused while it is open or not empty.
+func (l line) reap(n int64) []framework.Op {
+	ops := []framework.Op{framework.CheckOp(l.segment(n), 1)}
+	if l.tickets != "" {
+		ops = append(ops, framework.DeleteOp(l.ticketsOf(n), framework.AnyVersion))
+	}
+	return append(ops, framework.DeleteOp(l.segment(n), framework.AnyVersion))
+}
+
+// segments lists a line's segments in order; none if the line does not exist.
+func (l line) segments(ctx context.Context, s *framework.Session) ([]int64, error) {
+	return numbersIn(ctx, s, l.dir, "")
+}
+
+// items lists the numbers of a segment's items in order; none if there is no such segment.
+func (l line) items(ctx context.Context, s *framework.Session, seg int64) ([]int64, error) {
+	return numbersIn(ctx, s, l.segment(seg), itemPrefix)
+}
+
+// numbersIn lists the numbers of the names with a prefix, in order. Other names are somebody else's.
+func numbersIn(ctx context.Context, s *framework.Session, dir, prefix string) ([]int64, error) {
+	names, _, err := s.Children(ctx, dir)
+	if errors.Is(err, framework.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	numbers := make([]int64, 0, len(names))
+	for _, name := range names {
+		if n, ok := parseNumber(name, prefix); ok {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers, nil
+}
+
+// created is how many children a node has ever had.
+func created(st framework.Stat) int64 { return (int64(st.Cversion) + int64(st.NumChildren)) / 2 }
+
+// digits is the length of the number that ends a sequential node's name.
+const digits = 10
+
+func number(n int64) string { return fmt.Sprintf("%0*d", digits, n) }
+
+// parseNumber reads a name that consists of a prefix and ten digits.
+func parseNumber(name, prefix string) (int64, bool) {
+	text, ok := strings.CutPrefix(name, prefix)
+	if !ok || len(text) != digits || strings.Trim(text, "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil
+}
+
+// ticketNumber reads the number at the end of a ticket's name, t-<id>-#.
+func ticketNumber(name string) (int64, bool) {
+	if !strings.HasPrefix(name, "t-") || len(name) < len("t-")+digits {
+		return 0, false
+	}
+	return parseNumber(name[len(name)-digits:], "")
+}
+
+// segmentOf is the line and the segment of an item.
+func (q *core) segmentOf(item string) (l line, seg int64, ok bool) {
+	above, _ := framework.Split(item)
+	dir, name := framework.Split(above)
+	l = q.base
+	if dir != l.dir {
+		l = line{dir: dir}
+	}
+	seg, ok = parseNumber(name, "")
+	return l, seg, ok
+}

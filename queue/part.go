@@ -1,0 +1,123 @@
+package queue
+
+import (
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+// part is what belongs together in a transaction of the writer's: all of it happens, or nothing.
+type part struct {
+	session *framework.Session // that it belongs to, or nil for any
+	guard   *locks.Lease       // that it happens under, or nil
+	ops     []framework.Op
+	puts    []put
+
+	// then is called once with the outcome, in the order of the parts, by a goroutine that must not be held up.
+	// The results are those of ops; nil when the reply was lost and the marker showed that the part was done.
+	then func(results []framework.OpResult, err error)
+
+	size  int
+	state partState // guarded by the writer's mutex
+}
+
+// put is one item for the end of a line.
+type put struct {
+	line line
+	data []byte
+}
+
+type partState int
+
+const (
+	partQueued partState = iota
+	partSent
+	partDone
+)
+
+// Bytes of a transaction.
+const (
+	maxTransaction = 512 << 10
+	maxParts       = 1000
+	opOverhead     = 200 // a path, an ACL, lengths
+)
+
+func (p *part) measure() {
+	p.size = len(p.ops) * opOverhead
+	for _, w := range p.puts {
+		p.size += len(w.data) + opOverhead
+	}
+}
+
+// assembly is a transaction made of parts.
+type assembly struct {
+	ops    []framework.Op
+	owners []owner // of the operations
+}
+
+// owner tells whom an operation of a transaction belongs to: a part, a line's check, a guard, or the marker.
+type owner struct {
+	part  *part
+	own   bool // one of part.ops
+	line  *line
+	guard *locks.Lease
+}
+
+func (a *assembly) add(o owner, op framework.Op) {
+	a.ops = append(a.ops, op)
+	a.owners = append(a.owners, o)
+}
+
+// assemble puts checks first: each guard and each line's last segment once, then the parts in order.
+func (w *writer) assemble(parts []*part) *assembly {
+	a := &assembly{}
+	a.add(owner{}, framework.SetOp(w.marker, w.mark(), w.version))
+	guards, lines := map[*locks.Lease]bool{}, map[string]bool{}
+	for _, p := range parts {
+		if p.guard != nil && !guards[p.guard] {
+			guards[p.guard] = true
+			a.add(owner{guard: p.guard}, p.guard.Guard())
+		}
+		for _, u := range p.puts {
+			if !lines[u.line.dir] {
+				lines[u.line.dir] = true
+				a.add(owner{line: &u.line}, u.line.checkOpen(w.tails[u.line.dir]))
+			}
+		}
+	}
+	for _, p := range parts {
+		for _, op := range p.ops {
+			a.add(owner{part: p, own: true}, op)
+		}
+		for _, u := range p.puts {
+			a.add(owner{part: p, line: &u.line}, framework.CreateOp(u.line.appending(w.tails[u.line.dir]), u.data, framework.PersistentSequential))
+		}
+	}
+	return a
+}
+
+// results divides the results among the parts, each in the order of its own operations.
+func (a *assembly) results(all []framework.OpResult) map[*part][]framework.OpResult {
+	by := map[*part][]framework.OpResult{}
+	for i, o := range a.owners {
+		if o.own && i < len(all) {
+			by[o.part] = append(by[o.part], all[i])
+		}
+	}
+	return by
+}
+
+// filled are the lines of which an item got a number at the bound or beyond.
+func (a *assembly) filled(all []framework.OpResult, bound int64) (full []line) {
+	seen := map[string]bool{}
+	for i, o := range a.owners {
+		if o.part == nil || o.line == nil || i >= len(all) || seen[o.line.dir] {
+			continue
+		}
+		_, name := framework.Split(all[i].Path)
+		if n, ok := parseNumber(name, itemPrefix); ok && n >= bound-1 {
+			seen[o.line.dir] = true
+			full = append(full, *o.line)
+		}
+	}
+	return full
+}

@@ -1,0 +1,171 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// Queue puts items of one type into a queue and takes them out. It may be used by many goroutines at once. Several
+// may be made for one path; each is a consumer of its own. Close it when it is no longer needed.
+type Queue[T any] struct {
+	core  *core
+	codec Codec[T]
+}
+
+// New returns a queue at path. Nothing is created before it is used: the first to use it makes it. An
+// argument that cannot be used makes every call return an error that says so.
+func New[T any](client *framework.Client, path string, codec Codec[T], opts ...Option) *Queue[T] {
+	q := &Queue[T]{newCore(client, path, opts), codec}
+	if codec == nil && q.core.err == nil {
+		q.core.err = fmt.Errorf("%w: the codec is nil", ErrOption)
+	}
+	q.core.decode = func(data []byte) (any, error) { return decode(codec, data) }
+	return q
+}
+
+// Path is the queue's path.
+func (q *Queue[T]) Path() string { return q.core.path }
+
+// Close stops taking: deliveries that are open end, with ErrClosed as the cause of their contexts, and their items go
+// to other consumers. Puts and acknowledgements that were begun are finished. When ctx ends first its error is
+// returned, and the outcome of what is on its way is unknown. It may be called more than once.
+func (q *Queue[T]) Close(ctx context.Context) error { return q.core.close(ctx) }
+
+// Put puts a value at the end of the queue and waits until the servers have it.
+//
+// Guarantee: when the error is nil the item is in the queue, once, however many replies were lost; when it wraps
+// ErrUnknown it may be, since ctx ended while it was on its way or the session was lost for too long; with any
+// other error it is not. The puts of one goroutine stay in order. The errors wrap ErrCodec, framework.ErrTooLarge,
+// ErrMismatch, ErrNotQueue, ErrDuplicate, ErrFull, framework.ErrNoAuth, ErrClosed, framework.ErrClosed or the end of ctx.
+func (q *Queue[T]) Put(ctx context.Context, value T, opts ...PutOption) error {
+	return q.PutBatch(ctx, []T{value}, opts...)
+}
+
+// PutBatch puts values in their order, with nothing in between, all or none: in one transaction, which the servers'
+// limit bounds to about 500,000 bytes and 1,000 items. Its guarantee and its errors are those of Put; options hold
+// for each value.
+func (q *Queue[T]) PutBatch(ctx context.Context, values []T, opts ...PutOption) error {
+	p, err := q.prepare(ctx, values, opts)
+	if err == nil {
+		err = q.core.put(ctx, p)
+	}
+	return framework.Wrap("put", q.core.path, err)
+}
+
+// Pending is a put, or an acknowledgement, that is on its way.
+type Pending struct {
+	done chan struct{}
+	err  error
+}
+
+func newPending() *Pending { return &Pending{done: make(chan struct{})} }
+
+func (p *Pending) finish(err error) {
+	p.err = err
+	close(p.done)
+}
+
+// Done is closed when the outcome is there.
+func (p *Pending) Done() <-chan struct{} { return p.done }
+
+// Wait returns the outcome, or the end of ctx; then what was begun goes on.
+func (p *Pending) Wait(ctx context.Context) error {
+	select {
+	case <-p.done:
+		return p.err
+	case <-ctx.Done():
+		return framework.Ended(ctx)
+	}
+}
+
+// PutAsync is Put, and does not wait: puts that are on their way at once share transactions, in the order of the calls.
+// Wait for the outcome. Of a bounded queue, a put that finds no room fails with ErrFull.
+func (q *Queue[T]) PutAsync(value T, opts ...PutOption) *Pending {
+	pending := newPending()
+	p, err := q.prepare(context.Background(), []T{value}, opts)
+	if err != nil {
+		pending.finish(framework.Wrap("put", q.core.path, err))
+		return pending
+	}
+	p.then = func(_ []framework.OpResult, err error) {
+		pending.finish(framework.Wrap("put", q.core.path, refusal(err)))
+	}
+	q.core.writer.add(p)
+	return pending
+}
+
+// prepare encodes values into a part, or refuses them before anything is sent.
+func (q *Queue[T]) prepare(_ context.Context, values []T, opts []PutOption) (*part, error) {
+	if err := q.core.usable(); err != nil {
+		return nil, err
+	}
+	if len(values) == 0 {
+		return nil, fmt.Errorf("%w: a batch without values", ErrOption)
+	}
+	var how putting
+	for _, o := range opts {
+		if o == nil {
+			continue
+		}
+		if err := o(&how); err != nil {
+			return nil, err
+		}
+	}
+	items := make([][]byte, len(values))
+	for i, v := range values {
+		payload, err := encode(q.codec, v)
+		if err != nil {
+			return nil, err
+		}
+		if items[i], err = (envelope{how.header, payload}).encode(); err != nil {
+			return nil, err
+		}
+	}
+	return q.core.putting(how, items)
+}
+
+// Take waits for an item and claims it. Its errors wrap ErrMismatch, ErrNotQueue, framework.ErrNoAuth, ErrClosed,
+// framework.ErrClosed or the end of ctx. A suspended connection and a lost session are waited out.
+//
+// An item that cannot be decoded, or was claimed more often than WithMaxAttempts allows, is moved to the dead letters
+// and not returned.
+func (q *Queue[T]) Take(ctx context.Context) (*Delivery[T], error) {
+	if err := q.core.usable(); err != nil {
+		return nil, framework.Wrap("take", q.core.path, err)
+	}
+	d, err := q.core.consumer.take(ctx)
+	if err != nil {
+		return nil, framework.Wrap("take", q.core.path, err)
+	}
+	value, _ := d.value.(T) // of an interface type it may be nil
+	return &Delivery[T]{Value: value, Attempt: d.attempt, ID: d.env.header.ID, d: d}, nil
+}
+
+// Messages yields deliveries until ctx ends, which is no error, or Take fails, which is yielded last. Each has to be
+// settled by the loop's body, or elsewhere.
+func (q *Queue[T]) Messages(ctx context.Context) iter.Seq2[*Delivery[T], error] {
+	return func(yield func(*Delivery[T], error) bool) {
+		for {
+			d, err := q.Take(ctx)
+			if err != nil && ctx.Err() != nil {
+				return
+			}
+			if !yield(d, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// refusal says in this package's words why a put was refused.
+func refusal(err error) error {
+	var tx *framework.TxError
+	if errors.As(err, &tx) {
+		return tx
+	}
+	return err
+}

@@ -1,0 +1,140 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// readAhead is how many items a reader has asked for or keeps.
+const readAhead = 64
+
+// fetched is an item that a reader has asked for.
+type fetched struct {
+	path string
+	done chan struct{} // closed when the answer is there
+	data []byte
+	st   framework.Stat
+	err  error
+}
+
+// reader reads a line's items in order, for the one consumer of a strict queue.
+type reader struct {
+	s    *framework.Session
+	line line
+	out  chan *fetched // in order
+	wake func()        // called when there is another
+	at   atomic.Int64  // the segment
+}
+
+// run reads until ctx ends.
+func (r *reader) run(ctx context.Context) error {
+	segments, err := r.line.segments(ctx, r.s)
+	if err != nil {
+		return err
+	}
+	if len(segments) == 0 {
+		return nil
+	}
+	for seg := segments[0]; ; seg++ {
+		r.at.Store(seg)
+		if err := r.segment(ctx, seg); err != nil {
+			return err
+		}
+	}
+}
+
+// segment reads one segment to its end: what is listed, then by number what comes.
+func (r *reader) segment(ctx context.Context, seg int64) error {
+	items, err := r.line.items(ctx, r.s, seg)
+	if err != nil {
+		return err
+	}
+	next := int64(0)
+	for _, k := range items {
+		if err := r.fetch(ctx, seg, k); err != nil {
+			return err
+		}
+		next = k + 1
+	}
+	for {
+		closed, put, changed, err := r.state(ctx, seg)
+		if err != nil || closed == gone {
+			return err
+		}
+		for ; next < put; next++ {
+			if err := r.fetch(ctx, seg, next); err != nil {
+				changed.Stop()
+				return err
+			}
+		}
+		if closed == shut {
+			changed.Stop()
+			return nil
+		}
+		err = r.await(ctx, r.line.item(seg, next), changed)
+		changed.Stop()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// condition is a segment's.
+type condition int
+
+const (
+	taking condition = iota // items
+	shut
+	gone
+)
+
+// state reads a segment and watches for its end.
+func (r *reader) state(ctx context.Context, seg int64) (condition, int64, *framework.Watch, error) {
+	_, st, changed, err := r.s.WatchData(ctx, r.line.segment(seg))
+	switch {
+	case errors.Is(err, framework.ErrNoNode):
+		return gone, 0, nil, nil
+	case err != nil:
+		return gone, 0, nil, err
+	case st.Version > 0:
+		return shut, created(st), changed, nil
+	}
+	return taking, created(st), changed, nil
+}
+
+// await waits until an item is there or its segment has changed.
+func (r *reader) await(ctx context.Context, item string, changed *framework.Watch) error {
+	_, there, err := r.s.WatchExists(ctx, item)
+	if there != nil {
+		defer there.Stop()
+	}
+	if !errors.Is(err, framework.ErrNoNode) {
+		return err
+	}
+	select {
+	case <-there.C():
+	case <-changed.C():
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// fetch asks for an item, once there is room for it.
+func (r *reader) fetch(ctx context.Context, seg, k int64) error {
+	f := &fetched{path: r.line.item(seg, k), done: make(chan struct{})}
+	select {
+	case r.out <- f:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	go func() {
+		defer close(f.done)
+		f.data, f.st, f.err = r.s.Get(ctx, f.path)
+		r.wake()
+	}()
+	return nil
+}

@@ -1,0 +1,134 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// record is what is stored in the queue's node. It is written once.
+type record struct {
+	V        int    `json:"v"`
+	Recipe   string `json:"recipe"`
+	Order    Order  `json:"order"`
+	Capacity int    `json:"capacity,omitempty"`
+}
+
+const (
+	recordVersion = 1
+	recipe        = "queue"
+)
+
+// decodeRecord is the one reader of queues' records. Its errors wrap ErrNotQueue or ErrNewer.
+func decodeRecord(data []byte) (record, error) {
+	var r record
+	if err := json.Unmarshal(data, &r); err != nil || r.Recipe != recipe {
+		return r, fmt.Errorf("%w: it holds %.40q", ErrNotQueue, data)
+	}
+	if r.V > recordVersion {
+		return r, fmt.Errorf("%w: record of version %d, this release reads %d", ErrNewer, r.V, recordVersion)
+	}
+	if r.V < 1 || !r.Order.known() || r.Capacity < 0 {
+		return r, fmt.Errorf("%w: its record cannot be read: %.80q", ErrNotQueue, data)
+	}
+	return r, nil
+}
+
+// agrees tells whether the stored record is the one that this Queue was made with.
+func (r record) agrees(given record) error {
+	if r.Order != given.Order {
+		return &MismatchError{"order", string(r.Order), string(given.Order)}
+	}
+	if r.Capacity != given.Capacity {
+		return &MismatchError{"capacity", capacityText(r.Capacity), capacityText(given.Capacity)}
+	}
+	return nil
+}
+
+func capacityText(n int) string {
+	if n == 0 {
+		return "unbounded"
+	}
+	return strconv.Itoa(n)
+}
+
+// find reads the queue's record, or makes the queue.
+func (q *core) find(ctx context.Context, s *framework.Session) error {
+	if q.found.Load() {
+		return nil
+	}
+	for {
+		err := q.read(ctx, s)
+		if errors.Is(err, framework.ErrNoNode) || errors.Is(err, errVacant) {
+			err = q.make(ctx, s, errors.Is(err, errVacant))
+		}
+		switch {
+		case err == nil:
+			q.found.Store(true)
+			return nil
+		case !errors.Is(err, errAgain):
+			return err
+		}
+	}
+}
+
+var (
+	errVacant = errors.New("a node without data and children")
+	errAgain  = errors.New("somebody else was faster")
+)
+
+// read compares the stored record with this Queue's.
+func (q *core) read(ctx context.Context, s *framework.Session) error {
+	data, st, err := s.Get(ctx, q.path)
+	if err != nil {
+		return err
+	}
+	if len(data) == 0 {
+		if st.NumChildren == 0 {
+			return errVacant
+		}
+		return fmt.Errorf("%w: it has children and no record", ErrNotQueue)
+	}
+	r, err := decodeRecord(data)
+	if err != nil {
+		return err
+	}
+	return r.agrees(q.record)
+}
+
+// make makes the queue in one transaction, in place of an empty node if there is one.
+func (q *core) make(ctx context.Context, s *framework.Session, vacant bool) error {
+	data, err := json.Marshal(q.record)
+	if err != nil {
+		return err
+	}
+	var ops []framework.Op
+	if vacant {
+		ops = append(ops, framework.SetOp(q.path, data, 0))
+	} else {
+		above, _ := framework.Split(q.path)
+		if err := s.MakeDirs(ctx, above); err != nil {
+			return err
+		}
+		ops = append(ops, framework.CreateOp(q.path, data, framework.Persistent))
+	}
+	for _, dir := range []string{itemsDir, ticketsDir, lanesDir} {
+		ops = append(ops, framework.CreateOp(q.below(dir), nil, framework.Persistent))
+	}
+	if q.record.Capacity > 0 {
+		ops = append(ops, framework.CreateOp(q.below(inNode), []byte("0"), framework.Persistent),
+			framework.CreateOp(q.below(outNode), nil, framework.Persistent))
+	}
+	ops = append(ops, q.base.open(0)...)
+	_, err = s.Multi(ctx, ops...)
+	switch {
+	case errors.Is(err, framework.ErrNodeExists), errors.Is(err, framework.ErrBadVersion),
+		errors.Is(err, framework.ErrNoNode), errors.Is(err, framework.ErrSuspended):
+		return errAgain
+	}
+	return err
+}

@@ -1,0 +1,243 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+// shift is a consumer's time on one session.
+type shift struct {
+	c      *consumer
+	q      *core
+	s      *framework.Session
+	id     string
+	ctx    context.Context // done when the shift is over, with the session at the latest
+	cancel context.CancelCauseFunc
+	wg     sync.WaitGroup
+	gate   gate
+	bell   bell
+	desk   *desk   // of a strict queue's consumer that has the lock; guarded by c.mu
+	seg    segment // that tickets are drawn in
+
+	// Guarded by c.mu.
+	making int                // claims on their way
+	ready  []*delivery        // claimed, and not handed out
+	held   map[*delivery]bool // handed out, and not settled
+
+}
+
+func newShift(c *consumer, s *framework.Session) *shift {
+	sh := &shift{c: c, q: c.q, s: s, id: uuid.NewString()[:8], held: map[*delivery]bool{}}
+	sh.ctx, sh.cancel = context.WithCancelCause(c.q.work)
+	sh.gate.init(c.kick)
+	return sh
+}
+
+// run works until the session or the Queue ends, or nobody calls Take any more.
+func (sh *shift) run() error {
+	stop := context.AfterFunc(sh.s.Context(), func() { sh.cancel(context.Cause(sh.s.Context())) })
+	defer stop()
+	sh.wg.Go(func() { sh.end(sh.gate.watch(sh.ctx, sh.s, sh.q.below(pausedNode))) })
+	err := sh.serve()
+	sh.end(err)
+	sh.wg.Wait()
+	sh.goHome()
+	return err
+}
+
+func (sh *shift) serve() error {
+	if sh.q.record.Order == Strict {
+		return sh.strict()
+	}
+	return sh.parallel()
+}
+
+// end ends the shift; only the first error counts.
+func (sh *shift) end(err error) {
+	if err != nil {
+		sh.cancel(err)
+	}
+}
+
+// begin tells how many claims to begin, up to most, and counts them as begun. On demand means that calls of Take
+// wait for them.
+func (sh *shift) begin(most int, onDemand bool) (n int) {
+	sh.c.mu.Lock()
+	defer sh.c.mu.Unlock()
+	wanted := len(sh.c.waits)
+	if !onDemand && (wanted > 0 || time.Since(sh.c.last) < sh.q.linger) {
+		wanted += sh.q.prefetch
+	}
+	mine := sh.making + len(sh.ready)
+	n = max(0, min(most, wanted-mine, sh.q.window-mine-len(sh.held)))
+	sh.making += n
+	return n
+}
+
+// busy tells whether a claim is on its way or a delivery is open.
+func (sh *shift) busy() bool {
+	sh.c.mu.Lock()
+	defer sh.c.mu.Unlock()
+	return sh.making+len(sh.ready)+len(sh.held) > 0
+}
+
+// gaveUp counts a claim that came to nothing.
+func (sh *shift) gaveUp() {
+	sh.c.mu.Lock()
+	defer sh.c.mu.Unlock()
+	sh.making--
+	sh.c.kick()
+}
+
+// offer hands a delivery out, or keeps it until somebody takes it. An item that cannot be decoded, or has used
+// up its attempts, goes to the dead letters instead.
+func (sh *shift) offer(d *delivery) {
+	err := d.bad
+	if err == nil {
+		d.value, err = sh.q.decode(d.env.payload)
+	}
+	if most := sh.q.maxAttempts; err == nil && most > 0 && d.attempt > most {
+		d.attempt--
+		err = fmt.Errorf("%w: attempt %d ended without an answer", ErrLost, d.attempt)
+	}
+	sh.c.mu.Lock()
+	sh.making--
+	if err == nil {
+		sh.ready = append(sh.ready, d)
+		sh.c.serve(sh)
+	} else {
+		sh.held[d] = true
+	}
+	sh.c.mu.Unlock()
+	sh.c.kick()
+	if err != nil && d.begin(ErrSettled) == nil {
+		d.bury(err, func(error) {})
+	}
+}
+
+// closed takes a delivery out that was settled.
+func (sh *shift) closed(d *delivery) {
+	sh.c.mu.Lock()
+	defer sh.c.mu.Unlock()
+	delete(sh.held, d)
+	sh.c.last = time.Now()
+	sh.c.kick()
+}
+
+// idle tells whether nobody has needed the shift for a while, or else when to ask again.
+func (sh *shift) idle() (bool, time.Duration) {
+	sh.c.mu.Lock()
+	defer sh.c.mu.Unlock()
+	left := sh.q.linger - time.Since(sh.c.last)
+	if len(sh.c.waits) > 0 || len(sh.held) > 0 {
+		left = sh.q.linger
+	}
+	return left <= 0, left
+}
+
+// attend calls work whenever something may have changed, until the shift ends.
+func (sh *shift) attend(work func()) error {
+	for sh.ctx.Err() == nil {
+		work()
+		idle, left := sh.idle()
+		if idle {
+			return errIdle
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-sh.c.kicked:
+		case <-timer.C:
+		case <-sh.ctx.Done():
+		}
+		timer.Stop()
+	}
+	return context.Cause(sh.ctx)
+}
+
+// errStale ends a shift that another one has to take the place of.
+var errStale = fmt.Errorf("the place in line was lost: %w", framework.ErrSessionLost)
+
+// errTakenBack is why a delivery cannot be settled after its Queue was closed.
+var errTakenBack = fmt.Errorf("%w: %w", ErrLost, ErrClosed)
+
+// goHome ends what is left of the shift's deliveries, and gives their items back. Only those that were handed out
+// have had an attempt.
+func (sh *shift) goHome() {
+	sh.c.mu.Lock()
+	ready, held := sh.ready, slices.Collect(maps.Keys(sh.held))
+	sh.ready = nil
+	for _, d := range ready {
+		sh.held[d] = true
+	}
+	sh.c.mu.Unlock()
+	var wg sync.WaitGroup
+	back := func(d *delivery, attempts int) {
+		if d.begin(errTakenBack) != nil {
+			return
+		}
+		d.tenure.End(ErrClosed)
+		wg.Add(1)
+		d.putBack(attempts, func(error) { wg.Done() })
+	}
+	for _, d := range ready {
+		back(d, d.attempt-1)
+	}
+	for _, d := range held {
+		back(d, d.attempt)
+	}
+	wg.Wait()
+}
+
+// stand joins the queue's line and calls granted when it is first. It returns once the consumer stands in line.
+func (sh *shift) stand(granted func(*locks.Lease)) error {
+	joined := make(chan struct{})
+	var once sync.Once
+	line := locks.NewMutex(sh.q.client, sh.q.below(lockDir), locks.WithQueued(func(int) { once.Do(func() { close(joined) }) }))
+	failed := make(chan error, 1)
+	sh.wg.Go(func() {
+		lease, err := line.Lock(sh.ctx)
+		if err != nil {
+			failed <- err
+			sh.end(err)
+			return
+		}
+		defer lease.Release(context.WithoutCancel(sh.ctx))
+		once.Do(func() { close(joined) })
+		if lease.Session() == sh.s.ID() {
+			granted(lease)
+		}
+		if sh.ctx.Err() == nil {
+			sh.end(fmt.Errorf("%w: %w", errStale, context.Cause(lease.Context())))
+		}
+	})
+	select {
+	case <-joined:
+		return nil
+	case err := <-failed:
+		return err
+	}
+}
+
+// reap removes a segment that the shift has passed, if it is closed and empty; else the servers refuse.
+func (sh *shift) reap(l line, seg int64) {
+	sh.q.tasks.start(func() { _, _ = sh.s.Multi(sh.s.Context(), l.reap(seg)...) })
+}
+
+// passed tells whether the shift has left a segment behind.
+func (sh *shift) passed(l line, seg int64) bool {
+	if d := sh.deskOf(); d != nil {
+		return d.passed(l, seg)
+	}
+	sh.seg.mu.Lock()
+	defer sh.seg.mu.Unlock()
+	return l == sh.q.base && sh.seg.n > seg
+}

@@ -1,0 +1,222 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+// desk is what the holder of a strict queue's lock works at.
+type desk struct {
+	*shift
+	lease   *locks.Lease
+	ctx     context.Context // done when the lease or the shift has ended
+	wg      sync.WaitGroup
+	readers []*reader // in the order in which their items go
+	heads   map[*reader]*fetched
+
+	mu    sync.Mutex
+	again []returned // in order
+	solo  bool       // what is open goes alone
+}
+
+// returned is an item that was given back and goes first when its time has come.
+type returned struct {
+	item *fetched
+	when time.Time
+}
+
+// strict serves when it has the queue's lock.
+func (sh *shift) strict() error {
+	if err := sh.stand(func(lease *locks.Lease) { sh.newDesk(lease).serve() }); err != nil {
+		return err
+	}
+	return sh.attend(func() {
+		if d := sh.deskOf(); d != nil {
+			d.work()
+		}
+	})
+}
+
+func (sh *shift) newDesk(lease *locks.Lease) *desk {
+	d := &desk{shift: sh, lease: lease, heads: map[*reader]*fetched{}}
+	ctx, cancel := context.WithCancelCause(lease.Context())
+	d.ctx = ctx
+	context.AfterFunc(sh.ctx, func() { cancel(context.Cause(sh.ctx)) })
+	sh.c.mu.Lock()
+	sh.desk = d
+	sh.c.mu.Unlock()
+	return d
+}
+
+func (sh *shift) deskOf() *desk {
+	sh.c.mu.Lock()
+	defer sh.c.mu.Unlock()
+	return sh.desk
+}
+
+// serve reads until the lease or the shift has ended, and then ends what is open, before the lock is released.
+func (d *desk) serve() {
+	defer d.wg.Wait()
+	d.end(d.followLanes())
+	<-d.ctx.Done()
+	d.goHome()
+}
+
+// followLanes starts a reader of the queue's line and of each lane, as they appear.
+func (d *desk) followLanes() error {
+	for {
+		_, _, bell, err := d.s.WatchData(d.ctx, d.q.below(lanesDir))
+		if err != nil {
+			return err
+		}
+		lanes, err := d.q.lanes(d.ctx, d.s)
+		if err != nil {
+			bell.Stop()
+			return err
+		}
+		d.read(append(lanes, d.q.base))
+		select {
+		case <-bell.C():
+		case <-d.ctx.Done():
+			bell.Stop()
+			return context.Cause(d.ctx)
+		}
+	}
+}
+
+// read starts the readers that are missing.
+func (d *desk) read(lines []line) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, l := range lines {
+		if slices.ContainsFunc(d.readers, func(r *reader) bool { return r.line == l }) {
+			continue
+		}
+		r := &reader{s: d.s, line: l, out: make(chan *fetched, readAhead), wake: d.c.kick}
+		d.readers = append(d.readers, r)
+		d.wg.Go(func() { d.end(r.run(d.ctx)) })
+	}
+	slices.SortFunc(d.readers, func(a, b *reader) int { return strings.Compare(rank(b.line), rank(a.line)) })
+}
+
+// rank orders lines: the lanes redo and 9 to 1, then the queue's.
+func rank(l line) string {
+	if l.tickets != "" {
+		return "0"
+	}
+	_, name := framework.Split(l.dir)
+	return name
+}
+
+// work claims what is wanted.
+func (d *desk) work() {
+	for d.gate.isOpen() {
+		item := d.next()
+		if item == nil {
+			return
+		}
+		d.claim(item)
+	}
+}
+
+// next takes the item that goes next, if it is there already and wanted. One that was claimed before goes alone, and
+// only when somebody waits for it: if it kills its consumers, it takes no others with it.
+func (d *desk) next() *fetched {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	busy := d.busy()
+	if d.solo && busy {
+		return nil
+	}
+	item, take := d.first()
+	if item == nil || item.st.Version > 0 && busy || d.begin(1, item.st.Version > 0) == 0 {
+		return nil
+	}
+	take()
+	d.solo = item.st.Version > 0
+	return item
+}
+
+// first finds the item that goes next, and how to take it. d.mu is held.
+func (d *desk) first() (item *fetched, take func()) {
+	if len(d.again) > 0 {
+		if wait := time.Until(d.again[0].when); wait > 0 {
+			time.AfterFunc(wait, d.c.kick)
+			return nil, nil
+		}
+		return d.again[0].item, func() { d.again = d.again[1:] }
+	}
+	for _, r := range d.readers {
+		if f := d.head(r); f != nil {
+			return f, func() { delete(d.heads, r) }
+		}
+	}
+	return nil, nil
+}
+
+// head is a reader's first item, if its answer is there.
+func (d *desk) head(r *reader) *fetched {
+	for {
+		f := d.heads[r]
+		if f == nil {
+			select {
+			case f = <-r.out:
+				d.heads[r] = f
+			default:
+				return nil
+			}
+		}
+		select {
+		case <-f.done:
+		default:
+			return nil
+		}
+		if f.err == nil {
+			return f
+		}
+		delete(d.heads, r)
+		if !errors.Is(f.err, framework.ErrNoNode) { // a foreign node's number, or it was purged
+			d.end(f.err)
+			return nil
+		}
+	}
+}
+
+// claim raises the item's version under the lock, and hands it out.
+func (d *desk) claim(f *fetched) {
+	d.q.writer.add(&part{
+		session: d.s, guard: d.lease, ops: []framework.Op{framework.SetOp(f.path, f.data, f.st.Version)},
+		then: func(_ []framework.OpResult, err error) {
+			if err != nil { // purged, or the lock is lost, which ends the shift
+				d.gaveUp()
+				return
+			}
+			got := &delivery{shift: d.shift, item: f.path, version: f.st.Version + 1, guard: d.lease, data: f.data, tenure: newUnderLock(d.lease)}
+			got.read(f.data, 0)
+			d.offer(got)
+		},
+	})
+}
+
+// giveBack makes a delivery's item the first again, once its time has come.
+func (d *desk) giveBack(got *delivery, after time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f := &fetched{path: got.item, data: got.data, st: framework.Stat{Version: got.version}}
+	d.again = append(d.again, returned{f, time.Now().Add(after)})
+	slices.SortStableFunc(d.again, func(a, b returned) int { return strings.Compare(a.item.path, b.item.path) })
+}
+
+// passed tells whether the reader of a line has left a segment behind.
+func (d *desk) passed(l line, seg int64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.ContainsFunc(d.readers, func(r *reader) bool { return r.line == l && r.at.Load() > seg })
+}

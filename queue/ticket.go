@@ -1,0 +1,260 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+// ticket owns the item with its number in its segment.
+type ticket struct {
+	node   string
+	seg, k int64
+}
+
+// segment is the one that tickets are drawn in.
+type segment struct {
+	mu    sync.Mutex
+	n     int64
+	known bool
+	drawn atomic.Int64 // for the names of tickets
+}
+
+// parallel draws tickets for as many items as are wanted.
+func (sh *shift) parallel() error {
+	if err := sh.stand(func(lease *locks.Lease) { sh.end(sh.clerk(lease)) }); err != nil {
+		return err
+	}
+	return sh.attend(func() {
+		for range sh.begin(sh.q.window, false) {
+			sh.wg.Go(sh.claim)
+		}
+	})
+}
+
+// claim gets one item, from the lanes if there is one, else from the queue.
+func (sh *shift) claim() {
+	d, err := sh.fromLanes()
+	for err == nil && d == nil {
+		d, err = sh.byTicket()
+	}
+	if err == nil {
+		err = sh.gate.pass(sh.ctx)
+	}
+	switch {
+	case err == nil:
+		sh.offer(d)
+		return
+	case d != nil && d.begin(errTakenBack) == nil:
+		d.tenure.End(err)
+		d.putBack(d.attempt-1, func(error) {})
+	}
+	sh.gaveUp()
+	if sh.ctx.Err() == nil {
+		sh.end(err)
+	}
+}
+
+// byTicket draws a ticket and waits for its item; nil if there will be none.
+func (sh *shift) byTicket() (*delivery, error) {
+	t, err := sh.draw()
+	if err != nil || t == nil {
+		return nil, err
+	}
+	data, st, err := sh.await(t)
+	switch {
+	case errors.Is(err, errVoid):
+		return nil, sh.advance(t)
+	case err != nil:
+		sh.q.writer.add(&part{session: sh.s, ops: []framework.Op{framework.DeleteOp(t.node, framework.AnyVersion), sh.q.bellOp()}})
+		return nil, err
+	}
+	d := &delivery{shift: sh, item: sh.q.base.item(t.seg, t.k), version: st.Version, claim: t.node}
+	return d.open(data, 1)
+}
+
+// draw draws a ticket of the present segment; nil if that is gone.
+func (sh *shift) draw() (*ticket, error) {
+	seg, err := sh.segment()
+	if err != nil {
+		return nil, err
+	}
+	dir, name := sh.q.base.ticketsOf(seg), fmt.Sprintf("t-%s.%x-", sh.id, sh.seg.drawn.Add(1))
+	results, err := sh.q.writer.do(context.Background(), &part{session: sh.s,
+		ops: []framework.Op{framework.CreateOp(framework.Join(dir, name), nil, framework.EphemeralSequential)}})
+	switch {
+	case errors.Is(err, framework.ErrNoNode):
+		return nil, sh.locate(seg)
+	case err != nil:
+		return nil, err
+	case results == nil:
+		return sh.findTicket(seg, name)
+	}
+	_, got := framework.Split(results[0].Path)
+	return newTicket(dir, got, seg)
+}
+
+func newTicket(dir, name string, seg int64) (*ticket, error) {
+	k, ok := ticketNumber(name)
+	if !ok {
+		return nil, fmt.Errorf("queue: the server named a ticket %q", name)
+	}
+	return &ticket{framework.Join(dir, name), seg, k}, nil
+}
+
+// findTicket looks for a ticket that was drawn and whose name was lost.
+func (sh *shift) findTicket(seg int64, prefix string) (*ticket, error) {
+	dir := sh.q.base.ticketsOf(seg)
+	names, _, err := sh.s.Children(sh.ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, prefix) {
+			return newTicket(dir, name, seg)
+		}
+	}
+	return nil, nil // somebody has deleted it
+}
+
+// errVoid says that a ticket's number will never have an item.
+var errVoid = errors.New("void ticket")
+
+// await waits for a ticket's item.
+func (sh *shift) await(t *ticket) ([]byte, framework.Stat, error) {
+	item := sh.q.base.item(t.seg, t.k)
+	data, st, err := sh.s.Get(sh.ctx, item)
+	for rang := false; errors.Is(err, framework.ErrNoNode); rang = true {
+		if !rang && sh.bell.rung() { // the clerk may have looked before it could see this ticket
+			sh.q.writer.add(&part{session: sh.s, ops: []framework.Op{sh.q.bellOp()}})
+		}
+		if err := sh.coming(t, item); err != nil {
+			return nil, framework.Stat{}, err
+		}
+		data, st, err = sh.s.Get(sh.ctx, item)
+	}
+	return data, st, err
+}
+
+// coming waits until the item is there or its segment has changed. It returns errVoid when it cannot come any more.
+func (sh *shift) coming(t *ticket, item string) error {
+	_, there, err := sh.s.WatchExists(sh.ctx, item)
+	if err == nil {
+		there.Stop()
+		return nil
+	}
+	if !errors.Is(err, framework.ErrNoNode) {
+		return err
+	}
+	defer there.Stop()
+	_, st, changed, err := sh.s.WatchData(sh.ctx, sh.q.base.segment(t.seg))
+	if errors.Is(err, framework.ErrNoNode) {
+		return errVoid
+	}
+	if err != nil {
+		return err
+	}
+	defer changed.Stop()
+	if st.Version > 0 || created(st) > t.k {
+		if _, err = sh.s.Exists(sh.ctx, item); errors.Is(err, framework.ErrNoNode) {
+			err = errVoid // whatever the number was given to
+		}
+		return err
+	}
+	select {
+	case <-there.C():
+	case <-changed.C():
+	case <-sh.ctx.Done():
+		return context.Cause(sh.ctx)
+	}
+	return nil
+}
+
+// segment is where tickets are drawn.
+func (sh *shift) segment() (int64, error) {
+	sh.seg.mu.Lock()
+	n, known := sh.seg.n, sh.seg.known
+	sh.seg.mu.Unlock()
+	if known {
+		return n, nil
+	}
+	if err := sh.locate(-1); err != nil {
+		return 0, err
+	}
+	return sh.segment()
+}
+
+// advance gives a void ticket up, and goes on to the next segment if its own is closed.
+func (sh *shift) advance(t *ticket) error {
+	defer sh.q.writer.add(&part{session: sh.s, ops: []framework.Op{framework.DeleteOp(t.node, framework.AnyVersion)},
+		then: func([]framework.OpResult, error) {
+			if sh.passed(sh.q.base, t.seg) {
+				sh.reap(sh.q.base, t.seg)
+			}
+		}})
+	st, err := sh.s.Exists(sh.ctx, sh.q.base.segment(t.seg))
+	switch {
+	case errors.Is(err, framework.ErrNoNode):
+	case err != nil:
+		return err
+	case st.Version == 0:
+		return nil // a foreign node has taken the number
+	}
+	sh.moveTo(t.seg + 1)
+	return nil
+}
+
+func (sh *shift) moveTo(n int64) {
+	sh.seg.mu.Lock()
+	defer sh.seg.mu.Unlock()
+	if !sh.seg.known || n > sh.seg.n {
+		sh.seg.n, sh.seg.known = n, true
+	}
+}
+
+// locate looks for the first segment after gone with an item that nobody has a ticket for, or the open one.
+func (sh *shift) locate(gone int64) error {
+	if err := sh.s.Sync(sh.ctx, sh.q.base.dir); err != nil {
+		return err
+	}
+	segments, err := sh.q.base.segments(sh.ctx, sh.s)
+	if err != nil {
+		return err
+	}
+	for _, n := range segments {
+		if n <= gone {
+			continue
+		}
+		used, err := sh.usedUp(n)
+		if err != nil {
+			return err
+		}
+		if !used {
+			sh.moveTo(n)
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %s has no segment to take from", ErrNotQueue, sh.q.base.dir)
+}
+
+// usedUp tells whether a segment is closed and as many tickets were drawn as it had items.
+func (sh *shift) usedUp(n int64) (bool, error) {
+	items, err := sh.s.Exists(sh.ctx, sh.q.base.segment(n))
+	if err == nil && items.Version == 0 {
+		return false, nil
+	}
+	var tickets framework.Stat
+	if err == nil {
+		tickets, err = sh.s.Exists(sh.ctx, sh.q.base.ticketsOf(n))
+	}
+	if errors.Is(err, framework.ErrNoNode) {
+		return true, nil
+	}
+	return created(tickets) >= created(items), err
+}

@@ -1,0 +1,372 @@
+package queue
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// writer does all that a Queue writes: one transaction at a time, in which everything shares that was asked for
+// since the last one. Its marker tells whether a transaction was applied whose reply was lost
+// (docs/adr/0022-one-writer-and-its-marker.md).
+type writer struct {
+	q *core
+
+	mu      sync.Mutex
+	queue   []*part
+	running bool
+
+	// Of the goroutine that writes.
+	marker  string // its path, or ""
+	version int32
+	lively  *framework.Session // that the marker's child was made in
+	count   int64
+	tails   map[string]int64 // the last segment of each line, as far as is known
+}
+
+func newWriter(q *core) *writer { return &writer{q: q, tails: map[string]int64{}} }
+
+// add queues a part. Its then is called in any case.
+func (w *writer) add(p *part) {
+	p.measure()
+	w.mu.Lock()
+	w.queue = append(w.queue, p)
+	start := !w.running
+	w.running = true
+	w.mu.Unlock()
+	if start && !w.q.tasks.start(w.run) {
+		w.run() // closed: refuses everything
+	}
+}
+
+// do adds a part and waits for its outcome. When ctx ends first the part is taken back, or its outcome is not
+// known: ErrUnknown.
+func (w *writer) do(ctx context.Context, p *part) ([]framework.OpResult, error) {
+	type outcome struct {
+		results []framework.OpResult
+		err     error
+	}
+	done := make(chan outcome, 1)
+	p.then = func(results []framework.OpResult, err error) { done <- outcome{results, err} }
+	w.add(p)
+	select {
+	case o := <-done:
+		return o.results, o.err
+	case <-ctx.Done():
+		if w.withdraw(p) {
+			return nil, framework.Ended(ctx)
+		}
+		return nil, fmt.Errorf("%w: %w", framework.Ended(ctx), ErrUnknown)
+	}
+}
+
+// withdraw takes a part back that is not on its way.
+func (w *writer) withdraw(p *part) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p.state != partQueued {
+		return false
+	}
+	p.state = partDone
+	return true
+}
+
+// run writes until nothing is queued.
+func (w *writer) run() {
+	for {
+		parts := w.next()
+		if len(parts) == 0 {
+			return
+		}
+		w.write(parts)
+	}
+}
+
+// next takes as many parts as may share a transaction.
+func (w *writer) next() (parts []*part) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	size := 0
+	for len(w.queue) > 0 && len(parts) < maxParts {
+		p := w.queue[0]
+		if len(parts) > 0 && size+p.size > maxTransaction {
+			break
+		}
+		size += p.size
+		parts = append(parts, p)
+		w.queue[0] = nil
+		w.queue = w.queue[1:]
+	}
+	w.running = len(parts) > 0
+	return parts
+}
+
+// sending drops the parts that were withdrawn and marks the others as being on their way, or as queued again.
+func (w *writer) sending(parts []*part, sent bool) []*part {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	parts = slices.DeleteFunc(parts, func(p *part) bool { return p.state == partDone })
+	for _, p := range parts {
+		p.state = partQueued
+		if sent {
+			p.state = partSent
+		}
+	}
+	return parts
+}
+
+// finish tells a part's outcome, unless nobody waits for it.
+func (w *writer) finish(p *part, results []framework.OpResult, err error) {
+	w.mu.Lock()
+	over := p.state == partDone
+	p.state = partDone
+	w.mu.Unlock()
+	if !over && p.then != nil {
+		p.then(results, err)
+	}
+}
+
+// end ends parts with one outcome, which is success if err is nil.
+func (w *writer) end(parts []*part, err error) {
+	for _, p := range parts {
+		w.finish(p, nil, err)
+	}
+}
+
+// write writes parts, in as many transactions as it takes, until each has its outcome.
+func (w *writer) write(parts []*part) {
+	back := w.q.client.Retries()
+	ctx := w.q.life
+	for len(parts) > 0 {
+		s, err := w.q.client.Session(ctx)
+		if err == nil {
+			parts = w.dropForeign(parts, s)
+			err = w.ready(ctx, s)
+		}
+		if err == nil {
+			parts, err = w.try(ctx, s, parts)
+		}
+		switch {
+		case err == nil:
+			back.Reset()
+		case ctx.Err() != nil:
+			w.end(parts, context.Cause(ctx))
+			return
+		case framework.IsTransient(err):
+			_ = back.Pause(ctx) // the next step sees it
+		default:
+			w.end(parts, err)
+			return
+		}
+	}
+}
+
+// dropForeign fails the parts that belong to another session.
+func (w *writer) dropForeign(parts []*part, s *framework.Session) (ours []*part) {
+	for _, p := range parts {
+		if p.session != nil && p.session != s {
+			w.finish(p, nil, framework.ErrSessionLost)
+			continue
+		}
+		ours = append(ours, p)
+	}
+	return ours
+}
+
+// ready makes the queue and the marker where they are missing.
+func (w *writer) ready(ctx context.Context, s *framework.Session) error {
+	if err := w.q.find(ctx, s); err != nil {
+		return err
+	}
+	for w.marker == "" || w.lively != s {
+		if w.marker == "" {
+			path := framework.Join(w.q.below(writersDir), uuid.NewString())
+			if err := s.MakeDirs(ctx, path); err != nil {
+				return err
+			}
+			w.marker, w.version = path, 0
+		}
+		err := s.Create(ctx, w.child(s), nil, framework.Ephemeral)
+		switch {
+		case errors.Is(err, framework.ErrNoNode):
+			w.marker = ""
+		case err != nil && !errors.Is(err, framework.ErrNodeExists):
+			return err
+		default:
+			w.lively = s
+		}
+	}
+	return nil
+}
+
+// mark is what the next transaction writes into the marker.
+func (w *writer) mark() []byte { return strconv.AppendInt(nil, w.count+1, 10) }
+
+// try sends one transaction and returns the parts that have to be sent again.
+func (w *writer) try(ctx context.Context, s *framework.Session, parts []*part) ([]*part, error) {
+	if parts = w.sending(parts, true); len(parts) == 0 {
+		return nil, nil
+	}
+	a := w.assemble(parts)
+	results, err := s.Multi(ctx, a.ops...)
+	var refused *framework.TxError
+	switch {
+	case err == nil:
+		w.applied(ctx, s, a, parts, results)
+		return nil, nil
+	case errors.As(err, &refused):
+		parts = w.sending(parts, false)
+		return w.refused(ctx, s, a, parts, refused)
+	case framework.IsTransient(err):
+		return w.settle(ctx, parts, err)
+	}
+	return w.sending(parts, false), err
+}
+
+// applied tells the outcome and rolls the lines that are full.
+func (w *writer) applied(ctx context.Context, s *framework.Session, a *assembly, parts []*part, results []framework.OpResult) {
+	w.version++
+	w.count++
+	own := a.results(results)
+	for _, p := range parts {
+		w.finish(p, own[p], nil)
+	}
+	for _, l := range a.filled(results, w.q.bound) {
+		n := w.tails[l.dir]
+		if _, err := s.Multi(ctx, l.roll(n)...); err == nil {
+			w.tails[l.dir] = n + 1
+		} // else somebody else has rolled it, or will
+	}
+}
+
+// refused deals with the operation that a transaction was refused by.
+func (w *writer) refused(ctx context.Context, s *framework.Session, a *assembly, parts []*part, tx *framework.TxError) ([]*part, error) {
+	o := a.owners[tx.Index]
+	switch {
+	case o.guard != nil:
+		return w.without(parts, func(p *part) bool { return p.guard == o.guard }, tx), nil
+	case o.line != nil && lostTail(tx.Err):
+		return parts, w.findTail(ctx, s, *o.line)
+	case o.part != nil:
+		return w.without(parts, func(p *part) bool { return p == o.part }, tx), nil
+	case errors.Is(tx.Err, framework.ErrNoNode), errors.Is(tx.Err, framework.ErrBadVersion):
+		w.marker = "" // the server has reaped it
+		return parts, nil
+	}
+	return parts, tx
+}
+
+// lostTail tells whether a segment was closed or removed.
+func lostTail(err error) bool {
+	return errors.Is(err, framework.ErrBadVersion) || errors.Is(err, framework.ErrNoNode)
+}
+
+// without fails the parts that match.
+func (w *writer) without(parts []*part, match func(*part) bool, err error) (others []*part) {
+	for _, p := range parts {
+		if match(p) {
+			w.finish(p, nil, err)
+			continue
+		}
+		others = append(others, p)
+	}
+	return others
+}
+
+// findTail looks for a line's last segment, and makes the line if it has none.
+func (w *writer) findTail(ctx context.Context, s *framework.Session, l line) error {
+	if err := s.Sync(ctx, l.dir); err != nil {
+		return err
+	}
+	segments, err := l.segments(ctx, s)
+	if err != nil {
+		return err
+	}
+	if len(segments) > 0 {
+		w.tails[l.dir] = segments[len(segments)-1]
+		return nil
+	}
+	if l.dir == w.q.base.dir {
+		return fmt.Errorf("%w: %s has no segments", ErrNotQueue, l.dir)
+	}
+	_, err = s.Multi(ctx, append([]framework.Op{framework.CreateOp(l.dir, nil, framework.Persistent)}, l.open(0)...)...)
+	if errors.Is(err, framework.ErrNodeExists) {
+		return nil
+	}
+	w.tails[l.dir] = 0
+	return err
+}
+
+// settle finds out whether a transaction was applied whose reply was lost, by a fence: it writes the marker at the
+// version from before. If that is possible the transaction can never be applied any more.
+func (w *writer) settle(ctx context.Context, parts []*part, lost error) ([]*part, error) {
+	back := w.q.client.Retries()
+	for {
+		s, err := w.q.client.Session(ctx)
+		if err == nil {
+			var applied bool
+			if applied, err = w.fence(ctx, s); err == nil && applied {
+				w.count++
+				w.end(parts, nil)
+				return nil, nil
+			}
+		}
+		switch {
+		case err == nil:
+			return w.sending(parts, false), nil
+		case errors.Is(err, framework.ErrNoNode):
+			w.marker = ""
+			w.end(parts, fmt.Errorf("%w: %w", ErrUnknown, lost))
+			return nil, nil
+		case ctx.Err() != nil || !framework.IsTransient(err):
+			w.end(parts, fmt.Errorf("%w: %w", ErrUnknown, err))
+			return nil, nil
+		}
+		if err := back.Pause(ctx); err != nil {
+			w.end(parts, fmt.Errorf("%w: %w", ErrUnknown, err))
+			return nil, nil
+		}
+	}
+}
+
+// fence makes sure that the last transaction was applied or never will be.
+func (w *writer) fence(ctx context.Context, s *framework.Session) (applied bool, err error) {
+	fence := fmt.Appendf(nil, "%d fence", w.count)
+	st, err := s.Set(ctx, w.marker, fence, w.version)
+	if err == nil {
+		w.version = st.Version
+		return false, nil
+	}
+	if !errors.Is(err, framework.ErrBadVersion) {
+		return false, err
+	}
+	data, st, err := s.Get(ctx, w.marker) // the fence of a session that was lost may stand there, too
+	if err != nil {
+		return false, err
+	}
+	w.version = st.Version
+	return !bytes.Equal(data, fence), nil
+}
+
+// leave removes the marker; nothing is written any more.
+func (w *writer) leave(ctx context.Context) {
+	if w.marker == "" || w.lively == nil {
+		return
+	}
+	_, _ = w.lively.Multi(ctx, framework.DeleteOp(w.child(w.lively), framework.AnyVersion),
+		framework.DeleteOp(w.marker, framework.AnyVersion)) // else the servers remove both after the session
+	w.marker = ""
+}
+
+// child is the marker's child of a session.
+func (w *writer) child(s *framework.Session) string {
+	return framework.Join(w.marker, strconv.FormatInt(s.ID(), 16))
+}
