@@ -6,3 +6,9 @@ func WatchEntries(s *Session) int {
 	defer s.watches.mu.Unlock()
 	return len(s.watches.entries)
 }
+
+// ForgetWatchdogMain undoes WatchdogMain until restore is called.
+func ForgetWatchdogMain() (restore func()) {
+	was := watchdogMain.Swap(false)
+	return func() { watchdogMain.Store(was) }
+}

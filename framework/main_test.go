@@ -1,9 +1,20 @@
 package framework_test
 
 import (
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/lockstep-go/lockstep/framework"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain is also the watchdog of a process, and the process that a test kills.
+func TestMain(m *testing.M) {
+	framework.WatchdogMain()
+	if os.Getenv(victimVariable) != "" {
+		victim()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}

@@ -33,7 +33,24 @@ type Command struct {
 	KillAfter time.Duration
 	// Signals are passed on to the command's process group.
 	Signals <-chan os.Signal
+	// Guard, if not nil, is told of the command, so that somebody else ends it when this process cannot. It is
+	// asked for right before the command is started.
+	Guard func() Guard
 }
+
+// Guard ends a command's process group for a process that is dead, or stopped.
+type Guard interface {
+	// Started says which process leads the group.
+	Started(pid int)
+	// Ended says that the command has ended and was waited for, or could not be started.
+	Ended()
+}
+
+// unguarded is the Guard of a command without one.
+type unguarded struct{}
+
+func (unguarded) Started(int) {}
+func (unguarded) Ended()      {}
 
 // Find looks the program up as a shell does. Its error wraps ErrNotFound or ErrNotExecutable.
 func Find(program string) (string, error) {
@@ -56,7 +73,7 @@ func (c Command) Run(h Hold) (int, error) {
 	cmd.Args[0] = c.Args[0]
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), c.Env...)
-	p, err := start(cmd)
+	p, err := start(cmd, c.guard())
 	if err != nil {
 		return 0, refused(c.Args[0], err)
 	}
@@ -69,6 +86,13 @@ func (c Command) Run(h Hold) (int, error) {
 		return p.code(), fmt.Errorf("%w: %w", ErrHoldLost, cause)
 	}
 	return p.code(), nil
+}
+
+func (c Command) guard() Guard {
+	if c.Guard == nil {
+		return unguarded{}
+	}
+	return c.Guard()
 }
 
 // watch passes signals on until the command has ended, or returns why it must end now.
@@ -86,6 +110,7 @@ func (c Command) watch(p *process, h Hold) error {
 		t.Reset(left)
 		select {
 		case <-p.done:
+			_ = h.Remaining()               // notices a lapse at once, also in a process that was stopped
 			return context.Cause(h.Context) // what ended after the hold has run without it
 		case s := <-c.Signals:
 			p.signal(s)

@@ -8,13 +8,14 @@ import (
 
 // process is a running command, in a process group of its own where there are such.
 type process struct {
-	cmd  *exec.Cmd
-	done chan struct{}    // closed when the command has ended and was waited for
-	jobs <-chan os.Signal // may tell that the command was stopped; nil without a terminal
+	cmd   *exec.Cmd
+	guard Guard
+	done  chan struct{}    // closed when the command has ended and was waited for
+	jobs  <-chan os.Signal // may tell that the command was stopped; nil without a terminal
 }
 
-func start(cmd *exec.Cmd) (*process, error) {
-	p := &process{cmd: cmd, done: make(chan struct{})}
+func start(cmd *exec.Cmd, g Guard) (*process, error) {
+	p := &process{cmd: cmd, guard: g, done: make(chan struct{})}
 	started := make(chan error)
 	go p.live(started)
 	if err := <-started; err != nil {
@@ -30,10 +31,14 @@ func (p *process) live(started chan<- error) {
 	defer runtime.UnlockOSThread()
 	giveBack := p.prepare()
 	err := p.cmd.Start()
+	if err == nil {
+		p.guard.Started(p.cmd.Process.Pid)
+	}
 	started <- err
 	if err == nil {
 		_ = p.cmd.Wait() // the state says how it ended
 	}
+	p.guard.Ended()
 	giveBack()
 	if err == nil {
 		close(p.done)

@@ -269,7 +269,10 @@ func (k *Keeper) dismiss(p *process) {
 	k.mu.Lock()
 	k.present = nil
 	k.mu.Unlock()
-	_ = p.send(tellLimit, farewell{}) // it may have ended
+	if err := p.send(tellLimit, farewell{}); err != nil { // without it, the pipe's end would mean a crash
+		p.end(0)
+		return
+	}
 	p.hangUp()
 	p.end(endLimit)
 }

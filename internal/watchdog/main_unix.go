@@ -5,7 +5,9 @@ package watchdog
 import (
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,6 +17,7 @@ func Main() int {
 	settle()
 	answers := os.NewFile(answersFD, "answers")
 	d, err := newDog(commandsFD, func() {
+		rename()
 		ready(answers)
 		debug.FreeOSMemory() // what the program's start has left
 	})
@@ -29,14 +32,33 @@ func Main() int {
 }
 
 // settle makes the process small and hard to end: it ends with its parent, whatever is sent to it before. It
-// keeps no directory busy and is known by a name of its own.
+// keeps no directory and no file busy.
 func settle() {
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM,
 		unix.SIGPIPE, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
+	runtime.GOMAXPROCS(1)
 	debug.SetGCPercent(-1) // also no collection every other minute: an idle watchdog sleeps
 	debug.SetMemoryLimit(memoryLimit)
 	_ = os.Chdir("/")
-	rename()
+	closeInherited()
+}
+
+// closeInherited closes what the parent itself has inherited without close-on-exec. All that this program has
+// opened so far is close-on-exec, as everything is that Go opens.
+func closeInherited() {
+	open, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		return
+	}
+	for _, entry := range open {
+		fd, err := strconv.Atoi(entry.Name())
+		if err != nil || fd <= answersFD {
+			continue
+		}
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+			_ = unix.Close(fd) // it was open
+		}
+	}
 }
 
 // memoryLimit is when the collector begins to work.

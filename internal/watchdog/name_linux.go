@@ -2,7 +2,7 @@ package watchdog
 
 import "os"
 
-// rename gives the process a name that those who end the program's processes by name do not ask for.
+// rename gives the armed process a name that those who end the program's processes by name do not ask for.
 func rename() { _ = os.WriteFile("/proc/self/comm", []byte("lockstep-watchd"), 0) }
 
 // executable is this very program, even if its file was replaced or deleted.

@@ -53,7 +53,8 @@ func (p *process) hangUp() { p.closing.Do(func() { p.pipe.Close() }) }
 // kill ends the process and leaves the pipe: without its reader it does no harm.
 func (p *process) kill() { _ = p.os.Kill() } // it may have ended
 
-// end waits until the process has ended, which it is made to do after patience.
+// end waits until the process has ended, which it is made to do after patience. The pipe ends after that, if it
+// has not before.
 func (p *process) end(patience time.Duration) {
 	late := time.AfterFunc(patience, p.kill)
 	defer late.Stop()
