@@ -69,7 +69,7 @@ func (c *connection) connect(cmd *cobra.Command) (*framework.Client, error) {
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), time.Duration(c.connectTimeout))
 	defer cancel()
-	client, err := framework.Connect(ctx, cfg, framework.WithLogger(slog.New(plain{})))
+	client, err := framework.Connect(ctx, cfg, options(cmd)...)
 	switch {
 	case err == nil:
 		return client, nil
@@ -77,6 +77,15 @@ func (c *connection) connect(cmd *cobra.Command) (*framework.Client, error) {
 		return nil, context.Cause(cmd.Context())
 	}
 	return nil, c.unreachable(err)
+}
+
+// options are those of a subcommand's client. Those that hold something have a watchdog, unless told otherwise.
+func options(cmd *cobra.Command) []framework.Option {
+	all := []framework.Option{framework.WithLogger(slog.New(plain{}))}
+	if without, err := cmd.Flags().GetBool(noWatchdogFlag); err == nil && !without {
+		all = append(all, framework.WithWatchdog())
+	}
+	return all
 }
 
 // unreachable lists each server with its cause, a line each.

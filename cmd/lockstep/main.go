@@ -5,6 +5,13 @@
 //	lockstep lock deploy -- ./deploy.sh
 package main
 
-import "os"
+import (
+	"os"
 
-func main() { os.Exit(run(os.Args[1:])) }
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+func main() {
+	framework.WatchdogMain()
+	os.Exit(run(os.Args[1:]))
+}

@@ -18,12 +18,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
 // TestMain makes this test binary the program itself when asked to, so that the tests run real processes
 // with the same race detector and coverage as their own.
 func TestMain(m *testing.M) {
+	framework.WatchdogMain()
 	if os.Getenv("LOCKSTEP_TEST_PROGRAM") != "" {
 		os.Exit(run(os.Args[1:]))
 	}

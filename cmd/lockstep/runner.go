@@ -16,9 +16,12 @@ import (
 
 const maxKillAfter = 5 * time.Second
 
+const noWatchdogFlag = "no-watchdog"
+
 // runner runs a command while something is held.
 type runner struct {
-	killAfter duration
+	killAfter  duration
+	noWatchdog bool
 
 	client  *framework.Client
 	path    string
@@ -34,6 +37,8 @@ type grant struct {
 func (r *runner) register(cmd *cobra.Command) {
 	cmd.Flags().Var(&r.killAfter, "kill-after",
 		"time from SIGTERM to SIGKILL when the hold is lost (default a quarter of the session timeout, at most 5s)")
+	cmd.Flags().BoolVar(&r.noWatchdog, noWatchdogFlag, false,
+		"start no second process that lets others in at once if this one is killed; they wait for the session timeout")
 }
 
 // prepare checks the command before anything is taken for it.
@@ -85,7 +90,8 @@ func (r *runner) run(ctx context.Context, g grant, env ...string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	c := child.Command{Args: r.command, KillAfter: grace, Signals: signals, Env: append(env,
+	guard := func() child.Guard { return s.GuardCommand() }
+	c := child.Command{Args: r.command, KillAfter: grace, Signals: signals, Guard: guard, Env: append(env,
 		"LOCKSTEP_TOKEN="+strconv.FormatInt(g.token, 10), "LOCKSTEP_PATH="+r.path)}
 	return c.Run(child.Hold{Context: g.ctx, Remaining: s.LeaseRemaining})
 }
