@@ -41,21 +41,29 @@ func New(client *framework.Client, path string, opts ...Option) *Election {
 		return e
 	}
 	e.id = client.Config().Identity
-	for _, o := range opts {
-		if o == nil {
-			continue
-		}
-		if err := o(e); err != nil && e.err == nil {
-			e.err = err
-		}
-	}
-	if e.err == nil && e.maxTerm > 0 && e.maxTerm < e.minTerm {
-		e.err = fmt.Errorf("WithMaxTerm: %v is less than WithMinTerm's %v", e.maxTerm, e.minTerm)
-	}
+	e.err = e.apply(opts)
 	e.line = e.newLine()
 	e.waiting = NewMembers(client, path+waitingSuffix)
 	e.tel = newTelemetry(client)
 	return e
+}
+
+// Validate returns what is wrong with options, or nil, before there is a client to use them with.
+func Validate(opts ...Option) error { return new(Election).apply(opts) }
+
+func (e *Election) apply(opts []Option) error {
+	for _, o := range opts {
+		if o == nil {
+			continue
+		}
+		if err := o(e); err != nil {
+			return err
+		}
+	}
+	if e.maxTerm > 0 && e.maxTerm < e.minTerm {
+		return fmt.Errorf("WithMaxTerm: %v is less than WithMinTerm's %v", e.maxTerm, e.minTerm)
+	}
+	return nil
 }
 
 // What lies beside the line, never in its directory: Apache Curator takes all children there for

@@ -2,6 +2,8 @@ package election_test
 
 import (
 	"context"
+	"os"
+	"os/signal"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +16,12 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	signals := make(chan os.Signal, 1) // fx listens for them: the runtime's part of that must be begun outside bubbles
+	signal.Notify(signals, os.Interrupt)
+	signal.Stop(signals)
+	goleak.VerifyTestMain(m)
+}
 
 const (
 	timeout = 10 * time.Second

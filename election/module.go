@@ -1,14 +1,41 @@
 package election
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
 	"go.uber.org/fx"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// Module provides a *Factory, which makes elections on the application's client. Terms end with the
-// client at the latest: whatever takes the factory is stopped before the client is closed.
-var Module = fx.Module("lockstep.election", fx.Provide(NewFactory))
+// Module leads for the application: it campaigns for every duty that AsDuty provides, from the application's
+// start to its stop, on the application's client. Start does not wait for ZooKeeper. Stop ends the duties'
+// contexts and waits, within the application's stop timeout, until they have returned and their terms
+// are given up, so that the next leader need not wait for a session's end. When a duty's Lead ends with an
+// error, see Permanent, the application is shut down with exit code 1.
+//
+// It provides a *Factory, which makes elections on the application's client, and the *Status of all duties.
+// Whatever takes these is stopped before the client is closed.
+var Module = fx.Module("lockstep.election", fx.Provide(NewFactory, provideOffices, provideStatus), fx.Invoke(manage))
+
+// Duty is what an application does while it leads an election.
+type Duty struct {
+	// Path is the election's. Each duty has its own.
+	Path string
+	// Options are the election's.
+	Options []Option
+	// Lead is called as by Election.Lead.
+	Lead func(ctx context.Context, term *Term) error
+}
+
+// AsDuty adds the duty that a constructor returns. The constructor may take anything the application
+// provides.
+func AsDuty(constructor any) fx.Option {
+	return fx.Provide(fx.Annotate(constructor, fx.ResultTags(`group:"lockstep.election.duties"`)))
+}
 
 // Factory makes elections on one client.
 type Factory struct{ client *framework.Client }
@@ -19,4 +46,100 @@ func NewFactory(client *framework.Client) *Factory { return &Factory{client} }
 // Election returns an election at path; see New.
 func (f *Factory) Election(path string, opts ...Option) *Election {
 	return New(f.client, path, opts...)
+}
+
+// Members returns the group at path; see NewMembers.
+func (f *Factory) Members(path string) *Members { return NewMembers(f.client, path) }
+
+type params struct {
+	fx.In
+
+	Client *framework.Client
+	Duties []Duty `group:"lockstep.election.duties"`
+}
+
+// office is a duty with its election.
+type office struct {
+	*Election
+	duty Duty
+}
+
+// offices are all of an application's.
+type offices struct{ all []office }
+
+func provideOffices(p params) (*offices, error) {
+	o := &offices{}
+	taken := map[string]bool{}
+	for _, d := range p.Duties {
+		e := New(p.Client, d.Path, d.Options...)
+		err := e.err
+		switch {
+		case err == nil && d.Lead == nil:
+			err = errors.New("the function is nil")
+		case err == nil && taken[d.Path]:
+			err = ErrDuplicateDuty
+		}
+		if err != nil {
+			return nil, framework.Wrap("duty", d.Path, err)
+		}
+		taken[d.Path] = true
+		o.all = append(o.all, office{e, d})
+	}
+	return o, nil
+}
+
+// provideStatus is called only if somebody asks for the status.
+func provideStatus(lc fx.Lifecycle, o *offices) *Status {
+	var elections []*Election
+	for _, one := range o.all {
+		elections = append(elections, one.Election)
+	}
+	s := NewStatus(elections...)
+	between(lc, s.Run)
+	return s
+}
+
+// manage serves the duties.
+func manage(lc fx.Lifecycle, o *offices, stop fx.Shutdowner) {
+	between(lc, func(ctx context.Context) {
+		var all sync.WaitGroup
+		for _, one := range o.all {
+			all.Go(func() { one.serve(ctx, stop) })
+		}
+		all.Wait()
+	})
+}
+
+// serve leads until ctx ends, or shuts the application down.
+func (o office) serve(ctx context.Context, stop fx.Shutdowner) {
+	err := o.Lead(ctx, o.duty.Lead)
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	log := o.client.Logger()
+	log.Error("a duty cannot go on", "path", o.path, "error", err)
+	if err := stop.Shutdown(fx.ExitCode(1)); err != nil {
+		log.Error("the application cannot be shut down", "error", err)
+	}
+}
+
+// between runs f from the application's start to its stop, which waits for f to return.
+func between(lc fx.Lifecycle, f func(context.Context)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	lc.Append(fx.Hook{
+		OnStart: func(context.Context) error {
+			go func() { defer close(done); f(ctx) }()
+			return nil
+		},
+		OnStop: func(within context.Context) error {
+			cancel()
+			select {
+			case <-done:
+				return nil
+			case <-within.Done():
+				return fmt.Errorf("election: stop: %w", framework.Ended(within))
+			}
+		},
+	})
 }

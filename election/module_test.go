@@ -2,12 +2,18 @@ package election_test
 
 import (
 	"context"
+	"errors"
+	"log/slog"
+	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.uber.org/fx"
@@ -15,25 +21,116 @@ import (
 
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/zktest"
 )
 
-func TestModule(t *testing.T) {
-	zk := zktest.Start(t)
-	addr, err := zk.ListenTCP("127.0.0.1:0")
-	require.NoError(t, err)
-	var f *election.Factory
-	app := fxtest.New(t, framework.Module, election.Module, framework.WaitForSession,
-		fx.Supply(framework.Config{Servers: []string{addr}}), fx.Populate(&f))
-	app.RequireStart()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	term, err := f.Election(path, election.WithID("x")).Campaign(ctx)
-	require.NoError(t, err)
-	require.Equal(t, "x", term.ID())
-	app.RequireStop()
-	require.ErrorIs(t, term.Err(), framework.ErrClosed)
-	require.Empty(t, zk.Children(path))
+// app is an application with this module on a link of its own.
+func (w *world) app(name string, opts ...fx.Option) *fxtest.App {
+	return fxtest.New(w.t, append([]fx.Option{
+		framework.Module, election.Module,
+		fx.Supply(framework.Config{Servers: w.Servers(), SessionTimeout: timeout, Identity: name}),
+		framework.AsOption(framework.WithDialer(w.Link(name).DialContext)),
+		framework.AsOption(framework.WithClock(framework.TimeClock())),
+		framework.AsOption(framework.WithLogger(slog.New(slog.DiscardHandler))),
+	}, opts...)...)
+}
+
+func TestModuleMakesElections(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		var f *election.Factory
+		app := w.app("a", framework.WaitForSession, fx.Populate(&f))
+		app.RequireStart()
+		term, err := f.Election(path, election.WithID("x")).Campaign(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "x", term.ID())
+		_, err = f.Members(group).Join(t.Context(), "x", nil)
+		require.NoError(t, err)
+		app.RequireStop()
+		require.ErrorIs(t, term.Err(), framework.ErrClosed)
+		require.Empty(t, w.Children(path))
+		require.Empty(t, w.Children(group))
+	})
+}
+
+// duty is one that tells when it begins, and takes a second to end.
+func duty(path string, began chan<- *election.Term, opts ...election.Option) fx.Option {
+	return election.AsDuty(func() election.Duty {
+		return election.Duty{Path: path, Options: opts, Lead: func(ctx context.Context, term *election.Term) error {
+			began <- term
+			<-ctx.Done()
+			time.Sleep(time.Second)
+			return nil
+		}}
+	})
+}
+
+func TestModuleHandsOverWhenTheApplicationStops(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		first, second, other := make(chan *election.Term, 1), make(chan *election.Term, 1), make(chan *election.Term, 1)
+		a := w.app("a", duty(path, first), duty("/elections/other", other, election.WithID("o")))
+		a.RequireStart()
+		term := got(t, first)
+		require.Equal(t, "a", term.ID())
+		require.Equal(t, "o", got(t, other).ID())
+		b := w.app("b", duty(path, second))
+		b.RequireStart()
+		time.Sleep(time.Minute)
+		stopped := time.Now()
+		a.RequireStop()
+		next := got(t, second)
+		require.Equal(t, time.Second, next.Since().Sub(stopped), "the duty's own time and one hand-over")
+		require.Error(t, term.Err())
+		b.RequireStop()
+		require.Empty(t, w.Sessions())
+	})
+}
+
+func TestModuleStartsAndStopsWithoutAServer(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.Server.Close()
+		var status *election.Status
+		app := w.app("a", duty(path, nil), fx.Populate(&status))
+		app.RequireStart()
+		time.Sleep(time.Minute)
+		code, v := probe(t, status, "/")
+		require.Equal(t, http.StatusServiceUnavailable, code)
+		require.Equal(t, "none", v["session"])
+		app.RequireStop()
+	})
+}
+
+func TestModuleShutsTheApplicationDownWhenADutyFailsForGood(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		calls := 0
+		app := w.app("a", election.AsDuty(func() election.Duty {
+			return election.Duty{Path: path, Lead: func(context.Context, *election.Term) error {
+				if calls++; calls < 3 {
+					return errors.New("try again")
+				}
+				return election.Permanent(errors.New("hopeless"))
+			}}
+		}))
+		app.RequireStart()
+		require.Equal(t, 1, got(t, app.Wait()).ExitCode)
+		require.Equal(t, 3, calls)
+		app.RequireStop()
+	})
+}
+
+func TestModuleRefusesBadDuties(t *testing.T) {
+	lead := func(context.Context, *election.Term) error { return nil }
+	for says, duties := range map[string][]election.Duty{
+		"the function is nil":               {{Path: path}},
+		"invalid path":                      {{Path: "x", Lead: lead}},
+		"duty " + path + ": two duties":     {{Path: path, Lead: lead}, {Path: path, Lead: lead}},
+		"WithMinTerm: 0s":                   {{Path: path, Lead: lead, Options: []election.Option{election.WithMinTerm(0)}}},
+		"duty /: invalid path \"/\": the r": {{Path: "/", Lead: lead}},
+	} {
+		opts := []fx.Option{fx.NopLogger, framework.Module, election.Module, fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}})}
+		for _, d := range duties {
+			opts = append(opts, election.AsDuty(func() election.Duty { return d }))
+		}
+		require.ErrorContains(t, fx.New(opts...).Err(), says)
+	}
 }
 
 func TestCampaignsAreTraced(t *testing.T) {
@@ -59,5 +156,36 @@ func TestCampaignsAreTraced(t *testing.T) {
 		require.Contains(t, got[0].Attributes(), attribute.Int64("lockstep.token", term.Token()))
 		require.Contains(t, got[1].Attributes(), attribute.String("lockstep.outcome", "given up"))
 		require.Equal(t, codes.Unset, got[1].Status().Code)
+	})
+}
+
+func TestTermsAreMeasured(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		reader := sdkmetric.NewManualReader()
+		m := w.Member(t, "a", config, framework.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
+		read := func() map[string]metricdata.Metrics {
+			synctest.Wait()
+			var all metricdata.ResourceMetrics
+			require.NoError(t, reader.Collect(t.Context(), &all))
+			out := map[string]metricdata.Metrics{}
+			for _, s := range all.ScopeMetrics {
+				for _, m := range s.Metrics {
+					out[m.Name] = m
+				}
+			}
+			return out
+		}
+		term, err := election.New(m.Client, path, election.WithMaxTerm(time.Minute)).Campaign(t.Context())
+		require.NoError(t, err)
+		require.EqualValues(t, 1, read()["lockstep.election.leading"].Data.(metricdata.Sum[int64]).DataPoints[0].Value)
+		time.Sleep(2 * time.Minute)
+		require.NoError(t, term.Resign(t.Context()))
+		all := read()
+		require.EqualValues(t, 0, all["lockstep.election.leading"].Data.(metricdata.Sum[int64]).DataPoints[0].Value)
+		terms := all["lockstep.election.term.duration"].Data.(metricdata.Histogram[float64]).DataPoints
+		require.Len(t, terms, 1)
+		require.EqualValues(t, 60, terms[0].Sum)
+		reason, _ := terms[0].Attributes.Value("lockstep.reason")
+		require.Equal(t, "over", reason.AsString())
 	})
 }

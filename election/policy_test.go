@@ -299,6 +299,7 @@ func TestBadOptionsAreRefused(t *testing.T) {
 		"1s is less than WithMinTerm's 2s":    {election.WithMaxTerm(time.Second), election.WithMinTerm(2 * time.Second)},
 		"WithStepDown: there is no policy 17": {election.WithStepDown(17)},
 	} {
+		require.ErrorContains(t, election.Validate(o...), says)
 		e := election.New(c, path, o...)
 		_, err := e.Campaign(t.Context())
 		require.ErrorContains(t, err, says)

@@ -1,0 +1,159 @@
+package election
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// Status tells over HTTP how this process stands in its elections: whether it leads, who leads, and how its
+// session is. It is a http.Handler for probes; Run keeps it up to date, and a request asks ZooKeeper nothing.
+//
+// The answer is JSON. Its code is 200 while there is a session, connected or suspended, and 503 while there is
+// none. With the query parameter leading=<path> it is 200 only while this process leads there, which routes
+// what is meant for the leader. What leaders write into their metadata is shown: do not publish it if it is
+// secret.
+type Status struct {
+	elections []*Election
+
+	mu    sync.Mutex
+	seats []seat
+}
+
+// seat is what is known of one election.
+type seat struct {
+	leader *Candidate
+	err    error
+}
+
+// NewStatus returns the status of some elections of one client. Until Run has begun, no leader is known.
+func NewStatus(elections ...*Election) *Status {
+	return &Status{elections: elections, seats: make([]seat, len(elections))}
+}
+
+// Run observes the elections until ctx ends, or the client is closed.
+func (s *Status) Run(ctx context.Context) {
+	var all sync.WaitGroup
+	for i, e := range s.elections {
+		all.Go(func() { s.follow(ctx, i, e) })
+	}
+	all.Wait()
+}
+
+// follow observes one election, again and again when that is refused.
+func (s *Status) follow(ctx context.Context, i int, e *Election) {
+	for {
+		var failed error
+		for leader, err := range e.Observe(ctx) {
+			s.set(i, seat{leader, err})
+			failed = err
+		}
+		if ctx.Err() != nil || e.err != nil || errors.Is(failed, framework.ErrClosed) {
+			return
+		}
+		if framework.Pause(ctx, e.client.Config().RetryMax) != nil {
+			return
+		}
+	}
+}
+
+func (s *Status) set(i int, known seat) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seats[i] = known
+}
+
+// ServeHTTP answers GET and HEAD.
+func (s *Status) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)
+		return
+	}
+	v := s.view()
+	code := http.StatusOK
+	if v.Session == noSession || r.URL.Query().Has("leading") && !v.leads(r.URL.Query().Get("leading")) {
+		code = http.StatusServiceUnavailable
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(v) // whoever asked may have gone
+}
+
+// statusView is the answer.
+type statusView struct {
+	Session   string         `json:"session"`
+	Elections []electionView `json:"elections"`
+}
+
+type electionView struct {
+	Path    string      `json:"path"`
+	ID      string      `json:"id"`
+	Leading bool        `json:"leading"`
+	Leader  *leaderView `json:"leader"` // null: nobody, or not known
+	Error   string      `json:"error,omitempty"`
+}
+
+type leaderView struct {
+	ID       string     `json:"id"`
+	Term     int64      `json:"term"`
+	Token    int64      `json:"token"`
+	Since    *time.Time `json:"since,omitempty"`
+	Metadata Metadata   `json:"metadata,omitempty"`
+}
+
+func (v statusView) leads(path string) bool {
+	for _, e := range v.Elections {
+		if e.Path == path {
+			return e.Leading
+		}
+	}
+	return false
+}
+
+func (s *Status) view() statusView {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := statusView{Session: noSession, Elections: make([]electionView, len(s.elections))}
+	for i, e := range s.elections {
+		v.Session = sessionState(e.client)
+		v.Elections[i] = electionView{Path: e.path, ID: e.id, Leading: e.Term() != nil, Leader: s.seats[i].leader.view()}
+		if err := errors.Join(e.err, s.seats[i].err); err != nil {
+			v.Elections[i].Error = err.Error()
+		}
+	}
+	return v
+}
+
+func (c *Candidate) view() *leaderView {
+	if c == nil {
+		return nil
+	}
+	v := &leaderView{ID: c.ID, Term: c.Number, Token: c.Token, Metadata: c.Metadata}
+	if !c.Since.IsZero() {
+		v.Since = &c.Since
+	}
+	return v
+}
+
+const noSession = "none"
+
+// sessionState is that of the client's session at this moment.
+func sessionState(c *framework.Client) string {
+	if c == nil {
+		return noSession
+	}
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	s, err := c.Session(now) // does not wait
+	if err != nil {
+		return noSession
+	}
+	return s.State().String()
+}

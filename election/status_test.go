@@ -1,0 +1,126 @@
+package election_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+func probe(t *testing.T, h http.Handler, target string) (int, map[string]any) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, target, nil))
+	require.Equal(t, "application/json", w.Header().Get("Content-Type"))
+	require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
+	var v map[string]any
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &v))
+	return w.Code, v
+}
+
+// seat is the answer's only election.
+func seat(v map[string]any) map[string]any { return v["elections"].([]any)[0].(map[string]any) }
+
+func TestStatusTellsWhoLeads(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a"), w.member("b")
+		sa, sb := election.NewStatus(a.Election), election.NewStatus(b.Election)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); sa.Run(ctx) }()
+		go sb.Run(t.Context())
+		synctest.Wait()
+		code, v := probe(t, sa, "/")
+		require.Equal(t, http.StatusOK, code, "nobody leads, but there is a session")
+		require.Equal(t, map[string]any{"path": path, "id": "a", "leading": false, "leader": nil}, seat(v))
+
+		term := a.lead(t)
+		require.NoError(t, term.Update(t.Context(), election.Metadata{"address": "a:1"}))
+		synctest.Wait()
+		for _, s := range []*election.Status{sa, sb} {
+			code, v = probe(t, s, "/")
+			require.Equal(t, http.StatusOK, code)
+			require.Equal(t, "connected", v["session"])
+			leader := seat(v)["leader"].(map[string]any)
+			require.Equal(t, "a", leader["id"])
+			require.EqualValues(t, 1, leader["term"])
+			require.EqualValues(t, term.Token(), leader["token"])
+			require.Equal(t, map[string]any{"address": "a:1"}, leader["metadata"])
+			require.Equal(t, s == sa, seat(v)["leading"])
+		}
+		for target, want := range map[string]int{"/?leading=" + path: 200, "/?leading": 503, "/?leading=/other": 503} {
+			code, _ = probe(t, sa, target)
+			require.Equal(t, want, code, target)
+		}
+		code, _ = probe(t, sb, "/?leading="+path)
+		require.Equal(t, http.StatusServiceUnavailable, code)
+
+		before := w.Requests()
+		for range 100 {
+			probe(t, sa, "/")
+		}
+		require.Equal(t, before, w.Requests())
+		cancel()
+		<-ended
+	})
+}
+
+func TestStatusFollowsTheSession(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a")
+		s := election.NewStatus(a.Election)
+		go s.Run(t.Context())
+		a.lead(t)
+		a.link.Cut()
+		time.Sleep(time.Second)
+		code, v := probe(t, s, "/?leading="+path)
+		require.Equal(t, http.StatusOK, code, "its lease stands")
+		require.Equal(t, "suspended", v["session"])
+		time.Sleep(timeout)
+		code, v = probe(t, s, "/")
+		require.Equal(t, http.StatusServiceUnavailable, code)
+		require.Equal(t, "none", v["session"])
+		require.Equal(t, false, seat(v)["leading"])
+		a.link.Heal()
+		time.Sleep(timeout)
+		code, v = probe(t, s, "/")
+		require.Equal(t, http.StatusOK, code)
+		require.Nil(t, seat(v)["leader"])
+	})
+}
+
+func TestStatusShowsWhatIsWrong(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a")
+		require.NoError(t, a.lead(t).Resign(t.Context()))
+		_, err := a.client.Set(t.Context(), path+"~term", []byte("x"), framework.AnyVersion)
+		require.NoError(t, err)
+		require.NoError(t, a.client.Create(t.Context(), path+"/_c_0-latch-0000000009", []byte("java"), framework.Ephemeral))
+		s := election.NewStatus(a.Election, election.New(a.client, "bad"))
+		go s.Run(t.Context())
+		synctest.Wait()
+		_, v := probe(t, s, "/")
+		require.Contains(t, seat(v)["error"], "cannot be read")
+		require.Contains(t, v["elections"].([]any)[1].(map[string]any)["error"], "invalid path")
+		require.NoError(t, a.client.Delete(t.Context(), path+"~term", framework.AnyVersion))
+		time.Sleep(time.Minute)
+		_, v = probe(t, s, "/")
+		require.NotContains(t, seat(v), "error")
+		require.Equal(t, "java", seat(v)["leader"].(map[string]any)["id"])
+	})
+}
+
+func TestStatusTakesNoOtherMethod(t *testing.T) {
+	w := httptest.NewRecorder()
+	election.NewStatus().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", nil))
+	require.Equal(t, http.StatusMethodNotAllowed, w.Code)
+	require.Equal(t, "GET, HEAD", w.Header().Get("Allow"))
+}
