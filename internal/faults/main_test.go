@@ -6,11 +6,16 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 )
 
 // TestMain lets the test binary stand in for a service that is stopped or killed.
 func TestMain(m *testing.M) {
+	framework.WatchdogMain()
+	if playWatched() {
+		return
+	}
 	if role := os.Getenv(roleVariable); role != "" {
 		play(role)
 		return

@@ -11,3 +11,5 @@ import (
 func stopProcess(*os.Process) error     { return errors.ErrUnsupported }
 func continueProcess(*os.Process) error { return errors.ErrUnsupported }
 func ownGroup() *syscall.SysProcAttr    { return nil }
+
+func playWatched() bool { return false }
