@@ -8,7 +8,8 @@
 //	W3  as W2, but -c goroutines of one client; -procs processes of as many each
 //	W4  -c waiters of one client behind a holder, from its release until all have passed;
 //	    -paced: each releases only after the one before it was told that its node is gone
-//	W5  takeover by the second of two processes after the leader's end (-how kill or close)
+//	W5  takeover by the second of two processes after the leader's end (-how kill or close); its servers should
+//	    have a tick of 2 s, or they do not grant 30 s; -watchdog=false waits for that time
 //	W8  -readers and -writers of one read-write lock, with own sessions, for -t after a warm-up
 //	M   the memory that -c waiters of one client take
 //
@@ -18,6 +19,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -42,6 +44,7 @@ type settings struct {
 	slice            time.Duration
 	paced            bool
 	how              string
+	watchdog         bool
 	member           string
 	sent             *sent // nil without -trace
 }
@@ -54,6 +57,7 @@ var workloads = map[string]func(settings) error{
 var members = map[string]func(settings) error{"W3": sharer, "W5": candidate}
 
 func main() {
+	framework.WatchdogMain()
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -77,12 +81,12 @@ func parse(args []string) (s settings, err error) {
 	f := flag.NewFlagSet("bench", flag.ExitOnError)
 	f.StringVar(&s.workload, "w", "W1", "workload: "+names())
 	f.IntVar(&s.c, "c", 0, "contenders of W2 and W3 (default 32), waiters of W4 (default 1000) and M (default 10000)")
-	f.IntVar(&s.n, "n", 0, "cycles of W0 and W1 (default 3000), runs of W5 (default 1)")
+	f.IntVar(&s.n, "n", 0, "cycles of W0 and W1 (default 3000), runs of W5 (default 20)")
 	f.IntVar(&s.procs, "procs", 1, "processes of W3")
 	f.IntVar(&s.readers, "readers", 8, "readers of W8")
 	f.IntVar(&s.writers, "writers", 1, "writers of W8")
 	f.StringVar(&servers, "zk", "127.0.0.1:2181", "servers, host:port,host:port")
-	f.DurationVar(&s.session, "session", 10*time.Second, "session timeout (W5: default 2s)")
+	f.DurationVar(&s.session, "session", 10*time.Second, "session timeout (W5: default 30s)")
 	f.DurationVar(&s.span, "t", 10*time.Second, "measured time of W2, W3 and W8")
 	f.DurationVar(&s.warmup, "warmup", time.Second, "time before the measured time")
 	f.StringVar(&s.release, "release", "strict", "when a release returns: strict (the node is gone) or write (its deletion is on its way)")
@@ -90,6 +94,7 @@ func parse(args []string) (s settings, err error) {
 	f.BoolVar(&s.paced, "paced", false, "W4: each waiter releases after the former release has returned")
 	f.BoolVar(&trace, "trace", false, "tell the requests of a cycle by operation")
 	f.StringVar(&s.how, "how", "kill", "how the leader of W5 ends: kill or close")
+	f.BoolVar(&s.watchdog, "watchdog", true, "W5: the leader has a watchdog")
 	f.StringVar(&s.member, "member", "", "be a process of W3 or W5 at this path (used by the benchmark itself)")
 	if err := f.Parse(args); err != nil {
 		return s, err
@@ -98,7 +103,7 @@ func parse(args []string) (s settings, err error) {
 	explicit := false
 	f.Visit(func(f *flag.Flag) { explicit = explicit || f.Name == "session" })
 	if s.workload == "W5" && !explicit {
-		s.session = 2 * time.Second
+		s.session = 30 * time.Second
 	}
 	if trace {
 		s.sent = newSent()
@@ -118,6 +123,8 @@ func (s settings) check() error {
 		return fmt.Errorf("-procs %d: at least 1", s.procs)
 	case s.readers < 0 || s.writers < 0 || s.readers+s.writers == 0:
 		return fmt.Errorf("-readers %d, -writers %d: none may be negative, and not both 0", s.readers, s.writers)
+	case s.sent != nil && s.watchdog && s.workload == "W5":
+		return errors.New("-trace counts in a dialer, which a watchdog cannot have: add -watchdog=false")
 	case s.slice < 0:
 		return fmt.Errorf("-slice %v: it may not be negative", s.slice)
 	case s.release != "strict" && s.release != "write":

@@ -14,11 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
 // TestMain is a member of W5's election when it is started as one.
 func TestMain(m *testing.M) {
+	framework.WatchdogMain()
 	if slices.Contains(os.Args, "-member") {
 		main()
 		return
@@ -99,8 +101,14 @@ func TestConvoy(t *testing.T) {
 }
 
 func TestTakeover(t *testing.T) {
-	w5 := measure(t, "-w", "W5", "-how", "close")
+	w5 := measure(t, "-w", "W5", "-how", "close", "-n", "1", "-watchdog=false")
 	require.Nil(t, w5[0]["ops_per_s"])
+	require.NotContains(t, w5[0], "watchdog_armed_p50_ms")
+
+	killed := measure(t, "-w", "W5", "-n", "2")
+	require.Equal(t, map[string]any{"how": "kill", "session": 30.0, "watchdog": true}, killed[0]["params"])
+	require.Less(t, killed[0]["max_ms"], 15000.0, "not after the session timeout")
+	require.Positive(t, killed[0]["watchdog_armed_p50_ms"])
 }
 
 func TestReadWrite(t *testing.T) {
@@ -129,6 +137,7 @@ func TestBadFlags(t *testing.T) {
 		"-procs 0":             {"-w", "W3", "-procs", "0"},
 		"-readers 0":           {"-w", "W8", "-readers", "0", "-writers", "0"},
 		"W1 starts no process": {"-w", "W1", "-member", "/x"},
+		"-watchdog=false":      {"-w", "W5", "-trace"},
 	} {
 		require.ErrorContains(t, run(args), want)
 	}

@@ -26,7 +26,8 @@ func startProcess(s settings, path string) (*process, error) {
 	}
 	cmd := exec.Command(exe, "-w", s.workload, "-member", path, "-zk", strings.Join(s.servers, ","),
 		"-session", s.session.String(), "-c", strconv.Itoa(s.c), "-t", s.span.String(), "-warmup", s.warmup.String(),
-		"-release", s.release, "-slice", s.slice.String(), "-trace="+strconv.FormatBool(s.sent != nil))
+		"-release", s.release, "-slice", s.slice.String(), "-trace="+strconv.FormatBool(s.sent != nil),
+		"-watchdog="+strconv.FormatBool(s.watchdog))
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

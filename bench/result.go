@@ -33,6 +33,11 @@ type result struct {
 	HeapBytes  *int `json:"heap_bytes_per_waiter,omitempty"`
 	StackBytes *int `json:"stack_bytes_per_waiter,omitempty"`
 	Goroutines *int `json:"goroutines,omitempty"` // of the whole process
+
+	Worst  *float64 `json:"max_ms,omitempty"`
+	Arming *float64 `json:"watchdog_armed_p50_ms,omitempty"`    // from its start
+	DogKiB *int     `json:"watchdog_rss_anon_kib,omitempty"`    // the most of one
+	DogCPU *float64 `json:"watchdog_idle_cpu_max_ms,omitempty"` // in the second or two before the leader's end
 }
 
 // newResult fills in what every workload has.

@@ -14,15 +14,15 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// open connects one client.
-func open(s settings) (*framework.Client, error) {
+// open connects one client, with more options than all have.
+func open(s settings, more ...framework.Option) (*framework.Client, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 	defer cancel()
 	opts := []framework.Option{framework.WithLogger(slog.New(slog.DiscardHandler))}
 	if s.sent != nil {
 		opts = append(opts, s.sent.dialer())
 	}
-	return framework.Connect(ctx, framework.Config{Servers: s.servers, SessionTimeout: s.session}, opts...)
+	return framework.Connect(ctx, framework.Config{Servers: s.servers, SessionTimeout: s.session}, append(opts, more...)...)
 }
 
 func openAll(s settings, n int) ([]*framework.Client, error) {

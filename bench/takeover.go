@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/framework"
 )
 
 // takeover is W5: the time from the leader's end to the other's lead.
@@ -16,29 +19,33 @@ func takeover(s settings) error {
 	if s.how != "kill" && s.how != "close" {
 		return fmt.Errorf("-how %q: want kill or close", s.how)
 	}
-	n := or(s.n, 1)
+	n := or(s.n, 20)
 	laps := make([]time.Duration, 0, n)
 	var total time.Duration
+	var dogs dogs
 	for range n {
-		d, err := takeoverOnce(s)
+		d, err := takeoverOnce(s, &dogs)
 		if err != nil {
 			return err
 		}
 		laps, total = append(laps, d), total+d
 	}
-	r := newResult(s, "lockstep", map[string]any{"how": s.how, "session": s.session.Seconds()}, n, total, laps)
-	r.OpsPerS = nil
+	params := map[string]any{"how": s.how, "session": dogs.session.Seconds(), "watchdog": s.watchdog}
+	r := newResult(s, "lockstep", params, n, total, laps)
+	r.OpsPerS, r.Worst = nil, of(ms(slices.Max(laps)))
+	dogs.tell(r)
 	return r.print()
 }
 
-func takeoverOnce(s settings) (time.Duration, error) {
+func takeoverOnce(s settings, dogs *dogs) (time.Duration, error) {
 	path := fmt.Sprintf("%s/w5-%d", root, rand.Int64())
 	a, err := startProcess(s, path)
 	if err != nil {
 		return 0, err
 	}
 	defer a.end()
-	if _, err := a.await("LEADER"); err != nil {
+	dog, err := dogs.meet(s, a)
+	if err != nil {
 		return 0, err
 	}
 	b, err := startProcess(s, path)
@@ -49,7 +56,9 @@ func takeoverOnce(s settings) (time.Duration, error) {
 	if _, err := b.await("UP"); err != nil {
 		return 0, err
 	}
+	before := dog.cpu()
 	time.Sleep(time.Second + rand.N(time.Second))
+	dogs.look(dog, before)
 	gone := time.Now()
 	if s.how == "kill" {
 		a.end()
@@ -64,21 +73,120 @@ func takeoverOnce(s settings) (time.Duration, error) {
 	return led.Sub(gone), err
 }
 
+// dogs is what is measured of the leaders' watchdogs.
+type dogs struct {
+	session  time.Duration // as granted
+	arming   []time.Duration
+	rss, cpu int64 // the most memory of one, in KiB, and the most time on a processor while it had nothing to do
+}
+
+// meet waits until a leader leads and, if it is to have one, its watchdog is armed.
+func (d *dogs) meet(s settings, leader *process) (dog, error) {
+	granted, err := leader.said("SESSION")
+	if err != nil {
+		return 0, err
+	}
+	if d.session, err = time.ParseDuration(granted); err != nil {
+		return 0, err
+	}
+	if _, err = leader.await("LEADER"); err != nil || !s.watchdog {
+		return 0, err
+	}
+	var pid int64
+	var took time.Duration
+	line, err := leader.said("ARMED")
+	if err == nil {
+		_, err = fmt.Sscan(line, &pid, (*int64)(&took))
+	}
+	d.arming = append(d.arming, took)
+	return dog(pid), err
+}
+
+// look notes what a watchdog takes that has had nothing to do since before.
+func (d *dogs) look(w dog, before time.Duration) {
+	if w != 0 {
+		d.rss, d.cpu = max(d.rss, w.rss()), max(d.cpu, int64(w.cpu()-before))
+	}
+}
+
+func (d *dogs) tell(r *result) {
+	if len(d.arming) == 0 {
+		return
+	}
+	slices.Sort(d.arming)
+	r.Arming = of(ms(d.arming[len(d.arming)/2]))
+	if d.rss > 0 {
+		r.DogKiB, r.DogCPU = of(int(d.rss)), of(ms(time.Duration(d.cpu)))
+	}
+}
+
 // candidate is one process of W5: it campaigns, and resigns when its standard input ends.
 func candidate(s settings) error {
 	ctx := context.Background()
-	c, err := open(s)
+	var opts []framework.Option
+	armed := make(chan string, 1)
+	if s.watchdog {
+		opts = append(opts, framework.WithWatchdog(), framework.WithLogger(listener(armed)))
+	}
+	c, err := open(s, opts...)
 	if err != nil {
 		return err
 	}
 	defer closeAll(c)
+	session, err := c.Session(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Println("SESSION", session.Timeout())
 	say("UP")
 	term, err := election.New(c, s.member).Campaign(ctx)
 	if err != nil {
 		return err
 	}
 	say("LEADER")
+	if s.watchdog {
+		fmt.Println("ARMED", <-armed)
+	}
 	bufio.NewScanner(os.Stdin).Scan()
 	say("RESIGN")
 	return term.Resign(ctx)
+}
+
+// dog is the process id of a watchdog, or 0.
+type dog int
+
+// rss is its own memory, in KiB; 0 where that cannot be known.
+func (d dog) rss() int64 {
+	return d.field("status", "RssAnon:")
+}
+
+// cpu is the time that it has spent on a processor.
+func (d dog) cpu() (total time.Duration) {
+	threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", d)) // none where that cannot be known
+	for _, t := range threads {
+		total += time.Duration(d.field("task/"+t.Name()+"/schedstat", ""))
+	}
+	return total
+}
+
+// field is the number behind a word, or the first one.
+func (d dog) field(file, word string) int64 {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/%s", d, file))
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	words := bufio.NewScanner(f)
+	words.Split(bufio.ScanWords)
+	for words.Scan() {
+		if word != "" && words.Text() != word || word != "" && !words.Scan() {
+			continue
+		}
+		n, err := strconv.ParseInt(words.Text(), 10, 64)
+		if err != nil {
+			return 0
+		}
+		return n
+	}
+	return 0
 }

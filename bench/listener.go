@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// listener is a log that tells when the watchdog is armed: its process id, and the nanoseconds that it took.
+func listener(armed chan<- string) *slog.Logger { return slog.New(ear{armed}) }
+
+type ear struct{ armed chan<- string }
+
+func (ear) Enabled(context.Context, slog.Level) bool { return true }
+
+func (e ear) Handle(_ context.Context, r slog.Record) error {
+	if r.Message != "watchdog armed" {
+		return nil
+	}
+	var pid int64
+	var took time.Duration
+	r.Attrs(func(a slog.Attr) bool {
+		switch a.Key {
+		case "pid":
+			pid = a.Value.Int64()
+		case "after":
+			took = a.Value.Duration()
+		}
+		return true
+	})
+	select {
+	case e.armed <- fmt.Sprint(pid, int64(took)):
+	default: // it is another one
+	}
+	return nil
+}
+
+func (e ear) WithAttrs([]slog.Attr) slog.Handler { return e }
+
+func (e ear) WithGroup(string) slog.Handler { return e }
