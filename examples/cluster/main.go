@@ -1,6 +1,7 @@
 // Command cluster shows what the crash of a leader looks like. It starts an in-memory ZooKeeper and three
 // members, which are processes of their own; one is elected and runs a cron job each second. After a third of
-// the time the leader is killed with SIGKILL, and nothing is restarted: another member takes over.
+// the time the leader is killed with SIGKILL, and nothing is restarted: another member takes over, in milliseconds,
+// since the leader's watchdog closes its session. With -no-watchdog the servers must notice by themselves.
 //
 //	go run ./examples/cluster
 //	go run ./examples/cluster --zk host:port,host:port,host:port
@@ -18,6 +19,8 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
 )
 
 const (
@@ -26,6 +29,7 @@ const (
 )
 
 func main() {
+	framework.WatchdogMain()
 	runtime.LockOSThread() // members die with the thread that starts them, and this one lasts
 	if os.Getenv(memberVariable) != "" {
 		os.Exit(member())
@@ -79,7 +83,7 @@ func play(ctx context.Context, o options, j *journal) error {
 		return err
 	}
 	j.log(time.Now(), " ", "%d members on %s, below %s, session timeout %v", o.members, s.place(), s.config.Root, j.timeout)
-	cast, err := startMembers(o, s.environment())
+	cast, err := startMembers(o, s.environment(o))
 	defer cast.stop()
 	if err != nil {
 		return err

@@ -43,7 +43,7 @@ func watch(t *testing.T, args ...string) (stdout, stderr string, code int) {
 }
 
 // requireHeld checks the JSON that is printed.
-func requireHeld(t *testing.T, out string) {
+func requireHeld(t *testing.T, out string) summary {
 	t.Helper()
 	var fields map[string]any
 	require.NoError(t, json.Unmarshal([]byte(out), &fields), out)
@@ -60,19 +60,27 @@ func requireHeld(t *testing.T, out string) {
 	for i := 1; i < len(s.Terms); i++ {
 		require.Greater(t, s.Terms[i].Token, s.Terms[i-1].Token)
 	}
+	return s
+}
+
+// requireTakenOverAtOnce demands that nobody waited for the session timeout.
+func requireTakenOverAtOnce(t *testing.T, s summary) {
+	t.Helper()
+	require.Equal(t, int64(30000), s.SessionTimeout)
+	require.Less(t, s.TakeoverMs, s.SessionTimeout/4)
 }
 
 func TestInMemory(t *testing.T) {
 	t.Parallel()
 	out, errs, code := watch(t, "--duration", "8s", "--json")
 	require.Equal(t, 0, code, errs)
-	requireHeld(t, out)
+	requireTakenOverAtOnce(t, requireHeld(t, out))
 	require.Contains(t, errs, "is killed (SIGKILL)")
 }
 
 func TestForPeople(t *testing.T) {
 	t.Parallel()
-	out, errs, code := watch(t, "-duration", "5s", "-session-timeout", "1s", "-members", "2")
+	out, errs, code := watch(t, "-duration", "5s", "-session-timeout", "1s", "-members", "2", "-no-watchdog")
 	require.Equal(t, 0, code, errs)
 	require.Empty(t, errs)
 	require.Contains(t, out, "2 members on a ZooKeeper in memory")
@@ -102,7 +110,8 @@ func TestOnRealServers(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	for _, line := range []string{
-		"--members 1", "--members 0", "--members 51", "--members x", "--duration 7s", "--duration -1s", "--duration 20s --session-timeout 10s",
+		"--members 1", "--members 0", "--members 51", "--members x", "--duration 4s", "--duration -1s", "--no-watchdog --duration 7s",
+		"--duration 20s --no-watchdog --session-timeout 10s",
 		"--session-timeout 0", "--session-timeout -1s", "--session-timeout 1ms", "--zk ,", "--bogus", "word",
 	} {
 		out, errs, code := watch(t, strings.Fields(line)...)

@@ -17,10 +17,11 @@ import (
 )
 
 const (
-	memberVariable = "CLUSTER_MEMBER" // set: this process is a member
-	clusterPath    = "/cluster"
-	jobName        = "heartbeat"
-	jobSpec        = "* * * * * *"
+	memberVariable   = "CLUSTER_MEMBER"   // set: this process is a member
+	watchdogVariable = "CLUSTER_WATCHDOG" // whether members have a watchdog
+	clusterPath      = "/cluster"
+	jobName          = "heartbeat"
+	jobSpec          = "* * * * * *"
 )
 
 // serve is what a service would write: a client, a job, and a scheduler that runs the job each second in
@@ -30,7 +31,11 @@ func serve(ctx context.Context, tell func(event)) error {
 	if err != nil {
 		return err
 	}
-	client, err := framework.Connect(ctx, config, framework.WithLogger(slog.New(slog.DiscardHandler)))
+	options := []framework.Option{framework.WithLogger(slog.New(slog.DiscardHandler))}
+	if os.Getenv(watchdogVariable) == "true" {
+		options = append(options, framework.WithWatchdog()) // main begins with framework.WatchdogMain
+	}
+	client, err := framework.Connect(ctx, config, options...)
 	if err != nil {
 		return err
 	}

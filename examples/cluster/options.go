@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -18,21 +19,29 @@ type options struct {
 	members  int
 	duration time.Duration
 	timeout  time.Duration
+	watchdog bool
 	json     bool
 }
 
 // parse reads the command line. Its error wraps flag.ErrHelp or errUsage.
 func parse(args []string) (options, error) {
 	var o options
+	var given bool // the session timeout
 	f := flag.NewFlagSet("cluster", flag.ContinueOnError)
 	f.Usage = func() {}
 	servers := f.String("zk", "", "real servers, host:port,host:port (default: one in memory)")
 	f.IntVar(&o.members, "members", 3, "number of member processes, 2 to 50")
 	f.DurationVar(&o.duration, "duration", 20*time.Second, "how long to play")
-	f.DurationVar(&o.timeout, "session-timeout", 2*time.Second, "a dead leader is noticed after about this time")
+	f.DurationVar(&o.timeout, "session-timeout", 0, "without a watchdog, a dead leader is noticed after about this time (default 30s, or 2s without a watchdog)")
+	without := f.Bool("no-watchdog", runtime.GOOS == "windows", "members have no watchdog")
 	f.BoolVar(&o.json, "json", false, "print the summary as JSON on standard output, and the log on standard error")
 	f.SetOutput(io.Discard) // the error is printed once
 	err := f.Parse(args)
+	o.watchdog = !*without
+	f.Visit(func(f *flag.Flag) { given = given || f.Name == "session-timeout" })
+	if !given {
+		o.timeout = defaultTimeout(o.watchdog)
+	}
 	o.servers = framework.SplitServers(*servers)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -54,6 +63,13 @@ func parse(args []string) (options, error) {
 	return o, o.fits(o.timeout)
 }
 
+func defaultTimeout(watchdog bool) time.Duration {
+	if watchdog {
+		return 30 * time.Second
+	}
+	return 2 * time.Second
+}
+
 // log is where the live log goes.
 func (o options) log() *os.File {
 	if o.json {
@@ -63,10 +79,13 @@ func (o options) log() *os.File {
 }
 
 // fits tells whether two thirds of the time are enough for the others to notice the leader's death, which
-// takes up to two session timeouts, and to run a tick.
+// takes up to two session timeouts without a watchdog, and to run a tick or two.
 func (o options) fits(timeout time.Duration) error {
+	if o.watchdog {
+		timeout = time.Second
+	}
 	if least := (2*timeout + time.Second) * 3 / 2; o.duration < least {
-		return fmt.Errorf("%w: -duration %v is too short for a session timeout of %v: want %v or more", errUsage, o.duration, timeout, least)
+		return fmt.Errorf("%w: -duration %v is too short to notice a death within %v: want %v or more", errUsage, o.duration, 2*timeout, least)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -76,8 +77,9 @@ func (s *stage) place() string {
 }
 
 // environment tells members where to play.
-func (s *stage) environment() []string {
+func (s *stage) environment(o options) []string {
 	return append(os.Environ(),
+		watchdogVariable+"="+strconv.FormatBool(o.watchdog),
 		framework.EnvServers+"="+strings.Join(s.config.Servers, ","),
 		framework.EnvRoot+"="+s.config.Root,
 		framework.EnvSessionTimeout+"="+s.config.SessionTimeout.String())
