@@ -16,5 +16,8 @@ func TestMain(m *testing.M) {
 		victim()
 		return
 	}
+	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil { // for watchdogs: they are to end at once
+		panic(err)
+	}
 	goleak.VerifyTestMain(m)
 }

@@ -20,7 +20,7 @@ var WaitForSession = fx.Invoke(func(lc fx.Lifecycle, c *Client) {
 })
 
 // Watchdog makes Module's client use WithWatchdog. The program's main must call WatchdogMain first.
-var Watchdog = AsOption(WithWatchdog())
+func Watchdog() fx.Option { return AsOption(WithWatchdog()) }
 
 // AsOption puts an Option into the group that Module's client is made with.
 func AsOption(o Option) fx.Option {

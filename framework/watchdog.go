@@ -17,7 +17,7 @@ var watchdogMain atomic.Bool
 
 // WatchdogMain is to be the first call in main of a program that uses WithWatchdog: in a process that was started
 // as a watchdog it does a watchdog's work and does not return. Everywhere else it does nothing but note that it was
-// called. What runs before main, the initialisation of packages, runs in the watchdog too.
+// called. What runs before main, the initialisation of packages, runs in the watchdog too. In tests, TestMain is main.
 func WatchdogMain() {
 	if watchdog.Asked() {
 		os.Exit(watchdog.Main())

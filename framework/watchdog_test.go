@@ -185,7 +185,7 @@ func TestTheWatchdogHasCredentialsAndTLS(t *testing.T) {
 
 func TestAnAppWithAWatchdog(t *testing.T) {
 	zk, addr := onTCP(t)
-	app := fxtest.New(t, framework.Module, framework.Watchdog, framework.WaitForSession,
+	app := fxtest.New(t, framework.Module, framework.Watchdog(), framework.WaitForSession,
 		fx.Supply(framework.Config{Servers: []string{addr}}), framework.AsOption(framework.WithLogger(slog.New(slog.DiscardHandler))))
 	app.RequireStart()
 	app.RequireStop()
