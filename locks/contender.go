@@ -177,7 +177,9 @@ func (c *contender) await(ctx context.Context, v view, near, far *neighbour) (go
 
 // mayBeReplaced tells whether somebody else that the contender must wait for may take p's place. What takes a
 // writer's place is a reader.
-func (c *contender) mayBeReplaced(p place) bool { return p.kind.replaceable() && !c.place.kind.shared() }
+func (c *contender) mayBeReplaced(p place) bool {
+	return p.kind.replaceable() && !c.place.kind.shared()
+}
 
 // leave deletes the contender's node in the background and tells the one behind.
 func (c *contender) leave() *framework.Discarded {

@@ -1,0 +1,74 @@
+package framework
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/link"
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+func encoded(f func(*wire.Encoder)) []byte {
+	var e wire.Encoder
+	f(&e)
+	return e.Bytes()
+}
+
+func TestARefusedTransactionNamesItsOperation(t *testing.T) {
+	body := encoded(func(e *wire.Encoder) {
+		for _, code := range []wire.Code{wire.OK, wire.BadVersion, wire.RuntimeInconsistency} {
+			wire.MultiHeader{Op: wire.OpError, Err: code}.Encode(e)
+			e.Int(int32(code))
+		}
+		wire.MultiEnd.Encode(e)
+	})
+	o := read(link.Reply{Body: body}, readResults)
+	require.NoError(t, o.err)
+	require.Len(t, o.v, 3)
+	require.NoError(t, o.v[0].Err)
+	require.ErrorIs(t, refused(o.v), ErrBadVersion)
+	tx := refusedBy([]Op{CheckOp("/a", 0), DeleteOp("/b", 4), DeleteOp("/c", 0)}, o.v)
+	require.Equal(t, &TxError{Index: 1, Op: "delete", Path: "/b", Err: ErrBadVersion}, tx)
+}
+
+func TestAnAnswersErrors(t *testing.T) {
+	for _, c := range []struct {
+		reply link.Reply
+		want  error
+	}{
+		{link.Reply{Err: link.ErrDown}, ErrSuspended},
+		{link.Reply{Err: link.ErrTooLong}, ErrTooLarge},
+		{link.Reply{Code: wire.NoNode}, ErrNoNode},
+		{link.Reply{Code: wire.SessionMoved}, ErrSuspended},
+		{link.Reply{Body: []byte{0, 0, 0}}, wire.ErrMalformed},
+	} {
+		require.ErrorIs(t, read(c.reply, readNames).err, c.want)
+	}
+	require.ErrorContains(t, read(link.Reply{Code: wire.Unimplemented}, readNames).err, "unimplemented")
+}
+
+// FuzzAnswers reads a server's bytes as each kind of answer: nothing panics, and nothing that the bytes do not hold
+// is made room for.
+func FuzzAnswers(f *testing.F) {
+	f.Add(encoded(func(e *wire.Encoder) { e.Strings([]string{"a", "b"}); new(wire.Stat).Encode(e) }))
+	f.Add(encoded(func(e *wire.Encoder) { e.Buffer([]byte("data")); new(wire.Stat).Encode(e) }))
+	f.Add(encoded(func(e *wire.Encoder) {
+		wire.MultiHeader{Op: wire.OpCreate}.Encode(e)
+		e.String("/a")
+		wire.MultiHeader{Op: wire.OpSetData}.Encode(e)
+		new(wire.Stat).Encode(e)
+		wire.MultiHeader{Op: wire.OpDelete}.Encode(e)
+		wire.MultiEnd.Encode(e)
+	}))
+	f.Add([]byte{0x7f, 0xff, 0xff, 0xff})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r := link.Reply{Body: b}
+		require.LessOrEqual(t, len(read(r, readData).v.data), len(b))
+		require.LessOrEqual(t, len(read(r, readNames).v.names), len(b)/4)
+		require.LessOrEqual(t, len(read(r, readResults).v), len(b)/9)
+		require.LessOrEqual(t, len(read(r, readPath).v), len(b))
+		read(r, readStat)
+		_, _ = made([]Op{CreateOp("/a", nil, Ephemeral)}, read(r, readResults).v, 1)
+	})
+}
