@@ -18,6 +18,7 @@ type elect struct {
 	runner
 	id       string
 	observer bool
+	standing standing
 }
 
 func newElect() *cobra.Command {
@@ -33,9 +34,14 @@ ends by itself, this process resigns and ends with its exit code.
 
 Without a command the path and the fencing token are printed once this process leads, and
 it leads until a signal comes. With --observe it does not take part but prints who leads,
-now and at each change: time, id (or none) and fencing token (or 0).`,
+now and at each change: time, id (or none), fencing token and the term's number (or 0).
+With --json the leader's metadata is printed too.
+
+A candidate with --priority takes over from a leader of a lower one, once it has waited for
+--stable: that leader's command is stopped as if leadership was lost, and it campaigns again.`,
 		Example: `  lockstep elect billing -- ./billing-server
-  lockstep elect billing --id "$HOSTNAME" -- ./billing-server
+  lockstep elect billing --id "$HOSTNAME" --meta address="$HOSTNAME:8080" -- ./billing-server
+  lockstep elect billing --priority 10 --stable 1m -- ./billing-server
   lockstep elect billing --observe --json`,
 		Args: nameAnd(true),
 		RunE: coded(e.main),
@@ -45,6 +51,7 @@ now and at each change: time, id (or none) and fencing token (or 0).`,
 	cmd.Flags().StringVar(&e.id, "id", "", "what this candidate is called (default $LOCKSTEP_IDENTITY, else host name and process id)")
 	cmd.Flags().BoolVar(&e.observer, "observe", false, "only print who leads")
 	cmd.MarkFlagsMutuallyExclusive("observe", "id")
+	e.standing.register(cmd)
 	return cmd
 }
 
@@ -60,6 +67,10 @@ func (e *elect) main(cmd *cobra.Command, args []string) error {
 	case e.observer && len(command) > 0:
 		return usage("--observe takes no command")
 	}
+	options, err := e.standing.options(cmd)
+	if err != nil {
+		return err
+	}
 	if err := find(command); err != nil {
 		return err
 	}
@@ -72,7 +83,6 @@ func (e *elect) main(cmd *cobra.Command, args []string) error {
 	if err := e.prepare(ctx, client, path, command); err != nil {
 		return quiet(ctx, err)
 	}
-	var options []election.Option
 	if e.id != "" {
 		options = append(options, election.WithID(e.id))
 	}

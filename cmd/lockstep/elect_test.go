@@ -120,13 +120,13 @@ func TestASignalEndsACandidate(t *testing.T) {
 func TestObserve(t *testing.T) {
 	s := newStage(t)
 	o := s.start("elect", "demo", "--observe")
-	require.Equal(t, []string{"none", "0"}, o.fields(0)[1:])
+	require.Equal(t, []string{"none", "0", "0"}, o.fields(0)[1:])
 	a := s.start("elect", "demo", "--id", "a")
 	token := a.fields(0)[1]
-	require.Equal(t, []string{"a", token}, o.fields(1)[1:])
+	require.Equal(t, []string{"a", token, "1"}, o.fields(1)[1:])
 	a.signal(syscall.SIGTERM)
 	a.wait()
-	require.Equal(t, []string{"none", "0"}, o.fields(2)[1:])
+	require.Equal(t, []string{"none", "0", "0"}, o.fields(2)[1:])
 	b := s.start("elect", "demo", "--id", "none\n\x1b[31m")
 	b.line(0)
 	require.Equal(t, `"none\n\x1b[31m"`, o.fields(3)[1], "an id cannot forge a line")
@@ -144,9 +144,40 @@ func TestObserveJSON(t *testing.T) {
 	v := decode(t, o.line(0))
 	require.Contains(t, v, "id")
 	require.Nil(t, v["id"])
-	s.start("elect", "demo", "--id", "a").line(0)
+	s.start("elect", "demo", "--id", "a", "--meta", "address=host:1", "--meta", "note=a=b, c").line(0)
 	v = decode(t, o.line(1))
 	require.Equal(t, "a", v["id"])
 	require.Positive(t, v["token"])
 	require.NotEmpty(t, v["time"])
+	require.EqualValues(t, 1, v["term"])
+	require.Equal(t, map[string]any{"address": "host:1", "note": "a=b, c"}, v["metadata"])
+}
+
+func TestAPreferredCandidateTakesOver(t *testing.T) {
+	s := newStage(t)
+	a := s.start("elect", "demo", "--id", "a", "--", "sh", "-c", `trap 'exit 3' TERM; echo leads; while :; do sleep 0.01; done`)
+	a.line(0)
+	b := s.start("elect", "demo", "--id", "b", "--priority", "5", "--stable", "0.1")
+	b.line(0)
+	require.Contains(t, read(a.err), "campaigning again")
+	b.signal(syscall.SIGTERM)
+	require.Equal(t, 0, b.wait())
+	require.Equal(t, "leads", a.line(1))
+}
+
+func TestElectRefusesBadValues(t *testing.T) {
+	s := newStage(t)
+	for says, args := range map[string][]string{
+		"--meta \"x\" is not KEY=VALUE":     {"--meta", "x"},
+		"key of \"x\" is empty":             {"--meta", "=x"},
+		"--meta \"a\" is given twice":       {"--meta", "a=1", "--meta", "a=2"},
+		"WithPriority: 1001 is not between": {"--priority", "1001"},
+		"it must be positive":               {"--priority", "1", "--stable", "-1s"},
+		"--stable has no effect":            {"--stable", "1s"},
+		"--observe takes no --meta":         {"--observe", "--meta", "a=b"},
+	} {
+		code, _, errs := s.run(append([]string{"elect", "demo"}, args...)...)
+		require.Equal(t, 64, code, says)
+		require.Contains(t, errs, says)
+	}
 }

@@ -16,6 +16,9 @@ type change struct {
 	Time  string  `json:"time"`
 	ID    *string `json:"id"` // null: nobody leads
 	Token int64   `json:"token"`
+	Term  int64   `json:"term"` // 0: not counted
+
+	Metadata election.Metadata `json:"metadata,omitempty"`
 }
 
 // observe prints who leads until a signal comes.
@@ -26,9 +29,9 @@ func (e *elect) observe(ctx context.Context, watched *election.Election) error {
 		}
 		c, shown := change{Time: time.Now().UTC().Format("2006-01-02T15:04:05.000Z07:00")}, "none"
 		if leader != nil {
-			c.ID, c.Token, shown = &leader.ID, leader.Token, readable(leader.ID)
+			c.ID, c.Token, c.Term, c.Metadata, shown = &leader.ID, leader.Token, leader.Number, leader.Metadata, readable(leader.ID)
 		}
-		if err := put(os.Stdout, e.json, c, c.Time, shown, c.Token); err != nil {
+		if err := put(os.Stdout, e.json, c, c.Time, shown, c.Token, c.Term); err != nil {
 			return err
 		}
 	}
