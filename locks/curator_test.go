@@ -286,7 +286,7 @@ func TestEightClientsReadAndWrite(t *testing.T) {
 
 // TestAListThatIsRefusedLeavesNoNode: the directory may be written to but not read.
 func TestAListThatIsRefusedLeavesNoNode(t *testing.T) {
-	for name, perms := range map[string]framework.Perms{"": framework.PermCreate | framework.PermDelete, "nor deleted from": framework.PermCreate} {
+	for name, perms := range map[string]framework.Perms{"not read": framework.PermCreate | framework.PermDelete, "nor deleted from": framework.PermCreate} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				owner := config

@@ -122,7 +122,9 @@ func TestTheTimeLeftIsTheLeastOfAll(t *testing.T) {
 func TestGuardsNameEachNode(t *testing.T) {
 	for i := range 6 {
 		in(t, func(t *testing.T, w *world) {
-			a, b := w.member("a").Client, w.member("b").Client
+			slow := w.member("a")
+			slow.Link.Delay(time.Millisecond) // it does not hear at once of what happens
+			a, b := slow.Client, w.member("b").Client
 			l := held(t, t.Context(), mixture(a))
 			write := framework.CreateOp("/guarded", nil, framework.Persistent)
 			_, err := a.Multi(t.Context(), append(l.Guards(), write)...)
