@@ -1,0 +1,175 @@
+package barrier
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// readyName is the node of Apache Curator's DistributedDoubleBarrier that says that a round has begun.
+const readyName = "ready"
+
+// enterCurator enters as Apache Curator's DistributedDoubleBarrier does.
+func (b *Double) enterCurator(ctx, linger context.Context) (*Round, error) {
+	for {
+		s, err := b.client.Session(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r, err := b.enterReady(ctx, linger, s)
+		switch {
+		case err == nil:
+			return r, nil
+		case ctx.Err() != nil:
+			return nil, framework.Ended(ctx)
+		case !errors.Is(err, framework.ErrSessionLost):
+			return nil, err
+		}
+	}
+}
+
+// enterReady enters on one session.
+func (b *Double) enterReady(ctx, linger context.Context, s *framework.Session) (*Round, error) {
+	created, err := s.CreateTogether(ctx, framework.Together{
+		Dir: b.path, Name: uuid.NewString(), Plain: true, Count: 1, Mode: framework.Ephemeral,
+		Data: signed(b.client, memberKind, "").encode(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	node := created[0].Path
+	err = b.ready(ctx, s)
+	if err != nil && ctx.Err() != nil {
+		if _, there := s.Exists(linger, framework.Join(b.path, readyName)); there == nil {
+			err = nil
+		}
+	}
+	if err == nil {
+		var h *framework.Hold
+		if h, err = s.Hold(ctx, node); err == nil {
+			return &Round{hold: h, node: node, way: &curatorDeparture{b, s, node}}, nil
+		}
+	}
+	gone := s.Discard(node)
+	select {
+	case <-gone.Done():
+	case <-linger.Done():
+	}
+	return nil, err
+}
+
+// ready waits until enough members are there, or the round has begun.
+func (b *Double) ready(ctx context.Context, s *framework.Session) error {
+	ready := framework.Join(b.path, readyName)
+	for {
+		_, w, err := s.WatchExists(ctx, ready)
+		if err == nil {
+			w.Stop()
+			return nil
+		}
+		if !errors.Is(err, framework.ErrNoNode) {
+			return err
+		}
+		names, _, err := s.Children(ctx, b.path)
+		if err == nil && len(names) >= b.size {
+			err = s.Create(ctx, ready, nil, framework.Persistent)
+			if err == nil || errors.Is(err, framework.ErrNodeExists) {
+				w.Stop()
+				return nil
+			}
+		}
+		if err == nil {
+			var begun bool
+			if begun, err = b.begins(ctx, s, w); begun {
+				return nil
+			}
+		}
+		w.Stop()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// begins waits for the node that says that the round has begun. It may be gone again already.
+func (b *Double) begins(ctx context.Context, s *framework.Session, w *framework.Watch) (bool, error) {
+	select {
+	case ev := <-w.C():
+		return ev.Kind == framework.NodeCreated, nil
+	case <-ctx.Done():
+		return false, framework.Ended(ctx)
+	case <-s.Done():
+		return false, context.Cause(s.Context())
+	}
+}
+
+// curatorDeparture is the way out of a barrier in Curator's layout.
+type curatorDeparture struct {
+	b    *Double
+	s    *framework.Session
+	node string
+}
+
+func (d *curatorDeparture) barrier() *Double { return d.b }
+
+func (d *curatorDeparture) leave(ctx context.Context) error {
+	select {
+	case <-d.s.Discard(d.node).Done():
+		return nil
+	case <-ctx.Done():
+		return framework.Ended(ctx)
+	}
+}
+
+// over waits until no member is there, and takes the sign of the round's beginning away.
+func (d *curatorDeparture) over(ctx context.Context) error {
+	return each(ctx, d.b.client, func(s *framework.Session) error {
+		for {
+			left, err := d.awaitLast(ctx, s)
+			if err != nil {
+				return err
+			}
+			if left == 0 {
+				break
+			}
+		}
+		err := s.Delete(ctx, framework.Join(d.b.path, readyName), framework.AnyVersion)
+		if errors.Is(err, framework.ErrNoNode) {
+			return nil
+		}
+		return err
+	})
+}
+
+// awaitLast waits until the last of the members in the order of their names is gone. It returns how many there
+// were.
+func (d *curatorDeparture) awaitLast(ctx context.Context, s *framework.Session) (int, error) {
+	names, _, err := s.Children(ctx, d.b.path)
+	if err != nil && !errors.Is(err, framework.ErrNoNode) {
+		return 0, err
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return name == readyName })
+	if len(names) == 0 {
+		return 0, nil
+	}
+	_, _, w, err := s.WatchData(ctx, framework.Join(d.b.path, slices.Max(names)))
+	if errors.Is(err, framework.ErrNoNode) {
+		return len(names), nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer w.Stop()
+	select {
+	case <-w.C():
+		return len(names), nil
+	case <-ctx.Done():
+		return 0, framework.Ended(ctx)
+	case <-s.Done():
+		return 0, context.Cause(s.Context())
+	}
+}

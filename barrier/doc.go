@@ -1,0 +1,41 @@
+// Package barrier lets processes wait for one another: a [Gate] that is up or down, a [Double] barrier that
+// its members enter and leave together, round after round, and a [Latch] that counts down to zero.
+//
+// # Guarantee
+//
+// A round of a double barrier begins for all of its members or for none, by one transaction that finds all of
+// them alive; it ends when each of them has left or is dead. The same path can be used again at once: a
+// round is told apart from the one before by the version of a node, so nothing that a crash leaves behind
+// lets a later round in. A member that dies while it waits frees its place; one that dies inside lets the
+// others leave. A wait that ends with its context leaves no node. Waits survive a suspended connection, a
+// server's restart and the loss of the session.
+//
+// A member with another number than the barrier's gets a [*MismatchError], one member too many
+// [ErrTooMany].
+//
+// # Not guaranteed
+//
+// The servers know of a death when the session's timeout is over: until then a dead member counts as one
+// that is there. A process that was stopped (SIGSTOP, a paused virtual machine) may believe that it is
+// inside after the others have left: heed [Round.Context], or write to ZooKeeper under [Round.Guard].
+//
+// # Nodes
+//
+//	<path>                 a gate: it exists while the gate is up; ephemeral if a lease holds it, else persistent
+//
+//	<path>                 a double barrier, persistent: its number as JSON; its version counts the phases
+//	<path>/in              persistent
+//	<path>/in/m-#          ephemeral sequential: one member, waiting or inside
+//	<path>/round           persistent: the numbers of those who were let in last, as JSON
+//
+//	<path>                 a latch, persistent: its number as JSON
+//	<path>/by/<id>         persistent: this caller has counted
+//	<path>/at/c-#          persistent sequential: one count; the last one's name opens the latch
+//
+// Directories above them are containers. A gate is Apache Curator's DistributedBarrier; [WithCuratorLayout]
+// gives a double barrier the layout of its DistributedDoubleBarrier.
+//
+// # Failure
+//
+// See the types. Errors that pass by themselves, such as a lost connection, are waited out.
+package barrier

@@ -1,0 +1,92 @@
+package barrier_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"sync"
+
+	"github.com/lockstep-go/lockstep/barrier"
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// exampleClient connects to a server in memory; a service gives the addresses of its ensemble.
+func exampleClient(ctx context.Context) (*framework.Client, func()) {
+	zk, err := zktest.New()
+	if err != nil {
+		log.Fatal(err)
+	}
+	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()},
+		framework.WithDialer(zk.Link("example").DialContext))
+	if err != nil {
+		log.Fatal(err)
+	}
+	return client, func() {
+		_ = client.Close(ctx) // the server goes too
+		zk.Close()
+	}
+}
+
+func ExampleDouble_Enter() {
+	ctx := context.Background()
+	client, done := exampleClient(ctx)
+	defer done()
+
+	phase := barrier.NewDouble(client, "/phase", 3) // in a cluster, each member makes its own
+	var members sync.WaitGroup
+	for i := range 3 {
+		members.Go(func() {
+			for range 2 {
+				round, err := phase.Enter(ctx) // all three, or nobody
+				if err != nil {
+					log.Fatal(err)
+				}
+				if i == 0 {
+					fmt.Println("inside round", round.Number())
+				}
+				if err := round.Leave(ctx); err != nil { // when all have left
+					log.Fatal(err)
+				}
+			}
+		})
+	}
+	members.Wait()
+	// Output:
+	// inside round 1
+	// inside round 2
+}
+
+func ExampleGate_Hold() {
+	ctx := context.Background()
+	client, done := exampleClient(ctx)
+	defer done()
+
+	gate := barrier.NewGate(client, "/maintenance")
+	lease, err := gate.Hold(ctx) // falls with this process
+	if err != nil {
+		log.Fatal(err)
+	}
+	raised, _ := gate.Raised(ctx)
+	fmt.Println("raised:", raised)
+	_ = lease.Release(ctx)
+	fmt.Println(gate.Wait(ctx))
+	// Output:
+	// raised: true
+	// <nil>
+}
+
+func ExampleLatch() {
+	ctx := context.Background()
+	client, done := exampleClient(ctx)
+	defer done()
+
+	shards := barrier.NewLatch(client, "/loaded", 2)
+	for _, shard := range []string{"shard-1", "shard-2", "shard-2"} { // a retry counts once
+		if err := shards.CountDown(ctx, shard); err != nil {
+			log.Fatal(err)
+		}
+	}
+	fmt.Println(shards.Wait(ctx))
+	// Output: <nil>
+}

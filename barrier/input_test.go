@@ -1,0 +1,87 @@
+package barrier_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/barrier"
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+func TestBadInput(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		c := w.member("a").Client
+		double := func(c *framework.Client, path string, n int) error {
+			_, err := barrier.NewDouble(c, path, n).Enter(t.Context())
+			return err
+		}
+		for says, err := range map[string]error{
+			"enter /x: the client is nil":                               double(nil, "/x", 2),
+			`enter x: invalid path "x"`:                                 double(c, "x", 2),
+			"enter /: invalid path \"/\": the root cannot be a barrier": double(c, "/", 2),
+			"enter /x: impossible number: 0, there must be 1 to 1000":   double(c, "/x", 0),
+			"enter /x: impossible number: -3,":                          double(c, "/x", -3),
+			"enter /x: impossible number: 1001,":                        double(c, "/x", 1001),
+			"wait at /y: the client is nil":                             barrier.NewGate(nil, "/y").Wait(t.Context()),
+			`raise y: invalid path "y"`:                                 barrier.NewGate(c, "y").Raise(t.Context()),
+			`lower /y/: invalid path "/y/"`:                             barrier.NewGate(c, "/y/").Lower(t.Context()),
+			"count down /z: the client is nil":                          barrier.NewLatch(nil, "/z", 2).CountDown(t.Context(), "a"),
+			"wait at /z: impossible number: 0,":                         barrier.NewLatch(c, "/z", 0).Wait(t.Context()),
+			`count down /z: impossible caller id: ""`:                   barrier.NewLatch(c, "/z", 2).CountDown(t.Context(), ""),
+			`count down /z: impossible caller id: "a/b"`:                barrier.NewLatch(c, "/z", 2).CountDown(t.Context(), "a/b"),
+			`count down /z: impossible caller id: ".."`:                 barrier.NewLatch(c, "/z", 2).CountDown(t.Context(), ".."),
+			"count down /z: impossible caller id: \"a\\x00b\"":          barrier.NewLatch(c, "/z", 2).CountDown(t.Context(), "a\x00b"),
+		} {
+			require.ErrorContains(t, err, says)
+		}
+		require.Empty(t, w.Children("/x"))
+		require.ErrorIs(t, double(c, "/x", 0), barrier.ErrSize)
+		_, err := barrier.NewGate(nil, "/y").Hold(t.Context())
+		require.Error(t, err)
+	})
+}
+
+// TestAPathUsedByAnotherRecipe is refused, and left as it is.
+func TestAPathUsedByAnotherRecipe(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		_, err := locks.NewMutex(m.Client, "/lock").Lock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, barrier.NewGate(m.Client, "/gate").Raise(t.Context()))
+		require.NoError(t, barrier.NewLatch(m.Client, "/latch", 2).CountDown(t.Context(), "x"))
+		require.NoError(t, m.Create(t.Context(), "/config", []byte(`{"v":1,"kind":"other"}`), framework.Persistent))
+		require.NoError(t, m.Create(t.Context(), "/newer", []byte(`{"v":2,"kind":"double barrier","size":2}`), framework.Persistent))
+		require.NoError(t, m.Create(t.Context(), "/none", []byte(`{"v":1,"kind":"double barrier"}`), framework.Persistent))
+		before := w.Tree("/")
+		for _, path := range []string{"/lock", "/gate", "/latch", "/config", "/none"} {
+			_, err := barrier.NewDouble(m.Client, path, 2).Enter(t.Context())
+			require.ErrorIs(t, err, barrier.ErrForeign, path)
+			require.ErrorContains(t, err, path)
+		}
+		_, err = barrier.NewDouble(m.Client, "/newer", 2).Enter(t.Context())
+		require.ErrorIs(t, err, barrier.ErrNewer)
+		require.ErrorContains(t, err, "version 2")
+		require.ErrorIs(t, barrier.NewLatch(m.Client, "/lock", 2).Wait(t.Context()), barrier.ErrForeign)
+		require.Equal(t, before, w.Tree("/"))
+	})
+}
+
+// TestWhatIsLeftOfADamagedBarrier names what is missing.
+func TestWhatIsLeftOfADamagedBarrier(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		b := barrier.NewDouble(m.Client, path, 1)
+		leaveAll(t, enterAll(t, b)...)
+		require.NoError(t, m.Delete(t.Context(), path+"/in", framework.AnyVersion))
+		for _, b := range []*barrier.Double{b, barrier.NewDouble(m.Client, path, 1)} {
+			_, err := b.Enter(t.Context())
+			require.ErrorIs(t, err, barrier.ErrForeign)
+			require.ErrorContains(t, err, path+"/in is missing beside "+path)
+		}
+		require.NoError(t, m.Delete(t.Context(), path+"/round", framework.AnyVersion))
+		require.NoError(t, m.Delete(t.Context(), path, framework.AnyVersion))
+		leaveAll(t, enterAll(t, b)...)
+	})
+}

@@ -1,0 +1,111 @@
+package barrier_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/barrier"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+func remaining(t *testing.T, l *barrier.Latch) int {
+	t.Helper()
+	n, err := l.Remaining(t.Context())
+	require.NoError(t, err)
+	return n
+}
+
+func TestALatchOpensWithItsLastCount(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := barrier.NewLatch(w.member("a").Client, path, 3), barrier.NewLatch(w.member("b").Client, path, 3)
+		for range 3 {
+			over, waited := async(func() error { return b.Wait(context.Background()) })
+			require.Equal(t, 3, remaining(t, a))
+			for i, id := range []string{"x", "y", "x", "y"} {
+				require.NoError(t, a.CountDown(t.Context(), id))
+				require.Equal(t, max(1, 2-i), remaining(t, b), "who counts again counts nothing")
+			}
+			require.ErrorIs(t, a.Reset(t.Context()), barrier.ErrCounting)
+			time.Sleep(time.Hour)
+			require.False(t, over())
+			require.NoError(t, b.CountDown(t.Context(), "z"))
+			require.NoError(t, waited())
+			require.NoError(t, a.Wait(t.Context()), "it stays open")
+			require.Zero(t, remaining(t, a))
+			require.NoError(t, a.CountDown(t.Context(), "y"))
+			for range 2 {
+				require.ErrorIs(t, a.CountDown(t.Context(), "one too many"), barrier.ErrTooMany)
+			}
+			require.Len(t, w.Children(path+"/at"), 3)
+			require.NoError(t, a.Reset(t.Context()))
+		}
+	})
+}
+
+func TestEachWaiterIsWokenOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a"), w.member("b")
+		l := barrier.NewLatch(a.Client, path, 50)
+		over, waited := async(func() error { return barrier.NewLatch(b.Client, path, 50).Wait(context.Background()) })
+		require.False(t, over())
+		before := w.Requests()
+		for i := range 50 {
+			require.NoError(t, l.CountDown(t.Context(), fmt.Sprint(i)))
+		}
+		require.NoError(t, waited())
+		require.Equal(t, before[zktest.OpExists], w.Requests()[zktest.OpExists])
+	})
+}
+
+func TestALatchSurvives(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m, n := w.member("a"), w.member("b")
+		a, b := barrier.NewLatch(m.Client, path, 2), barrier.NewLatch(n.Client, path, 2)
+		over, waited := async(func() error { return a.Wait(context.Background()) })
+		for _, hurt := range []func(){func() { m.Link.Reset() }, w.Restart, func() { require.NoError(t, w.Expire(w.session(m).ID())) }} {
+			hurt()
+			time.Sleep(timeout)
+			require.False(t, over())
+		}
+		for nth, op := range []zktest.Op{zktest.OpMulti, zktest.OpGetData} {
+			f := w.DropReply(1, zktest.Match{Op: op, Session: w.session(n).ID(), Path: path})
+			require.NoError(t, b.CountDown(t.Context(), "x"))
+			<-f.Hit()
+			require.Equal(t, 1, remaining(t, b), nth)
+		}
+		m.Link.Cut()
+		require.NoError(t, b.CountDown(t.Context(), "y"))
+		f := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: w.session(n).ID(), Path: path})
+		require.NoError(t, b.Reset(t.Context()))
+		<-f.Hit()
+		m.Link.Heal()
+		require.NoError(t, waited(), "it was open for a moment while nobody could see it")
+		require.Equal(t, 2, remaining(t, b))
+	})
+}
+
+func TestALatchWaitEndsWithItsContext(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, barrier.NewLatch(m.Client, path, 1).Wait(ctx), context.DeadlineExceeded)
+	})
+}
+
+func TestALatchOfAnotherNumber(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		require.NoError(t, barrier.NewLatch(m.Client, path, 2).CountDown(t.Context(), "x"))
+		l := barrier.NewLatch(m.Client, path, 3)
+		for _, err := range []error{l.CountDown(t.Context(), "y"), l.Wait(t.Context()), l.Reset(t.Context())} {
+			var differs *barrier.MismatchError
+			require.ErrorAs(t, err, &differs)
+			require.Equal(t, barrier.MismatchError{Path: path, Stored: 2, Given: 3}, *differs)
+		}
+	})
+}

@@ -1,0 +1,69 @@
+package barrier
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// Option changes how a barrier works. Its error is returned by every use.
+type Option func(*options) error
+
+type options struct {
+	curator bool
+}
+
+// WithCuratorLayout gives a double barrier the nodes of Apache Curator's DistributedDoubleBarrier, so that Java
+// members can take part:
+//
+//	<path>/<uuid>   ephemeral, one for each member
+//	<path>/ready    persistent: the round has begun
+//
+// Less is guaranteed then, since that layout cannot give more: use a fresh path for each round. The number is
+// a threshold that is stored nowhere, so neither another number nor one member too many is noticed. A
+// member whose context ends just when the round begins may fail while the others enter; what a crash has
+// left of "ready" lets the next ones in.
+func WithCuratorLayout() Option {
+	return func(o *options) error {
+		o.curator = true
+		return nil
+	}
+}
+
+func apply(opts []Option) (o options, err error) {
+	for _, option := range opts {
+		if option == nil {
+			continue
+		}
+		if e := option(&o); e != nil && err == nil {
+			err = e
+		}
+	}
+	return o, err
+}
+
+// check refuses what no recipe can use.
+func check(client *framework.Client, path string) error {
+	if client == nil {
+		return errors.New("the client is nil")
+	}
+	if err := framework.ValidatePath(path); err != nil {
+		return err
+	}
+	if path == "/" {
+		return fmt.Errorf("%w %q: the root cannot be a barrier", framework.ErrInvalidPath, path)
+	}
+	return nil
+}
+
+// mostMembers bounds what one transaction checks and one list shows.
+const mostMembers = 1000
+
+// checkSize refuses a number that cannot be.
+func checkSize(n, most int) error {
+	if n < 1 || n > most {
+		return fmt.Errorf("%w: %d, there must be 1 to %d", ErrSize, n, most)
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package barrier
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// golden are the records of release 1: later ones must read them.
+var golden = map[string]record{
+	`{"v":1,"kind":"double barrier","size":8}`:                             {Kind: doubleKind, Size: 8},
+	`{"v":1,"kind":"round"}`:                                               {Kind: roundKind},
+	`{"v":1,"kind":"round","phase":7,"base":32,"numbers":[24,25,27,31]}`:   {Kind: roundKind, Phase: 7, Base: 32, Numbers: []int32{24, 25, 27, 31}},
+	`{"v":1,"kind":"round","phase":-2147483647,"base":1,"numbers":[-1,0]}`: {Kind: roundKind, Phase: -2147483647, Base: 1, Numbers: []int32{-1, 0}},
+	`{"v":1,"kind":"latch","size":3}`:                                      {Kind: latchKind, Size: 3},
+	`{"v":1,"kind":"gate","owner":"o","host":"h","pid":5,"since":"2026-11-21T00:00:00Z"}`: {
+		Kind: gateKind, Owner: "o", Host: "h", PID: 5, Since: new(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))},
+	`{"v":1,"kind":"member","id":"i","owner":"o"}`: {Kind: memberKind, ID: "i", Owner: "o"},
+}
+
+func TestRecordsAreWrittenAndReadAsBefore(t *testing.T) {
+	for text, r := range golden {
+		require.Equal(t, text, string(r.encode()))
+		got, err := parse("/x", r.Kind, []byte(text))
+		r.Version = 1
+		require.NoError(t, err)
+		require.Equal(t, r, got)
+	}
+}
+
+func TestUnknownFieldsSurvive(t *testing.T) {
+	later := []byte(`{"v":1,"kind":"double barrier","size":8,"label":{"a":[1]}}`)
+	r, err := parseSized("/x", doubleKind, resize(later, 9), 1000)
+	require.NoError(t, err)
+	require.Equal(t, 9, r.Size)
+	require.Contains(t, string(resize(later, 9)), `"label":{"a":[1]}`)
+}
+
+func TestRecordsThatAreRefused(t *testing.T) {
+	for text, want := range map[string]error{
+		"": ErrForeign, "x": ErrForeign, "[]": ErrForeign, `{"kind":"latch","size":1}`: ErrForeign, `{"v":0,"kind":"latch","size":1}`: ErrForeign,
+		`{"v":1,"kind":"gate","size":1}`: ErrForeign, `{"v":2,"kind":"latch","size":1}`: ErrNewer, `{"v":1,"kind":"latch"}`: ErrForeign,
+		`{"v":1,"kind":"latch","size":-1}`: ErrForeign, `{"v":1,"kind":"latch","size":1e9}`: ErrForeign,
+	} {
+		_, err := parseSized("/x", latchKind, []byte(text), 1000)
+		require.ErrorIs(t, err, want, text)
+		require.ErrorContains(t, err, "/x")
+	}
+}
+
+func TestNumbersWrap(t *testing.T) {
+	for name, want := range map[string]int32{"m-0000000000": 0, "m-2147483647": 2147483647, "m--2147483648": -2147483648, "m--000000001": -1} {
+		n, ok := numberOf("/x/" + name)
+		require.True(t, ok, name)
+		require.Equal(t, want, n)
+		require.Equal(t, "/x/"+name, (&Double{in: "/x"}).place(n))
+	}
+	st := state{base: 2147483647}
+	require.True(t, st.letsIn(-2147483648, 2))
+	require.False(t, st.letsIn(-2147483647, 2))
+}
+
+func FuzzRecord(f *testing.F) {
+	for text := range golden {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, kind := range []string{gateKind, doubleKind, roundKind, latchKind} {
+			r, err := parse("/x", kind, data)
+			if err != nil {
+				continue
+			}
+			again, err := parse("/x", kind, r.encode())
+			require.NoError(t, err)
+			require.Equal(t, r.Numbers, again.Numbers)
+			require.True(t, json.Valid(resize(data, 3)))
+		}
+	})
+}
+
+func FuzzNumber(f *testing.F) {
+	f.Add("m-0000000007")
+	f.Add("m--2147483648")
+	f.Fuzz(func(t *testing.T, name string) {
+		if n, ok := numberOf("/x/" + name); ok && !strings.Contains(name, "/") {
+			require.Equal(t, "/x/"+name, (&Double{in: "/x"}).place(n))
+		}
+	})
+}

@@ -1,0 +1,239 @@
+package barrier_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/barrier"
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+var stormRounds = flag.Int64("storm.rounds", 1500, "rounds that the storm lasts")
+
+// TestRoundsInAStorm lets five members go through many rounds of one barrier, while they die at any moment
+// and are started again, their contexts end, links break, replies are lost and the server restarts.
+//
+// What must hold: no two rounds are inside at once, as far as living members can tell; nobody returns from
+// Leave before all of its round have left or are dead; a round has exactly as many members as the barrier, or
+// some of them have died or do not know; nothing is left at the end.
+func TestRoundsInAStorm(t *testing.T) {
+	for seed := range uint64(2) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				(&storm{world: w, r: rand.New(rand.NewPCG(seed, 9)), rounds: map[int64]*roundLog{}}).rage()
+			})
+		})
+	}
+}
+
+const stormMembers = 5
+
+type storm struct {
+	*world
+	r *rand.Rand
+
+	mu     sync.Mutex
+	made   int
+	rounds map[int64]*roundLog
+	last   int64
+	deaths int
+	cut    int // contexts that have ended a wait
+	// vague counts members whose Enter could not tell whether its round had begun.
+	vague int
+}
+
+// roundLog is what is known of one round.
+type roundLog struct {
+	entered int
+	inside  map[*barrier.Round]bool
+}
+
+func (s *storm) int(n int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.r.IntN(n)
+}
+
+func (s *storm) rage() {
+	var all sync.WaitGroup
+	stop := make(chan struct{})
+	for range stormMembers {
+		all.Go(s.member)
+	}
+	all.Go(func() { s.trouble(stop) })
+	for s.reached() < *stormRounds {
+		time.Sleep(time.Second)
+	}
+	close(stop)
+	all.Wait()
+	time.Sleep(3 * timeout)
+	s.nobody()
+	full := 0
+	for _, r := range s.rounds {
+		if r.entered == stormMembers {
+			full++
+		}
+	}
+	s.t.Logf("%d rounds, %d of them whole, %d deaths, %d waits cut short, %d outcomes unknown, %d members",
+		s.last, full, s.deaths, s.cut, s.vague, s.made)
+	require.Greater(s.t, s.deaths, int(*stormRounds/50))
+	require.Greater(s.t, int64(full), *stormRounds/2)
+}
+
+func (s *storm) reached() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
+// member lives again and again until there were enough rounds.
+func (s *storm) member() {
+	for s.reached() < *stormRounds {
+		s.life()
+	}
+}
+
+// life is one process, which may die.
+func (s *storm) life() {
+	s.mu.Lock()
+	s.made++
+	link := s.Link(fmt.Sprint("m", s.made))
+	s.mu.Unlock()
+	ctx, die := context.WithCancel(context.Background())
+	defer die()
+	c, err := framework.Connect(ctx, framework.Config{Servers: s.Servers(), SessionTimeout: timeout},
+		framework.WithDialer(link.DialContext), framework.WithClock(framework.TimeClock()), framework.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	defer func() { _ = c.Close(context.Background()) }()
+	if s.int(3) == 0 { // it dies at some moment, at once or as a crash does
+		t := time.AfterFunc(time.Duration(s.int(20_000))*time.Millisecond, func() {
+			if s.int(2) == 0 {
+				link.Cut()
+			}
+			die()
+		})
+		defer t.Stop()
+	}
+	b := barrier.NewDouble(c, path, stormMembers)
+	for s.reached() < *stormRounds && ctx.Err() == nil && s.round(ctx, b, link) {
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deaths++
+}
+
+// round is one round, or a try of one; false when this life is over.
+func (s *storm) round(ctx context.Context, b *barrier.Double, link *zktest.Link) bool {
+	patience := time.Hour
+	if s.int(10) == 0 {
+		patience = time.Duration(s.int(50_000)) * time.Microsecond
+	}
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	r, err := b.Enter(limited)
+	switch {
+	case err == nil:
+	case errors.Is(err, barrier.ErrTooMany):
+		s.t.Errorf("%v: there are never more members than the barrier has", err)
+		return false
+	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.cut++; errors.Is(err, framework.ErrSuspended) {
+			s.vague++
+		}
+		return true
+	default:
+		return ctx.Err() == nil && framework.IsTransient(err)
+	}
+	s.entered(r)
+	if s.int(4) == 0 {
+		time.Sleep(time.Duration(s.int(20)) * time.Millisecond)
+	}
+	if ctx.Err() != nil || s.int(60) == 0 { // it dies inside
+		if s.int(2) == 0 {
+			link.Cut()
+		}
+		return false
+	}
+	return s.leave(ctx, r)
+}
+
+func (s *storm) entered(r *barrier.Round) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	log := s.rounds[r.Number()]
+	if log == nil {
+		log = &roundLog{inside: map[*barrier.Round]bool{}}
+		s.rounds[r.Number()] = log
+	}
+	log.inside[r] = true
+	if log.entered++; log.entered > stormMembers {
+		s.t.Errorf("round %d has %d members", r.Number(), log.entered)
+	}
+	if r.Number() < s.last {
+		s.t.Errorf("round %d was entered after round %d", r.Number(), s.last)
+	}
+	s.last = r.Number()
+	for n, other := range s.rounds {
+		for in := range other.inside {
+			if n != r.Number() && in.Err() == nil {
+				s.t.Errorf("round %d was entered while a member was inside round %d", r.Number(), n)
+			}
+		}
+	}
+}
+
+func (s *storm) leave(ctx context.Context, r *barrier.Round) bool {
+	alive := r.Err() == nil
+	s.mu.Lock()
+	delete(s.rounds[r.Number()].inside, r) // from here on the others may leave
+	s.mu.Unlock()
+	err := r.Leave(ctx)
+	if err != nil {
+		return ctx.Err() == nil && alive && framework.IsTransient(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for in := range s.rounds[r.Number()].inside {
+		if in.Err() == nil {
+			s.t.Errorf("a member has left round %d while another one is inside", r.Number())
+		}
+	}
+	return true
+}
+
+// trouble loses replies and restarts the server.
+func (s *storm) trouble(stop chan struct{}) {
+	ops := []zktest.Op{zktest.OpMulti, zktest.OpSetData, zktest.OpGetData, zktest.OpGetChildren2}
+	for {
+		select {
+		case <-stop:
+			return
+		case <-time.After(time.Duration(s.int(3000)) * time.Millisecond):
+		}
+		switch s.int(8) {
+		case 0:
+			s.Restart()
+		case 1:
+			if all := s.Sessions(); len(all) > 0 {
+				_ = s.Expire(all[s.int(len(all))].ID) // it may be gone by now
+			}
+		default:
+			s.DropReply(1+s.int(5), zktest.Match{Op: ops[s.int(len(ops))], Path: path})
+		}
+	}
+}
