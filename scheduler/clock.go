@@ -1,11 +1,14 @@
 package scheduler
 
 import (
+	"context"
 	"sync"
 	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
 )
 
-// MaxAhead is how far a tick may lie ahead of the ensemble's clock and still be run, when the leader's
+// MaxAhead is how far a tick may lie ahead of the ensemble's clock and still be run, when the member's
 // clock says that it is due.
 const MaxAhead = 10 * time.Second
 
@@ -43,7 +46,16 @@ func (c *clocks) now() time.Time {
 	return local
 }
 
-// held tells whether a tick is due by this machine's clock only.
-func (c *clocks) held(tick time.Time) bool {
-	return !tick.After(c.local()) && tick.After(c.now())
+// held tells whether a time has come by this machine's clock only.
+func (c *clocks) held(due time.Time) bool {
+	return !due.After(c.local()) && due.After(c.now())
+}
+
+// ensembleTime is the ensemble's time, from a write that changes nothing.
+func (s *Scheduler) ensembleTime(ctx context.Context, session *framework.Session) (time.Time, error) {
+	if err := session.MakeDirs(ctx, s.directory()); err != nil {
+		return time.Time{}, err
+	}
+	st, err := session.Set(ctx, s.directory(), nil, framework.AnyVersion)
+	return st.Mtime.UTC(), err
 }

@@ -33,3 +33,8 @@ func (s Schedule) latest(from, to time.Time) time.Time {
 	}
 	return s.Next(time.Unix(from.Unix()+int64(past), 0)).UTC()
 }
+
+// gap is these ticks, missed.
+func (d due) gap(why Reason) Gap {
+	return Gap{From: d.first, To: d.latest, Count: d.count, Reason: why}
+}

@@ -7,21 +7,27 @@ type EventKind string
 
 // The kinds of events.
 const (
-	// EventLeading: this member schedules now. Run.Token is its term's.
+	// EventLeading: this member leads now. Run.Token is its term's.
 	EventLeading EventKind = "leading"
 	// EventFollowing: it does so no more.
 	EventFollowing EventKind = "following"
 	// EventStarted: a run begins. Run is set.
 	EventStarted EventKind = "started"
+	// EventRetrying: an attempt has failed, and there is another after a pause. Run and Err are set.
+	EventRetrying EventKind = "retrying"
 	// EventFinished: a run has ended. Run is set, and Err if it failed.
 	EventFinished EventKind = "finished"
+	// EventStuck: a run has not returned in spite of its context's end. Run is set, and Err is why that ended.
+	EventStuck EventKind = "stuck"
 	// EventMissed: ticks were recorded as missed. Gap is set.
 	EventMissed EventKind = "missed"
 	// EventHeld: this machine's clock says that a tick is due, but it lies more than MaxAhead ahead of the
-	// ensemble's clock. Run.Tick is the tick; it is run once the ensemble's clock is near.
+	// ensemble's clock. Run.Tick is when it is due; it is run once the ensemble's clock is near.
 	EventHeld EventKind = "held"
 	// EventFailed: a job could not be scheduled, and is tried again. Err is set.
 	EventFailed EventKind = "failed"
+	// EventRemoved: a job's state is gone. This member runs the job no more, until it is added again.
+	EventRemoved EventKind = "removed"
 )
 
 // Event tells of something that has happened in this member.

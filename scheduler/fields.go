@@ -3,7 +3,6 @@ package scheduler
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"time"
 )
 
@@ -42,11 +41,20 @@ func (f fields) with(known map[string]any) ([]byte, error) {
 	for name, raw := range f {
 		all[name] = raw
 	}
-	maps.Copy(all, known)
 	for name, v := range known {
-		if t, ok := v.(time.Time); ok && t.IsZero() {
-			delete(all, name)
+		if t, ok := v.(time.Time); v == nil || ok && t.IsZero() {
+			continue
 		}
+		all[name] = v
 	}
 	return json.Marshal(all)
+}
+
+// given is a value, or nil if it is the zero value.
+func given[T comparable](v T) any {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return v
 }

@@ -2,7 +2,9 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -18,61 +20,138 @@ type Job struct {
 	Spec string
 	// Location is the time zone that Spec is read in. Default UTC.
 	Location *time.Location
-	// Deadline is how late a tick may still be run, when it was due while nobody led or the leader was
-	// held up. Default a minute. Only the latest due tick is run late, so that it is never run later than one
-	// period.
-	Deadline time.Duration
-	// Run does the work. Its context is done when the leader's term is lost, or the scheduler was stopped and
-	// the run did not finish within its drain time; a function that ignores it overlaps the next run. An
-	// error or a panic is recorded as the run's outcome. The tick is not run again.
+	// Revision orders schedules of different releases: a member never replaces the schedule of a higher one. See
+	// the package's documentation. Default 0.
+	Revision int64
+	// Run does the work. Its context is done when the run's claim is lost, the run has timed out or is
+	// replaced, or the scheduler was stopped and the run did not finish within its drain time. An error or a
+	// panic is recorded as the run's outcome.
 	Run func(ctx context.Context, run Run) error
+
+	// Guarantee is AtMostOnce or AtLeastOnce.
+	Guarantee Guarantee
+	// Misfire is MisfireLatest, MisfireSkip or MisfireAll.
+	Misfire Misfire
+	// Deadline is how late a tick may be started. Default a minute.
+	Deadline time.Duration
+	// Overlap is OverlapForbid, OverlapAllow or OverlapReplace.
+	Overlap Overlap
+
+	// Timeout ends the context of each attempt after so long. Default 0: never.
+	Timeout time.Duration
+	// Retries is how often a run that failed is tried again by its member. Default 0.
+	Retries int
+	// Backoff is the pause before the first retry; it doubles with each, to a minute or itself if that is
+	// longer. Default a second.
+	Backoff time.Duration
+	// Jitter delays each start by less than so long, and not beyond the next tick. All members agree on a
+	// tick's delay. Default 0.
+	Jitter time.Duration
+	// MinHold is the least time between the starts of two runs: ticks that come sooner are missed, with
+	// ReasonHeld. Default 0.
+	MinHold time.Duration
+
+	// Placement is OnLeader or Spread.
+	Placement Placement
+	// Labels pin a job of Placement Spread to members that have all of them; see WithLabels.
+	Labels map[string]string
 }
 
 // Run is one run of a job.
 type Run struct {
 	// Job is the job's name.
 	Job string
-	// Tick is the scheduled time, in UTC: what identifies the run, whenever it is started.
+	// Tick is the scheduled time, in UTC: what identifies the run, whenever it is started. Of a run that
+	// was asked for with Trigger, it is the time of that, in whole seconds.
 	Tick time.Time
-	// Token is the fencing token of the leader's term. It never falls from one run to the next.
+	// Manual tells a run that was asked for with Trigger.
+	Manual bool
+	// Attempt counts from 1. It rises with each retry, and when another member repeats the run of one that
+	// died.
+	Attempt int
+	// Token is a fencing token: it rises with each run of the job, wherever it runs.
 	Token int64
-	// ID is unique in the cluster: the tick and the token.
+	// ID is unique among the job's runs: the tick and the run's number.
 	ID string
 }
 
-// DefaultDeadline is how late a tick is run when its job does not say.
-const DefaultDeadline = time.Minute
+// The defaults of a job.
+const (
+	DefaultDeadline = time.Minute
+	DefaultBackoff  = time.Second
+)
 
-// maxName bounds a job's name.
-const maxName = 200
+// OnTime is how late a tick may be started and still count as on time.
+const OnTime = 5 * time.Second
 
-// job is a job that was added, and what this member does with it.
+const (
+	maxName     = 200
+	maxRetries  = 1000
+	mostBackoff = time.Minute
+)
+
+// job is a job that was added, and what of it runs in this member.
 type job struct {
 	Job
-	schedule Schedule
+	schedule Schedule // as it was added
 
-	mu      sync.Mutex
-	started time.Time // the latest tick that was started here
-	active  bool      // a run goes on here
+	mu    sync.Mutex
+	first time.Time            // ticks up to there were started here
+	local map[int64]*execution // runs in this member, by number; nil if there are none
 }
 
 func newJob(j Job) (*job, error) {
 	if err := validName(j.Name); err != nil {
 		return nil, err
 	}
-	switch {
-	case j.Run == nil:
-		return nil, fmt.Errorf("%w %q: Run is nil", ErrInvalidJob, j.Name)
-	case j.Deadline < 0:
-		return nil, fmt.Errorf("%w %q: Deadline is %v: it must be positive", ErrInvalidJob, j.Name, j.Deadline)
-	case j.Deadline == 0:
-		j.Deadline = DefaultDeadline
+	err := j.check()
+	var schedule Schedule
+	if err == nil {
+		schedule, err = ParseSpec(j.Spec, j.Location)
 	}
-	schedule, err := ParseSpec(j.Spec, j.Location)
 	if err != nil {
 		return nil, fmt.Errorf("%w %q: %w", ErrInvalidJob, j.Name, err)
 	}
+	j.Labels = maps.Clone(j.Labels)
 	return &job{Job: j, schedule: schedule}, nil
+}
+
+// check fills in the defaults and refuses what cannot be meant.
+func (j *Job) check() error {
+	if j.Deadline == 0 {
+		j.Deadline = DefaultDeadline
+	}
+	if j.Backoff == 0 {
+		j.Backoff = DefaultBackoff
+	}
+	err := errors.Join(
+		known("Guarantee", &j.Guarantee, AtMostOnce, AtLeastOnce),
+		known("Misfire", &j.Misfire, MisfireLatest, MisfireSkip, MisfireAll),
+		known("Overlap", &j.Overlap, OverlapForbid, OverlapAllow, OverlapReplace),
+		known("Placement", &j.Placement, OnLeader, Spread),
+		notNegative("Deadline", j.Deadline), notNegative("Timeout", j.Timeout), notNegative("Backoff", j.Backoff),
+		notNegative("Jitter", j.Jitter), notNegative("MinHold", j.MinHold),
+	)
+	switch {
+	case err != nil:
+		return err
+	case j.Run == nil:
+		return errors.New("Run is nil")
+	case j.Retries < 0 || j.Retries > maxRetries:
+		return fmt.Errorf("Retries is %d: want 0 to %d", j.Retries, maxRetries)
+	case j.Revision < 0:
+		return fmt.Errorf("Revision is %d: it must not be negative", j.Revision)
+	case len(j.Labels) > 0 && j.Placement != Spread:
+		return fmt.Errorf("Labels are for Placement %q", Spread)
+	}
+	return validLabels(j.Labels)
+}
+
+func notNegative(name string, d time.Duration) error {
+	if d < 0 {
+		return fmt.Errorf("%s is %v: it must not be negative", name, d)
+	}
+	return nil
 }
 
 // validName refuses what cannot be the name of a node.
@@ -91,27 +170,67 @@ func validName(name string) error {
 	return nil
 }
 
-// begin marks a tick as started here; false if it was before: no tick starts twice, whatever the
-// caller has read.
-func (j *job) begin(tick time.Time) bool {
+// pause is how long a run waits before it is retried, the first time after one try.
+func (j *job) pause(tries int) time.Duration {
+	most := max(j.Backoff, mostBackoff)
+	d := j.Backoff
+	for ; tries > 1 && d < most; tries-- {
+		d *= 2
+	}
+	return min(d, most)
+}
+
+// begin notes that a run goes on here, and tells whether its tick is new here, whatever the caller has read:
+// the state may have been deleted meanwhile.
+func (j *job) begin(e *execution) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if !tick.After(j.started) {
+	if j.local == nil {
+		j.local = map[int64]*execution{}
+	}
+	r := e.record
+	j.local[r.Number] = e
+	if r.Manual || r.Attempt > 1 {
+		return true
+	}
+	if !r.Tick.After(j.first) {
 		return false
 	}
-	j.started, j.active = tick, true
+	j.first = r.Tick
 	return true
 }
 
-func (j *job) end() {
+// latest is up to where ticks were started here.
+func (j *job) latest() time.Time {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.active = false
+	return j.first
 }
 
-// going tells whether a run goes on here.
-func (j *job) going() bool {
+func (j *job) end(e *execution) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.active
+	if j.local[e.record.Number] == e {
+		delete(j.local, e.record.Number)
+	}
+	if len(j.local) == 0 {
+		j.local = nil
+	}
+}
+
+// here is the run of a number if it goes on in this member, or nil.
+func (j *job) here(number int64) *execution {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.local[number]
+}
+
+// executions are the runs that go on in this member.
+func (j *job) executions() (all []*execution) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, e := range j.local {
+		all = append(all, e)
+	}
+	return all
 }

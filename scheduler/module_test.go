@@ -68,13 +68,13 @@ func TestModuleStartsAndStopsWithoutAServer(t *testing.T) {
 
 func TestModuleShutsTheApplicationDownWhenItCannotGoOn(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a := w.start("a", jobs("j", "0 3 * * *", quick))
+		a := w.member("a", nil)
+		require.NoError(t, a.client.MakeDirs(t.Context(), testPath+"/jobs"))
+		require.NoError(t, a.client.Create(t.Context(), testPath+"/jobs/j", []byte(`{"v":2}`), framework.Persistent))
 		app := w.app(fx.Supply(Path(testPath)), AsJob(func() Job { return Job{Name: "j", Spec: "0 4 * * *", Run: quick} }))
 		app.RequireStart()
 		require.Equal(t, 1, (<-app.Wait()).ExitCode)
 		app.RequireStop()
-		a.stop()
-		require.NoError(t, <-a.done)
 	})
 }
 

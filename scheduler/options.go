@@ -1,25 +1,83 @@
 package scheduler
 
 import (
-	"errors"
 	"fmt"
+	"maps"
 	"time"
 )
 
-// Option changes how a scheduler works. Its error is returned by every call.
+// Option changes how a scheduler works. Its error, which wraps ErrInvalidOption, is returned by every call.
 type Option func(*Scheduler) error
 
-// DefaultDrain is how long runs may go on when the scheduler is stopped.
-const DefaultDrain = 10 * time.Second
+// The defaults of a scheduler.
+const (
+	DefaultDrain      = 10 * time.Second
+	DefaultStuckAfter = 10 * time.Second
+	DefaultHistory    = 10
+)
+
+const maxHistory = 100
+
+func refuse(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrInvalidOption}, args...)...)
+}
 
 // WithDrain lets runs go on for d when the scheduler is stopped, before their contexts end. Default 10 s;
 // 0 ends them at once.
 func WithDrain(d time.Duration) Option {
 	return func(s *Scheduler) error {
 		if d < 0 {
-			return fmt.Errorf("WithDrain: %v is negative", d)
+			return refuse("WithDrain: %v is negative", d)
 		}
 		s.drain = d
+		return nil
+	}
+}
+
+// WithStuckAfter reports a run as stuck that has not returned so long after its context has ended, and lets
+// a scheduler that is stopped wait for it no longer. Default 10 s.
+func WithStuckAfter(d time.Duration) Option {
+	return func(s *Scheduler) error {
+		if d <= 0 {
+			return refuse("WithStuckAfter: %v is not positive", d)
+		}
+		s.stuckAfter = d
+		return nil
+	}
+}
+
+// WithHistory keeps the latest n runs of each job that have ended, 1 to 100. Default 10. All members should
+// have the same.
+func WithHistory(n int) Option {
+	return func(s *Scheduler) error {
+		if n < 1 || n > maxHistory {
+			return refuse("WithHistory: %d: want 1 to %d", n, maxHistory)
+		}
+		s.history = n
+		return nil
+	}
+}
+
+// WithMaxConcurrent lets this member run at most n jobs at once. Ticks that have to wait are run late, as
+// their jobs' misfire policies allow. Default: no bound.
+func WithMaxConcurrent(n int) Option {
+	return func(s *Scheduler) error {
+		if n < 1 {
+			return refuse("WithMaxConcurrent: %d: want 1 or more", n)
+		}
+		s.slots.most = n
+		return nil
+	}
+}
+
+// WithLabels describes this member, for jobs that are pinned to some by Job.Labels. Names and values have at
+// most 256 bytes.
+func WithLabels(labels map[string]string) Option {
+	return func(s *Scheduler) error {
+		if err := validLabels(labels); err != nil {
+			return refuse("WithLabels: %w", err)
+		}
+		s.labels = maps.Clone(labels)
 		return nil
 	}
 }
@@ -29,7 +87,7 @@ func WithDrain(d time.Duration) Option {
 func WithNow(now func() time.Time) Option {
 	return func(s *Scheduler) error {
 		if now == nil {
-			return errors.New("WithNow: the function is nil")
+			return refuse("WithNow: the function is nil")
 		}
 		s.now = now
 		return nil
@@ -41,7 +99,7 @@ func WithNow(now func() time.Time) Option {
 func WithObserver(observe func(Event)) Option {
 	return func(s *Scheduler) error {
 		if observe == nil {
-			return errors.New("WithObserver: the function is nil")
+			return refuse("WithObserver: the function is nil")
 		}
 		s.observe = observe
 		return nil

@@ -1,65 +1,269 @@
 package scheduler
 
-import "time"
+import (
+	"hash/fnv"
+	"strconv"
+	"time"
+)
 
-// plan is what is to be done about a job's due ticks: a state to write, and perhaps a tick to run.
-type plan struct {
-	schedule Schedule
-	state    State
-	tick     time.Time // to be claimed and run; zero: none
-	missed   []Gap
+// sight is what a plan is made from beside the stored state.
+type sight struct {
+	now  time.Time
+	late Reason  // why ticks were not run when they were due
+	lost []int64 // the runs whose runner is gone
 }
 
-// plan decides about the ticks that are due. going: a run of the job goes on somewhere. late: why the ticks
-// before the latest were not run when they were due.
-func (j *job) plan(st State, now time.Time, going bool, late Reason) plan {
-	p := plan{schedule: j.schedule, state: st.clone()}
-	if st.Running != nil && !going {
-		p.runnerLost()
+// plan is what is to be done about a job: a state to write, and perhaps a run to start. It is made of
+// nothing but the state and the time, so that any member would make the same.
+type plan struct {
+	job      *job
+	schedule Schedule
+	at       sight
+
+	state  State
+	start  *RunRecord  // the run to be claimed; it is among state.Running
+	lost   []RunRecord // runs that get an outcome since their runner is gone
+	missed []Gap
+	yield  []int64   // runs that are to end, so that the next can start
+	wake   time.Time // when there is something to do next; zero: not by time alone
+}
+
+// plan decides what to do.
+func (j *job) plan(st State, schedule Schedule, at sight) plan {
+	p := plan{job: j, schedule: schedule, at: at, state: st.clone()}
+	for _, number := range at.lost {
+		p.bury(number)
 	}
-	d := j.schedule.dueTicks(st.since(), now)
-	switch {
-	case d.count == 0:
-		return p
-	case going:
-		p.miss(Gap{From: d.first, To: d.latest, Count: d.count, Reason: ReasonOverlap})
-	case now.Sub(d.latest) > j.Deadline:
-		p.miss(Gap{From: d.first, To: d.latest, Count: d.count, Reason: late})
-	default:
-		if d.count > 1 {
-			before := j.schedule.latest(st.since(), d.latest.Add(-time.Second))
-			p.miss(Gap{From: d.first, To: before, Count: d.count - 1, Reason: late})
-		}
-		p.tick = d.latest
-		p.state.Fired++
+	p.resume()
+	if p.start == nil && p.state.Paused.IsZero() {
+		p.tick()
 	}
-	p.state.Last, p.state.Held = d.latest, time.Time{}
+	if p.start == nil {
+		p.serve()
+	}
+	p.wake = p.next()
 	return p
 }
 
 // idle tells that there is nothing to write.
-func (p *plan) idle() bool { return p.tick.IsZero() && len(p.missed) == 0 }
+func (p *plan) idle() bool { return p.start == nil && len(p.missed) == 0 && len(p.lost) == 0 }
 
-// runnerLost takes a run without a claim or an outcome for missed.
-func (p *plan) runnerLost() {
-	tick := p.state.Running.Tick
-	p.state.Running = nil
-	p.state.Fired--
-	p.miss(Gap{From: tick, To: tick, Count: 1, Reason: ReasonRunnerLost})
-}
-
-// miss records a gap, in one row with the latest if it goes on.
-func (p *plan) miss(g Gap) {
-	p.missed = append(p.missed, g)
-	s := &p.state
-	s.Missed[g.Reason] += g.Count
-	if n := len(s.Gaps); n > 0 && s.Gaps[n-1].Reason == g.Reason && p.schedule.Next(s.Gaps[n-1].To).Equal(g.From) {
-		s.Gaps[n-1].To = g.To
-		s.Gaps[n-1].Count += g.Count
+// bury gives a run whose runner is gone its outcome. Its tick is missed, or run again.
+func (p *plan) bury(number int64) {
+	i := p.state.run(number)
+	if i < 0 {
 		return
 	}
-	s.Gaps = append(s.Gaps, g)
-	if over := len(s.Gaps) - maxGaps; over > 0 {
-		s.Gaps = s.Gaps[over:]
+	r := p.state.Running[i]
+	r.Outcome = Lost
+	p.lost = append(p.lost, r)
+	p.state.ended(r)
+	switch {
+	case p.job.Guarantee == AtLeastOnce && r.Attempt <= MaxReruns:
+		p.state.ask(Pending{Tick: r.Tick, Manual: r.Manual, Attempt: r.Attempt + 1, request: r.request})
+	case !r.Manual:
+		p.state.Fired--
+		p.miss(Gap{From: r.Tick, To: r.Tick, Count: 1, Reason: ReasonRunnerLost})
 	}
+}
+
+// room tells whether a run may start now.
+func (p *plan) room() bool { return !p.occupied() && !p.held() }
+
+// occupied tells whether runs that go on keep others from starting.
+func (p *plan) occupied() bool {
+	return p.job.Overlap != OverlapAllow && len(p.state.Running) > 0
+}
+
+// held tells whether the run before has started too short a time ago.
+func (p *plan) held() bool { return p.at.now.Before(p.state.HoldUntil) }
+
+// resume starts a run that is to be repeated, before anything else.
+func (p *plan) resume() {
+	if len(p.state.Pending) > 0 && p.state.Pending[0].Attempt > 1 {
+		p.serve()
+	}
+}
+
+// serve starts the first run that waits.
+func (p *plan) serve() {
+	if len(p.state.Pending) == 0 || !p.room() {
+		return
+	}
+	next := p.state.Pending[0]
+	p.state.Pending = p.state.Pending[1:]
+	p.begin(next)
+}
+
+// tick sees to the ticks that are due.
+func (p *plan) tick() {
+	d := p.due()
+	switch {
+	case d.count == 0:
+	case p.room():
+		p.fire(d)
+	case p.job.Misfire == MisfireAll && (p.held() || p.job.Overlap == OverlapForbid):
+		p.expire(d, p.obstacle())
+	case p.job.Overlap == OverlapReplace && !p.held():
+		p.replace(d)
+	default:
+		p.settle(d.gap(p.obstacle()))
+	}
+}
+
+// obstacle is why no run may start.
+func (p *plan) obstacle() Reason {
+	if p.occupied() {
+		return ReasonOverlap
+	}
+	return ReasonHeld
+}
+
+// due are the ticks that are due and not seen to yet. The latest may still be delayed by its jitter; the
+// others cannot, since no delay goes beyond the next tick.
+func (p *plan) due() due {
+	since := p.state.since()
+	d := p.schedule.dueTicks(since, p.at.now)
+	if d.count > 0 && p.starts(d.latest).After(p.at.now) {
+		d = p.schedule.dueTicks(since, d.latest.Add(-time.Second))
+	}
+	return d
+}
+
+// fire runs one tick, and records those that the policy leaves out.
+func (p *plan) fire(d due) {
+	if p.job.Misfire == MisfireAll {
+		if d = p.expire(d, p.at.late); d.count > 0 {
+			p.run(d.first)
+		}
+		return
+	}
+	if p.tooLate(d.latest) {
+		p.settle(d.gap(p.at.late))
+		return
+	}
+	p.before(d.latest, d, p.at.late)
+	p.run(d.latest)
+}
+
+// replace makes room for the latest tick, and leaves it due until there is.
+func (p *plan) replace(d due) {
+	if p.tooLate(d.latest) {
+		p.settle(d.gap(ReasonOverlap))
+		return
+	}
+	p.before(d.latest, d, ReasonOverlap)
+	for _, r := range p.state.Running {
+		p.yield = append(p.yield, r.Number)
+	}
+}
+
+// tooLate tells whether a tick is later than the policy allows.
+func (p *plan) tooLate(tick time.Time) bool {
+	limit := p.job.Deadline
+	if p.job.Misfire == MisfireSkip {
+		limit = min(limit, OnTime)
+	}
+	return p.at.now.Sub(p.starts(tick)) > limit
+}
+
+// expire records the ticks that are beyond the deadline and returns the others.
+func (p *plan) expire(d due, why Reason) due {
+	old := p.schedule.dueTicks(p.state.since(), p.at.now.Add(-p.job.Deadline-p.job.Jitter-time.Nanosecond))
+	if old.count == 0 {
+		return d
+	}
+	p.settle(old.gap(why))
+	return p.due()
+}
+
+// before records the due ticks before one of them.
+func (p *plan) before(tick time.Time, d due, why Reason) {
+	if d.count < 2 {
+		return
+	}
+	p.settle(p.schedule.dueTicks(p.state.since(), tick.Add(-time.Second)).gap(why))
+}
+
+// settle records ticks as missed, and moves on.
+func (p *plan) settle(g Gap) {
+	p.miss(g)
+	p.state.Last = g.To
+}
+
+func (p *plan) miss(g Gap) {
+	p.missed = append(p.missed, g)
+	p.state.miss(p.schedule, g)
+}
+
+// run begins the run of a tick.
+func (p *plan) run(tick time.Time) {
+	p.state.Last = tick
+	p.state.Fired++
+	p.begin(Pending{Tick: tick, Attempt: 1})
+}
+
+// begin adds a run to those that go on.
+func (p *plan) begin(of Pending) {
+	p.state.Number++
+	number := p.state.Number
+	p.start = &RunRecord{
+		Number: number, ID: of.Tick.UTC().Format("20060102T150405Z") + "-" + strconv.FormatInt(number, 10),
+		Tick: of.Tick.UTC(), Manual: of.Manual, Attempt: of.Attempt, request: of.request,
+	}
+	p.state.Running = append(p.state.Running, *p.start)
+	if p.job.MinHold > 0 {
+		p.state.HoldUntil = p.at.now.Add(p.job.MinHold).UTC().Truncate(time.Millisecond)
+	}
+}
+
+// starts is when a tick is to be started: it, and its jitter.
+func (p *plan) starts(tick time.Time) time.Time {
+	return tick.Add(p.job.delay(p.schedule, tick))
+}
+
+// delay is a tick's jitter, in whole milliseconds: the same in all members, and not beyond the next tick.
+func (j *job) delay(schedule Schedule, tick time.Time) time.Duration {
+	most := j.Jitter
+	if most == 0 {
+		return 0
+	}
+	if next := schedule.Next(tick); !next.IsZero() {
+		most = min(most, next.Sub(tick))
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(j.Name))
+	_, _ = h.Write(strconv.AppendInt([]byte{0}, tick.Unix(), 10))
+	return time.Duration(mix(h.Sum64())%uint64(most/time.Millisecond)) * time.Millisecond
+}
+
+// next is when to look again, if nothing else happens: there is more to start, the next tick, or the end
+// of the hold for what waits.
+func (p *plan) next() time.Time {
+	var wake time.Time
+	waits := len(p.state.Pending) > 0
+	if p.state.Paused.IsZero() {
+		tick := p.schedule.Next(p.state.since())
+		if !tick.IsZero() && !p.starts(tick).After(p.at.now) { // it is due, and waits
+			waits = waits || p.job.Misfire == MisfireAll
+			tick = p.schedule.Next(p.at.now)
+		}
+		if !tick.IsZero() {
+			wake = p.starts(tick)
+		}
+	}
+	if !waits || p.occupied() {
+		return wake
+	}
+	if start := later(p.at.now, p.state.HoldUntil); wake.IsZero() || start.Before(wake) {
+		wake = start
+	}
+	return wake
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

@@ -5,54 +5,130 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"strings"
-	"time"
 
-	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// start runs a claimed tick in a goroutine of its own, until its outcome is stored. The job must have
-// begun the tick.
-func (d *duty) start(ctx context.Context, run Run) {
-	d.runs.Go(func() {
-		defer d.job.end()
-		ctx, end := d.trace(context.WithoutCancel(ctx), run)
-		hold, err := d.session.Hold(ctx, d.claim(run.Job))
-		if err != nil { // the session was lost: the next leader takes the tick for missed
-			end(err)
-			return
-		}
-		err = d.within(hold, run)
-		hold.End(context.Canceled)
-		end(err)
-		d.finish(run, err)
-	})
+// execution is a claimed run that goes on in this member, until its outcome is stored.
+type execution struct {
+	*Scheduler
+	tour    *tour
+	session *framework.Session
+	job     *job
+	book    *book
+	record  RunRecord
+	ended   context.Context // done when the run is to end for a reason of this member's own
+	stop    context.CancelCauseFunc
 }
 
-// within runs the job while its claim is held, the term was not lost, and there is time.
-func (d *duty) within(hold *framework.Hold, run Run) error {
-	lost := func() {
-		if cause := context.Cause(d.term.Context()); !errors.Is(cause, election.ErrResigned) {
-			hold.End(cause)
-		}
+func newExecution(d *duty, r RunRecord, token int64) *execution {
+	r.Token = token
+	e := &execution{Scheduler: d.Scheduler, tour: d.tour, session: d.session, job: d.job, book: d.post.book, record: r}
+	e.ended, e.stop = context.WithCancelCause(context.Background())
+	return e
+}
+
+// run is what the function is told.
+func (e *execution) run() Run {
+	r := e.record
+	return Run{Job: e.job.Name, Tick: r.Tick, Manual: r.Manual, Attempt: r.Attempt, Token: r.Token, ID: r.ID}
+}
+
+var errRanBefore = errors.New("the tick was run before")
+
+// live runs the job and stores the outcome. A tick that is not fresh was run here before somebody deleted
+// the state: it is not run again.
+func (e *execution) live(fresh bool) {
+	defer func() {
+		e.stop(nil)
+		e.slots.give()
+		e.job.end(e)
+		e.look(e.job.Name, false)
+		e.wakeShift()
+	}()
+	if !fresh {
+		e.finish(errRanBefore, nil)
+		return
 	}
-	defer context.AfterFunc(d.term.Context(), lost)()
-	defer context.AfterFunc(d.cut, func() { hold.End(context.Cause(d.cut)) })()
+	ctx, end := e.tel.trace(context.Background(), e)
+	hold, err := e.session.Hold(ctx, e.claim(e.job.Name, e.record.Number))
+	if err != nil { // the session was lost: whoever has the job next takes the run for lost
+		end(err, Lost)
+		return
+	}
+	err, why := e.within(hold)
+	hold.End(context.Canceled)
+	outcome := e.finish(err, why)
+	if e.session.Err() != nil {
+		outcome = Lost
+	}
+	end(err, outcome)
+}
+
+// wakeShift lets those go on that wait for a slot.
+func (e *execution) wakeShift() {
+	if sh := e.present(); sh != nil {
+		sh.wake()
+	}
+}
+
+// within runs the job while its claim is held and it is not to end. It returns the job's error, and why its
+// context had ended by then, if it had.
+func (e *execution) within(hold *framework.Hold) (err, why error) {
+	defer context.AfterFunc(e.ended, func() { hold.End(context.Cause(e.ended)) })()
+	defer context.AfterFunc(e.tour.cut, func() { e.stop(context.Cause(e.tour.cut)) })()
 	if err := hold.Err(); err != nil {
-		return err
+		return err, err
 	}
-	d.tell(Event{Kind: EventStarted, Job: run.Job, Run: run})
-	err := d.call(hold.Context(), run)
-	d.tell(Event{Kind: EventFinished, Job: run.Job, Run: run, Err: err})
+	e.tell(Event{Kind: EventStarted, Job: e.job.Name, Run: e.run()})
+	err = e.tries(hold)
+	if why = hold.Err(); err != nil && why != nil && !errors.Is(err, why) {
+		err = fmt.Errorf("%w: %w", why, err)
+	}
+	e.tell(Event{Kind: EventFinished, Job: e.job.Name, Run: e.run(), Err: err})
 	if err != nil {
-		d.client.Logger().Warn("a run failed", "path", d.path, "job", run.Job, "run", run.ID, "error", err)
+		e.client.Logger().Warn("a run failed", "path", e.path, "job", e.job.Name, "run", e.record.ID, "error", err)
+	}
+	return err, why
+}
+
+// tries calls the job until it succeeds, or has no retry left.
+func (e *execution) tries(hold *framework.Hold) error {
+	for try := 1; ; try++ {
+		err := e.try(hold.Context())
+		if err == nil || try > e.job.Retries || hold.Err() != nil || e.tour.ctx.Err() != nil {
+			return err
+		}
+		e.tell(Event{Kind: EventRetrying, Job: e.job.Name, Run: e.run(), Err: err})
+		waiting, cancel := context.WithCancel(hold.Context())
+		stop := context.AfterFunc(e.tour.ctx, cancel)
+		failed := framework.Pause(waiting, e.job.pause(try))
+		stop()
+		cancel()
+		if failed != nil {
+			return err
+		}
+		e.record.Attempt++
+	}
+}
+
+// try calls the job once, within its timeout.
+func (e *execution) try(ctx context.Context) error {
+	within, cancel := ctx, context.CancelFunc(func() {})
+	if e.job.Timeout > 0 {
+		within, cancel = context.WithTimeoutCause(ctx, e.job.Timeout, ErrTimeout)
+	}
+	defer cancel()
+	defer e.watchReturn(within)()
+	err := e.call(within)
+	if err != nil && errors.Is(context.Cause(within), ErrTimeout) {
+		return fmt.Errorf("%w after %v: %w", ErrTimeout, e.job.Timeout, err)
 	}
 	return err
 }
 
-// call calls the job. A panic, or the end of the goroutine, is an outcome.
-func (d *duty) call(ctx context.Context, run Run) (err error) {
+// call calls the function. A panic, or the end of the goroutine, is an outcome.
+func (e *execution) call(ctx context.Context) (err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -60,78 +136,40 @@ func (d *duty) call(ctx context.Context, run Run) (err error) {
 		defer func() {
 			if v := recover(); v != nil {
 				err = fmt.Errorf("%w: %v", ErrPanic, v)
-				d.client.Logger().Error("a job panicked", "path", d.path, "job", run.Job, "run", run.ID,
+				e.client.Logger().Error("a job panicked", "path", e.path, "job", e.job.Name, "run", e.record.ID,
 					"panic", v, "stack", string(debug.Stack()))
 			}
 		}()
-		err = d.job.Run(ctx, run)
+		err = e.job.Run(ctx, e.run())
 	}()
 	<-done
 	return err
 }
 
-// finish stores a run's outcome and deletes its claim, in one transaction. It tries until that is done
-// or the session is lost, and the claim with it; then the next leader takes the tick for missed.
-func (d *duty) finish(run Run, outcome error) {
-	ended := d.now().UTC()
-	back := d.client.Retries()
-	for d.session.Err() == nil {
-		state, version, err := d.read()
-		if err == nil && (state.Running == nil || state.Running.ID != run.ID) {
-			return // stored by a former try, or taken for missed
+// watchReturn reports the run if it has not returned some time after a context's end. The function returned
+// ends that.
+func (e *execution) watchReturn(ctx context.Context) (stop func()) {
+	returned := make(chan struct{})
+	run := e.run()
+	unwatch := context.AfterFunc(ctx, func() {
+		if !wait(returned, e.stuckAfter) {
+			e.reportStuck(run, context.Cause(ctx))
 		}
-		if err == nil {
-			err = d.store(state.finished(ended, outcome), version)
-		}
-		switch {
-		case err == nil, errors.Is(err, ErrUnknownJob):
-			return
-		case errors.Is(err, framework.ErrBadVersion), errors.Is(err, framework.ErrSuspended):
-			continue
-		}
-		if d.session.Err() == nil {
-			d.client.Logger().Warn("a run's outcome cannot be stored yet", "path", d.path, "job", run.Job, "run", run.ID, "error", err)
-			_ = back.Pause(d.session.Context()) // the loop sees it
-		}
+	})
+	return func() {
+		unwatch()
+		close(returned)
 	}
 }
 
-// store writes the state and deletes the claim, unless somebody has deleted that already. The term may be
-// over: the version is guard enough.
-func (d *duty) store(state State, version int32) error {
-	data, err := state.encode()
-	if err != nil {
-		return err
-	}
-	ctx := d.session.Context()
-	write := framework.SetOp(d.node(d.job.Name), data, version)
-	_, err = d.session.Multi(ctx, framework.DeleteOp(d.claim(d.job.Name), framework.AnyVersion), write)
-	var tx *framework.TxError
-	if errors.As(err, &tx) && tx.Index == 0 && errors.Is(err, framework.ErrNoNode) {
-		_, err = d.session.Multi(ctx, write)
-	}
-	return err
-}
-
-// finished is the state with the outcome of its present run.
-func (s State) finished(ended time.Time, outcome error) State {
-	run := *s.Running
-	run.Ended, run.Error = ended, errorText(outcome)
-	s.Running, s.LastRun = nil, &run
-	return s
-}
-
-// errorText is what is stored of an error: valid, and not too long.
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	text := err.Error()
-	if text == "" {
-		text = "error without text"
-	}
-	if len(text) > maxErrorText {
-		text = text[:maxErrorText] + "…"
-	}
-	return strings.ToValidUTF8(text, "�")
+// reportStuck tells of a run that does not return, here and in the stored state.
+func (e *execution) reportStuck(run Run, why error) {
+	e.tel.stuck(run.Job)
+	e.client.Logger().Error("a job does not return though its context has ended", "path", e.path, "job", run.Job,
+		"run", run.ID, "cause", why)
+	e.tell(Event{Kind: EventStuck, Job: run.Job, Run: run, Err: why})
+	e.update(func(state *State, i int) ([]operation, error) {
+		state.Running[i].Stuck = true
+		return nil, nil
+	})
 }

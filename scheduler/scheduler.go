@@ -4,42 +4,68 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
 )
 
 // Scheduler is one member of a cluster that runs jobs on schedules. Make it with New, give it the jobs with Add,
-// and Run it.
+// and Run it. Its other methods look at, and change, the cluster's jobs; they need no Run.
 type Scheduler struct {
 	client   *framework.Client
 	path     string
 	election *election.Election
-	drain    time.Duration
-	now      func() time.Time
-	observe  func(Event)
-	err      error // of the arguments
+	tel      telemetry
+	nonce    string // tells members of one session apart
+	err      error  // of the arguments
 
-	mu      sync.Mutex
-	jobs    []*job
-	running bool
+	drain      time.Duration
+	stuckAfter time.Duration
+	history    int
+	labels     map[string]string
+	now        func() time.Time
+	observe    func(Event)
+	maxPause   time.Duration
+	slots      slots
 
-	runs sync.WaitGroup
+	mu    sync.Mutex
+	jobs  map[string]*job
+	ran   map[string]time.Time // of jobs that were removed: ticks up to there were started here
+	tour  *tour                // nil unless it runs
+	shift *shift               // the present one, or nil
+	term  *election.Term       // while this member leads
+}
+
+// tour is one call of Run.
+type tour struct {
+	ctx  context.Context // of the call: no run is started once it is done
 	cut  context.Context // done when runs have been given long enough to finish
+	runs sync.WaitGroup
+
+	over bool // nothing is added to runs any more; guarded by the scheduler
 }
 
 // New returns a scheduler at path, on a client. Members with the same path are one cluster. Nothing is
 // created before Run. An argument that cannot be used makes every call return an error that says so.
 func New(client *framework.Client, path string, opts ...Option) *Scheduler {
-	s := &Scheduler{client: client, path: path, drain: DefaultDrain, now: time.Now}
+	s := &Scheduler{
+		client: client, path: path, nonce: uuid.NewString()[:8], jobs: map[string]*job{}, ran: map[string]time.Time{},
+		drain: DefaultDrain, stuckAfter: DefaultStuckAfter, history: DefaultHistory, now: time.Now, maxPause: maxPause,
+	}
 	if s.err = s.check(); s.err != nil {
 		return s
 	}
-	s.election = election.New(client, framework.Join(path, "election"))
+	s.election, s.tel = election.New(client, framework.Join(path, "election")), newTelemetry(client, path)
 	for _, o := range opts {
+		if o == nil {
+			continue
+		}
 		if err := o(s); err != nil && s.err == nil {
 			s.err = err
 		}
@@ -57,11 +83,12 @@ func (s *Scheduler) check() error {
 // Path is the scheduler's directory.
 func (s *Scheduler) Path() string { return s.path }
 
-// Election is the one that decides which member schedules. It is for looking at.
+// Election is the one that decides which member leads. It is for looking at.
 func (s *Scheduler) Election() *election.Election { return s.election }
 
-// Add gives the scheduler a job, before Run. Its error wraps ErrInvalidJob, ErrInvalidSpec, ErrDuplicateJob
-// or ErrRunning.
+// Add gives this member a job, before Run or while it runs. In the latter case the job is registered in the
+// background, and trouble with that is logged, told to the observer and retried. Its error wraps
+// ErrInvalidJob, ErrInvalidSpec or ErrDuplicateJob.
 func (s *Scheduler) Add(j Job) error {
 	if s.err != nil {
 		return framework.Wrap("schedule", s.path, s.err)
@@ -72,115 +99,161 @@ func (s *Scheduler) Add(j Job) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.running:
-		err = fmt.Errorf("%w: job %q must be added before", ErrRunning, j.Name)
-	case slices.ContainsFunc(s.jobs, func(o *job) bool { return o.Name == j.Name }):
-		err = fmt.Errorf("%w %q", ErrDuplicateJob, j.Name)
-	default:
-		s.jobs = append(s.jobs, added)
+	if s.jobs[j.Name] != nil {
+		return framework.Wrap("schedule", s.path, fmt.Errorf("%w %q", ErrDuplicateJob, j.Name))
 	}
-	return framework.Wrap("schedule", s.path, err)
+	added.first = s.ran[j.Name]
+	s.jobs[j.Name] = added
+	if t := s.tour; t != nil && !t.over {
+		t.runs.Go(func() { s.join(t.ctx, added) })
+	}
+	return nil
 }
 
-// Run registers the jobs, campaigns, and schedules while this member leads, until ctx ends. Then it
-// resigns, lets runs finish within the drain time, ends their contexts after that, and returns nil once
-// all have returned.
+// Run registers the jobs, takes part, and runs those that belong to this member, until ctx ends. Then no run is
+// started any more, other members take over at once, and those that go on here may finish within the drain
+// time; after that their contexts end. Run returns once all have returned and are recorded: nil, or an error
+// that wraps ErrStuck and names the runs that do not return.
 //
-// Its error wraps ErrSpecMismatch, ErrBadState or ErrNewerState, when a job's stored state does not allow to
+// Its error otherwise wraps ErrBadState or ErrNewerState, when a job's stored state does not allow to
 // run it; ErrNoJobs; ErrRunning; framework.ErrClosed, framework.ErrNoAuth or framework.ErrInvalidPath.
 func (s *Scheduler) Run(ctx context.Context) error {
-	jobs, err := s.begin()
-	if err != nil {
+	cut, end := context.WithCancelCause(context.Background())
+	defer end(ErrDrained)
+	t := &tour{ctx: ctx, cut: cut}
+	if err := s.begin(t); err != nil {
 		return framework.Wrap("schedule", s.path, err)
 	}
 	defer s.end()
-	for _, j := range jobs {
-		if err == nil {
-			_, err = s.register(ctx, j)
-		}
-	}
+	err := s.register(ctx)
 	if err == nil {
-		err = s.work(ctx, jobs)
+		err = s.serve(t)
 	}
+	stuck := s.drainRuns(t, end)
 	if ctx.Err() != nil {
-		return nil
+		err = nil
 	}
-	return framework.Wrap("schedule", s.path, err)
+	return framework.Wrap("schedule", s.path, errors.Join(err, stuck))
 }
 
-func (s *Scheduler) begin() ([]*job, error) {
+func (s *Scheduler) begin(t *tour) error {
 	if s.err != nil {
-		return nil, s.err
+		return s.err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.running:
-		return nil, ErrRunning
+	case s.tour != nil:
+		return ErrRunning
 	case len(s.jobs) == 0:
-		return nil, ErrNoJobs
+		return ErrNoJobs
 	}
-	s.running = true
-	return s.jobs, nil
+	s.tour = t
+	return nil
 }
 
 func (s *Scheduler) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.running = false
+	s.tour = nil
 }
 
-// work campaigns and leads until ctx ends, and drains.
-func (s *Scheduler) work(ctx context.Context, jobs []*job) error {
-	var cut context.CancelCauseFunc
-	s.cut, cut = context.WithCancelCause(context.Background())
-	defer cut(nil)
-	err := s.election.Lead(ctx, func(ctx context.Context, term *election.Term) error {
-		return s.lead(ctx, term, jobs)
+// serve campaigns and takes part until ctx ends or one of them cannot go on.
+func (s *Scheduler) serve(t *tour) error {
+	ctx, cancel := context.WithCancel(t.ctx)
+	defer cancel()
+	var campaign sync.WaitGroup
+	var failed error
+	campaign.Go(func() {
+		defer cancel()
+		failed = s.election.Lead(ctx, s.lead)
 	})
-	t := time.AfterFunc(s.drain, func() { cut(ErrDrained) })
-	defer t.Stop()
-	s.runs.Wait()
-	return err
+	err := s.takePart(ctx, t)
+	cancel()
+	campaign.Wait()
+	if t.ctx.Err() != nil {
+		return nil
+	}
+	if errors.Is(failed, context.Canceled) {
+		failed = nil
+	}
+	return errors.Join(err, failed)
 }
 
-// Jobs lists the names of the jobs that are registered at the path, sorted.
-func (s *Scheduler) Jobs(ctx context.Context) ([]string, error) {
-	if s.err != nil {
-		return nil, framework.Wrap("jobs", s.path, s.err)
-	}
-	names, _, err := s.client.Children(ctx, s.directory())
-	if errors.Is(err, framework.ErrNoNode) {
-		return nil, nil
-	}
-	slices.Sort(names)
-	return names, framework.Wrap("jobs", s.path, err)
+// lead holds a term. What it guards is refused once it is over, so that there is nothing to wait for.
+func (s *Scheduler) lead(ctx context.Context, term *election.Term) error {
+	leading := Event{Kind: EventLeading, Run: Run{Token: term.Token()}}
+	s.tell(leading)
+	s.reign(term)
+	<-ctx.Done()
+	s.reign(nil)
+	leading.Kind = EventFollowing
+	s.tell(leading)
+	return nil
 }
 
-// State reads the stored state of a job, which this member need not have. Its error wraps ErrUnknownJob,
-// ErrInvalidJob, ErrBadState or ErrNewerState.
-func (s *Scheduler) State(ctx context.Context, name string) (State, error) {
-	err := s.err
-	if err == nil {
-		err = validName(name)
-	}
-	if err != nil {
-		return State{}, framework.Wrap("state", s.path, err)
-	}
-	data, st, err := s.client.Get(ctx, s.node(name))
-	if errors.Is(err, framework.ErrNoNode) {
-		err = fmt.Errorf("%w %q", ErrUnknownJob, name)
-	}
-	if err != nil {
-		return State{}, framework.Wrap("state", s.path, err)
-	}
-	state, err := decodeState(data)
-	state.Registered = st.Ctime.UTC()
-	return state, framework.Wrap("state", s.node(name), err)
+func (s *Scheduler) reign(term *election.Term) {
+	s.mu.Lock()
+	s.term = term
+	s.mu.Unlock()
+	s.assign()
 }
 
-// directory holds the jobs' states, node is that of one, claim that of its run.
-func (s *Scheduler) directory() string        { return framework.Join(s.path, "jobs") }
-func (s *Scheduler) node(name string) string  { return framework.Join(s.directory(), name) }
-func (s *Scheduler) claim(name string) string { return framework.Join(s.node(name), "run") }
+// drainRuns waits for the runs that go on, and ends their contexts in time. Its error tells which do not
+// return.
+func (s *Scheduler) drainRuns(t *tour, cut context.CancelCauseFunc) error {
+	s.mu.Lock()
+	t.over = true
+	s.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		t.runs.Wait()
+	}()
+	if wait(done, s.drain) {
+		return nil
+	}
+	cut(ErrDrained)
+	if wait(done, s.stuckAfter) {
+		return nil
+	}
+	var names []string
+	for _, j := range s.known() {
+		if len(j.executions()) > 0 {
+			names = append(names, j.Name)
+		}
+	}
+	return fmt.Errorf("%w: %q", ErrStuck, names)
+}
+
+// wait waits for done until d has passed, and tells whether it came.
+func wait(done <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// known are this member's jobs, by name.
+func (s *Scheduler) known() []*job {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	jobs := make([]*job, 0, len(s.jobs))
+	for _, name := range slices.Sorted(maps.Keys(s.jobs)) {
+		jobs = append(jobs, s.jobs[name])
+	}
+	return jobs
+}
+
+// directory holds the jobs' states, node is that of one, claim that of one of its runs.
+func (s *Scheduler) directory() string       { return framework.Join(s.path, "jobs") }
+func (s *Scheduler) members() string         { return framework.Join(s.path, "members") }
+func (s *Scheduler) changes() string         { return framework.Join(s.path, "changes") }
+func (s *Scheduler) node(name string) string { return framework.Join(s.directory(), name) }
+func (s *Scheduler) claim(name string, number int64) string {
+	return framework.Join(s.node(name), fmt.Sprintf("%s%d", claimPrefix, number))
+}

@@ -9,70 +9,40 @@ import (
 	"time"
 )
 
-// Reason is why ticks were missed.
-type Reason string
-
-// The reasons.
-const (
-	// ReasonOverlap: a run of the job went on.
-	ReasonOverlap Reason = "overlap"
-	// ReasonNoLeader: nobody led when they were due, and they were not the latest or older than the
-	// job's deadline when somebody did.
-	ReasonNoLeader Reason = "no leader"
-	// ReasonLate: the leader was held up, by a suspended connection for example, and as before.
-	ReasonLate Reason = "late"
-	// ReasonRunnerLost: the tick was claimed, but the session of the member that was to run it was lost before
-	// it could record an outcome. It may have run.
-	ReasonRunnerLost Reason = "runner lost"
-)
-
-// Gap is a row of ticks that were missed for one reason.
-type Gap struct {
-	// From and To are the first and the last of them.
-	From, To time.Time
-	// Count is how many they are.
-	Count  int64
-	Reason Reason
-
-	rest fields
-}
-
-// RunRecord is what is stored of a run.
-type RunRecord struct {
-	// ID, Tick and Token are those of the Run.
-	ID    string
-	Tick  time.Time
-	Token int64
-	// Runner is the id of the member that runs it.
-	Runner string
-	// Started and Ended are times of that member's clock. Ended is zero while it runs.
-	Started, Ended time.Time
-	// Error is what the job returned, or "".
-	Error string
-
-	rest fields
-}
-
 // State is what is stored of a job.
 type State struct {
 	// Spec and Zone are the job's schedule.
 	Spec, Zone string
-	// Registered is when the job was first run, by the ensemble's clock: no tick before it is due.
+	// Revision is that of the release that the schedule is of.
+	Revision int64
+	// Registered is when the job was first registered, by the ensemble's clock: no tick before it is due.
 	Registered time.Time
+	// Since is when the schedule was changed, or the job resumed: no tick before it is due either.
+	Since time.Time
+	// Paused is when the job was paused, or zero.
+	Paused time.Time
 	// Last is the latest tick that was run or missed; zero before the first.
 	Last time.Time
-	// Running is the present run, or nil. Of a member that died, it stays until the next leader's look.
-	Running *RunRecord
+	// HoldUntil is until when the job's MinHold lets no run start, or zero.
+	HoldUntil time.Time
+	// Number is how many runs there were.
+	Number int64
+	// Running are the runs that go on, oldest first. Of a member that died, they stay until the next look.
+	Running []RunRecord
+	// Pending are the runs that wait, oldest first.
+	Pending []Pending
 	// LastRun is the latest run that has an outcome, or nil.
 	LastRun *RunRecord
-	// Held is a tick that waits for the ensemble's clock, or zero.
-	Held time.Time
-	// Fired counts the ticks that were run, the present run included.
+	// Fired counts the ticks that were run, those that run at present included. Manual runs are not counted.
 	Fired int64
-	// Missed counts those that were not.
+	// Failures counts the runs that have another outcome than success.
+	Failures int64
+	// Missed counts the ticks that were not run.
 	Missed map[Reason]int64
-	// Gaps are the latest 100 rows of missed ticks, oldest first.
+	// Gaps are the latest 10 rows of missed ticks, oldest first.
 	Gaps []Gap
+
+	declaredSpec, declaredZone string // the releases' schedule, where it was changed at run time; else ""
 
 	rest fields
 }
@@ -86,45 +56,81 @@ func (s State) Due() int64 {
 	return n
 }
 
+// Next is the next tick after a time by the stored schedule; zero if the job is paused, or its schedule
+// cannot be read.
+func (s State) Next(after time.Time) time.Time {
+	schedule, err := s.schedule()
+	if err != nil || !s.Paused.IsZero() {
+		return time.Time{}
+	}
+	if since := s.since(); since.After(after) {
+		after = since
+	}
+	return schedule.Next(after)
+}
+
 const (
 	stateVersion = 1
-	maxGaps      = 100
-	maxErrorText = 1000
+	maxGaps      = 10
+	maxPending   = 10
 )
+
+// schedule reads the stored schedule.
+func (s State) schedule() (Schedule, error) {
+	zone, err := time.LoadLocation(s.Zone)
+	if err != nil {
+		return Schedule{}, fmt.Errorf("%w %q: %w", ErrInvalidSpec, s.Spec, err)
+	}
+	return ParseSpec(s.Spec, zone)
+}
 
 // decodeState reads a stored state. Its error wraps ErrNewerState or ErrBadState.
 func decodeState(data []byte) (State, error) {
 	var s State
-	var version int
-	if err := json.Unmarshal(data, &s.rest); err != nil {
-		return State{}, fmt.Errorf("%w: %w", ErrBadState, err)
+	f, err := openRecord(data, stateVersion)
+	if err != nil {
+		return State{}, err
 	}
-	if err := s.rest.take("v", &version); err != nil {
-		return State{}, fmt.Errorf("%w: %w", ErrBadState, err)
-	}
-	if version > stateVersion {
-		return State{}, fmt.Errorf("%w: it has version %d, this release reads up to %d", ErrNewerState, version, stateVersion)
-	}
-	if version < 1 {
-		return State{}, fmt.Errorf("%w: it has no version", ErrBadState)
-	}
+	s.rest = f
 	if err := s.take(); err != nil {
 		return State{}, fmt.Errorf("%w: %w", ErrBadState, err)
 	}
 	return s, nil
 }
 
+// openRecord reads a stored record's fields and checks its version.
+func openRecord(data []byte, most int) (fields, error) {
+	var f fields
+	var version int
+	if err := json.Unmarshal(data, &f); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadState, err)
+	}
+	if err := f.take("v", &version); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadState, err)
+	}
+	if version > most {
+		return nil, fmt.Errorf("%w: it has version %d, this release reads up to %d", ErrNewerState, version, most)
+	}
+	if version < 1 {
+		return nil, fmt.Errorf("%w: it has no version", ErrBadState)
+	}
+	return f, nil
+}
+
 func (s *State) take() error {
 	f := s.rest
-	err := errors.Join(f.take("spec", &s.Spec), f.take("zone", &s.Zone),
-		f.takeTime("last", &s.Last), f.takeTime("held", &s.Held),
-		f.take("running", &s.Running), f.take("lastRun", &s.LastRun),
-		f.take("fired", &s.Fired), f.take("missed", &s.Missed), f.take("gaps", &s.Gaps))
+	err := errors.Join(f.take("spec", &s.Spec), f.take("zone", &s.Zone), f.take("revision", &s.Revision),
+		f.take("declaredSpec", &s.declaredSpec), f.take("declaredZone", &s.declaredZone),
+		f.takeTime("since", &s.Since), f.takeTime("paused", &s.Paused), f.takeTime("last", &s.Last), f.takeTime("holdUntil", &s.HoldUntil),
+		f.take("number", &s.Number), f.take("running", &s.Running), f.take("pending", &s.Pending), f.take("lastRun", &s.LastRun),
+		f.take("fired", &s.Fired), f.take("failures", &s.Failures), f.take("missed", &s.Missed), f.take("gaps", &s.Gaps))
 	if err != nil {
 		return err
 	}
-	if s.Fired < 0 {
-		return fmt.Errorf("fired: %d is negative", s.Fired)
+	for name, n := range map[string]int64{"fired": s.Fired, "failures": s.Failures, "number": s.Number} {
+		if n < 0 {
+			return fmt.Errorf("%s: %d is negative", name, n)
+		}
 	}
 	for reason, n := range s.Missed {
 		if n < 0 {
@@ -136,17 +142,22 @@ func (s *State) take() error {
 
 func (s State) encode() ([]byte, error) {
 	known := map[string]any{
-		"v": stateVersion, "spec": s.Spec, "zone": s.Zone, "last": s.Last, "held": s.Held,
-		"fired": s.Fired, "missed": s.Missed, "gaps": s.Gaps,
+		"v": stateVersion, "spec": s.Spec, "zone": s.Zone, "revision": given(s.Revision),
+		"declaredSpec": given(s.declaredSpec), "declaredZone": given(s.declaredZone),
+		"since": s.Since, "paused": s.Paused, "last": s.Last, "holdUntil": s.HoldUntil,
+		"number": s.Number, "fired": s.Fired, "failures": given(s.Failures),
 	}
-	if s.Missed == nil {
-		known["missed"] = map[Reason]int64{}
+	if len(s.Missed) > 0 {
+		known["missed"] = s.Missed
 	}
-	if s.Gaps == nil {
-		known["gaps"] = []Gap{}
+	if len(s.Gaps) > 0 {
+		known["gaps"] = s.Gaps
 	}
-	if s.Running != nil {
+	if len(s.Running) > 0 {
 		known["running"] = s.Running
+	}
+	if len(s.Pending) > 0 {
+		known["pending"] = s.Pending
 	}
 	if s.LastRun != nil {
 		known["lastRun"] = s.LastRun
@@ -154,59 +165,81 @@ func (s State) encode() ([]byte, error) {
 	return s.rest.with(known)
 }
 
-// UnmarshalJSON reads a stored gap and keeps the fields that it does not know.
-func (g *Gap) UnmarshalJSON(data []byte) error {
-	f := fields{}
-	if err := json.Unmarshal(data, &f); err != nil {
-		return err
-	}
-	err := errors.Join(f.takeTime("from", &g.From), f.takeTime("to", &g.To), f.take("count", &g.Count), f.take("reason", &g.Reason))
-	g.rest = f
-	return err
-}
-
-// MarshalJSON writes the gap as it is stored.
-func (g Gap) MarshalJSON() ([]byte, error) {
-	return g.rest.with(map[string]any{"from": g.From, "to": g.To, "count": g.Count, "reason": g.Reason})
-}
-
-// UnmarshalJSON reads a stored run and keeps the fields that it does not know.
-func (r *RunRecord) UnmarshalJSON(data []byte) error {
-	f := fields{}
-	if err := json.Unmarshal(data, &f); err != nil {
-		return err
-	}
-	err := errors.Join(f.take("id", &r.ID), f.takeTime("tick", &r.Tick), f.take("token", &r.Token), f.take("runner", &r.Runner),
-		f.takeTime("started", &r.Started), f.takeTime("ended", &r.Ended), f.take("error", &r.Error))
-	r.rest = f
-	return err
-}
-
-// MarshalJSON writes the run as it is stored.
-func (r RunRecord) MarshalJSON() ([]byte, error) {
-	known := map[string]any{
-		"id": r.ID, "tick": r.Tick, "token": r.Token, "runner": r.Runner, "started": r.Started, "ended": r.Ended,
-	}
-	if r.Error != "" {
-		known["error"] = r.Error
-	}
-	return r.rest.with(known)
-}
-
-// clone copies what the functions that plan change.
+// clone copies what the functions that change a state change.
 func (s State) clone() State {
 	s.Missed = maps.Clone(s.Missed)
 	if s.Missed == nil {
 		s.Missed = map[Reason]int64{}
 	}
 	s.Gaps = slices.Clone(s.Gaps)
+	s.Running = slices.Clone(s.Running)
+	s.Pending = slices.Clone(s.Pending)
 	return s
 }
 
 // since is the time after which ticks are still to be looked at.
 func (s State) since() time.Time {
-	if s.Last.After(s.Registered) {
-		return s.Last
+	since := s.Registered
+	for _, t := range []time.Time{s.Since, s.Last} {
+		if t.After(since) {
+			since = t
+		}
 	}
-	return s.Registered
+	return since
+}
+
+// run is the place of a run that goes on among Running, or -1.
+func (s State) run(number int64) int {
+	return slices.IndexFunc(s.Running, func(r RunRecord) bool { return r.Number == number })
+}
+
+// ended takes a run out of those that go on, and makes it the latest that has ended.
+func (s *State) ended(r RunRecord) {
+	if i := s.run(r.Number); i >= 0 {
+		s.Running = slices.Delete(s.Running, i, i+1)
+	}
+	if r.Outcome != Succeeded {
+		s.Failures++
+	}
+	if s.LastRun == nil || s.LastRun.Number < r.Number {
+		s.LastRun = &r
+	}
+}
+
+// ask adds a run to those that wait. Repeated runs go before those that were asked for.
+func (s *State) ask(p Pending) {
+	at := len(s.Pending)
+	if !p.Manual || p.Attempt > 1 {
+		at = 0
+		for at < len(s.Pending) && s.Pending[at].Attempt > 1 {
+			at++
+		}
+	}
+	s.Pending = slices.Insert(s.Pending, at, p)
+}
+
+// miss records a gap, in one row with the latest if it goes on.
+func (s *State) miss(schedule Schedule, g Gap) {
+	s.Missed[g.Reason] += g.Count
+	if n := len(s.Gaps); n > 0 && s.Gaps[n-1].Reason == g.Reason && schedule.Next(s.Gaps[n-1].To).Equal(g.From) {
+		s.Gaps[n-1].To = g.To
+		s.Gaps[n-1].Count += g.Count
+		return
+	}
+	s.Gaps = append(s.Gaps, g)
+	if over := len(s.Gaps) - maxGaps; over > 0 {
+		s.Gaps = s.Gaps[over:]
+	}
+}
+
+// pass records every tick that is due and not seen to yet as missed, and returns the gap if there is one.
+func (s *State) pass(schedule Schedule, now time.Time, why Reason) (Gap, bool) {
+	d := schedule.dueTicks(s.since(), now)
+	if d.count == 0 {
+		return Gap{}, false
+	}
+	g := d.gap(why)
+	s.miss(schedule, g)
+	s.Last = g.To
+	return g, true
 }

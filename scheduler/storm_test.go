@@ -45,7 +45,7 @@ func stormTicks() int64 {
 type storm struct {
 	*world
 	r       *rand.Rand
-	members []*member
+	members []*actor
 	made    int
 
 	mu    sync.Mutex
@@ -128,7 +128,7 @@ func (s *storm) rage(t *testing.T) {
 
 // strike hurts somebody, the leader most of all.
 func (s *storm) strike() {
-	i := slices.IndexFunc(s.members, func(m *member) bool { return m.name == s.leader() })
+	i := slices.IndexFunc(s.members, func(m *actor) bool { return m.name == s.leader() })
 	if i < 0 || s.r.IntN(4) == 0 {
 		i = s.r.IntN(len(s.members))
 	}
@@ -176,7 +176,7 @@ func (s *storm) judge(t *testing.T) {
 	var fired, lost int64
 	for name, spec := range stormJobs {
 		st := s.requireBalanced(name, spec)
-		require.Nil(t, st.Running)
+		require.Empty(t, st.Running)
 		fired += st.Fired
 		lost += st.Missed[ReasonRunnerLost]
 		s.requireGaps(t, name, spec, st)

@@ -8,48 +8,70 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/lockstep-go/lockstep/framework"
 )
 
 const scope = "github.com/lockstep-go/lockstep/scheduler"
 
-// trace begins a run's span, the root of a trace, which lasts until the run has ended.
-func (s *Scheduler) trace(ctx context.Context, run Run) (context.Context, func(error)) {
-	began := s.now()
-	ctx, span := s.client.TracerProvider().Tracer(scope).Start(ctx, "lockstep.scheduler.run", trace.WithNewRoot(),
-		trace.WithAttributes(attribute.String("lockstep.path", s.path), attribute.String("lockstep.job", run.Job),
-			attribute.String("lockstep.run", run.ID), attribute.String("lockstep.tick", run.Tick.Format("2006-01-02T15:04:05Z")),
-			attribute.Int64("lockstep.token", run.Token)))
-	return ctx, func(err error) {
-		outcome := "succeeded"
+// telemetry is what a scheduler measures.
+type telemetry struct {
+	path      string
+	tracer    trace.Tracer
+	durations metric.Float64Histogram
+	lags      metric.Float64Histogram
+	misses    metric.Int64Counter
+	stucks    metric.Int64Counter
+}
+
+func newTelemetry(client *framework.Client, path string) telemetry {
+	m := client.MeterProvider().Meter(scope)
+	t := telemetry{path: path, tracer: client.TracerProvider().Tracer(scope)}
+	var errs [4]error
+	t.durations, errs[0] = m.Float64Histogram("lockstep.scheduler.run.duration",
+		metric.WithUnit("s"), metric.WithDescription("Time that runs of jobs took"))
+	t.lags, errs[1] = m.Float64Histogram("lockstep.scheduler.start.lag",
+		metric.WithUnit("s"), metric.WithDescription("Time from a tick to the start of its run"))
+	t.misses, errs[2] = m.Int64Counter("lockstep.scheduler.missed",
+		metric.WithUnit("{tick}"), metric.WithDescription("Ticks that were due and not run"))
+	t.stucks, errs[3] = m.Int64Counter("lockstep.scheduler.stuck",
+		metric.WithUnit("{run}"), metric.WithDescription("Runs that did not return in time after their contexts' end"))
+	for _, err := range errs {
 		if err != nil {
-			outcome = "failed"
+			otel.Handle(err)
+		}
+	}
+	return t
+}
+
+// trace begins a run's span, the root of a trace, which lasts until the run has ended.
+func (t telemetry) trace(ctx context.Context, e *execution) (context.Context, func(error, Outcome)) {
+	r, job := e.record, attribute.String("lockstep.job", e.job.Name)
+	began := e.now()
+	ctx, span := t.tracer.Start(ctx, "lockstep.scheduler.run", trace.WithNewRoot(),
+		trace.WithAttributes(attribute.String("lockstep.path", t.path), job, attribute.String("lockstep.run", r.ID),
+			attribute.String("lockstep.tick", r.Tick.Format("2006-01-02T15:04:05Z")), attribute.Int64("lockstep.token", r.Token)))
+	if !r.Manual {
+		t.lags.Record(ctx, max(0, began.Sub(r.Tick).Seconds()), metric.WithAttributes(job))
+	}
+	return ctx, func(err error, outcome Outcome) {
+		if err != nil {
 			span.SetStatus(codes.Error, err.Error())
 		}
-		span.SetAttributes(attribute.String("lockstep.outcome", outcome))
+		how := attribute.String("lockstep.outcome", string(outcome))
+		span.SetAttributes(how, attribute.Int("lockstep.attempt", e.record.Attempt))
 		span.End()
-		s.measure(ctx, run, s.now().Sub(began).Seconds(), outcome)
+		t.durations.Record(ctx, e.now().Sub(began).Seconds(), metric.WithAttributes(job, how))
 	}
 }
 
-func (s *Scheduler) measure(ctx context.Context, run Run, seconds float64, outcome string) {
-	h, err := s.client.MeterProvider().Meter(scope).Float64Histogram("lockstep.scheduler.run.duration",
-		metric.WithUnit("s"), metric.WithDescription("Time that runs of jobs took"))
-	if err != nil {
-		otel.Handle(err)
-		return
-	}
-	h.Record(ctx, seconds, metric.WithAttributes(
-		attribute.String("lockstep.job", run.Job), attribute.String("lockstep.outcome", outcome)))
+// missed counts ticks that were not run.
+func (t telemetry) missed(job string, g Gap) {
+	t.misses.Add(context.Background(), g.Count, metric.WithAttributes(
+		attribute.String("lockstep.job", job), attribute.String("lockstep.reason", string(g.Reason))))
 }
 
-// countMissed counts ticks that were not run.
-func (d *duty) countMissed(g Gap) {
-	c, err := d.client.MeterProvider().Meter(scope).Int64Counter("lockstep.scheduler.missed",
-		metric.WithUnit("{tick}"), metric.WithDescription("Ticks that were due and not run"))
-	if err != nil {
-		otel.Handle(err)
-		return
-	}
-	c.Add(context.Background(), g.Count, metric.WithAttributes(
-		attribute.String("lockstep.job", d.job.Name), attribute.String("lockstep.reason", string(g.Reason))))
+// stuck counts a run that does not return.
+func (t telemetry) stuck(job string) {
+	t.stucks.Add(context.Background(), 1, metric.WithAttributes(attribute.String("lockstep.job", job)))
 }

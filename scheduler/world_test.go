@@ -94,8 +94,8 @@ func (j *journal) ticks() (out []string) {
 	return out
 }
 
-// member is one scheduler on a link of its own.
-type member struct {
+// actor is one scheduler on a link of its own.
+type actor struct {
 	*Scheduler
 	name   string
 	client *framework.Client
@@ -105,25 +105,25 @@ type member struct {
 }
 
 // member makes a scheduler that does not run yet.
-func (w *world) member(name string, all []Job, opts ...Option) *member {
+func (w *world) member(name string, all []Job, opts ...Option) *actor {
 	w.t.Helper()
 	m := w.Member(w.t, name, w.config)
 	s := New(m.Client, testPath, append([]Option{w.log.of(name)}, opts...)...)
 	for _, j := range all {
 		require.NoError(w.t, s.Add(j))
 	}
-	return &member{Scheduler: s, name: name, client: m.Client, link: m.Link, done: make(chan error, 2)}
+	return &actor{Scheduler: s, name: name, client: m.Client, link: m.Link, done: make(chan error, 2)}
 }
 
 // start makes a scheduler that runs until the test ends or it is stopped.
-func (w *world) start(name string, all []Job, opts ...Option) *member {
+func (w *world) start(name string, all []Job, opts ...Option) *actor {
 	w.t.Helper()
 	m := w.member(name, all, opts...)
 	m.run(w.t)
 	return m
 }
 
-func (m *member) run(t *testing.T) {
+func (m *actor) run(t *testing.T) {
 	var ctx context.Context
 	ctx, m.stop = context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -139,7 +139,7 @@ func (m *member) run(t *testing.T) {
 }
 
 // kill takes a member away as a crash does: nobody hears of it any more.
-func (m *member) kill() {
+func (m *actor) kill() {
 	m.link.Cut()
 	m.stop()
 	_ = m.client.Close(context.Background())
@@ -154,6 +154,16 @@ func (w *world) state(job string) State {
 	require.NoError(w.t, err)
 	st.Registered = time.UnixMilli(n.Stat.Ctime)
 	return st
+}
+
+// claims are the claims of a job's runs.
+func (w *world) claims(job string) (claims []string) {
+	for _, name := range w.Children(testPath + "/jobs/" + job) {
+		if strings.HasPrefix(name, claimPrefix) {
+			claims = append(claims, name)
+		}
+	}
+	return claims
 }
 
 // leader is the name of the member that leads, or "".

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"math"
+	"strconv"
 	"sync/atomic"
 	"time"
 	_ "time/tzdata" // time zones on machines without them
@@ -17,6 +18,7 @@ import (
 type cron struct {
 	connection
 	runner
+	policies
 	tz string
 
 	schedule scheduler.Schedule
@@ -32,19 +34,23 @@ func newCron() *cobra.Command {
 
 SPEC has 5 fields (minute hour day-of-month month day-of-week), or 6 with seconds first, or
 is @hourly, @daily, @weekly, @monthly, @yearly or "@every 90s". One process leads and runs the
-command; when it dies another takes over. A tick never runs twice; one that could not run
-within a minute is reported as missed. A tick that comes while the command still runs is
-missed too. Exit codes of the command are reported, and the schedule goes on.
+command; when it dies another takes over. A tick never runs twice; one that is not run is
+recorded as missed, and why. Exit codes of the command are recorded, and the schedule goes on.
+"lockstep jobs" shows and controls it, "lockstep runs NAME" what has run.
 
-The schedule is stored under NAME: another one is refused there with exit code 65.`,
-		Example: `  lockstep cron report '0 3 * * *' --tz Europe/Berlin -- ./report.sh
-  lockstep cron poll '*/10 * * * * *' -- curl -fsS https://example.com/poll
-  lockstep cron tidy '@every 5m' -- sh -c 'tidy --until "$LOCKSTEP_TICK"'`,
+The schedule is stored under NAME. A process that is started with another one replaces it for
+all, unless its --revision is lower: among equals, the one that was started last counts. The
+other flags are each process's own.`,
+		Example: `  lockstep cron report '0 3 * * *' --tz Europe/Berlin --deadline 6h -- ./report.sh
+  lockstep cron poll '*/10 * * * * *' --timeout 8s -- curl -fsS https://example.com/poll
+  lockstep cron bill '@daily' --misfire all --deadline 72h --retries 3 -- ./bill.sh
+  lockstep cron tidy '@every 5m' --jitter 1m -- sh -c 'tidy --until "$LOCKSTEP_TICK"'`,
 		Args: nameAnd(false, "SPEC"),
 		RunE: coded(c.main),
 	}
 	c.connection.register(cmd)
 	c.runner.register(cmd)
+	c.policies.register(cmd)
 	cmd.Flags().StringVar(&c.tz, "tz", "UTC", "time zone that SPEC is read in, such as Europe/Berlin")
 	return cmd
 }
@@ -90,10 +96,9 @@ func (c *cron) parse(spec string) error {
 func (c *cron) serve(ctx context.Context) error {
 	s := scheduler.New(c.client, c.path, scheduler.WithDrain(math.MaxInt64), scheduler.WithObserver(c.observe))
 	_, name := framework.Split(c.path)
-	if err := s.Add(scheduler.Job{
-		Name: name, Spec: c.schedule.String(), Location: c.schedule.Location(),
-		Run: func(held context.Context, run scheduler.Run) error { return c.tick(ctx, held, run) },
-	}); err != nil {
+	job := c.job(name, c.schedule)
+	job.Run = func(held context.Context, run scheduler.Run) error { return c.tick(ctx, held, run) }
+	if err := s.Add(job); err != nil {
 		return err
 	}
 	return s.Run(ctx)
@@ -101,7 +106,7 @@ func (c *cron) serve(ctx context.Context) error {
 
 // tick runs the command for one tick.
 func (c *cron) tick(ctx, held context.Context, run scheduler.Run) error {
-	code, err := c.run(ctx, grant{held, run.Token}, "LOCKSTEP_TICK="+run.Tick.UTC().Format(time.RFC3339))
+	code, err := c.run(ctx, grant{held, run.Token}, "LOCKSTEP_TICK="+run.Tick.UTC().Format(time.RFC3339), "LOCKSTEP_ATTEMPT="+strconv.Itoa(run.Attempt))
 	if endedBySignal(ctx) {
 		c.last.Store(int64(code))
 	}
@@ -118,6 +123,10 @@ func (c *cron) observe(e scheduler.Event) {
 		say("running %s here, next at %s", c.path, c.schedule.Next(e.At).Format(time.RFC3339))
 	case scheduler.EventFollowing:
 		say("running %s here no more", c.path)
+	case scheduler.EventRetrying:
+		warn("attempt %d for the tick of %s: %v; trying again", e.Run.Attempt, e.Run.Tick.Format(time.RFC3339), e.Err)
+	case scheduler.EventRemoved:
+		warn("%s was removed: nothing is run here any more", c.path)
 	case scheduler.EventMissed:
 		warn("%d missed from %s to %s: %s", e.Gap.Count, e.Gap.From.Format(time.RFC3339), e.Gap.To.Format(time.RFC3339), e.Gap.Reason)
 	}

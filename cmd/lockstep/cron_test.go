@@ -41,19 +41,86 @@ func TestCronRunsOncePerTickInTheCluster(t *testing.T) {
 	s.left()
 }
 
-func TestCronRefusesAnotherSchedule(t *testing.T) {
+func TestCronReplacesASchedule(t *testing.T) {
 	s := newStage(t)
-	first := s.start("cron", "demo", "0 3 * * *", "--", "true")
-	s.until("the stored schedule", func() bool { return strings.Contains(read(first.err), "running") })
-	first.signal(syscall.SIGTERM)
-	require.Equal(t, 0, first.wait())
-	for _, args := range [][]string{{"0 4 * * *"}, {"0 3 * * *", "--tz", "Europe/Berlin"}} {
-		code, _, errs := s.run(append([]string{"cron", "demo"}, append(args, "--", "true")...)...)
-		require.Equal(t, 65, code)
-		require.Contains(t, errs, "0 3 * * *")
-		require.Contains(t, errs, "UTC")
-		require.Contains(t, errs, args[len(args)-1], "both are shown")
+	spec := func() string {
+		_, out, _ := s.run("jobs", "--json")
+		job := decode(t, out)
+		return job["spec"].(string) + " in " + job["zone"].(string)
 	}
+	begin := func(args ...string) *process {
+		p := s.start(append(append([]string{"cron", "demo"}, args...), "--", "true")...)
+		s.queue("/lockstep/jobs/demo/members", 1)
+		return p
+	}
+	end := func(p *process) {
+		p.signal(syscall.SIGTERM)
+		require.Equal(t, 0, p.wait())
+	}
+	end(begin("0 3 * * *", "--revision", "2"))
+	end(begin("0 4 * * *"))
+	require.Equal(t, "0 3 * * * in UTC", spec(), "of a lower revision")
+	end(begin("0 4 * * *", "--revision", "2", "--tz", "Europe/Berlin"))
+	require.Equal(t, "0 4 * * * in Europe/Berlin", spec(), "the last of equals")
+}
+
+func TestBadPoliciesAreUsage(t *testing.T) {
+	s := newStage(t)
+	for flag, says := range map[string]string{
+		"--misfire=never": `"never"`, "--overlap=skip": `"skip"`, "--retries=-1": "-1", "--timeout=-1s": "positive", "--revision=-1": "-1",
+	} {
+		code, _, errs := s.run("cron", "demo", "* * * * *", flag, "--", "true")
+		require.Equal(t, 64, code, flag)
+		require.Contains(t, errs, says)
+	}
+	require.Empty(t, s.zk.Children("/lockstep/jobs/demo/jobs"), "nothing is stored")
+}
+
+func TestJobsAreShownAndControlled(t *testing.T) {
+	s := newStage(t)
+	code, _, errs := s.run("jobs")
+	require.Equal(t, 0, code)
+	require.Contains(t, errs, "no jobs")
+	for _, args := range [][]string{{"jobs", "run", "demo"}, {"jobs", "pause", "demo"}, {"jobs", "remove", "demo"}, {"runs", "demo"}} {
+		code, _, errs := s.run(args...)
+		require.Equal(t, 64, code, args)
+		require.Contains(t, errs, `unknown job "demo"`)
+	}
+	p := s.start("cron", "demo", "0 3 1 1 *", "--retries", "1", "--backoff", "10ms", "--", "sh", "-c", `echo "$LOCKSTEP_ATTEMPT"; exit $((LOCKSTEP_ATTEMPT == 1 ? 6 : 0))`)
+	s.queue("/lockstep/jobs/demo/members", 1)
+	code, _, _ = s.run("jobs", "pause", "demo")
+	require.Equal(t, 0, code)
+	_, out, _ := s.run("jobs")
+	require.Contains(t, out, "demo  0 3 1 1 *  UTC")
+	require.Contains(t, out, "paused")
+	require.NotContains(t, out, "NEXT")
+	code, _, _ = s.run("jobs", "resume", "demo")
+	require.Equal(t, 0, code)
+	code, _, _ = s.run("jobs", "run", "demo")
+	require.Equal(t, 0, code)
+	require.Equal(t, "1", p.line(0))
+	require.Equal(t, "2", p.line(1))
+	s.until("the outcome", func() bool {
+		_, out, _ = s.run("runs", "demo", "--json")
+		return strings.Contains(out, `"succeeded"`)
+	})
+	run := decode(t, out)
+	require.Equal(t, 2.0, run["attempt"])
+	require.Equal(t, true, run["manual"])
+	require.Positive(t, run["token"])
+	_, out, _ = s.run("runs", "demo")
+	require.Contains(t, out, "succeeded, asked for")
+	_, out, _ = s.run("jobs", "--scheduler", "/lockstep/jobs/demo")
+	require.Contains(t, out, "NEXT")
+	code, _, errs = s.run("jobs", "--scheduler", "x")
+	require.Equal(t, 64, code)
+	require.Contains(t, errs, "--scheduler")
+	code, _, _ = s.run("jobs", "remove", "demo")
+	require.Equal(t, 0, code)
+	s.until("the warning", func() bool { return strings.Contains(read(p.err), "was removed") })
+	p.signal(syscall.SIGTERM)
+	require.Equal(t, 0, p.wait())
+	s.left()
 }
 
 func TestCronGoesOnWhenItsCommandFails(t *testing.T) {

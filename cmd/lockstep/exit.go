@@ -15,7 +15,7 @@ import (
 const (
 	exitNotObtained   = 1   // lock: not obtained under -n or -w; -E changes it
 	exitUsage         = 64  // a bad flag, name, schedule or duration
-	exitMismatch      = 65  // the name is taken by another schedule, or by another kind of thing
+	exitMismatch      = 65  // the name is taken by another kind of thing, or by what this release cannot read
 	exitNoSession     = 69  // no session within --connect-timeout
 	exitInternal      = 70  // anything that is not listed here
 	exitLost          = 75  // lock: the lock was lost while it was needed
@@ -73,7 +73,10 @@ var meanings = []struct {
 	{framework.ErrInvalidPath, exitUsage, ""},
 	{scheduler.ErrInvalidJob, exitUsage, ""},
 	{scheduler.ErrInvalidSpec, exitUsage, ""},
-	{scheduler.ErrSpecMismatch, exitMismatch, ""},
+	{scheduler.ErrUnknownJob, exitUsage, "see which there are: lockstep jobs"},
+	{scheduler.ErrTooManyPending, exitUsage, "wait until some of them have run, or see what holds them up: lockstep runs NAME"},
+	{scheduler.ErrNewerState, exitMismatch, "use a newer lockstep"},
+	{scheduler.ErrBadState, exitMismatch, ""},
 	{locks.ErrKindMixed, exitMismatch, "use another NAME: this one belongs to something else"},
 	{locks.ErrPermits, exitUsage, ""},
 	{framework.ErrTooLarge, exitMismatch, ""},

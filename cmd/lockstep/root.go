@@ -34,13 +34,13 @@ The command runs in the environment of lockstep, and finds in it
                   the command writes to, and have that refuse lower ones.
   LOCKSTEP_PATH   the path of the lock, election or job, below --root; several locks' paths
                   have commas between them
-  LOCKSTEP_TICK   cron only: the scheduled time, RFC 3339 in UTC
+  LOCKSTEP_TICK   cron only: the scheduled time, RFC 3339 in UTC; LOCKSTEP_ATTEMPT counts its
+                  attempts from 1
 
 Exit codes: the command's own, or 128 + n if signal n has ended it, and
     1  lock: not obtained under -n or -w (-E changes it)
    64  usage: a bad flag, name, schedule or duration
-   65  the name is taken by another schedule, another number of permits, or another kind
-       of thing
+   65  the name is taken by another number of permits, or another kind of thing
    69  no session within --connect-timeout
    75  lock: the lock was lost while it was needed
    77  no permission
@@ -59,7 +59,7 @@ LOCKSTEP_SESSION_TIMEOUT, LOCKSTEP_IDENTITY, LOCKSTEP_AUTH_FILE or LOCKSTEP_AUTH
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newDev(), newLock(), newLocks(), newElect(), newCron())
+	root.AddCommand(newDev(), newLock(), newLocks(), newElect(), newCron(), newJobs(), newRuns())
 	return root
 }
 

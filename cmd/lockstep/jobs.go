@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/scheduler"
+)
+
+// jobsDir is where "lockstep cron" keeps its schedulers, each with one job of the same name.
+const jobsDir = "/lockstep/jobs"
+
+// place is where the jobs of a command line are.
+type place struct {
+	connection
+	scheduler string
+}
+
+func (p *place) register(cmd *cobra.Command) {
+	p.connection.register(cmd)
+	cmd.Flags().StringVar(&p.scheduler, "scheduler", "", "the path of a service's scheduler, whose job NAME is (default: those of lockstep cron)")
+}
+
+// of is the scheduler and the name of the job that NAME means.
+func (p *place) of(name string) (path, job string, err error) {
+	if p.scheduler == "" {
+		if path, err = pathOf("jobs", name); err != nil {
+			return "", "", err
+		}
+		_, job = framework.Split(path)
+		return path, job, nil
+	}
+	if err := framework.ValidatePath(p.scheduler); err != nil {
+		return "", "", usage("--scheduler %q cannot be used: %w", p.scheduler, err)
+	}
+	return p.scheduler, name, nil
+}
+
+// newJobs shows jobs; its subcommands control them.
+func newJobs() *cobra.Command {
+	p := &place{}
+	cmd := &cobra.Command{
+		Use:   "jobs [flags]",
+		Short: "Show and control scheduled jobs",
+		Long: `Show the jobs of lockstep cron, or those of a service's scheduler: their schedules, when they
+are due next, how the last run ended, and how many ticks were run and missed.
+
+The subcommands work wherever the job runs, and whether or not it does at present: what they
+ask for is stored.`,
+		Example: `  lockstep jobs                                   those of lockstep cron
+  lockstep jobs --scheduler /lockstep/scheduler   those of a service
+  lockstep jobs run report                        once, now
+  lockstep jobs pause report`,
+		Args: cobra.NoArgs,
+		RunE: coded(p.list),
+	}
+	p.register(cmd)
+	cmd.AddCommand(
+		newControl("run NAME", "Run a job once, as soon as it may", "to be run", (*scheduler.Scheduler).Trigger),
+		newControl("pause NAME", "Run a job no more until it is resumed", "paused", (*scheduler.Scheduler).Pause),
+		newControl("resume NAME", "Run a paused job again, from its next tick on", "resumed", (*scheduler.Scheduler).Resume),
+		newControl("remove NAME", "Delete a job, its history and its place, until a process is started with it", "removed", (*scheduler.Scheduler).Remove),
+	)
+	return cmd
+}
+
+// newControl is a subcommand that does something to a job.
+func newControl(use, short, done string, do func(*scheduler.Scheduler, context.Context, string) error) *cobra.Command {
+	p := &place{}
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(1)}
+	cmd.RunE = coded(func(cmd *cobra.Command, args []string) error {
+		path, job, err := p.of(args[0])
+		if err != nil {
+			return err
+		}
+		client, err := p.connect(cmd)
+		if err != nil {
+			return quiet(cmd.Context(), err)
+		}
+		defer hangUp(client)
+		if err := do(scheduler.New(client, path), cmd.Context(), job); err != nil {
+			return quiet(cmd.Context(), err)
+		}
+		say("%s: %s", args[0], done)
+		return nil
+	})
+	p.register(cmd)
+	return cmd
+}
+
+// list shows all jobs.
+func (p *place) list(cmd *cobra.Command, _ []string) error {
+	if _, _, err := p.of("x"); err != nil {
+		return err
+	}
+	client, err := p.connect(cmd)
+	if err != nil {
+		return quiet(cmd.Context(), err)
+	}
+	defer hangUp(client)
+	reports, err := p.reports(cmd.Context(), client)
+	if err != nil && len(reports) == 0 {
+		return quiet(cmd.Context(), err)
+	}
+	if err != nil {
+		warn("%v", err)
+	}
+	for _, r := range reports {
+		if !p.json {
+			continue
+		}
+		if err := put(os.Stdout, true, jobView(r)); err != nil {
+			return err
+		}
+	}
+	if !p.json {
+		if err := jobTable(reports, time.Now()).print(os.Stdout); err != nil {
+			return err
+		}
+		if len(reports) == 0 {
+			say("no jobs")
+		}
+	}
+	return warned(err)
+}
+
+// reports looks at one scheduler, or at all below jobsDir.
+func (p *place) reports(ctx context.Context, client *framework.Client) ([]scheduler.Report, error) {
+	if p.scheduler != "" {
+		return scheduler.New(client, p.scheduler).Jobs(ctx)
+	}
+	names, _, err := client.Children(ctx, jobsDir)
+	if errors.Is(err, framework.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []scheduler.Report
+	var errs []error
+	for _, name := range sorted(names) {
+		reports, err := scheduler.New(client, framework.Join(jobsDir, name)).Jobs(ctx)
+		all, errs = append(all, reports...), append(errs, err)
+	}
+	return all, errors.Join(errs...)
+}

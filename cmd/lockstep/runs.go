@@ -1,0 +1,58 @@
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/scheduler"
+)
+
+// newRuns shows a job's latest runs.
+func newRuns() *cobra.Command {
+	p := &place{}
+	cmd := &cobra.Command{
+		Use:   "runs NAME [flags]",
+		Short: "Show the latest runs of a scheduled job",
+		Long: `Show the runs of a job, the newest first: those that go on and the latest that have ended, with
+the scheduled time, when and where each was started, how long it took and how it ended.
+
+Ticks that were not run are no runs: "lockstep jobs" counts them, and --json tells why.`,
+		Example: `  lockstep runs report
+  lockstep runs nightly --scheduler /lockstep/scheduler --json`,
+		Args: cobra.ExactArgs(1),
+	}
+	cmd.RunE = coded(func(cmd *cobra.Command, args []string) error {
+		path, job, err := p.of(args[0])
+		if err != nil {
+			return err
+		}
+		client, err := p.connect(cmd)
+		if err != nil {
+			return quiet(cmd.Context(), err)
+		}
+		defer hangUp(client)
+		runs, err := scheduler.New(client, path).Runs(cmd.Context(), job)
+		if err != nil {
+			return quiet(cmd.Context(), err)
+		}
+		return p.show(args[0], runs)
+	})
+	p.register(cmd)
+	return cmd
+}
+
+func (p *place) show(name string, runs []scheduler.RunRecord) error {
+	if !p.json {
+		if len(runs) == 0 {
+			say("%s has not run yet", name)
+		}
+		return runTable(runs).print(os.Stdout)
+	}
+	for _, r := range runs {
+		if err := put(os.Stdout, true, runView(r)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// book is a job's stored state as a member knows it. It is kept as it is stored, which takes the least
+// memory, and written by its version: who has changed it meanwhile is noticed by the write.
+type book struct {
+	turn       chan struct{} // taken from reading until what follows from it is written; a channel, since it is held while waiting
+	node       string
+	known      bool
+	data       []byte
+	version    int32
+	registered time.Time
+}
+
+func newBook(node string) *book { return &book{node: node, turn: make(chan struct{}, 1)} }
+
+// take waits for the book; the function returned gives it back.
+func (b *book) take() (back func()) {
+	b.turn <- struct{}{}
+	return func() { <-b.turn }
+}
+
+// read returns the state, and asks the servers only if it is not known. Its error wraps ErrUnknownJob,
+// ErrBadState or ErrNewerState.
+func (b *book) read(ctx context.Context, session *framework.Session) (State, error) {
+	if !b.known {
+		data, st, err := session.Get(ctx, b.node)
+		if errors.Is(err, framework.ErrNoNode) {
+			_, name := framework.Split(b.node)
+			return State{}, fmt.Errorf("%w %q", ErrUnknownJob, name)
+		}
+		if err != nil {
+			return State{}, err
+		}
+		b.known, b.data, b.version, b.registered = true, data, st.Version, st.Ctime.UTC()
+	}
+	state, err := decodeState(b.data)
+	if err != nil {
+		b.forget()
+		return State{}, framework.Wrap("state", b.node, err)
+	}
+	state.Registered = b.registered
+	return state, nil
+}
+
+// forget has the next read ask the servers.
+func (b *book) forget() { b.known, b.data = false, nil }
+
+// write writes a state, if it still has the version that was read, in one transaction with other
+// operations, those before it and those after. Nothing is known any more when it fails.
+func (b *book) write(ctx context.Context, session *framework.Session, state State, before, after []operation) (framework.Stat, error) {
+	data, err := state.encode()
+	if err != nil {
+		return framework.Stat{}, err
+	}
+	at := len(before)
+	ops := slices.Concat(before, []operation{{op: framework.SetOp(b.node, data, b.version)}}, after)
+	results, err := transact(ctx, session, ops)
+	if err != nil {
+		b.forget()
+		return framework.Stat{}, err
+	}
+	st := results[at].Stat
+	b.data, b.version = data, st.Version
+	return st, nil
+}
+
+// operation is one of a transaction, and what takes its place if it is refused for a reason that does not
+// matter.
+type operation struct {
+	op      framework.Op
+	refused error         // nil: any refusal matters
+	instead *framework.Op // nil: nothing
+}
+
+// transact runs a transaction until no operation is refused for a reason that does not matter. Operations
+// that are left out must be behind those that are always there.
+func transact(ctx context.Context, session *framework.Session, ops []operation) ([]framework.OpResult, error) {
+	ops = slices.Clone(ops)
+	for {
+		plain := make([]framework.Op, len(ops))
+		for i, o := range ops {
+			plain[i] = o.op
+		}
+		results, err := session.Multi(ctx, plain...)
+		var tx *framework.TxError
+		if !errors.As(err, &tx) || ops[tx.Index].refused == nil || !errors.Is(tx, ops[tx.Index].refused) {
+			return results, err
+		}
+		if instead := ops[tx.Index].instead; instead != nil {
+			ops[tx.Index] = operation{op: *instead}
+		} else {
+			ops = slices.Delete(ops, tx.Index, tx.Index+1)
+		}
+	}
+}
+
+// again tells whether a refused or unanswered write is to be tried once more behind a look.
+func again(err error) bool {
+	return errors.Is(err, framework.ErrSuspended) || errors.Is(err, framework.ErrBadVersion) || errors.Is(err, framework.ErrNoNode)
+}

@@ -1,0 +1,180 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// Trigger has a job run once as soon as it may, wherever it belongs: at once, or when the run that goes on has
+// ended, under OverlapForbid and OverlapReplace. Paused jobs run too. What is asked for is stored: it survives
+// its member. Its error wraps ErrUnknownJob, ErrInvalidJob, ErrTooManyPending, ErrBadState or ErrNewerState.
+func (s *Scheduler) Trigger(ctx context.Context, name string) error {
+	request := uuid.NewString()[:13]
+	return s.amend(ctx, "trigger", name, func(st *State, now time.Time) (bool, error) {
+		if st.asked(request) {
+			return false, nil // by a former try
+		}
+		if len(st.Pending) >= maxPending {
+			return false, fmt.Errorf("%w: %d runs of job %q", ErrTooManyPending, len(st.Pending), name)
+		}
+		st.ask(Pending{Tick: now.Truncate(time.Second), Manual: true, Attempt: 1, request: request})
+		return true, nil
+	})
+}
+
+// asked tells whether a request is known.
+func (s State) asked(request string) bool {
+	return slices.ContainsFunc(s.Pending, func(p Pending) bool { return p.request == request }) ||
+		slices.ContainsFunc(s.Running, func(r RunRecord) bool { return r.request == request }) ||
+		s.LastRun != nil && s.LastRun.request == request
+}
+
+// Pause keeps a job from running until Resume; a run that goes on is not disturbed. Ticks that are due
+// meanwhile are missed. Pausing a paused job changes nothing. Its error wraps ErrUnknownJob, ErrInvalidJob,
+// ErrBadState or ErrNewerState.
+func (s *Scheduler) Pause(ctx context.Context, name string) error {
+	return s.amend(ctx, "pause", name, func(st *State, now time.Time) (bool, error) {
+		if !st.Paused.IsZero() {
+			return false, nil
+		}
+		st.Paused = now
+		return true, nil
+	})
+}
+
+// Resume lets a paused job run again, from its next tick on. Ticks that were not seen to are recorded as
+// missed, with ReasonPaused. Resuming a job that is not paused changes nothing. Its errors are Pause's.
+func (s *Scheduler) Resume(ctx context.Context, name string) error {
+	return s.amend(ctx, "resume", name, func(st *State, now time.Time) (bool, error) {
+		if st.Paused.IsZero() {
+			return false, nil
+		}
+		schedule, err := st.schedule()
+		if err != nil {
+			return false, err
+		}
+		st.pass(schedule, now, ReasonPaused)
+		st.Paused, st.Since = time.Time{}, now
+		return true, nil
+	})
+}
+
+// Reschedule changes a job's schedule for all members, until a release gives it another one. See the package's
+// documentation. Ticks of the old schedule that were not seen to are recorded as missed, with
+// ReasonChanged. Its error wraps ErrInvalidSpec or is one of Pause's.
+func (s *Scheduler) Reschedule(ctx context.Context, name, spec string, zone *time.Location) error {
+	schedule, err := ParseSpec(spec, zone)
+	if err != nil {
+		return framework.Wrap("reschedule", s.node(name), err)
+	}
+	spec, in := schedule.String(), schedule.Location().String()
+	return s.amend(ctx, "reschedule", name, func(st *State, now time.Time) (bool, error) {
+		if st.Spec == spec && st.Zone == in {
+			return false, nil
+		}
+		st.declaredSpec, st.declaredZone = st.declared()
+		if st.declaredSpec == spec && st.declaredZone == in {
+			st.declaredSpec, st.declaredZone = "", ""
+		}
+		st.reschedule(spec, in, now)
+		return true, nil
+	})
+}
+
+// Remove deletes a job, its history and its claims: no member runs it any more, and the contexts of its runs
+// end. A member that is started with the job, or to which it is added, registers it anew. Removing a job that
+// is not there is ErrUnknownJob, unless an earlier try of this call may have removed it.
+func (s *Scheduler) Remove(ctx context.Context, name string) error {
+	if err := s.valid(name); err != nil {
+		return framework.Wrap("remove", s.path, err)
+	}
+	tried := false
+	err := s.settling(ctx, func(session *framework.Session) error {
+		err := s.remove(ctx, session, name)
+		if tried && errors.Is(err, ErrUnknownJob) {
+			return nil
+		}
+		tried = true
+		if errors.Is(err, framework.ErrNotEmpty) { // a run was started meanwhile
+			return framework.ErrBadVersion
+		}
+		return err
+	})
+	return framework.Wrap("remove", s.node(name), err)
+}
+
+func (s *Scheduler) remove(ctx context.Context, session *framework.Session, name string) error {
+	if err := session.Sync(ctx, s.node(name)); err != nil {
+		return err
+	}
+	children, _, err := session.Children(ctx, s.node(name))
+	if errors.Is(err, framework.ErrNoNode) {
+		return fmt.Errorf("%w %q", ErrUnknownJob, name)
+	}
+	if err != nil {
+		return err
+	}
+	tell, err := s.announce(ctx, session, name)
+	if err != nil {
+		return err
+	}
+	ops := []framework.Op{tell}
+	for _, child := range children {
+		if strings.HasPrefix(child, pastPrefix) || strings.HasPrefix(child, claimPrefix) {
+			ops = append(ops, framework.DeleteOp(framework.Join(s.node(name), child), framework.AnyVersion))
+		}
+	}
+	_, err = session.Multi(ctx, append(ops, framework.DeleteOp(s.node(name), framework.AnyVersion))...)
+	return err
+}
+
+// amend changes a job's state, and tells the members in the same transaction. change may be called more than
+// once, each time with what is stored; it returns whether there is anything to write. now is the ensemble's
+// time.
+func (s *Scheduler) amend(ctx context.Context, op, name string, change func(st *State, now time.Time) (bool, error)) error {
+	if err := s.valid(name); err != nil {
+		return framework.Wrap(op, s.path, err)
+	}
+	err := s.settling(ctx, func(session *framework.Session) error {
+		b := newBook(s.node(name))
+		if err := session.Sync(ctx, b.node); err != nil {
+			return err
+		}
+		state, err := b.read(ctx, session)
+		if err != nil {
+			return err
+		}
+		now, err := s.ensembleTime(ctx, session)
+		if err != nil {
+			return err
+		}
+		state = state.clone()
+		changed, err := change(&state, now)
+		if err != nil || !changed {
+			return err
+		}
+		tell, err := s.announce(ctx, session, name)
+		if err != nil {
+			return err
+		}
+		_, err = b.write(ctx, session, state, nil, []operation{{op: tell}})
+		return err
+	})
+	return framework.Wrap(op, s.node(name), err)
+}
+
+// valid refuses what no call can use.
+func (s *Scheduler) valid(name string) error {
+	if s.err != nil {
+		return s.err
+	}
+	return validName(name)
+}

@@ -1,0 +1,73 @@
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Guarantee is what a run is promised when the member that runs it dies.
+type Guarantee string
+
+// The guarantees.
+const (
+	// AtMostOnce: the tick is not run again; it is recorded as missed, with ReasonRunnerLost. The default.
+	AtMostOnce Guarantee = "at most once"
+	// AtLeastOnce: the tick is run again, as a further attempt, at most MaxReruns times; so is a run that
+	// failed because its scheduler was stopped.
+	AtLeastOnce Guarantee = "at least once"
+)
+
+// MaxReruns is how often a run of an AtLeastOnce job is repeated whose runners die: what kills its process
+// each time must not kill the whole cluster for ever.
+const MaxReruns = 10
+
+// Misfire is what becomes of ticks that could not be run when they were due.
+type Misfire string
+
+// The misfire policies. Whatever is not run is recorded as missed.
+const (
+	// MisfireLatest runs the latest of them, if it is not later than the job's Deadline. The default.
+	MisfireLatest Misfire = "latest"
+	// MisfireSkip runs none that is later than OnTime, or than the Deadline if that is shorter.
+	MisfireSkip Misfire = "skip"
+	// MisfireAll runs each that is not later than the Deadline, oldest first. Under OverlapForbid they, and
+	// what comes due meanwhile, wait for each other.
+	MisfireAll Misfire = "all"
+)
+
+// Overlap is what becomes of a tick that is due while a run of its job goes on.
+type Overlap string
+
+// The overlap policies.
+const (
+	// OverlapForbid misses the tick. The default.
+	OverlapForbid Overlap = "forbid"
+	// OverlapAllow runs it beside the other.
+	OverlapAllow Overlap = "allow"
+	// OverlapReplace ends the other's context, and runs the tick once that has returned, if it is within the
+	// Deadline then.
+	OverlapReplace Overlap = "replace"
+)
+
+// Placement is where a job runs.
+type Placement string
+
+// The placements.
+const (
+	// OnLeader runs the job in the member that leads. The default.
+	OnLeader Placement = "leader"
+	// Spread gives each job a member, by rendezvous hashing over those that have the job and its labels: when
+	// a member comes or goes, only jobs of its own move.
+	Spread Placement = "spread"
+)
+
+// known refuses a policy that is none of all, the first of which is the default.
+func known[P ~string](name string, p *P, all ...P) error {
+	if *p == "" {
+		*p = all[0]
+	}
+	if !slices.Contains(all, *p) {
+		return fmt.Errorf("%s is %q: there are %q", name, *p, all)
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// Report is one job, as anybody can see it.
+type Report struct {
+	// Name is the job's.
+	Name string
+	// Next is when it is due next by this process's clock, without its jitter; zero if it is paused.
+	Next time.Time
+	State
+}
+
+// Jobs tells of all jobs that are registered at the path, sorted by name; this member need not have them. A
+// job whose state cannot be read is left out, and its error returned beside the others: it wraps ErrBadState
+// or ErrNewerState.
+func (s *Scheduler) Jobs(ctx context.Context) ([]Report, error) {
+	if s.err != nil {
+		return nil, framework.Wrap("jobs", s.path, s.err)
+	}
+	names, _, err := s.client.Children(ctx, s.directory())
+	if errors.Is(err, framework.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, framework.Wrap("jobs", s.path, err)
+	}
+	slices.Sort(names)
+	reports, errs := make([]*Report, len(names)), make([]error, len(names))
+	slots := make(chan struct{}, registerers)
+	var all sync.WaitGroup
+	for i, name := range names {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			reports[i], errs[i] = s.report(ctx, name)
+		})
+	}
+	all.Wait()
+	var out []Report
+	for _, r := range reports {
+		if r != nil {
+			out = append(out, *r)
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+// report reads one job; nil if it was removed meanwhile.
+func (s *Scheduler) report(ctx context.Context, name string) (*Report, error) {
+	state, err := s.State(ctx, name)
+	if errors.Is(err, ErrUnknownJob) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Report{Name: name, Next: state.Next(s.now()), State: state}, nil
+}
+
+// State reads the stored state of a job, which this member need not have. Its error wraps ErrUnknownJob,
+// ErrInvalidJob, ErrBadState or ErrNewerState.
+func (s *Scheduler) State(ctx context.Context, name string) (State, error) {
+	if err := s.valid(name); err != nil {
+		return State{}, framework.Wrap("state", s.path, err)
+	}
+	data, st, err := s.client.Get(ctx, s.node(name))
+	if errors.Is(err, framework.ErrNoNode) {
+		err = fmt.Errorf("%w %q", ErrUnknownJob, name)
+	}
+	if err != nil {
+		return State{}, framework.Wrap("state", s.path, err)
+	}
+	state, err := decodeState(data)
+	state.Registered = st.Ctime.UTC()
+	return state, framework.Wrap("state", s.node(name), err)
+}

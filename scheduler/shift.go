@@ -1,0 +1,316 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// shift is the time in which this member takes part with one session: it has its node among the members,
+// and sees to the jobs that belong to it. One goroutine waits for all of them, and few look at them, so
+// that a job costs no goroutine of its own while nothing is to be done about it.
+type shift struct {
+	*Scheduler
+	tour    *tour
+	session *framework.Session
+	clocks  *clocks
+	name    string          // of the member node
+	hold    *framework.Hold // on the member node
+	ctx     context.Context // done when nothing is to be started any more
+	work    sync.WaitGroup
+	woken   chan struct{}
+	revised chan struct{} // the members' own descriptions have changed
+
+	mu      sync.Mutex
+	posts   map[string]*post
+	agenda  agenda
+	ready   []*post // to be looked at
+	waiting []*post // for a slot
+	workers int
+	met     []member // those that are there, by node
+	strange bool     // what they say of themselves is to be read again
+}
+
+const (
+	// maxPause bounds a wait: clocks may be set, and timers stand still while a machine is suspended.
+	maxPause = 10 * time.Second
+	// settledAfter is the time without an error after which something counts as out of trouble.
+	settledAfter = 2 * time.Minute
+	// maxWorkers bounds how many jobs are looked at at once.
+	maxWorkers = 64
+)
+
+// takePart has a shift on each session until ctx ends.
+func (s *Scheduler) takePart(ctx context.Context, t *tour) error {
+	back := s.client.Retries()
+	for {
+		session, err := s.client.Session(ctx)
+		if err != nil {
+			return err
+		}
+		began := time.Now()
+		err = s.work(ctx, t, session)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && !errors.Is(err, framework.ErrSessionLost) && !errors.Is(err, framework.ErrNodeGone):
+			return err
+		}
+		if time.Since(began) > settledAfter {
+			back.Reset()
+		}
+		_ = back.Pause(ctx) // the next Session says if ctx has ended
+	}
+}
+
+// work takes part until ctx, the session or the member node has ended.
+func (s *Scheduler) work(ctx context.Context, t *tour, session *framework.Session) error {
+	sh := &shift{
+		Scheduler: s, tour: t, session: session, clocks: &clocks{local: s.now}, posts: map[string]*post{},
+		name:  s.nonce + "-" + strconv.FormatUint(uint64(session.ID()), 16),
+		woken: make(chan struct{}, 1), revised: make(chan struct{}, 1),
+	}
+	now, err := s.ensembleTime(ctx, session)
+	if err != nil {
+		return err
+	}
+	sh.clocks.hear(now)
+	node, err := sh.enlist(ctx)
+	if err != nil {
+		return err
+	}
+	within, cancel := context.WithCancel(sh.hold.Context())
+	defer context.AfterFunc(ctx, cancel)()
+	sh.ctx = within
+	s.start(sh)
+	sh.work.Go(sh.watchMembers)
+	sh.work.Go(sh.watchChanges)
+	sh.loop()
+	cancel()
+	s.start(nil)
+	err = sh.hold.Err()
+	sh.hold.End(context.Canceled)
+	left := session.DiscardOwn(nil, node)
+	sh.work.Wait()
+	<-left.Done()
+	return err
+}
+
+// start makes a shift the present one.
+func (s *Scheduler) start(sh *shift) {
+	s.mu.Lock()
+	s.shift = sh
+	s.mu.Unlock()
+	s.assign()
+}
+
+// present is the shift that this member is in, or nil.
+func (s *Scheduler) present() *shift {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shift
+}
+
+// enlist creates the member node.
+func (sh *shift) enlist(ctx context.Context) (framework.Created, error) {
+	data, err := sh.describe()
+	if err != nil {
+		return framework.Created{}, err
+	}
+	nodes, err := sh.session.CreateTogether(ctx, framework.Together{
+		Dir: sh.members(), Name: sh.name, Plain: true, Data: data, Count: 1, Mode: framework.Ephemeral,
+	})
+	if err != nil {
+		return framework.Created{}, err
+	}
+	sh.hold, err = sh.session.Hold(context.Background(), nodes[0].Path)
+	return nodes[0], err
+}
+
+// describe is what this member stores of itself.
+func (sh *shift) describe() ([]byte, error) {
+	sh.Scheduler.mu.Lock()
+	defer sh.Scheduler.mu.Unlock()
+	return member{id: sh.client.Config().Identity, labels: sh.labels, keys: keysOf(sh.jobs)}.encode()
+}
+
+// loop waits for what is due until the shift ends.
+func (sh *shift) loop() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-sh.woken:
+		case <-timer.C:
+		case <-sh.ctx.Done():
+			return
+		}
+		timer.Reset(sh.dispatch())
+	}
+}
+
+func (sh *shift) wake() {
+	select {
+	case sh.woken <- struct{}{}:
+	default:
+	}
+}
+
+// dispatch has looked at what is due, and returns the time until there is more.
+func (sh *shift) dispatch() time.Duration {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	now := sh.clocks.now()
+	for p := sh.agenda.first(); p != nil && !p.due.After(now); p = sh.agenda.first() {
+		sh.attend(p)
+	}
+	for n := sh.slots.free(); n > 0 && len(sh.waiting) > 0; n-- {
+		p := sh.waiting[0]
+		sh.waiting, p.inLine = sh.waiting[1:], false
+		sh.attend(p)
+	}
+	next := sh.agenda.first()
+	if next == nil {
+		return sh.maxPause
+	}
+	sh.reportAhead(next)
+	return min(sh.maxPause, next.due.Sub(now))
+}
+
+// reportAhead tells once that a tick waits for the ensemble's clock.
+func (sh *shift) reportAhead(p *post) {
+	if !sh.clocks.held(p.due) || p.ahead.Equal(p.due) {
+		return
+	}
+	p.ahead = p.due
+	sh.client.Logger().Warn("a tick waits for the ensemble's clock: this machine's is far ahead",
+		"path", sh.path, "job", p.job.Name, "tick", p.due, "ahead", sh.clocks.local().Sub(sh.clocks.ensemble()))
+	sh.tell(Event{Kind: EventHeld, Job: p.job.Name, Run: Run{Job: p.job.Name, Tick: p.due.UTC()}})
+}
+
+// attend has somebody look at a post. The shift is locked.
+func (sh *shift) attend(p *post) {
+	switch {
+	case p.left:
+		return
+	case p.busy:
+		p.again = true
+		return
+	}
+	p.busy = true
+	sh.agenda.drop(p)
+	sh.ready = append(sh.ready, p)
+	if sh.workers < maxWorkers && sh.ctx.Err() == nil {
+		sh.workers++
+		sh.work.Go(sh.labour)
+	}
+}
+
+// labour looks at posts until none is ready.
+func (sh *shift) labour() {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for len(sh.ready) > 0 && sh.ctx.Err() == nil {
+		p := sh.ready[0]
+		sh.ready = sh.ready[1:]
+		d := &duty{shift: sh, post: p, job: p.job, late: p.late, stale: p.stale}
+		p.again, p.stale = false, false
+		sh.mu.Unlock()
+		due := d.live()
+		sh.mu.Lock()
+		p.busy, p.late = false, d.late
+		if d.waits && !p.inLine {
+			p.inLine = true
+			sh.waiting = append(sh.waiting, p)
+		}
+		if p.again {
+			sh.attend(p)
+		} else if !p.left {
+			sh.agenda.list(p, due)
+		}
+		sh.wake()
+	}
+	sh.workers--
+}
+
+// look has a job looked at, if it belongs to this member.
+func (s *Scheduler) look(job string, stale bool) {
+	sh := s.present()
+	if sh == nil {
+		return
+	}
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if p := sh.posts[job]; p != nil {
+		p.stale = p.stale || stale
+		sh.attend(p)
+	}
+}
+
+// assign gives this member the jobs that belong to it, and takes the others away.
+func (s *Scheduler) assign() {
+	sh := s.present()
+	if sh == nil {
+		return
+	}
+	term := s.leadership(sh)
+	jobs := s.known()
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for _, j := range jobs {
+		mine := term != nil
+		if j.Placement == Spread {
+			mine = j.owner(sh.met) == sh.name
+		}
+		switch p := sh.posts[j.Name]; {
+		case mine && p == nil:
+			p = &post{job: j, place: notListed, late: ReasonNoLeader, book: newBook(s.node(j.Name))}
+			sh.posts[j.Name] = p
+			sh.attend(p)
+		case !mine && p != nil:
+			sh.dismiss(p)
+		}
+	}
+}
+
+// dismiss takes a post away. The shift is locked.
+func (sh *shift) dismiss(p *post) {
+	p.left = true
+	sh.agenda.drop(p)
+	delete(sh.posts, p.job.Name)
+}
+
+// leadership is the term in which this member leads with a shift's session, or nil.
+func (s *Scheduler) leadership(sh *shift) *election.Term {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.term == nil || s.term.Session() != sh.session.ID() {
+		return nil
+	}
+	return s.term
+}
+
+// forgo drops a job whose state is gone.
+func (sh *shift) forgo(j *job) {
+	sh.Scheduler.mu.Lock()
+	if sh.jobs[j.Name] == j {
+		delete(sh.jobs, j.Name)
+		sh.ran[j.Name] = j.latest()
+	}
+	sh.Scheduler.mu.Unlock()
+	sh.mu.Lock()
+	if p := sh.posts[j.Name]; p != nil && p.job == j {
+		sh.dismiss(p)
+	}
+	sh.mu.Unlock()
+	for _, e := range j.executions() {
+		e.stop(ErrRemoved)
+	}
+	sh.client.Logger().Warn("a job was removed", "path", sh.path, "job", j.Name)
+	sh.tell(Event{Kind: EventRemoved, Job: j.Name})
+}

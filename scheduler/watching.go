@@ -1,0 +1,187 @@
+package scheduler
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// watchMembers keeps up with who is there, until the shift ends.
+func (sh *shift) watchMembers() {
+	sh.retrying("the members cannot be seen", func() error {
+		names, _, w, err := sh.session.WatchChildren(sh.ctx, sh.members())
+		if err != nil {
+			return err
+		}
+		defer w.Stop()
+		if err := sh.meet(names); err != nil {
+			return err
+		}
+		select {
+		case <-w.C():
+		case <-sh.revised:
+			sh.estrange()
+		case <-sh.ctx.Done():
+		}
+		return nil
+	})
+}
+
+// retrying repeats a step until the shift ends, after a pause when it has failed.
+func (sh *shift) retrying(trouble string, step func() error) {
+	back := sh.client.Retries()
+	for sh.ctx.Err() == nil {
+		err := step()
+		if err == nil {
+			back.Reset()
+			continue
+		}
+		if sh.ctx.Err() != nil {
+			return
+		}
+		sh.client.Logger().Warn(trouble+" yet", "path", sh.path, "error", err)
+		_ = back.Pause(sh.ctx) // the loop sees it
+	}
+}
+
+// meet reads what newcomers say of themselves, and has the jobs assigned anew.
+func (sh *shift) meet(names []string) error {
+	slices.Sort(names)
+	met := make([]member, 0, len(names))
+	for _, name := range names {
+		m, known := sh.acquaintance(name)
+		if !known {
+			data, _, err := sh.session.Get(sh.ctx, framework.Join(sh.members(), name))
+			if errors.Is(err, framework.ErrNoNode) {
+				continue
+			}
+			if err == nil {
+				m, err = decodeMember(name, data)
+			}
+			if errors.Is(err, ErrBadState) || errors.Is(err, ErrNewerState) {
+				sh.client.Logger().Warn("a member cannot be understood and gets no jobs", "path", sh.path, "member", name, "error", err)
+				continue
+			}
+			if err != nil {
+				return err
+			}
+		}
+		met = append(met, m)
+	}
+	sh.mu.Lock()
+	sh.met, sh.strange = met, false
+	sh.mu.Unlock()
+	sh.assign()
+	return nil
+}
+
+func (sh *shift) acquaintance(name string) (member, bool) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	i, known := slices.BinarySearchFunc(sh.met, name, func(m member, name string) int { return strings.Compare(m.node, name) })
+	if !known || sh.strange {
+		return member{}, false
+	}
+	return sh.met[i], true
+}
+
+// estrange has every member's description read again.
+func (sh *shift) estrange() {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.strange = true
+}
+
+// watchChanges keeps up with what others change, until the shift ends.
+func (sh *shift) watchChanges() {
+	seen := int32(-1) // everything is looked at first: something may have been missed before
+	sh.retrying("changes cannot be seen", func() error {
+		data, st, w, err := sh.session.WatchData(sh.ctx, sh.changes())
+		if errors.Is(err, framework.ErrNoNode) {
+			return sh.createChanges(sh.ctx, sh.session)
+		}
+		if err != nil {
+			return err
+		}
+		defer w.Stop()
+		c, err := parseChanges(data)
+		if err != nil {
+			return err
+		}
+		if st.Version != seen {
+			jobs, all := c.since(seen, st.Version)
+			if err := sh.follow(jobs, all || seen < 0); err != nil {
+				return err
+			}
+			seen = st.Version
+		}
+		select {
+		case <-w.C():
+		case <-sh.ctx.Done():
+		}
+		return nil
+	})
+}
+
+// follow looks at the jobs that were changed, or at all of them.
+func (sh *shift) follow(jobs []string, all bool) error {
+	if all {
+		jobs = nil
+		for _, j := range sh.known() {
+			jobs = append(jobs, j.Name)
+		}
+		select {
+		case sh.revised <- struct{}{}:
+		default:
+		}
+	}
+	for _, name := range jobs {
+		sh.look(name, true)
+		if err := sh.recall(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recall ends the runs of a job that go on here and are not to: the job was removed, or its next run is due
+// in another member.
+func (sh *shift) recall(name string) error {
+	sh.Scheduler.mu.Lock()
+	j := sh.jobs[name]
+	sh.Scheduler.mu.Unlock()
+	if j == nil || len(j.executions()) == 0 {
+		return nil
+	}
+	b := newBook(sh.node(name))
+	state, err := b.read(sh.ctx, sh.session)
+	if errors.Is(err, ErrUnknownJob) {
+		sh.forgo(j)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, r := range state.Running {
+		if e := j.here(r.Number); e != nil && r.replace && r.member == e.record.member {
+			e.stop(ErrReplaced)
+		}
+	}
+	return nil
+}
+
+// watchRun has a job looked at once a run of another member has ended, or was lost.
+func (sh *shift) watchRun(p *post, number int64, w *framework.Watch) {
+	defer w.Stop()
+	select {
+	case <-w.C():
+	case <-sh.ctx.Done():
+		return
+	}
+	sh.mu.Lock()
+	delete(p.watched, number)
+	sh.mu.Unlock()
+	sh.Scheduler.look(p.job.Name, true)
+}
