@@ -3,6 +3,7 @@
 package watchdog
 
 import (
+	"errors"
 	"io"
 	"time"
 
@@ -116,7 +117,7 @@ func (d *dog) aim(m runs) {
 	}
 	t, err := aim(m.identity)
 	if err != nil {
-		c.unknown = err != errNoSuchProcess
+		c.unknown = !errors.Is(err, errNoSuchProcess)
 		return
 	}
 	c.target, c.unknown = t, false
