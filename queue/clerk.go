@@ -20,6 +20,7 @@ type clerk struct {
 // clerk serves as one until the lease ends. Its error ends the shift.
 func (sh *shift) clerk(lease *locks.Lease) error {
 	c := &clerk{shift: sh, ctx: lease.Context(), holes: map[string]bool{}, come: make(chan struct{}, 1)}
+	sh.wg.Go(func() { sh.end(sh.courier(c.ctx)) })
 	for {
 		if err := c.round(); err != nil {
 			if c.ctx.Err() != nil {
@@ -157,7 +158,7 @@ func (c *clerk) move(item string, to line, attempts int, more ...framework.Op) e
 			data = moved
 		} // else its header has outgrown it: it keeps its attempts
 	}
-	p := &part{session: c.s, ops: append([]framework.Op{framework.DeleteOp(item, st.Version)}, more...), puts: []put{{to, data}}}
+	p := &part{session: c.s, ops: append([]framework.Op{framework.DeleteOp(item, st.Version)}, more...), puts: []put{{line: to, data: data}}}
 	_, err = c.q.writer.do(context.Background(), p)
 	var tx *framework.TxError
 	if errors.As(err, &tx) && !errors.Is(err, framework.ErrNoAuth) {

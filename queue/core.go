@@ -22,11 +22,14 @@ type core struct {
 
 	window      int
 	prefetch    int
+	refuses     bool // when it is full
 	linger      time.Duration
 	maxAttempts int
 	decode      func([]byte) (any, error)
 
-	found    atomic.Bool
+	found    atomic.Pointer[record] // nil before the queue was found
+	clock    clock
+	tel      telemetry
 	writer   *writer
 	consumer *consumer
 
@@ -39,25 +42,20 @@ type core struct {
 
 func newCore(client *framework.Client, path string, opts []Option) *core {
 	q := &core{client: client, path: path, bound: defaultBound, linger: DefaultLinger,
-		record: record{V: recordVersion, Recipe: recipe, Order: Parallel}}
+		record: record{V: recordVersion, Recipe: recipe}}
 	q.work, q.stop = context.WithCancelCause(context.Background())
 	q.life, q.kill = context.WithCancelCause(context.Background())
 	q.writer, q.consumer = newWriter(q), newConsumer(q)
 	if q.err = q.check(); q.err != nil {
 		return q
 	}
+	q.tel = newTelemetry(client, path)
 	for _, o := range opts {
 		if o == nil {
 			continue
 		}
 		if err := o(q); err != nil && q.err == nil {
 			q.err = err
-		}
-	}
-	if q.window == 0 {
-		q.window = DefaultWindow
-		if q.record.Order == Strict {
-			q.window = 1
 		}
 	}
 	q.base = line{dir: q.below(itemsDir), tickets: q.below(ticketsDir)}
@@ -104,9 +102,20 @@ func (q *core) close(ctx context.Context) error {
 	}
 }
 
+// windowSize is how many deliveries may be open.
+func (q *core) windowSize() int {
+	switch {
+	case q.window > 0:
+		return q.window
+	case q.stored().Order == Strict:
+		return 1
+	}
+	return DefaultWindow
+}
+
 // gone are the operations that count an item that leaves a bounded queue.
 func (q *core) gone() []framework.Op {
-	if q.record.Capacity == 0 {
+	if q.stored().Capacity == 0 {
 		return nil
 	}
 	return []framework.Op{framework.SetOp(q.below(outNode), nil, framework.AnyVersion)}

@@ -183,7 +183,7 @@ func (d *delivery) nack(after time.Duration, reason error, finished func(error))
 }
 
 // giveBack puts the item where it is claimed next, now or later.
-func (d *delivery) giveBack(attempts int, _ time.Duration, reason error, finished func(error)) {
+func (d *delivery) giveBack(attempts int, after time.Duration, reason error, finished func(error)) {
 	data, err := d.env.failed(attempts, text(reason)).encode()
 	if err != nil {
 		d.over(err)
@@ -191,7 +191,12 @@ func (d *delivery) giveBack(attempts int, _ time.Duration, reason error, finishe
 		return
 	}
 	q := d.shift.q
-	d.settle(d.part(append(d.leaving(), q.bellOp()), put{q.lane(redoLane), data}), finished)
+	to, op := put{line: q.lane(redoLane)}, q.bellOp()
+	if after > 0 {
+		to, op = put{after: after}, q.laterOp()
+	}
+	to.data = data
+	d.settle(d.part(append(d.leaving(), op), to), finished)
 }
 
 // putBack gives back, as if it had so many attempts, what nobody has settled. Under the lock the item is where it
@@ -207,14 +212,16 @@ func (d *delivery) putBack(attempts int, finished func(error)) {
 
 // bury moves the item to the dead letters.
 func (d *delivery) bury(reason error, finished func(error)) {
-	data, err := d.env.failed(d.attempt, text(reason)).encode()
+	e := d.env.failed(d.attempt, text(reason))
+	e.header.Raw = e.header.Raw || d.bad != nil
+	data, err := e.encode()
 	if err != nil {
 		d.over(err)
 		finished(err)
 		return
 	}
 	q := d.shift.q
-	d.settle(d.part(append(d.leaving(), q.gone()...), put{q.dead, data}), finished)
+	d.settle(d.part(append(d.leaving(), q.gone()...), put{line: q.dead, data: data}), finished)
 }
 
 func text(err error) string {

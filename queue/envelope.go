@@ -33,6 +33,8 @@ type header struct {
 	Attempts int
 	// Error is why the last attempt failed.
 	Error string
+	// Raw says of a dead letter that its payload is all that was stored.
+	Raw bool
 	// Trace is the producer's trace context.
 	Trace map[string]string
 
@@ -45,10 +47,11 @@ type stored struct {
 	Priority int               `json:"prio,omitempty"`
 	Attempts int               `json:"tries,omitempty"`
 	Error    string            `json:"err,omitempty"`
+	Raw      bool              `json:"raw,omitempty"`
 	Trace    map[string]string `json:"trace,omitempty"`
 }
 
-var storedNames = []string{"id", "prio", "tries", "err", "trace"}
+var storedNames = []string{"id", "prio", "tries", "err", "raw", "trace"}
 
 // errEnvelope is wrapped by what an item's bytes are refused with.
 var errEnvelope = errors.New("not an item")
@@ -69,7 +72,7 @@ func (e envelope) encode() ([]byte, error) {
 }
 
 func (h header) encode() ([]byte, error) {
-	known, err := json.Marshal(stored{h.ID, h.Priority, h.Attempts, h.Error, h.Trace})
+	known, err := json.Marshal(stored{h.ID, h.Priority, h.Attempts, h.Error, h.Raw, h.Trace})
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +132,7 @@ func decodeHeader(head []byte) (h header, err error) {
 	for _, name := range storedNames {
 		delete(h.rest, name)
 	}
-	h.ID, h.Priority, h.Attempts, h.Error, h.Trace = s.ID, s.Priority, s.Attempts, s.Error, s.Trace
+	h.ID, h.Priority, h.Attempts, h.Error, h.Raw, h.Trace = s.ID, s.Priority, s.Attempts, s.Error, s.Raw, s.Trace
 	return h, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -100,6 +101,19 @@ func FuzzNumbers(f *testing.F) {
 		}
 		if n, ok := ticketNumber(name); ok {
 			require.True(t, strings.HasSuffix(name, number(n)))
+		}
+	})
+}
+
+func FuzzDecodeCount(f *testing.F) {
+	f.Add([]byte("12"))
+	f.Add([]byte("-1"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		n, err := decodeCount(data)
+		if err == nil {
+			again, err := decodeCount(strconv.AppendUint(nil, uint64(n), 10))
+			require.NoError(t, err)
+			require.Equal(t, n, again)
 		}
 	})
 }

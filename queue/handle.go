@@ -22,12 +22,14 @@ type Delivery[T any] struct {
 	// ID is the producer's name of the item (WithID), or "".
 	ID string
 
-	d *delivery
+	d   *delivery
+	ctx context.Context
 }
 
 // Context is done when the delivery has ended; its cause wraps ErrSettled, ErrLost, ErrClosed, framework.ErrSessionLost,
-// framework.ErrNodeGone or what ended the lock's lease.
-func (d *Delivery[T]) Context() context.Context { return d.d.tenure.Context() }
+// framework.ErrNodeGone or what ended the lock's lease. It carries the trace context of the call of Take, which links to the
+// producer's.
+func (d *Delivery[T]) Context() context.Context { return d.ctx }
 
 // Node is the item's node.
 func (d *Delivery[T]) Node() string { return d.d.item }
@@ -51,7 +53,10 @@ func (d *Delivery[T]) Nack(ctx context.Context, after time.Duration, reason erro
 }
 
 func (d *Delivery[T]) pending(op string, begin func(finished func(error))) *Pending {
-	p := newPending()
-	begin(func(err error) { p.finish(framework.Wrap(op, d.d.item, err)) })
+	p, began := newPending(), time.Now()
+	begin(func(err error) {
+		d.d.shift.q.tel.ended(op, began, err)
+		p.finish(framework.Wrap(op, d.d.item, err))
+	})
 	return p
 }

@@ -163,9 +163,3 @@ func (l *ledger) ack(v string) {
 	defer l.mu.Unlock()
 	l.acked[v]++
 }
-
-func (l *ledger) done() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.acked)
-}

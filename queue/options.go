@@ -28,7 +28,8 @@ const (
 // Option changes how a Queue works. Its error is returned by every call.
 type Option func(*core) error
 
-// WithOrder says which order the queue keeps. Default Parallel. All who use the queue must say the same.
+// WithOrder says which order the queue keeps. Default: as it is stored; Parallel if the queue is made now. Another
+// order than the stored one is refused with ErrMismatch.
 func WithOrder(o Order) Option {
 	return func(q *core) error {
 		if !o.known() {
@@ -75,6 +76,56 @@ func WithLinger(d time.Duration) Option {
 	}
 }
 
+// WithMaxAttempts makes an item a dead letter when it was given back by, or lost with, its consumer so often. Default:
+// never.
+func WithMaxAttempts(n int) Option {
+	return func(q *core) error {
+		if n <= 0 {
+			return fmt.Errorf("%w: WithMaxAttempts: %d, at least 1", ErrOption, n)
+		}
+		q.maxAttempts = n
+		return nil
+	}
+}
+
+// WithCapacity bounds the items in the queue, dead letters not counted: never are there more, whoever puts. Default: as it
+// is stored; unbounded if the queue is made now. Another capacity than the stored one is refused with
+// ErrMismatch. A Put that finds no room waits, in line with those of other processes.
+func WithCapacity(n int) Option {
+	return func(q *core) error {
+		if n <= 0 || n > maxCapacity {
+			return fmt.Errorf("%w: WithCapacity: %d is not between 1 and %d", ErrOption, n, maxCapacity)
+		}
+		q.record.Capacity = n
+		return nil
+	}
+}
+
+// maxCapacity leaves room for the arithmetic of counters that wrap.
+const maxCapacity = 1 << 30
+
+// WithRefusal makes a Put that finds no room fail with ErrFull instead of waiting.
+func WithRefusal() Option {
+	return func(q *core) error {
+		q.refuses = true
+		return nil
+	}
+}
+
+// WithDedup remembers the ids of items (WithID) for at least d after their puts, and refuses another item with such an
+// id with ErrDuplicate. It may be up to twice as long, and longer while nothing is put. Default: as it is stored;
+// none if the queue is made now. Another time than the stored one is refused with ErrMismatch. Up to about two million ids
+// may be put in that time.
+func WithDedup(d time.Duration) Option {
+	return func(q *core) error {
+		if d < time.Second {
+			return fmt.Errorf("%w: WithDedup: %v, at least 1s", ErrOption, d)
+		}
+		q.record.Dedup = d.Milliseconds()
+		return nil
+	}
+}
+
 // defaultBound is how many items a segment takes before the next one is opened: a list of it has about 60 kB.
 const defaultBound = 4000
 
@@ -82,7 +133,49 @@ const defaultBound = 4000
 const MaxPriority = 9
 
 // putting is how one item is put.
-type putting struct{ header header }
+type putting struct {
+	header header
+	after  time.Duration
+}
 
-// PutOption changes how an item is put.
+// PutOption changes how an item is put. Its error is returned by the put.
 type PutOption func(*putting) error
+
+// WithPriority puts the item before all of lower priorities, from 0, the default, to MaxPriority. Those of one priority stay
+// in order.
+func WithPriority(n int) PutOption {
+	return func(p *putting) error {
+		if n < 0 || n > MaxPriority {
+			return fmt.Errorf("%w: WithPriority: %d is not between 0 and %d", ErrOption, n, MaxPriority)
+		}
+		p.header.Priority = n
+		return nil
+	}
+}
+
+// WithDelay keeps the item back for d, by the ensemble's clock, rounded up to a second; then it is put at the
+// end, by the queue's consumers. It counts as in the queue meanwhile.
+func WithDelay(d time.Duration) PutOption {
+	return func(p *putting) error {
+		if d < 0 || d > maxDelay {
+			return fmt.Errorf("%w: WithDelay: %v is not between 0 and %v", ErrOption, d, maxDelay)
+		}
+		p.after = d
+		return nil
+	}
+}
+
+const maxDelay time.Duration = 10 * 365 * 24 * time.Hour
+
+// WithID names the item. A queue with WithDedup refuses another item with the same id for a time.
+func WithID(id string) PutOption {
+	return func(p *putting) error {
+		if id == "" || len(id) > maxID {
+			return fmt.Errorf("%w: WithID: an id of %d bytes, want 1 to %d", ErrOption, len(id), maxID)
+		}
+		p.header.ID = id
+		return nil
+	}
+}
+
+const maxID = 1024

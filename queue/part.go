@@ -1,6 +1,8 @@
 package queue
 
 import (
+	"time"
+
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
 )
@@ -11,6 +13,8 @@ type part struct {
 	guard   *locks.Lease       // that it happens under, or nil
 	ops     []framework.Op
 	puts    []put
+	adds    int    // items that a bounded queue counts
+	id      string // that nothing with it was put lately, or ""
 
 	// then is called once with the outcome, in the order of the parts, by a goroutine that must not be held up.
 	// The results are those of ops; nil when the reply was lost and the marker showed that the part was done.
@@ -20,10 +24,16 @@ type part struct {
 	state partState // guarded by the writer's mutex
 }
 
-// put is one item for the end of a line.
+// again is a copy of a part that was refused, to be written anew.
+func (p *part) again() *part {
+	return &part{session: p.session, guard: p.guard, ops: p.ops, puts: p.puts, adds: p.adds, id: p.id}
+}
+
+// put is one item for the end of a line, or for later.
 type put struct {
-	line line
-	data []byte
+	line  line
+	after time.Duration
+	data  []byte
 }
 
 type partState int
@@ -54,12 +64,16 @@ type assembly struct {
 	owners []owner // of the operations
 }
 
-// owner tells whom an operation of a transaction belongs to: a part, a line's check, a guard, or the marker.
+// owner tells whom an operation of a transaction belongs to: a part, a line's check, a guard, the ids, the room; or the
+// marker, if it is empty.
 type owner struct {
 	part  *part
-	own   bool // one of part.ops
+	own   bool   // one of part.ops
+	later string // the directory of an item for later
 	line  *line
 	guard *locks.Lease
+	ids   bool
+	room  bool
 }
 
 func (a *assembly) add(o owner, op framework.Op) {
@@ -67,32 +81,61 @@ func (a *assembly) add(o owner, op framework.Op) {
 	a.owners = append(a.owners, o)
 }
 
-// assemble puts checks first: each guard and each line's last segment once, then the parts in order.
+// assemble puts first what the parts have in common, each thing once, then the parts in order.
 func (w *writer) assemble(parts []*part) *assembly {
 	a := &assembly{}
 	a.add(owner{}, framework.SetOp(w.marker, w.mark(), w.version))
-	guards, lines := map[*locks.Lease]bool{}, map[string]bool{}
+	guards, lines, ids := map[*locks.Lease]bool{}, map[string]bool{}, false
 	for _, p := range parts {
 		if p.guard != nil && !guards[p.guard] {
 			guards[p.guard] = true
 			a.add(owner{guard: p.guard}, p.guard.Guard())
 		}
 		for _, u := range p.puts {
-			if !lines[u.line.dir] {
+			if u.after == 0 && !lines[u.line.dir] {
 				lines[u.line.dir] = true
 				a.add(owner{line: &u.line}, u.line.checkOpen(w.tails[u.line.dir]))
 			}
 		}
+		ids = ids || p.id != ""
+	}
+	if ids && w.remembers() {
+		a.add(owner{ids: true}, w.ids.checkOpen())
+	}
+	if n := adding(parts); n > 0 && w.bounded() {
+		a.add(owner{room: true}, w.room.op(n))
 	}
 	for _, p := range parts {
-		for _, op := range p.ops {
-			a.add(owner{part: p, own: true}, op)
-		}
-		for _, u := range p.puts {
-			a.add(owner{part: p, line: &u.line}, framework.CreateOp(u.line.appending(w.tails[u.line.dir]), u.data, framework.PersistentSequential))
-		}
+		w.addPart(a, p)
 	}
 	return a
+}
+
+func (w *writer) addPart(a *assembly, p *part) {
+	for _, op := range p.ops {
+		a.add(owner{part: p, own: true}, op)
+	}
+	if p.id != "" && w.remembers() {
+		for _, op := range w.ids.ops(p.id) {
+			a.add(owner{part: p, ids: true}, op)
+		}
+	}
+	for _, u := range p.puts {
+		if u.after > 0 {
+			dir := w.laterDir(u.after)
+			a.add(owner{part: p, later: dir}, framework.CreateOp(framework.Join(dir, itemPrefix), u.data, framework.PersistentSequential))
+			continue
+		}
+		a.add(owner{part: p, line: &u.line}, framework.CreateOp(u.line.appending(w.tails[u.line.dir]), u.data, framework.PersistentSequential))
+	}
+}
+
+// adding is how many items parts add to a bounded queue.
+func adding(parts []*part) (n int) {
+	for _, p := range parts {
+		n += p.adds
+	}
+	return n
 }
 
 // results divides the results among the parts, each in the order of its own operations.

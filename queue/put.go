@@ -2,10 +2,13 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
 )
 
 // maxBatch bounds the items of one put.
@@ -13,14 +16,15 @@ const maxBatch = 1000
 
 // putting makes the part that puts items.
 func (q *core) putting(how putting, items [][]byte) (*part, error) {
-	to := q.base
-	p := &part{}
-	if n := how.header.Priority; n > 0 {
-		to = q.lane(strconv.Itoa(n))
-		p.ops = append(p.ops, q.bellOp())
+	p := &part{adds: len(items), id: how.header.ID}
+	if p.id != "" && len(items) > 1 {
+		return nil, fmt.Errorf("%w: WithID is for single items, not for a batch of %d", ErrOption, len(items))
 	}
+	to, ops := q.destination(how.header.Priority, how.after)
+	p.ops = ops
 	for _, data := range items {
-		p.puts = append(p.puts, put{to, data})
+		to.data = data
+		p.puts = append(p.puts, to)
 	}
 	p.measure()
 	if len(items) > maxBatch || len(items) > 1 && p.size > maxTransaction {
@@ -30,8 +34,59 @@ func (q *core) putting(how putting, items [][]byte) (*part, error) {
 	return p, nil
 }
 
-// put writes a part and waits.
+// destination is where an item of a priority goes, and whom to tell.
+func (q *core) destination(priority int, after time.Duration) (put, []framework.Op) {
+	switch {
+	case after > 0:
+		return put{after: after}, []framework.Op{q.laterOp()}
+	case priority > 0:
+		return put{line: q.lane(strconv.Itoa(priority))}, []framework.Op{q.bellOp()}
+	}
+	return put{line: q.base}, nil
+}
+
+// put writes a part and waits, also for room unless the queue refuses.
 func (q *core) put(ctx context.Context, p *part) error {
 	_, err := q.writer.do(ctx, p)
-	return refusal(err)
+	if !errors.Is(err, ErrFull) || q.refuses || p.adds > q.stored().Capacity {
+		return err
+	}
+	return q.putWhenRoom(ctx, p)
+}
+
+// putWhenRoom waits in line for room, and puts.
+func (q *core) putWhenRoom(ctx context.Context, p *part) error {
+	lease, err := locks.NewMutex(q.client, q.below(roomDir)).Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lease.Release(context.WithoutCancel(ctx)) }() // never fails
+	for {
+		s, err := q.client.Session(ctx)
+		if err != nil {
+			return err
+		}
+		_, _, left, err := s.WatchData(ctx, q.below(outNode))
+		if framework.IsTransient(err) && ctx.Err() == nil {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		_, err = q.writer.do(ctx, p.again())
+		if !errors.Is(err, ErrFull) {
+			left.Stop()
+			return err
+		}
+		select {
+		case <-left.C():
+		case <-s.Done():
+		case <-ctx.Done():
+			left.Stop()
+			return framework.Ended(ctx)
+		case <-q.work.Done():
+			left.Stop()
+			return context.Cause(q.work)
+		}
+	}
 }

@@ -2,9 +2,9 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -49,9 +49,10 @@ func (q *Queue[T]) Put(ctx context.Context, value T, opts ...PutOption) error {
 // limit bounds to about 500,000 bytes and 1,000 items. Its guarantee and its errors are those of Put; options hold
 // for each value.
 func (q *Queue[T]) PutBatch(ctx context.Context, values []T, opts ...PutOption) error {
-	p, err := q.prepare(ctx, values, opts)
+	p, end, err := q.prepare(ctx, values, opts)
 	if err == nil {
 		err = q.core.put(ctx, p)
+		end(err)
 	}
 	return framework.Wrap("put", q.core.path, err)
 }
@@ -83,28 +84,30 @@ func (p *Pending) Wait(ctx context.Context) error {
 }
 
 // PutAsync is Put, and does not wait: puts that are on their way at once share transactions, in the order of the calls.
-// Wait for the outcome. Of a bounded queue, a put that finds no room fails with ErrFull.
-func (q *Queue[T]) PutAsync(value T, opts ...PutOption) *Pending {
+// Wait for the outcome. ctx lends its trace context only. Of a bounded queue, a put that finds no room fails with ErrFull.
+func (q *Queue[T]) PutAsync(ctx context.Context, value T, opts ...PutOption) *Pending {
 	pending := newPending()
-	p, err := q.prepare(context.Background(), []T{value}, opts)
+	p, end, err := q.prepare(ctx, []T{value}, opts)
 	if err != nil {
 		pending.finish(framework.Wrap("put", q.core.path, err))
 		return pending
 	}
 	p.then = func(_ []framework.OpResult, err error) {
-		pending.finish(framework.Wrap("put", q.core.path, refusal(err)))
+		end(err)
+		pending.finish(framework.Wrap("put", q.core.path, err))
 	}
 	q.core.writer.add(p)
 	return pending
 }
 
-// prepare encodes values into a part, or refuses them before anything is sent.
-func (q *Queue[T]) prepare(_ context.Context, values []T, opts []PutOption) (*part, error) {
+// prepare encodes values into a part, or refuses them before anything is sent. The span that it begins is to be ended
+// with the outcome.
+func (q *Queue[T]) prepare(ctx context.Context, values []T, opts []PutOption) (*part, func(error), error) {
 	if err := q.core.usable(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(values) == 0 {
-		return nil, fmt.Errorf("%w: a batch without values", ErrOption)
+		return nil, nil, fmt.Errorf("%w: a batch without values", ErrOption)
 	}
 	var how putting
 	for _, o := range opts {
@@ -112,9 +115,19 @@ func (q *Queue[T]) prepare(_ context.Context, values []T, opts []PutOption) (*pa
 			continue
 		}
 		if err := o(&how); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
+	trace, end := q.core.tel.put(ctx, len(values))
+	how.header.Trace = trace
+	p, err := q.encode(how, values)
+	if err != nil {
+		end(err)
+	}
+	return p, end, err
+}
+
+func (q *Queue[T]) encode(how putting, values []T) (*part, error) {
 	items := make([][]byte, len(values))
 	for i, v := range values {
 		payload, err := encode(q.codec, v)
@@ -137,12 +150,14 @@ func (q *Queue[T]) Take(ctx context.Context) (*Delivery[T], error) {
 	if err := q.core.usable(); err != nil {
 		return nil, framework.Wrap("take", q.core.path, err)
 	}
+	began := time.Now()
 	d, err := q.core.consumer.take(ctx)
 	if err != nil {
 		return nil, framework.Wrap("take", q.core.path, err)
 	}
 	value, _ := d.value.(T) // of an interface type it may be nil
-	return &Delivery[T]{Value: value, Attempt: d.attempt, ID: d.env.header.ID, d: d}, nil
+	return &Delivery[T]{Value: value, Attempt: d.attempt, ID: d.env.header.ID, d: d,
+		ctx: q.core.tel.taken(ctx, d.tenure.Context(), began, d)}, nil
 }
 
 // Messages yields deliveries until ctx ends, which is no error, or Take fails, which is yielded last. Each has to be
@@ -159,13 +174,4 @@ func (q *Queue[T]) Messages(ctx context.Context) iter.Seq2[*Delivery[T], error] 
 			}
 		}
 	}
-}
-
-// refusal says in this package's words why a put was refused.
-func refusal(err error) error {
-	var tx *framework.TxError
-	if errors.As(err, &tx) {
-		return tx
-	}
-	return err
 }

@@ -76,7 +76,7 @@ func TestAsynchronousPutsKeepTheirOrderAndShareTransactions(t *testing.T) {
 		before := w.Requests()[zktest.OpMulti]
 		var pending []*Pending
 		for _, v := range names(0, 1000) {
-			pending = append(pending, a.PutAsync(v))
+			pending = append(pending, a.PutAsync(t.Context(), v))
 		}
 		for _, p := range pending {
 			require.NoError(t, p.Wait(t.Context()))
@@ -256,7 +256,7 @@ func TestAPutThatIsGivenUpWhileNothingCanBeSentIsTakenBack(t *testing.T) {
 
 func TestTheOtherOrderIsRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a, b := w.member("a"), w.member("b", WithOrder(Strict))
+		a, b := w.member("a", WithOrder(Parallel)), w.member("b", WithOrder(Strict))
 		a.put("x")
 		_, err := b.Take(within(t, time.Minute))
 		require.ErrorIs(t, err, ErrMismatch)

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -27,6 +28,7 @@ type reader struct {
 	out  chan *fetched // in order
 	wake func()        // called when there is another
 	at   atomic.Int64  // the segment
+	idle atomic.Bool   // it has asked for all that there is
 }
 
 // run reads until ctx ends.
@@ -35,8 +37,8 @@ func (r *reader) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(segments) == 0 {
-		return nil
+	if len(segments) == 0 { // somebody is about to make the first
+		return fmt.Errorf("%w: %s has no segments", framework.ErrSessionLost, r.line.dir)
 	}
 	for seg := segments[0]; ; seg++ {
 		r.at.Store(seg)
@@ -114,6 +116,9 @@ func (r *reader) await(ctx context.Context, item string, changed *framework.Watc
 	if !errors.Is(err, framework.ErrNoNode) {
 		return err
 	}
+	r.idle.Store(true)
+	defer r.idle.Store(false)
+	r.wake()
 	select {
 	case <-there.C():
 	case <-changed.C():
@@ -132,8 +137,8 @@ func (r *reader) fetch(ctx context.Context, seg, k int64) error {
 		return context.Cause(ctx)
 	}
 	go func() {
-		defer close(f.done)
 		f.data, f.st, f.err = r.s.Get(ctx, f.path)
+		close(f.done)
 		r.wake()
 	}()
 	return nil

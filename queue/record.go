@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
+	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -16,6 +16,8 @@ type record struct {
 	Recipe   string `json:"recipe"`
 	Order    Order  `json:"order"`
 	Capacity int    `json:"capacity,omitempty"`
+	// Dedup is how long ids are remembered, in milliseconds.
+	Dedup int64 `json:"dedup,omitempty"`
 }
 
 const (
@@ -32,33 +34,37 @@ func decodeRecord(data []byte) (record, error) {
 	if r.V > recordVersion {
 		return r, fmt.Errorf("%w: record of version %d, this release reads %d", ErrNewer, r.V, recordVersion)
 	}
-	if r.V < 1 || !r.Order.known() || r.Capacity < 0 {
+	if r.V < 1 || !r.Order.known() || r.Capacity < 0 || r.Dedup < 0 {
 		return r, fmt.Errorf("%w: its record cannot be read: %.80q", ErrNotQueue, data)
 	}
 	return r, nil
 }
 
-// agrees tells whether the stored record is the one that this Queue was made with.
+// agrees tells whether the stored record is what this Queue was made with. What was not given is as it is stored.
 func (r record) agrees(given record) error {
-	if r.Order != given.Order {
+	switch {
+	case given.Order != "" && r.Order != given.Order:
 		return &MismatchError{"order", string(r.Order), string(given.Order)}
-	}
-	if r.Capacity != given.Capacity {
-		return &MismatchError{"capacity", capacityText(r.Capacity), capacityText(given.Capacity)}
+	case given.Capacity != 0 && r.Capacity != given.Capacity:
+		return &MismatchError{"capacity", orNone(r.Capacity != 0, r.Capacity), orNone(true, given.Capacity)}
+	case given.Dedup != 0 && r.Dedup != given.Dedup:
+		return &MismatchError{"deduplication", orNone(r.Dedup != 0, r.window()), orNone(true, given.window())}
 	}
 	return nil
 }
 
-func capacityText(n int) string {
-	if n == 0 {
-		return "unbounded"
+func (r record) window() time.Duration { return time.Duration(r.Dedup) * time.Millisecond }
+
+func orNone(given bool, value any) string {
+	if !given {
+		return "none"
 	}
-	return strconv.Itoa(n)
+	return fmt.Sprint(value)
 }
 
 // find reads the queue's record, or makes the queue.
 func (q *core) find(ctx context.Context, s *framework.Session) error {
-	if q.found.Load() {
+	if q.found.Load() != nil {
 		return nil
 	}
 	for {
@@ -68,7 +74,6 @@ func (q *core) find(ctx context.Context, s *framework.Session) error {
 		}
 		switch {
 		case err == nil:
-			q.found.Store(true)
 			return nil
 		case !errors.Is(err, errAgain):
 			return err
@@ -97,12 +102,23 @@ func (q *core) read(ctx context.Context, s *framework.Session) error {
 	if err != nil {
 		return err
 	}
-	return r.agrees(q.record)
+	if err := r.agrees(q.record); err != nil {
+		return err
+	}
+	q.found.Store(&r)
+	return nil
 }
+
+// stored is the queue's record; the queue was found before.
+func (q *core) stored() record { return *q.found.Load() }
 
 // make makes the queue in one transaction, in place of an empty node if there is one.
 func (q *core) make(ctx context.Context, s *framework.Session, vacant bool) error {
-	data, err := json.Marshal(q.record)
+	r := q.record
+	if r.Order == "" {
+		r.Order = Parallel
+	}
+	data, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
@@ -116,10 +132,10 @@ func (q *core) make(ctx context.Context, s *framework.Session, vacant bool) erro
 		}
 		ops = append(ops, framework.CreateOp(q.path, data, framework.Persistent))
 	}
-	for _, dir := range []string{itemsDir, ticketsDir, lanesDir} {
+	for _, dir := range []string{itemsDir, ticketsDir, lanesDir, laterDir} {
 		ops = append(ops, framework.CreateOp(q.below(dir), nil, framework.Persistent))
 	}
-	if q.record.Capacity > 0 {
+	if r.Capacity > 0 {
 		ops = append(ops, framework.CreateOp(q.below(inNode), []byte("0"), framework.Persistent),
 			framework.CreateOp(q.below(outNode), nil, framework.Persistent))
 	}
@@ -129,6 +145,8 @@ func (q *core) make(ctx context.Context, s *framework.Session, vacant bool) erro
 	case errors.Is(err, framework.ErrNodeExists), errors.Is(err, framework.ErrBadVersion),
 		errors.Is(err, framework.ErrNoNode), errors.Is(err, framework.ErrSuspended):
 		return errAgain
+	case err == nil:
+		q.found.Store(&r)
 	}
 	return err
 }

@@ -55,7 +55,7 @@ func (sh *shift) run() error {
 }
 
 func (sh *shift) serve() error {
-	if sh.q.record.Order == Strict {
+	if sh.q.stored().Order == Strict {
 		return sh.strict()
 	}
 	return sh.parallel()
@@ -78,7 +78,7 @@ func (sh *shift) begin(most int, onDemand bool) (n int) {
 		wanted += sh.q.prefetch
 	}
 	mine := sh.making + len(sh.ready)
-	n = max(0, min(most, wanted-mine, sh.q.window-mine-len(sh.held)))
+	n = max(0, min(most, wanted-mine, sh.q.windowSize()-mine-len(sh.held)))
 	sh.making += n
 	return n
 }
@@ -118,10 +118,10 @@ func (sh *shift) offer(d *delivery) {
 		sh.held[d] = true
 	}
 	sh.c.mu.Unlock()
-	sh.c.kick()
 	if err != nil && d.begin(ErrSettled) == nil {
 		d.bury(err, func(error) {})
 	}
+	sh.c.kick()
 }
 
 // closed takes a delivery out that was settled.
@@ -210,7 +210,7 @@ func (sh *shift) stand(granted func(*locks.Lease)) error {
 			sh.end(err)
 			return
 		}
-		defer lease.Release(context.WithoutCancel(sh.ctx))
+		defer func() { _ = lease.Release(context.WithoutCancel(sh.ctx)) }() // never fails
 		once.Do(func() { close(joined) })
 		if lease.Session() == sh.s.ID() {
 			granted(lease)

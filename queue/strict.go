@@ -64,6 +64,7 @@ func (sh *shift) deskOf() *desk {
 // serve reads until the lease or the shift has ended, and then ends what is open, before the lock is released.
 func (d *desk) serve() {
 	defer d.wg.Wait()
+	d.wg.Go(func() { d.end(d.courier(d.ctx)) })
 	d.end(d.followLanes())
 	<-d.ctx.Done()
 	d.goHome()
@@ -154,8 +155,12 @@ func (d *desk) first() (item *fetched, take func()) {
 		return d.again[0].item, func() { d.again = d.again[1:] }
 	}
 	for _, r := range d.readers {
+		idle := r.idle.Load() // before its items are looked at
 		if f := d.head(r); f != nil {
 			return f, func() { delete(d.heads, r) }
+		}
+		if !idle || d.heads[r] != nil {
+			return nil, nil // it may have one soon
 		}
 	}
 	return nil, nil

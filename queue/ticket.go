@@ -32,7 +32,7 @@ func (sh *shift) parallel() error {
 		return err
 	}
 	return sh.attend(func() {
-		for range sh.begin(sh.q.window, false) {
+		for range sh.begin(sh.q.windowSize(), false) {
 			sh.wg.Go(sh.claim)
 		}
 	})

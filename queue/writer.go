@@ -1,15 +1,11 @@
 package queue
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
-
-	"github.com/google/uuid"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -30,9 +26,14 @@ type writer struct {
 	lively  *framework.Session // that the marker's child was made in
 	count   int64
 	tails   map[string]int64 // the last segment of each line, as far as is known
+	seconds map[int64]bool   // that are full
+	room    room
+	ids     ids
 }
 
-func newWriter(q *core) *writer { return &writer{q: q, tails: map[string]int64{}} }
+func newWriter(q *core) *writer {
+	return &writer{q: q, tails: map[string]int64{}, seconds: map[int64]bool{}}
+}
 
 // add queues a part. Its then is called in any case.
 func (w *writer) add(p *part) {
@@ -181,37 +182,11 @@ func (w *writer) dropForeign(parts []*part, s *framework.Session) (ours []*part)
 	return ours
 }
 
-// ready makes the queue and the marker where they are missing.
-func (w *writer) ready(ctx context.Context, s *framework.Session) error {
-	if err := w.q.find(ctx, s); err != nil {
-		return err
-	}
-	for w.marker == "" || w.lively != s {
-		if w.marker == "" {
-			path := framework.Join(w.q.below(writersDir), uuid.NewString())
-			if err := s.MakeDirs(ctx, path); err != nil {
-				return err
-			}
-			w.marker, w.version = path, 0
-		}
-		err := s.Create(ctx, w.child(s), nil, framework.Ephemeral)
-		switch {
-		case errors.Is(err, framework.ErrNoNode):
-			w.marker = ""
-		case err != nil && !errors.Is(err, framework.ErrNodeExists):
-			return err
-		default:
-			w.lively = s
-		}
-	}
-	return nil
-}
-
-// mark is what the next transaction writes into the marker.
-func (w *writer) mark() []byte { return strconv.AppendInt(nil, w.count+1, 10) }
-
 // try sends one transaction and returns the parts that have to be sent again.
-func (w *writer) try(ctx context.Context, s *framework.Session, parts []*part) ([]*part, error) {
+func (w *writer) try(ctx context.Context, s *framework.Session, parts []*part) (again []*part, err error) {
+	if parts, err = w.admit(ctx, s, parts); err != nil {
+		return parts, err
+	}
 	if parts = w.sending(parts, true); len(parts) == 0 {
 		return nil, nil
 	}
@@ -235,10 +210,13 @@ func (w *writer) try(ctx context.Context, s *framework.Session, parts []*part) (
 func (w *writer) applied(ctx context.Context, s *framework.Session, a *assembly, parts []*part, results []framework.OpResult) {
 	w.version++
 	w.count++
+	w.q.clock.hear(results[0].Stat.Mtime)
+	w.room.added(adding(parts))
 	own := a.results(results)
 	for _, p := range parts {
 		w.finish(p, own[p], nil)
 	}
+	w.noteFull(a, results)
 	for _, l := range a.filled(results, w.q.bound) {
 		n := w.tails[l.dir]
 		if _, err := s.Multi(ctx, l.roll(n)...); err == nil {
@@ -255,6 +233,13 @@ func (w *writer) refused(ctx context.Context, s *framework.Session, a *assembly,
 		return w.without(parts, func(p *part) bool { return p.guard == o.guard }, tx), nil
 	case o.line != nil && lostTail(tx.Err):
 		return parts, w.findTail(ctx, s, *o.line)
+	case o.later != "" && errors.Is(tx.Err, framework.ErrNoNode):
+		return parts, s.MakeDirs(ctx, o.later)
+	case o.ids && o.part == nil, o.room:
+		w.ids.known, w.room.known = false, false
+		return parts, nil
+	case o.ids && errors.Is(tx.Err, framework.ErrNodeExists):
+		return w.without(parts, func(p *part) bool { return p == o.part }, ErrDuplicate), nil
 	case o.part != nil:
 		return w.without(parts, func(p *part) bool { return p == o.part }, tx), nil
 	case errors.Is(tx.Err, framework.ErrNoNode), errors.Is(tx.Err, framework.ErrBadVersion):
@@ -305,68 +290,23 @@ func (w *writer) findTail(ctx context.Context, s *framework.Session, l line) err
 	return err
 }
 
-// settle finds out whether a transaction was applied whose reply was lost, by a fence: it writes the marker at the
-// version from before. If that is possible the transaction can never be applied any more.
-func (w *writer) settle(ctx context.Context, parts []*part, lost error) ([]*part, error) {
-	back := w.q.client.Retries()
-	for {
-		s, err := w.q.client.Session(ctx)
-		if err == nil {
-			var applied bool
-			if applied, err = w.fence(ctx, s); err == nil && applied {
-				w.count++
-				w.end(parts, nil)
-				return nil, nil
-			}
-		}
-		switch {
-		case err == nil:
-			return w.sending(parts, false), nil
-		case errors.Is(err, framework.ErrNoNode):
-			w.marker = ""
-			w.end(parts, fmt.Errorf("%w: %w", ErrUnknown, lost))
-			return nil, nil
-		case ctx.Err() != nil || !framework.IsTransient(err):
-			w.end(parts, fmt.Errorf("%w: %w", ErrUnknown, err))
-			return nil, nil
-		}
-		if err := back.Pause(ctx); err != nil {
-			w.end(parts, fmt.Errorf("%w: %w", ErrUnknown, err))
-			return nil, nil
+// admit makes sure of what a transaction with these parts has to know, and refuses parts that there is no room for.
+func (w *writer) admit(ctx context.Context, s *framework.Session, parts []*part) ([]*part, error) {
+	if w.remembers() && slices.ContainsFunc(parts, func(p *part) bool { return p.id != "" }) {
+		if err := w.ids.refresh(ctx, s, w.q); err != nil {
+			return parts, err
 		}
 	}
-}
-
-// fence makes sure that the last transaction was applied or never will be.
-func (w *writer) fence(ctx context.Context, s *framework.Session) (applied bool, err error) {
-	fence := fmt.Appendf(nil, "%d fence", w.count)
-	st, err := s.Set(ctx, w.marker, fence, w.version)
-	if err == nil {
-		w.version = st.Version
-		return false, nil
+	if !w.bounded() || adding(parts) == 0 {
+		return parts, nil
 	}
-	if !errors.Is(err, framework.ErrBadVersion) {
-		return false, err
-	}
-	data, st, err := s.Get(ctx, w.marker) // the fence of a session that was lost may stand there, too
+	fits, err := w.room.fits(ctx, s, w.q, parts)
 	if err != nil {
-		return false, err
+		return parts, err
 	}
-	w.version = st.Version
-	return !bytes.Equal(data, fence), nil
+	return w.without(parts, func(p *part) bool { return p.adds > 0 && !fits[p] }, ErrFull), nil
 }
 
-// leave removes the marker; nothing is written any more.
-func (w *writer) leave(ctx context.Context) {
-	if w.marker == "" || w.lively == nil {
-		return
-	}
-	_, _ = w.lively.Multi(ctx, framework.DeleteOp(w.child(w.lively), framework.AnyVersion),
-		framework.DeleteOp(w.marker, framework.AnyVersion)) // else the servers remove both after the session
-	w.marker = ""
-}
+func (w *writer) bounded() bool { return w.q.stored().Capacity > 0 }
 
-// child is the marker's child of a session.
-func (w *writer) child(s *framework.Session) string {
-	return framework.Join(w.marker, strconv.FormatInt(s.ID(), 16))
-}
+func (w *writer) remembers() bool { return w.q.stored().Dedup > 0 }

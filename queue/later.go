@@ -1,0 +1,176 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// Items for later are in <path>/later/<hour>/<second>/i-#, by the ensemble's clock, so that no list is long. Both
+// directories are containers. The clerk, or the strict queue's consumer, moves them when they are due. Who adds one
+// sets the node <path>/later, which tells the clerk to look again.
+
+// laterOp tells the clerk that there is something for later.
+func (q *core) laterOp() framework.Op {
+	return framework.SetOp(q.below(laterDir), nil, framework.AnyVersion)
+}
+
+// clock estimates the ensemble's, from the time that a write was given and what has passed here since.
+type clock struct {
+	mu    sync.Mutex
+	said  time.Time
+	heard time.Time
+}
+
+func (c *clock) hear(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.said, c.heard = t, time.Now()
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.said.Add(time.Since(c.heard))
+}
+
+// second is the directory of items that are due at a second.
+func (q *core) second(t int64) string {
+	return framework.Join(framework.Join(q.below(laterDir), number(t/3600)), number(t))
+}
+
+// laterDir is where an item goes that is due after a time: at the next second that is not full.
+func (w *writer) laterDir(after time.Duration) string {
+	due := w.q.clock.now().Add(after + time.Second - 1).Unix()
+	for w.seconds[due] {
+		due++
+	}
+	return w.q.second(due)
+}
+
+// noteFull remembers the seconds that have as many items as a segment.
+func (w *writer) noteFull(a *assembly, results []framework.OpResult) {
+	for i, o := range a.owners {
+		if o.later == "" || i >= len(results) {
+			continue
+		}
+		_, name := framework.Split(results[i].Path)
+		_, second := framework.Split(o.later)
+		t, err := strconv.ParseInt(second, 10, 64)
+		if n, ok := parseNumber(name, itemPrefix); ok && err == nil && n >= w.q.bound-1 {
+			if len(w.seconds) > 10_000 {
+				clear(w.seconds)
+			}
+			w.seconds[t] = true
+		}
+	}
+}
+
+// courier moves items for later when they are due, until ctx ends.
+func (sh *shift) courier(ctx context.Context) error {
+	if _, err := sh.q.writer.do(ctx, &part{session: sh.s}); err != nil { // hears the ensemble's time
+		return err
+	}
+	for {
+		_, _, more, err := sh.s.WatchData(ctx, sh.q.below(laterDir))
+		if err != nil {
+			return err
+		}
+		wait, err := sh.moveDue(ctx)
+		if err != nil {
+			more.Stop()
+			return err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-more.C():
+		case <-timer.C:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		timer.Stop()
+		more.Stop()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// idleCourier is how long the courier waits when there is nothing for later.
+const idleCourier = 24 * time.Hour
+
+// moveDue moves what is due, and tells how long the next has to wait.
+func (sh *shift) moveDue(ctx context.Context) (time.Duration, error) {
+	hours, err := numbersIn(ctx, sh.s, sh.q.below(laterDir), "")
+	if err != nil {
+		return 0, err
+	}
+	for _, hour := range hours {
+		dir := framework.Join(sh.q.below(laterDir), number(hour))
+		seconds, err := numbersIn(ctx, sh.s, dir, "")
+		if err != nil {
+			return 0, err
+		}
+		for _, t := range seconds {
+			if wait := time.Unix(t, 0).Sub(sh.q.clock.now()); wait > 0 {
+				return wait, nil
+			}
+			if err := sh.moveSecond(ctx, sh.q.second(t)); err != nil {
+				return 0, err
+			}
+		}
+		if err := sh.s.Delete(ctx, dir, framework.AnyVersion); !harmless(err) {
+			return 0, err
+		}
+	}
+	return idleCourier, nil
+}
+
+// harmless tells of the removal of a directory that it was done, or that there is no need.
+func harmless(err error) bool {
+	return err == nil || errors.Is(err, framework.ErrNoNode) || errors.Is(err, framework.ErrNotEmpty)
+}
+
+// moveSecond moves all items of a second, and removes it.
+func (sh *shift) moveSecond(ctx context.Context, dir string) error {
+	items, err := numbersIn(ctx, sh.s, dir, itemPrefix)
+	if err != nil {
+		return err
+	}
+	for _, k := range items {
+		if err := sh.moveLater(ctx, framework.Join(dir, itemPrefix+number(k))); err != nil {
+			return err
+		}
+	}
+	if err := sh.s.Delete(ctx, dir, framework.AnyVersion); !harmless(err) {
+		return err
+	}
+	return nil
+}
+
+// moveLater puts an item where it belongs now: at the end, into its lane, or first if it was given back.
+func (sh *shift) moveLater(ctx context.Context, item string) error {
+	data, st, err := sh.s.Get(ctx, item)
+	if errors.Is(err, framework.ErrNoNode) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	e, _ := decodeEnvelope(data) // what cannot be read goes to the end, and from there to the dead letters
+	to, ops := sh.q.destination(e.header.Priority, 0)
+	if e.header.Attempts > 0 {
+		to, ops = put{line: sh.q.lane(redoLane)}, []framework.Op{sh.q.bellOp()}
+	}
+	to.data = data
+	_, err = sh.q.writer.do(ctx, &part{session: sh.s, ops: append(ops, framework.DeleteOp(item, st.Version)), puts: []put{to}})
+	var tx *framework.TxError
+	if errors.As(err, &tx) && errors.Is(err, framework.ErrNoNode) {
+		return nil
+	}
+	return err
+}

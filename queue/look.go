@@ -1,0 +1,182 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// Counts are the numbers of a queue's items.
+type Counts struct {
+	// Items are those that are to be taken, and those that are being worked on.
+	Items int `json:"items"`
+	// Later are those that are kept back for a time.
+	Later int `json:"later"`
+	// Dead are the dead letters.
+	Dead int `json:"dead"`
+}
+
+// Len returns the number of items that are in the queue, claimed or not, and for later; dead letters do not count. It
+// is exact while nobody puts or takes, and reads a number of nodes that grows with the queue, but little of each.
+func (q *Queue[T]) Len(ctx context.Context) (int, error) {
+	c, err := q.Counts(ctx)
+	return c.Items + c.Later, err
+}
+
+// Counts counts the queue's items, as Len does.
+func (q *Queue[T]) Counts(ctx context.Context) (c Counts, err error) {
+	s, err := q.core.session(ctx)
+	if err == nil {
+		c, err = q.core.count(ctx, s)
+	}
+	return c, framework.Wrap("count", q.core.path, err)
+}
+
+func (q *core) count(ctx context.Context, s *framework.Session) (c Counts, err error) {
+	lanes, err := q.lanes(ctx, s)
+	if err != nil {
+		return c, err
+	}
+	for _, l := range append(lanes, q.base) {
+		n, err := l.count(ctx, s)
+		if err != nil {
+			return c, err
+		}
+		c.Items += n
+	}
+	if c.Dead, err = q.dead.count(ctx, s); err != nil {
+		return c, err
+	}
+	c.Later, err = q.countLater(ctx, s)
+	return c, err
+}
+
+// count adds up the children of a line's segments.
+func (l line) count(ctx context.Context, s *framework.Session) (n int, err error) {
+	segments, err := l.segments(ctx, s)
+	for _, seg := range segments {
+		st, err := s.Exists(ctx, l.segment(seg))
+		if err != nil && !errors.Is(err, framework.ErrNoNode) {
+			return n, err
+		}
+		n += int(st.NumChildren)
+	}
+	return n, err
+}
+
+func (q *core) countLater(ctx context.Context, s *framework.Session) (n int, err error) {
+	hours, err := numbersIn(ctx, s, q.below(laterDir), "")
+	if err != nil {
+		return 0, err
+	}
+	for _, hour := range hours {
+		seconds, err := numbersIn(ctx, s, framework.Join(q.below(laterDir), number(hour)), "")
+		if err != nil {
+			return n, err
+		}
+		for _, t := range seconds {
+			st, err := s.Exists(ctx, q.second(t))
+			if err != nil && !errors.Is(err, framework.ErrNoNode) {
+				return n, err
+			}
+			n += int(st.NumChildren)
+		}
+	}
+	return n, nil
+}
+
+// Peek returns the first item without claiming it; somebody may have it. The error wraps ErrEmpty if there is none, or
+// ErrCodec if it cannot be decoded.
+func (q *Queue[T]) Peek(ctx context.Context) (value T, err error) {
+	payload, err := q.core.peek(ctx)
+	if err == nil {
+		value, err = decode(q.codec, payload)
+	}
+	return value, framework.Wrap("peek", q.core.path, err)
+}
+
+func (q *core) peek(ctx context.Context) ([]byte, error) {
+	s, err := q.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lanes, err := q.lanes(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range append(lanes, q.base) {
+		data, err := l.first(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		if data == nil {
+			continue
+		}
+		e, err := decodeEnvelope(data)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrCodec, err)
+		}
+		return e.payload, nil
+	}
+	return nil, ErrEmpty
+}
+
+// first reads a line's first item; nil if there is none.
+func (l line) first(ctx context.Context, s *framework.Session) ([]byte, error) {
+	segments, err := l.segments(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	for _, seg := range segments {
+		items, err := l.items(ctx, s, seg)
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range items {
+			data, _, err := s.Get(ctx, l.item(seg, k))
+			if !errors.Is(err, framework.ErrNoNode) {
+				return data, err
+			}
+		}
+	}
+	return nil, nil
+}
+
+// Pause keeps all consumers from handing out items until Resume. What was handed out goes on, puts too. A consumer
+// hears of it a moment later. Pausing again is harmless.
+func (q *Queue[T]) Pause(ctx context.Context) error {
+	s, err := q.core.session(ctx)
+	if err == nil {
+		err = s.Create(ctx, q.core.below(pausedNode), nil, framework.Persistent)
+	}
+	if errors.Is(err, framework.ErrNodeExists) {
+		err = nil
+	}
+	return framework.Wrap("pause", q.core.path, err)
+}
+
+// Resume ends a pause.
+func (q *Queue[T]) Resume(ctx context.Context) error {
+	s, err := q.core.session(ctx)
+	if err == nil {
+		err = s.Delete(ctx, q.core.below(pausedNode), framework.AnyVersion)
+	}
+	if errors.Is(err, framework.ErrNoNode) {
+		err = nil
+	}
+	return framework.Wrap("resume", q.core.path, err)
+}
+
+// Paused tells whether the queue is paused.
+func (q *Queue[T]) Paused(ctx context.Context) (bool, error) {
+	s, err := q.core.session(ctx)
+	if err == nil {
+		_, err = s.Exists(ctx, q.core.below(pausedNode))
+	}
+	if errors.Is(err, framework.ErrNoNode) {
+		return false, nil
+	}
+	return err == nil, framework.Wrap("look", q.core.path, err)
+}

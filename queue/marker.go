@@ -1,0 +1,114 @@
+package queue
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// ready makes the queue and the marker where they are missing.
+func (w *writer) ready(ctx context.Context, s *framework.Session) error {
+	if err := w.q.find(ctx, s); err != nil {
+		return err
+	}
+	for w.marker == "" || w.lively != s {
+		if w.marker == "" {
+			path := framework.Join(w.q.below(writersDir), uuid.NewString())
+			if err := s.MakeDirs(ctx, path); err != nil {
+				return err
+			}
+			w.marker, w.version = path, 0
+		}
+		err := s.Create(ctx, w.child(s), nil, framework.Ephemeral)
+		switch {
+		case errors.Is(err, framework.ErrNoNode):
+			w.marker = ""
+		case err != nil && !errors.Is(err, framework.ErrNodeExists):
+			return err
+		default:
+			st, err := s.Exists(ctx, w.child(s))
+			if err != nil {
+				return err
+			}
+			w.q.clock.hear(st.Ctime)
+			w.lively = s
+		}
+	}
+	return nil
+}
+
+// mark is what the next transaction writes into the marker.
+func (w *writer) mark() []byte { return strconv.AppendInt(nil, w.count+1, 10) }
+
+// settle finds out whether a transaction was applied whose reply was lost, by a fence: it writes the marker at the
+// version from before. If that is possible the transaction can never be applied any more.
+func (w *writer) settle(ctx context.Context, parts []*part, lost error) ([]*part, error) {
+	back := w.q.client.Retries()
+	w.room.known = false
+	for {
+		s, err := w.q.client.Session(ctx)
+		if err == nil {
+			var applied bool
+			if applied, err = w.fence(ctx, s); err == nil && applied {
+				w.count++
+				w.end(parts, nil)
+				return nil, nil
+			}
+		}
+		switch {
+		case err == nil:
+			return w.sending(parts, false), nil
+		case errors.Is(err, framework.ErrNoNode):
+			w.marker = ""
+			w.end(parts, fmt.Errorf("%w: %w", ErrUnknown, lost))
+			return nil, nil
+		case ctx.Err() != nil || !framework.IsTransient(err):
+			w.end(parts, fmt.Errorf("%w: %w", ErrUnknown, err))
+			return nil, nil
+		}
+		if err := back.Pause(ctx); err != nil {
+			w.end(parts, fmt.Errorf("%w: %w", ErrUnknown, err))
+			return nil, nil
+		}
+	}
+}
+
+// fence makes sure that the last transaction was applied or never will be.
+func (w *writer) fence(ctx context.Context, s *framework.Session) (applied bool, err error) {
+	fence := fmt.Appendf(nil, "%d fence", w.count)
+	st, err := s.Set(ctx, w.marker, fence, w.version)
+	if err == nil {
+		w.version = st.Version
+		return false, nil
+	}
+	if !errors.Is(err, framework.ErrBadVersion) {
+		return false, err
+	}
+	data, st, err := s.Get(ctx, w.marker) // the fence of a session that was lost may stand there, too
+	if err != nil {
+		return false, err
+	}
+	w.version = st.Version
+	return !bytes.Equal(data, fence), nil
+}
+
+// leave removes the marker; nothing is written any more.
+func (w *writer) leave(ctx context.Context) {
+	if w.marker == "" || w.lively == nil {
+		return
+	}
+	_, _ = w.lively.Multi(ctx, framework.DeleteOp(w.child(w.lively), framework.AnyVersion),
+		framework.DeleteOp(w.marker, framework.AnyVersion)) // else the servers remove both after the session
+	w.marker = ""
+}
+
+// child is the marker's child of a session.
+func (w *writer) child(s *framework.Session) string {
+	return framework.Join(w.marker, strconv.FormatInt(s.ID(), 16))
+}

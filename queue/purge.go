@@ -1,0 +1,146 @@
+package queue
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// Purge removes the items that are in the queue when it is called, also those that are being worked on, whose
+// acknowledgement then returns ErrLost, and those for later; not the dead letters. It returns how many it has
+// removed. When it returns an error some may be left.
+func (q *Queue[T]) Purge(ctx context.Context) (n int, err error) {
+	s, err := q.core.session(ctx)
+	if err == nil {
+		n, err = q.core.purge(ctx, s)
+	}
+	return n, framework.Wrap("purge", q.core.path, err)
+}
+
+func (q *core) purge(ctx context.Context, s *framework.Session) (n int, err error) {
+	lanes, err := q.lanes(ctx, s)
+	if err != nil {
+		return 0, err
+	}
+	for _, l := range append(lanes, q.base) {
+		removed, err := q.purgeLine(ctx, s, l)
+		n += removed
+		if err != nil {
+			return n, err
+		}
+	}
+	removed, err := q.purgeLater(ctx, s)
+	return n + removed, err
+}
+
+// PurgeDead removes the dead letters and returns how many.
+func (q *Queue[T]) PurgeDead(ctx context.Context) (n int, err error) {
+	err = q.core.eachDead(ctx, func(s *framework.Session, node string, _ []byte, st framework.Stat) error {
+		err := s.Delete(ctx, node, st.Version)
+		if err == nil {
+			n++
+		}
+		if errors.Is(err, framework.ErrNoNode) {
+			return nil
+		}
+		return err
+	})
+	return n, framework.Wrap("purge", q.core.path, err)
+}
+
+// purgeLine closes a line's last segment, so that its consumers go on to the next, and empties all before that.
+func (q *core) purgeLine(ctx context.Context, s *framework.Session, l line) (n int, err error) {
+	segments, err := l.segments(ctx, s)
+	if err != nil || len(segments) == 0 {
+		return 0, err
+	}
+	last := segments[len(segments)-1]
+	if _, err := s.Multi(ctx, l.roll(last)...); err != nil && !errors.Is(err, framework.ErrBadVersion) && !errors.Is(err, framework.ErrNoNode) {
+		return 0, err
+	}
+	for _, seg := range segments {
+		removed, err := q.empty(ctx, s, l.segment(seg))
+		n += removed
+		if err != nil {
+			return n, err
+		}
+		_, _ = s.Multi(ctx, l.reap(seg)...) // refused while consumers hold tickets
+	}
+	return n, nil
+}
+
+func (q *core) purgeLater(ctx context.Context, s *framework.Session) (n int, err error) {
+	hours, err := numbersIn(ctx, s, q.below(laterDir), "")
+	if err != nil {
+		return 0, err
+	}
+	for _, hour := range hours {
+		seconds, err := numbersIn(ctx, s, framework.Join(q.below(laterDir), number(hour)), "")
+		if err != nil {
+			return n, err
+		}
+		for _, t := range seconds {
+			removed, err := q.empty(ctx, s, q.second(t))
+			n += removed
+			if err != nil {
+				return n, err
+			}
+		}
+	}
+	return n, nil
+}
+
+// empty removes the items of a directory, some at a time, or one by one where somebody else is at work.
+func (q *core) empty(ctx context.Context, s *framework.Session, dir string) (n int, err error) {
+	items, err := numbersIn(ctx, s, dir, itemPrefix)
+	for len(items) > 0 && err == nil {
+		some := items[:min(len(items), 400)]
+		items = items[len(some):]
+		var ops []framework.Op
+		for _, k := range some {
+			ops = append(append(ops, framework.DeleteOp(framework.Join(dir, itemPrefix+number(k)), framework.AnyVersion)), q.gone()...)
+		}
+		if _, err = s.Multi(ctx, ops...); err == nil {
+			n += len(some)
+			continue
+		}
+		var tx *framework.TxError
+		if !errors.As(err, &tx) {
+			break
+		}
+		err = nil
+		for _, k := range some {
+			removed, e := q.remove(ctx, s, framework.Join(dir, itemPrefix+number(k)))
+			if removed {
+				n++
+			}
+			if e != nil {
+				return n, e
+			}
+		}
+	}
+	return n, err
+}
+
+// remove removes one item, with its claim if it has one below it.
+func (q *core) remove(ctx context.Context, s *framework.Session, item string) (bool, error) {
+	for {
+		ops := append([]framework.Op{framework.DeleteOp(item, framework.AnyVersion)}, q.gone()...)
+		_, err := s.Multi(ctx, ops...)
+		if errors.Is(err, framework.ErrNotEmpty) {
+			claim := framework.DeleteOp(framework.Join(item, claimNode), framework.AnyVersion)
+			_, err = s.Multi(ctx, append([]framework.Op{claim}, ops...)...)
+		}
+		var tx *framework.TxError
+		switch {
+		case err == nil:
+			return true, nil
+		case errors.As(err, &tx) && tx.Op == "delete" && tx.Path == item && errors.Is(err, framework.ErrNoNode):
+			return false, nil
+		case errors.Is(err, framework.ErrNoNode), errors.Is(err, framework.ErrNotEmpty):
+			continue // a claim came or went
+		}
+		return false, err
+	}
+}

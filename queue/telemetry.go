@@ -1,0 +1,131 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// The names are those of OpenTelemetry's conventions for messaging, which are still being developed; this file is the
+// only one that knows them.
+const (
+	scope  = "github.com/lockstep-go/lockstep/queue"
+	system = "lockstep"
+)
+
+// telemetry is a queue's tracer and instruments.
+type telemetry struct {
+	client   *framework.Client
+	path     string
+	tracer   trace.Tracer
+	sent     metric.Int64Counter
+	consumed metric.Int64Counter
+	settled  metric.Int64Counter
+	duration metric.Float64Histogram
+}
+
+func newTelemetry(c *framework.Client, path string) telemetry {
+	t := telemetry{client: c, path: path, tracer: c.TracerProvider().Tracer(scope)}
+	m := c.MeterProvider().Meter(scope)
+	count := func(name, unit, description string) metric.Int64Counter {
+		n, err := m.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(description))
+		if err != nil {
+			otel.Handle(err)
+		}
+		return n
+	}
+	t.sent = count("messaging.client.sent.messages", "{message}", "Items that were put, or not")
+	t.consumed = count("messaging.client.consumed.messages", "{message}", "Items that were taken")
+	t.settled = count("lockstep.queue.settled", "{item}", "Deliveries that have ended, by outcome")
+	var err error
+	t.duration, err = m.Float64Histogram("messaging.client.operation.duration", metric.WithUnit("s"),
+		metric.WithDescription("Time that puts, and acknowledgements, took"))
+	if err != nil {
+		otel.Handle(err)
+	}
+	return t
+}
+
+// operation are the attributes of spans and metrics. Paths are on spans only.
+func operation(name, kind string) []attribute.KeyValue {
+	return []attribute.KeyValue{attribute.String("messaging.system", system),
+		attribute.String("messaging.operation.name", name), attribute.String("messaging.operation.type", kind)}
+}
+
+// put begins a producer's span, and returns its trace context for the items.
+func (t *telemetry) put(ctx context.Context, items int) (map[string]string, func(error)) {
+	began := time.Now()
+	attrs := operation("put", "send")
+	ctx, span := t.tracer.Start(ctx, "put "+t.path, trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(attrs...),
+		trace.WithAttributes(attribute.String("messaging.destination.name", t.path), attribute.Int("messaging.batch.message_count", items)))
+	carrier := propagation.MapCarrier{}
+	t.client.Propagators().Inject(ctx, carrier)
+	return carrier, func(err error) {
+		if err != nil {
+			span.SetStatus(codes.Error, err.Error())
+		}
+		span.End()
+		with := metric.WithAttributes(append(attrs, attribute.String("lockstep.outcome", outcome(err)))...)
+		t.sent.Add(ctx, int64(items), with)
+		t.duration.Record(ctx, time.Since(began).Seconds(), with)
+	}
+}
+
+// taken makes a consumer's span, which began with the call of Take and links to the producer's, and returns a context
+// within it.
+func (t *telemetry) taken(ctx, held context.Context, began time.Time, d *delivery) context.Context {
+	attrs := operation("take", "receive")
+	producer := trace.SpanContextFromContext(t.client.Propagators().Extract(context.Background(), propagation.MapCarrier(d.env.header.Trace)))
+	opts := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithTimestamp(began), trace.WithAttributes(attrs...),
+		trace.WithAttributes(attribute.String("messaging.destination.name", t.path), attribute.Int("lockstep.queue.attempt", d.attempt))}
+	if id := d.env.header.ID; id != "" {
+		opts = append(opts, trace.WithAttributes(attribute.String("messaging.message.id", id)))
+	}
+	if producer.IsValid() {
+		opts = append(opts, trace.WithLinks(trace.Link{SpanContext: producer}))
+	}
+	_, span := t.tracer.Start(ctx, "take "+t.path, opts...)
+	span.End()
+	t.consumed.Add(ctx, 1, metric.WithAttributes(attrs...))
+	return trace.ContextWithSpan(held, span)
+}
+
+// ended counts a delivery that was settled, or was to be.
+func (t *telemetry) ended(how string, began time.Time, err error) {
+	if err != nil {
+		how = outcome(err)
+	}
+	ctx := context.Background()
+	t.settled.Add(ctx, 1, metric.WithAttributes(attribute.String("lockstep.outcome", how)))
+	t.duration.Record(ctx, time.Since(began).Seconds(),
+		metric.WithAttributes(append(operation("settle", "settle"), attribute.String("lockstep.outcome", how))...))
+}
+
+func outcome(err error) string {
+	switch {
+	case err == nil:
+		return "done"
+	case errors.Is(err, ErrLost):
+		return "lost"
+	case errors.Is(err, ErrSettled):
+		return "settled before"
+	case errors.Is(err, ErrFull):
+		return "full"
+	case errors.Is(err, ErrDuplicate):
+		return "duplicate"
+	case errors.Is(err, ErrUnknown):
+		return "unknown"
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return "given up"
+	}
+	return "error"
+}

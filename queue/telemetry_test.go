@@ -1,0 +1,56 @@
+package queue
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+func TestTheConsumersSpanLinksToTheProducers(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		recorder, reader := tracetest.NewSpanRecorder(), metric.NewManualReader()
+		m := w.Member(t, "a", config,
+			framework.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))),
+			framework.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))),
+			framework.WithPropagators(propagation.TraceContext{}))
+		q := New(m.Client, testPath, Text())
+		defer q.Close(t.Context())
+		require.NoError(t, q.Put(t.Context(), "x"))
+		d, err := q.Take(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, d.Ack(t.Context()))
+
+		spans := map[string]sdktrace.ReadOnlySpan{}
+		for _, s := range recorder.Ended() {
+			spans[s.Name()] = s
+		}
+		put, take := spans["put "+testPath], spans["take "+testPath]
+		require.Equal(t, trace.SpanKindProducer, put.SpanKind())
+		require.Equal(t, trace.SpanKindConsumer, take.SpanKind())
+		require.Len(t, take.Links(), 1)
+		require.Equal(t, put.SpanContext().SpanID(), take.Links()[0].SpanContext.SpanID())
+		require.Equal(t, take.SpanContext(), trace.SpanContextFromContext(d.Context()))
+
+		var all metricdata.ResourceMetrics
+		require.NoError(t, reader.Collect(t.Context(), &all))
+		sums := map[string]int64{}
+		for _, scope := range all.ScopeMetrics {
+			for _, m := range scope.Metrics {
+				if sum, ok := m.Data.(metricdata.Sum[int64]); ok {
+					sums[m.Name] += sum.DataPoints[0].Value
+				}
+			}
+		}
+		for _, name := range []string{"messaging.client.sent.messages", "messaging.client.consumed.messages", "lockstep.queue.settled"} {
+			require.Equal(t, int64(1), sums[name], name)
+		}
+	})
+}
