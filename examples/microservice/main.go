@@ -1,0 +1,107 @@
+// Command microservice is an HTTP service in several replicas, of which one leads: it hands out order numbers,
+// each once, whatever happens to it. Put together with fx, observed with OpenTelemetry.
+//
+//	go run ./examples/microservice
+//	go run ./examples/microservice --replicas 1 --listen :8081 --zk host:port,host:port,host:port
+//
+//	curl -L -X POST localhost:8080/orders    the next number, from whichever replica leads
+//	curl localhost:8081/status               whether this one leads, and who does
+//
+// Spans and metrics go to standard output, the log to standard error. What a service would write is in
+// shop.go (the work of the leader), web.go and replica.go (putting it together).
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+const (
+	exitFailed = 1
+	exitUsage  = 64 // as in sysexits.h
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run returns the exit status.
+func run(ctx context.Context, args []string, out, errs io.Writer) int {
+	o, err := parse(args, out)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		fmt.Fprintf(errs, "microservice: %v\nmicroservice: see --help\n", err)
+		return exitUsage
+	}
+	log := slog.New(slog.NewTextHandler(errs, nil))
+	if err := serve(ctx, o, out, log); err != nil {
+		log.Error("the service has failed", "error", err)
+		return exitFailed
+	}
+	return 0
+}
+
+// serve runs the replicas until ctx ends or one of them cannot go on.
+func serve(ctx context.Context, o options, out io.Writer, log *slog.Logger) error {
+	if len(o.servers) == 0 {
+		server, address, err := inMemory()
+		if err != nil {
+			return err
+		}
+		defer server.Close()
+		o.servers = []string{address}
+		log.Info("a ZooKeeper in memory", "address", address)
+	}
+	tel, err := newTelemetry(out)
+	if err != nil {
+		return err
+	}
+	defer tel.stop(log)
+	failed := make(chan error, o.replicas)
+	for i := range o.replicas {
+		r, err := startReplica(ctx, o, i, tel, log)
+		if err != nil {
+			return err
+		}
+		defer r.stop(log)
+		go func() { failed <- r.wait(ctx) }()
+	}
+	select {
+	case <-ctx.Done():
+		log.Info("stopping: each replica hands over to the next")
+		return nil
+	case err := <-failed:
+		return err
+	}
+}
+
+// inMemory starts a server that takes connections over TCP.
+func inMemory() (*zktest.Server, string, error) {
+	server, err := zktest.New()
+	if err != nil {
+		return nil, "", err
+	}
+	address, err := server.ListenTCP("127.0.0.1:0")
+	if err != nil {
+		server.Close()
+		return nil, "", err
+	}
+	return server, address, nil
+}
+
+// stopWithin is how long a replica may take to stop.
+const stopWithin = 15 * time.Second

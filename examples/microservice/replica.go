@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+
+	"go.uber.org/fx"
+	"go.uber.org/fx/fxevent"
+
+	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// replica is one instance of the service.
+type replica struct {
+	app     *fx.App
+	address string
+	id      string
+}
+
+// startReplica puts a replica together and starts it. ZooKeeper need not be there yet.
+func startReplica(ctx context.Context, o options, i int, tel *telemetry, log *slog.Logger) (*replica, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", o.address(i))
+	if err != nil {
+		return nil, err
+	}
+	r := &replica{address: l.Addr().String(), id: fmt.Sprint("replica-", i+1)}
+	r.app = fx.New(
+		framework.Module, election.Module,
+		fx.Supply(framework.Config{Servers: o.servers, Identity: r.id}),
+		fx.Supply(fx.Annotate(l, fx.As(new(net.Listener)))),
+		fx.Supply(log.With("replica", r.id)),
+		framework.AsOption(framework.WithLogger(log.With("replica", r.id))),
+		framework.AsOption(framework.WithTracerProvider(tel.traces)),
+		framework.AsOption(framework.WithMeterProvider(tel.metrics)),
+		fx.Provide(newShop, newWeb),
+		election.AsDuty(r.duty),
+		fx.Invoke(serveWeb),
+		fx.StopTimeout(stopWithin),
+		fx.WithLogger(func() fxevent.Logger { return fxevent.NopLogger }),
+	)
+	if err := r.app.Start(ctx); err != nil {
+		_ = l.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// duty is what the replica does while it leads.
+func (r *replica) duty(s *shop, log *slog.Logger) election.Duty {
+	return election.Duty{
+		Path:    electionPath,
+		Options: []election.Option{election.WithMetadata(election.Metadata{"address": r.address})},
+		Lead: func(ctx context.Context, term *election.Term) error {
+			log.Info("leading", "term", term.Number(), "token", term.Token())
+			defer log.Info("not leading any more", "term", term.Number())
+			return s.lead(ctx, term)
+		},
+	}
+}
+
+// wait waits until the replica cannot go on, or ctx ends.
+func (r *replica) wait(ctx context.Context) error {
+	select {
+	case s := <-r.app.Wait():
+		if s.ExitCode != 0 {
+			return fmt.Errorf("%s has ended with code %d", r.id, s.ExitCode)
+		}
+		return nil
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+func (r *replica) stop(log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
+	defer cancel()
+	if err := r.app.Stop(ctx); err != nil {
+		log.Error("a replica could not be stopped", "replica", r.id, "error", err)
+	}
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+const (
+	electionPath = "/shop/leader"
+	numberPath   = "/shop/number"
+)
+
+// errNotLeading is returned by a replica that does not lead.
+var errNotLeading = errors.New("this replica does not lead")
+
+// shop hands out order numbers while this replica leads. The last number is kept in ZooKeeper, written in
+// transactions that the term guards: what a former leader does too late is refused there.
+type shop struct {
+	client *framework.Client
+
+	mu   sync.Mutex
+	term *election.Term // nil while this replica does not lead
+	last number
+}
+
+// number is the last one handed out, as it is stored.
+type number struct {
+	value   int64
+	version int32
+}
+
+func newShop(client *framework.Client) *shop { return &shop{client: client} }
+
+// lead is the leader's work: it takes orders until its context ends.
+func (s *shop) lead(ctx context.Context, term *election.Term) error {
+	last, err := s.load(ctx)
+	if err != nil {
+		return err
+	}
+	s.open(term, last)
+	defer s.open(nil, number{})
+	<-ctx.Done()
+	return nil
+}
+
+func (s *shop) open(term *election.Term, last number) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.term, s.last = term, last
+}
+
+// load reads the number of the last order, which it makes if there was none.
+func (s *shop) load(ctx context.Context) (number, error) {
+	err := s.client.Create(ctx, numberPath, []byte("0"), framework.Persistent)
+	if err != nil && !errors.Is(err, framework.ErrNodeExists) {
+		return number{}, err
+	}
+	data, st, err := s.client.Get(ctx, numberPath)
+	if err != nil {
+		return number{}, err
+	}
+	value, err := strconv.ParseInt(string(data), 10, 64)
+	if err != nil { // nobody but an operator can mend this
+		return number{}, election.Permanent(fmt.Errorf("%s: %w", numberPath, err))
+	}
+	return number{value, st.Version}, nil
+}
+
+// order returns the next number. When the connection is lost meanwhile, it may be that nobody gets it.
+func (s *shop) order(ctx context.Context) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.term == nil || s.term.Err() != nil {
+		return 0, errNotLeading
+	}
+	next := s.last.value + 1
+	results, err := s.client.Multi(ctx, s.term.Guard(),
+		framework.SetOp(numberPath, strconv.AppendInt(nil, next, 10), s.last.version))
+	if err == nil {
+		s.last = number{next, results[1].Stat.Version}
+		return next, nil
+	}
+	if last, err := s.load(ctx); err == nil { // it may have been written
+		s.last = last
+	}
+	return 0, err
+}

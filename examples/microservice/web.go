@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"go.uber.org/fx"
+
+	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// web is a replica's pages.
+type web struct {
+	shop      *shop
+	elections *election.Factory
+}
+
+func newWeb(s *shop, f *election.Factory, status *election.Status) http.Handler {
+	w := &web{s, f}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /orders", w.order)
+	mux.Handle("GET /status", status)
+	return http.TimeoutHandler(mux, 10*time.Second, "too late\n")
+}
+
+// order hands out a number, or sends the client to the leader.
+func (w *web) order(rw http.ResponseWriter, r *http.Request) {
+	n, err := w.shop.order(r.Context())
+	if errors.Is(err, errNotLeading) {
+		w.redirect(rw, r)
+		return
+	}
+	if err != nil {
+		http.Error(rw, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(rw, n)
+}
+
+// redirect sends the client to the address that the leader tells of itself.
+func (w *web) redirect(rw http.ResponseWriter, r *http.Request) {
+	leader, err := w.elections.Election(electionPath).Leader(r.Context())
+	if err != nil || leader.Metadata["address"] == "" {
+		rw.Header().Set("Retry-After", "1")
+		http.Error(rw, "nobody takes orders at the moment", http.StatusServiceUnavailable)
+		return
+	}
+	http.Redirect(rw, r, "http://"+leader.Metadata["address"]+r.URL.Path, http.StatusTemporaryRedirect)
+}
+
+// serveWeb serves the pages from the application's start to its stop.
+func serveWeb(lc fx.Lifecycle, l net.Listener, h http.Handler, c *framework.Client, log *slog.Logger, stop fx.Shutdowner) {
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
+	lc.Append(fx.Hook{
+		OnStart: func(context.Context) error {
+			log.Info("listening", "address", l.Addr().String(), "id", c.Config().Identity)
+			go func() {
+				if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+					log.Error("the server has failed", "error", err)
+					_ = stop.Shutdown(fx.ExitCode(exitFailed)) // fails only if it is stopping
+				}
+			}()
+			return nil
+		},
+		OnStop: server.Shutdown,
+	})
+}
