@@ -19,6 +19,10 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.leader.LeaderLatch;
+import org.apache.curator.framework.recipes.leader.LeaderSelector;
+import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
+import org.apache.curator.framework.recipes.leader.Participant;
 import org.apache.curator.framework.recipes.locks.InterProcessLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMultiLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
@@ -128,6 +132,7 @@ public class Peer {
         Collection<String> participants(JsonNode c) throws Exception {
             InterProcessLock l = part(c);
             if (l instanceof InterProcessMutex) return ((InterProcessMutex) l).getParticipantNodes();
+            if (l instanceof Candidate) return ((Candidate) l).ids();
             if (l instanceof Permits) return ((Permits) l).semaphore.getParticipantNodes();
             throw new UnsupportedOperationException(l.getClass() + " does not list its participants");
         }
@@ -140,6 +145,8 @@ public class Peer {
     static Map<String, InterProcessLock> make(JsonNode c, CuratorFramework client, List<String> paths) {
         String path = paths.get(0);
         switch (text(c, "kind")) {
+            case "latch": return Map.of("", new Latch(client, path, text(c, "lock")));
+            case "selector": return Map.of("", new Selector(client, path, text(c, "lock")));
             case "mutex": return Map.of("", new InterProcessMutex(client, path));
             case "multi": return Map.of("", new InterProcessMultiLock(client, paths));
             case "semaphore-mutex": return Map.of("", new InterProcessSemaphoreMutex(client, path));
@@ -175,6 +182,101 @@ public class Peer {
         }
 
         public boolean isAcquiredInThisProcess() { return leases != null; }
+    }
+
+    /** A candidate for leadership, which is acquired and released. */
+    interface Candidate extends InterProcessLock {
+        Collection<Participant> participants() throws Exception;
+
+        default Collection<String> ids() throws Exception {
+            List<String> all = new ArrayList<>();
+            for (Participant p : participants()) all.add(p.getId());
+            return all;
+        }
+    }
+
+    static class Latch implements Candidate {
+        final CuratorFramework client;
+        final String path, id;
+        LeaderLatch latch;
+
+        Latch(CuratorFramework client, String path, String id) {
+            this.client = client;
+            this.path = path;
+            this.id = id;
+        }
+
+        public void acquire() throws Exception {
+            latch = new LeaderLatch(client, path, id);
+            latch.start();
+            latch.await();
+        }
+
+        public boolean acquire(long time, TimeUnit unit) throws Exception {
+            latch = new LeaderLatch(client, path, id);
+            latch.start();
+            boolean leads = latch.await(Math.max(unit.toMillis(time), 100), TimeUnit.MILLISECONDS); // it starts in the background
+            if (!leads) latch.close();
+            return leads;
+        }
+
+        public void release() throws Exception { latch.close(); }
+
+        public boolean isAcquiredInThisProcess() { return latch != null && latch.hasLeadership(); }
+
+        public Collection<Participant> participants() throws Exception { return new LeaderLatch(client, path).getParticipants(); }
+    }
+
+    static class Selector implements Candidate {
+        final CuratorFramework client;
+        final String path, id;
+        LeaderSelector selector;
+        CountDownLatch leads, enough;
+
+        Selector(CuratorFramework client, String path, String id) {
+            this.client = client;
+            this.path = path;
+            this.id = id;
+        }
+
+        void start() {
+            leads = new CountDownLatch(1);
+            enough = new CountDownLatch(1);
+            selector = new LeaderSelector(client, path, new LeaderSelectorListenerAdapter() {
+                public void takeLeadership(CuratorFramework c) throws Exception {
+                    leads.countDown();
+                    enough.await();
+                }
+            });
+            selector.setId(id);
+            selector.start();
+        }
+
+        public void acquire() throws Exception {
+            start();
+            leads.await();
+        }
+
+        public boolean acquire(long time, TimeUnit unit) throws Exception {
+            start();
+            boolean lead = leads.await(Math.max(unit.toMillis(time), 100), TimeUnit.MILLISECONDS);
+            if (!lead) selector.close();
+            return lead;
+        }
+
+        public void release() throws Exception {
+            enough.countDown();
+            while (selector.getLeader().getId().equals(id)) Thread.sleep(5); // close would interrupt it
+            selector.close();
+        }
+
+        public boolean isAcquiredInThisProcess() { return selector != null && selector.hasLeadership(); }
+
+        public Collection<Participant> participants() throws Exception {
+            return new LeaderSelector(client, path, new LeaderSelectorListenerAdapter() {
+                public void takeLeadership(CuratorFramework c) {}
+            }).getParticipants();
+        }
     }
 
     static void work(JsonNode c) throws Exception {

@@ -19,6 +19,6 @@
 //	work          lock, part, client, section, …    enters a critical section, rounds times; see [Section]
 //
 // Kinds of Curator: mutex, multi (several paths), read-write (parts read and write), semaphore (permits, take),
-// semaphore-mutex. Kinds of kazoo: lock, read, write (patterns: extra_lock_patterns), semaphore (permits), and
+// semaphore-mutex, latch, selector (a candidate for leadership, called as the lock is). Kinds of kazoo: lock, read, write (patterns: extra_lock_patterns), semaphore (permits), and
 // curator-lock, curator-read, curator-write: kazoo's locks with Curator's names.
 package interop
