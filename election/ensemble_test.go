@@ -70,3 +70,54 @@ func TestTermsOnRealServers(t *testing.T) {
 		}
 	}
 }
+
+// TestTransfersOnRealServers lets members hand leadership to one another, past others, with a preferred one among
+// them, and counts.
+func TestTransfersOnRealServers(t *testing.T) {
+	servers := ensemble.Shared(t)
+	const members, terms = 5, 60
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cfg := framework.Config{Servers: servers, Root: "/election-test-" + strconv.FormatInt(time.Now().UnixNano(), 36)}
+	var running, led, last, number, handed atomic.Int64
+	leading, enough := context.WithCancel(ctx)
+	defer enough()
+	var all sync.WaitGroup
+	for i := range members {
+		cfg := cfg
+		cfg.Identity = "m" + strconv.Itoa(i)
+		c, err := framework.Connect(ctx, cfg, framework.WithLogger(slog.New(slog.DiscardHandler)))
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close(context.Background()) })
+		options := []election.Option{election.WithMetadata(election.Metadata{"i": cfg.Identity})}
+		if i == 0 {
+			options = append(options, election.WithPriority(1, 50*time.Millisecond))
+		}
+		e := election.New(c, path, options...)
+		all.Go(func() {
+			err := e.Lead(leading, func(ctx context.Context, term *election.Term) error {
+				if running.Add(1) != 1 || last.Swap(term.Token()) >= term.Token() || number.Swap(term.Number()) >= term.Number() {
+					t.Error("two members lead")
+				}
+				defer running.Add(-1)
+				if err := term.Update(ctx, election.Metadata{"i": term.ID(), "since": term.Since().String()}); err != nil && ctx.Err() == nil {
+					t.Errorf("update: %v", err)
+				}
+				if led.Add(1) == terms {
+					enough()
+				}
+				line, err := e.Candidates(ctx)
+				if err == nil && len(line) > 2 && term.TransferTo(ctx, line[len(line)-1].ID) == nil {
+					handed.Add(1)
+				}
+				return nil
+			})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("Lead ended: %v", err)
+			}
+		})
+	}
+	all.Wait()
+	require.Greater(t, handed.Load(), int64(terms/4))
+	require.GreaterOrEqual(t, number.Load(), int64(terms))
+}

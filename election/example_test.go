@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
@@ -65,4 +66,55 @@ func ExampleElection_Observe() {
 	// Output:
 	// nobody leads
 	// host-1 leads
+}
+
+func ExampleTerm_TransferTo() {
+	ctx := context.Background()
+	client, done := exampleClient(ctx)
+	defer done()
+
+	first, err := election.New(client, "/billing", election.WithID("host-1")).Campaign(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	elected := make(chan *election.Term)
+	go func() {
+		second := election.New(client, "/billing", election.WithID("host-2"))
+		term, err := second.Campaign(ctx)
+		if err != nil {
+			log.Fatal(err)
+		}
+		elected <- term
+	}()
+	for first.TransferTo(ctx, "host-2") != nil { // it is not in line yet
+		time.Sleep(time.Millisecond)
+	}
+	second := <-elected
+	fmt.Println(second.ID(), "leads term", second.Number())
+	// Output:
+	// host-2 leads term 2
+}
+
+func ExampleMembers() {
+	ctx := context.Background()
+	client, done := exampleClient(ctx)
+	defer done()
+
+	workers := election.NewMembers(client, "/workers")
+	membership, err := workers.Join(ctx, "host-1", election.Metadata{"zone": "b"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer membership.Leave(ctx)
+	for roster, err := range workers.Observe(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		for _, m := range roster.Joined {
+			fmt.Println(m.ID, "has joined from zone", m.Metadata["zone"])
+		}
+		break
+	}
+	// Output:
+	// host-1 has joined from zone b
 }
