@@ -10,6 +10,8 @@
 //	    -paced: each releases only after the one before it was told that its node is gone
 //	W5  takeover by the second of two processes after the leader's end (-how kill or close); its servers should
 //	    have a tick of 2 s, or they do not grant 30 s; -watchdog=false waits for that time
+//	W6  a queue of items of 100 bytes: put one by one and in the background, taken in strict order and by -c
+//	    consumers with own sessions, and both at a depth of 10 and of -depth; -n items each
 //	W8  -readers and -writers of one read-write lock, with own sessions, for -t after a warm-up
 //	M   the memory that -c waiters of one client take
 //
@@ -46,11 +48,12 @@ type settings struct {
 	how              string
 	watchdog         bool
 	member           string
+	depth            int
 	sent             *sent // nil without -trace
 }
 
 var workloads = map[string]func(settings) error{
-	"W0": floor, "W1": uncontended, "W2": contended, "W3": shared, "W4": convoy, "W5": takeover, "W8": readWrite, "M": memory,
+	"W0": floor, "W1": uncontended, "W2": contended, "W3": shared, "W4": convoy, "W5": takeover, "W6": queueing, "W8": readWrite, "M": memory,
 }
 
 // members are what the processes do that a workload starts.
@@ -91,6 +94,7 @@ func parse(args []string) (s settings, err error) {
 	f.DurationVar(&s.warmup, "warmup", time.Second, "time before the measured time")
 	f.StringVar(&s.release, "release", "strict", "when a release returns: strict (the node is gone) or write (its deletion is on its way)")
 	f.DurationVar(&s.slice, "slice", 0, "how long the goroutines of W3 may take turns with one node (0: each has its own)")
+	f.IntVar(&s.depth, "depth", 100_000, "the great depth of W6")
 	f.BoolVar(&s.paced, "paced", false, "W4: each waiter releases after the former release has returned")
 	f.BoolVar(&trace, "trace", false, "tell the requests of a cycle by operation")
 	f.StringVar(&s.how, "how", "kill", "how the leader of W5 ends: kill or close")

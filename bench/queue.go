@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+	fifo "github.com/lockstep-go/lockstep/queue"
+)
+
+// queueing is W6: items of 100 bytes.
+func queueing(s settings) error {
+	for _, step := range []func(settings) error{putOneByOne, putBackground, takeStrict, takeStrictMany, takeParallel, takeAtDepths} {
+		if err := step(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var item = make([]byte, 100)
+
+// newItems returns a queue of its own at a path of its own.
+func newItems(c *framework.Client, opts ...fifo.Option) *fifo.Queue[[]byte] {
+	return fifo.New(c, fmt.Sprintf("%s/w6/%d", root, time.Now().UnixNano()), fifo.Bytes(), opts...)
+}
+
+// fill puts n items, a thousand at a time.
+func fill(ctx context.Context, q *fifo.Queue[[]byte], n int) error {
+	batch := make([][]byte, 1000)
+	for i := range batch {
+		batch[i] = item
+	}
+	for ; n > 0; n -= len(batch) {
+		if err := q.PutBatch(ctx, batch[:min(n, len(batch))]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func putOneByOne(s settings) error {
+	c, err := open(s)
+	if err != nil {
+		return err
+	}
+	defer closeAll(c)
+	ctx, q := context.Background(), newItems(c)
+	defer q.Close(ctx) //nolint:errcheck // the client goes too
+	return series(s, "lockstep", s.params(map[string]any{"op": "put"}), or(s.n, 3000), func() error { return q.Put(ctx, item) })
+}
+
+func putBackground(s settings) error {
+	c, err := open(s)
+	if err != nil {
+		return err
+	}
+	defer closeAll(c)
+	ctx, q, n := context.Background(), newItems(c), or(s.n, 20_000)
+	defer q.Close(ctx) //nolint:errcheck // the client goes too
+	if err := q.Put(ctx, item); err != nil {
+		return err
+	}
+	before, start := s.traffic(), time.Now()
+	pending, laps := make([]*fifo.Pending, n), make([]time.Duration, n)
+	for i := range pending {
+		pending[i] = q.PutAsync(ctx, item)
+	}
+	for i, p := range pending {
+		if err := p.Wait(ctx); err != nil {
+			return err
+		}
+		laps[i] = time.Since(start)
+	}
+	took := time.Since(start)
+	return newResult(s, "lockstep", s.params(map[string]any{"op": "put background"}), n, took, laps).requests(s.traffic().since(before)).print()
+}
+
+// takeStrict takes and acknowledges one item after the other; the next is claimed with the acknowledgement.
+func takeStrict(s settings) error {
+	n := or(s.n, 3000)
+	return consume(s, map[string]any{"op": "take", "order": "strict", "window": 2}, n, 1,
+		[]fifo.Option{fifo.WithOrder(fifo.Strict), fifo.WithWindow(2), fifo.WithPrefetch(1)}, false)
+}
+
+// takeStrictMany acknowledges without waiting.
+func takeStrictMany(s settings) error {
+	for _, window := range []int{10, 100, 500} {
+		err := consume(s, map[string]any{"op": "take", "order": "strict", "window": window}, or(s.n, 20_000), 1,
+			[]fifo.Option{fifo.WithOrder(fifo.Strict), fifo.WithWindow(window), fifo.WithPrefetch(window)}, true)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func takeParallel(s settings) error {
+	for _, window := range []int{1, 4, 16} {
+		err := consume(s, map[string]any{"op": "take", "order": "parallel", "c": or(s.c, 8), "window": window}, or(s.n, 20_000), or(s.c, 8),
+			[]fifo.Option{fifo.WithWindow(window), fifo.WithPrefetch(window - 1)}, window > 1)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// consume lets consumers with own sessions empty a queue of n items.
+func consume(s settings, params map[string]any, n, consumers int, opts []fifo.Option, async bool) error {
+	clients, err := openAll(s, consumers)
+	if err != nil {
+		return err
+	}
+	defer closeAll(clients...)
+	ctx := context.Background()
+	first := newItems(clients[0], opts...)
+	if err := fill(ctx, first, n); err != nil {
+		return err
+	}
+	qs := []*fifo.Queue[[]byte]{first}
+	for _, c := range clients[1:] {
+		qs = append(qs, fifo.New(c, first.Path(), fifo.Bytes(), opts...))
+	}
+	before, start := s.traffic(), time.Now()
+	laps, err := drain(ctx, qs, n, async)
+	if err != nil {
+		return err
+	}
+	took := time.Since(start)
+	sent := s.traffic().since(before)
+	for _, q := range qs {
+		if err := q.Close(ctx); err != nil {
+			return err
+		}
+	}
+	return newResult(s, "lockstep", s.params(params), n, took, laps).requests(sent).print()
+}
+
+var errCountedWrong = errors.New("items were lost or came twice")
+
+// drain takes n items by all queues together, and returns the times from one item of a consumer to its next.
+func drain(ctx context.Context, qs []*fifo.Queue[[]byte], n int, async bool) ([]time.Duration, error) {
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	drains := make([]drainer, len(qs))
+	var left atomic.Int64
+	left.Store(int64(n))
+	var wg sync.WaitGroup
+	for i, q := range qs {
+		drains[i] = drainer{q: q, left: &left, done: done, async: async}
+		wg.Go(func() { drains[i].run(ctx) })
+	}
+	wg.Wait()
+	var laps []time.Duration
+	for _, d := range drains {
+		if d.err != nil {
+			return nil, d.err
+		}
+		laps = append(laps, d.laps...)
+	}
+	if left.Load() != 0 {
+		return nil, errCountedWrong
+	}
+	return laps, nil
+}
+
+// drainer is one consumer.
+type drainer struct {
+	q     *fifo.Queue[[]byte]
+	left  *atomic.Int64
+	done  func()
+	async bool
+	laps  []time.Duration
+	err   error
+}
+
+func (d *drainer) run(ctx context.Context) {
+	defer d.done() // the first to end has taken the last item, or failed
+	var acks []*fifo.Pending
+	last := time.Now()
+	for item, err := range d.q.Messages(ctx) {
+		if err != nil {
+			d.err = err
+			return
+		}
+		if item.Attempt != 1 {
+			d.err = errCountedWrong
+			return
+		}
+		acks = append(acks, item.AckAsync())
+		if !d.async {
+			<-acks[len(acks)-1].Done()
+		}
+		d.laps = append(d.laps, time.Since(last))
+		last = time.Now()
+		if d.left.Add(-1) == 0 {
+			break
+		}
+	}
+	for _, a := range acks {
+		if err := a.Wait(context.Background()); err != nil {
+			d.err = err
+		}
+	}
+}
+
+// takeAtDepths puts and takes at a depth of 10, and at a great one.
+func takeAtDepths(s settings) error {
+	for _, depth := range []int{10, s.depth} {
+		if err := atDepth(s, depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func atDepth(s settings, depth int) error {
+	c, err := open(s)
+	if err != nil {
+		return err
+	}
+	defer closeAll(c)
+	ctx, q := context.Background(), newItems(c)
+	defer q.Close(ctx) //nolint:errcheck // the client goes too
+	if err := fill(ctx, q, depth); err != nil {
+		return err
+	}
+	settle(s)
+	params := s.params(map[string]any{"op": "put and take", "depth": depth})
+	return series(s, "lockstep", params, or(s.n, 1500), func() error {
+		if err := q.Put(ctx, item); err != nil {
+			return err
+		}
+		d, err := q.Take(ctx)
+		if err != nil {
+			return err
+		}
+		return d.Ack(ctx)
+	})
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/queue"
+)
+
+func newQueue() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "queue",
+		Short: "Put items into a queue and work on them",
+		Long: `Put items into a queue and work on them: at least once each, whatever dies.
+
+An item is a line of text, or whatever bytes other programs have put.`,
+		Example: `  lockstep queue put mails ann bob            or one a line on standard input
+  lockstep queue take mails -- ./send.sh      runs it with an item on standard input
+  lockstep queue len mails`,
+		Args: cobra.NoArgs,
+	}
+	cmd.AddCommand(newQueuePut(), newQueueTake(), newQueueLen(), newQueuePeek(), newQueueDead())
+	return cmd
+}
+
+// queued is what the subcommands of "queue" have in common.
+type queued struct {
+	connection
+	queue *queue.Queue[[]byte]
+	path  string
+}
+
+// use does one thing with a queue.
+func (q *queued) use(cmd *cobra.Command, name string, opts []queue.Option, do func(context.Context, *framework.Client) error) error {
+	var err error
+	if q.path, err = pathOf("queues", name); err != nil {
+		return err
+	}
+	client, err := q.connect(cmd)
+	if err != nil {
+		return err
+	}
+	defer hangUp(client)
+	q.queue = queue.New(client, q.path, queue.Bytes(), opts...)
+	defer q.close()
+	return queueCode(do(cmd.Context(), client))
+}
+
+// close finishes what was begun.
+func (q *queued) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	if err := q.queue.Close(ctx); err != nil {
+		warn("%v", err)
+	}
+}
+
+// queueCode finds the exit codes of a queue's errors.
+func queueCode(err error) error {
+	for _, m := range []struct {
+		err  error
+		code int
+		hint string
+	}{
+		{errWaitOver, exitNotObtained, ""},
+		{queue.ErrEmpty, exitNotObtained, ""},
+		{queue.ErrFull, exitNotObtained, ""},
+		{queue.ErrDuplicate, exitNotObtained, ""},
+		{queue.ErrOption, exitUsage, ""},
+		{queue.ErrMismatch, exitMismatch, "leave the flag out to use the queue as it is"},
+		{queue.ErrNotQueue, exitMismatch, "use another NAME: this one belongs to something else"},
+		{queue.ErrNewer, exitMismatch, "use a newer lockstep"},
+		{queue.ErrUnknown, exitLost, "look whether the item is there before you put it again"},
+		{queue.ErrLost, exitLost, ""},
+	} {
+		if errors.Is(err, m.err) {
+			return &exit{m.code, err, m.hint}
+		}
+	}
+	return err
+}
+
+// queueFlags are those of a queue that may have to be made.
+type queueFlags struct {
+	strict   bool
+	capacity int
+	dedup    duration
+}
+
+func (f *queueFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVar(&f.strict, "strict", false, "the queue is to keep strict order, one consumer at a time; else it is as it was made, or parallel")
+	flags.IntVar(&f.capacity, "capacity", 0, "the queue is to hold no more items than this; else it is as it was made, or unbounded")
+	flags.Var(&f.dedup, "dedup", "the queue is to remember --id for so long; else it is as it was made, or none")
+}
+
+func (f *queueFlags) options(cmd *cobra.Command) (opts []queue.Option) {
+	if f.strict {
+		opts = append(opts, queue.WithOrder(queue.Strict))
+	}
+	if cmd.Flags().Changed("capacity") {
+		opts = append(opts, queue.WithCapacity(f.capacity))
+	}
+	if f.dedup > 0 {
+		opts = append(opts, queue.WithDedup(f.dedup.time()))
+	}
+	return opts
+}
+
+func newQueueLen() *cobra.Command {
+	q := &queued{}
+	cmd := &cobra.Command{
+		Use:     "len NAME [flags]",
+		Short:   "Count a queue's items",
+		Long:    "Print the numbers of items: those to be taken or being worked on, those kept back for later, and dead letters.",
+		Example: "  lockstep queue len mails --json",
+		Args:    alone,
+		RunE: coded(func(cmd *cobra.Command, args []string) error {
+			return q.use(cmd, args[0], nil, func(ctx context.Context, _ *framework.Client) error {
+				c, err := q.queue.Counts(ctx)
+				if err != nil {
+					return err
+				}
+				return put(os.Stdout, q.json, c, c.Items, c.Later, c.Dead)
+			})
+		}),
+	}
+	q.connection.register(cmd)
+	return cmd
+}
+
+func newQueuePeek() *cobra.Command {
+	q := &queued{}
+	cmd := &cobra.Command{
+		Use:     "peek NAME [flags]",
+		Short:   "Print the first item and leave it where it is",
+		Long:    "Print the first item and leave it where it is; somebody may be working on it. The exit code is 1 if there is none.",
+		Example: "  lockstep queue peek mails",
+		Args:    alone,
+		RunE: coded(func(cmd *cobra.Command, args []string) error {
+			return q.use(cmd, args[0], nil, func(ctx context.Context, _ *framework.Client) error {
+				value, err := q.queue.Peek(ctx)
+				if err != nil {
+					return err
+				}
+				return put(os.Stdout, q.json, printed{Item: string(value)}, string(value))
+			})
+		}),
+	}
+	q.connection.register(cmd)
+	return cmd
+}
+
+// printed is an item as JSON.
+type printed struct {
+	Item     string `json:"item"`
+	ID       string `json:"id,omitempty"`
+	Attempt  int    `json:"attempt,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+	Node     string `json:"node,omitempty"`
+	Attempts int    `json:"attempts,omitempty"`
+}
+
+func newQueueDead() *cobra.Command {
+	q := &queued{}
+	var requeue, purge bool
+	cmd := &cobra.Command{
+		Use:   "dead NAME [flags]",
+		Short: "List a queue's dead letters, or put them back",
+		Long: `List the items that were given up: after --max-attempts of "lockstep queue take", or because a
+program could not read them. A line has the node, the number of attempts, the last error and the item.`,
+		Example: `  lockstep queue dead mails
+  lockstep queue dead mails --requeue      put all at the end of the queue again`,
+		Args: alone,
+		RunE: coded(func(cmd *cobra.Command, args []string) error {
+			return q.use(cmd, args[0], nil, func(ctx context.Context, _ *framework.Client) error {
+				return q.dead(ctx, requeue, purge)
+			})
+		}),
+	}
+	q.connection.register(cmd)
+	cmd.Flags().BoolVar(&requeue, "requeue", false, "put all at the end of the queue again")
+	cmd.Flags().BoolVar(&purge, "purge", false, "remove all")
+	cmd.MarkFlagsMutuallyExclusive("requeue", "purge")
+	return cmd
+}
+
+func (q *queued) dead(ctx context.Context, requeue, purge bool) error {
+	switch {
+	case requeue:
+		n, err := q.queue.Requeue(ctx)
+		say("%d put into %s again", n, q.path)
+		return err
+	case purge:
+		n, err := q.queue.PurgeDead(ctx)
+		say("%d removed from %s", n, q.path)
+		return err
+	}
+	for letter, err := range q.queue.DeadLetters(ctx) {
+		if err != nil {
+			return err
+		}
+		p := printed{Item: string(letter.Data), ID: letter.ID, Node: letter.Node, Attempts: letter.Attempts, Reason: letter.Reason}
+		if err := put(os.Stdout, q.json, p, p.Node, p.Attempts, fmt.Sprintf("%q", p.Reason), p.Item); err != nil {
+			return err
+		}
+	}
+	return nil
+}

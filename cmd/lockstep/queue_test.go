@@ -1,0 +1,91 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestQueueFromHandToHand(t *testing.T) {
+	s := newStage(t)
+	s.ok("queue", "put", "mails", "ann", "bob", "two words")
+	code, out, _ := s.run("queue", "len", "mails")
+	require.Equal(t, 0, code)
+	require.Equal(t, "3\t0\t0\n", out)
+	_, out, _ = s.run("queue", "peek", "mails")
+	require.Equal(t, "ann\n", out)
+	_, out, _ = s.run("queue", "take", "mails", "-n", "3")
+	require.Equal(t, "ann\nbob\ntwo words\n", out)
+	code, _, errs := s.run("queue", "take", "mails", "-w", "1")
+	require.Equal(t, exitNotObtained, code, errs)
+	code, _, errs = s.run("queue", "peek", "mails")
+	require.Equal(t, exitNotObtained, code)
+	require.Contains(t, errs, "queue is empty")
+}
+
+// ok runs lockstep and wants it to succeed.
+func (s *stage) ok(args ...string) string {
+	s.t.Helper()
+	code, out, errs := s.run(args...)
+	require.Equal(s.t, 0, code, errs)
+	return out
+}
+
+func TestQueueLinesAndCommands(t *testing.T) {
+	s := newStage(t)
+	var lines []string
+	for i := range 1200 {
+		lines = append(lines, fmt.Sprint("line ", i))
+	}
+	cmd := exec.Command(os.Args[0], "queue", "put", "work", "--strict")
+	cmd.Env = s.env
+	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
+	said, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", said)
+	out := s.ok("queue", "take", "work", "-n", "2", "--", "sh", "-c", `cat; echo " $LOCKSTEP_ATTEMPT"`)
+	require.Equal(t, "line 0 1\nline 1 1\n", out)
+	require.Equal(t, "1198\t0\t0\n", s.ok("queue", "len", "work"))
+	out = s.ok("queue", "take", "work", "-n", "1198", "--json")
+	require.Equal(t, 1198, strings.Count(out, "\n"))
+	require.Contains(t, out, `{"item":"line 1199","attempt":1}`)
+}
+
+func TestQueueCommandsThatFail(t *testing.T) {
+	s := newStage(t)
+	s.ok("queue", "put", "q", "poison")
+	count := filepath.Join(s.dir, "count")
+	code, _, _ := s.run("queue", "take", "q", "-n", "3", "--max-attempts", "3", "--retry-after", "100ms", "--", "sh", "-c", "cat >> "+count+"; exit 7")
+	require.Equal(t, 7, code)
+	require.Equal(t, strings.Repeat("poison", 3), read(count))
+	require.Equal(t, "0\t0\t1\n", s.ok("queue", "len", "q"))
+	dead := s.ok("queue", "dead", "q")
+	require.Contains(t, dead, "\t3\t\"exit code 7\"\tpoison\n")
+	s.ok("queue", "dead", "q", "--requeue")
+	require.Equal(t, "poison\n", s.ok("queue", "take", "q"))
+}
+
+func TestQueueRefusals(t *testing.T) {
+	s := newStage(t)
+	s.ok("queue", "put", "q", "x", "--capacity", "1", "--dedup", "1h", "--id", "7")
+	for want, args := range map[int][][]string{
+		exitNotObtained: {{"queue", "put", "q", "y", "-n"}, {"queue", "put", "q", "y", "-n", "--id", "7"}},
+		exitMismatch:    {{"queue", "put", "q", "y", "--capacity", "2"}, {"queue", "put", "q", "y", "--strict"}, {"queue", "len", "/lockstep/queues"}},
+		exitUsage: {{"queue", "put"}, {"queue", "put", "q", "y", "--priority", "10"}, {"queue", "take", "q", "-n", "0"},
+			{"queue", "put", "q", "y", "--capacity", "0"}, {"queue", "take", "q", "--max-attempts", "-1"}, {"queue", "put", "q", "a", "b", "--id", "1"},
+			{"queue", "dead", "q", "--requeue", "--purge"}, {"queue", "len", "/"}},
+		exitNotFound: {{"queue", "take", "q", "--", "no-such-command"}},
+	} {
+		for _, a := range args {
+			code, _, errs := s.run(a...)
+			require.Equal(t, want, code, "%q: %s", a, errs)
+			require.NotEmpty(t, errs)
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/terminal"
+	"github.com/lockstep-go/lockstep/queue"
+)
+
+// queuePut is the subcommand that puts items.
+type queuePut struct {
+	queued
+	queueFlags
+	priority int
+	delay    duration
+	id       string
+	nonblock bool
+}
+
+func newQueuePut() *cobra.Command {
+	p := &queuePut{}
+	cmd := &cobra.Command{
+		Use:   "put NAME [ITEM...] [flags]",
+		Short: "Put items at the end of a queue",
+		Long: `Put items at the end of a queue: the arguments, or the lines of standard input. The program ends
+when the servers have them all. If it fails in between, those of the former lines are in the queue.
+
+The first to use a queue makes it. --strict, --capacity and --dedup are stored then; later they are
+checked. A bounded queue that is full makes the program wait, or exit with 1 under --nonblock.`,
+		Example: `  lockstep queue put mails ann bob
+  lockstep queue put mails < mails.txt
+  lockstep queue put mails ann --delay 10m
+  lockstep queue put orders "$ORDER" --dedup 1h --id "$ORDER_ID"    exit with 1 if it was put before`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("want a NAME")
+			}
+			return nil
+		},
+		RunE: coded(p.main),
+	}
+	p.connection.register(cmd)
+	p.queueFlags.register(cmd)
+	f := cmd.Flags()
+	f.IntVar(&p.priority, "priority", 0, "go before all items of lower priorities, 0 to 9")
+	f.Var(&p.delay, "delay", "keep the items back for so long; a bare number is seconds")
+	f.StringVar(&p.id, "id", "", "the item's id, which a queue made with --dedup takes once")
+	f.BoolVarP(&p.nonblock, "nonblock", "n", false, "do not wait if the queue is full")
+	return cmd
+}
+
+func (p *queuePut) main(cmd *cobra.Command, args []string) error {
+	opts := p.queueFlags.options(cmd)
+	if p.nonblock {
+		opts = append(opts, queue.WithRefusal())
+	}
+	how := []queue.PutOption{queue.WithPriority(p.priority), queue.WithDelay(p.delay.time())}
+	if cmd.Flags().Changed("id") {
+		how = append(how, queue.WithID(p.id))
+		if len(args) != 2 {
+			return usage("--id is for one ITEM, got %d", len(args)-1)
+		}
+	}
+	return p.use(cmd, args[0], opts, func(ctx context.Context, _ *framework.Client) error {
+		count := newProgress("put into " + p.path)
+		defer count.end()
+		if len(args) > 1 {
+			return p.all(ctx, args[1:], how, count)
+		}
+		return p.lines(ctx, os.Stdin, how, count)
+	})
+}
+
+func (p *queuePut) all(ctx context.Context, items []string, how []queue.PutOption, count *progress) error {
+	for _, item := range items {
+		if err := p.queue.Put(ctx, []byte(item), how...); err != nil {
+			return err
+		}
+		count.add(1)
+	}
+	return nil
+}
+
+// Bytes and lines that are put together.
+const (
+	maxLine       = 1 << 20
+	maxBatchBytes = 256 << 10
+	maxBatchLines = 500
+)
+
+// lines puts lines, those together that are there already.
+func (p *queuePut) lines(ctx context.Context, in io.Reader, how []queue.PutOption, count *progress) error {
+	lines, failed := reading(ctx, in)
+	for line := range lines {
+		batch, size := [][]byte{line}, len(line)
+		for more := true; more && size < maxBatchBytes && len(batch) < maxBatchLines; {
+			select {
+			case next, ok := <-lines:
+				if more = ok; ok {
+					batch, size = append(batch, next), size+len(next)
+				}
+			default:
+				more = false
+			}
+		}
+		if err := p.batch(ctx, batch, how, count); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return <-failed
+}
+
+// batch puts lines together, or one by one if they do not fit in together.
+func (p *queuePut) batch(ctx context.Context, batch [][]byte, how []queue.PutOption, count *progress) error {
+	if len(batch) > 1 {
+		err := p.queue.PutBatch(ctx, batch, how...)
+		if err == nil {
+			count.add(len(batch))
+		}
+		if !errors.Is(err, queue.ErrFull) && !errors.Is(err, framework.ErrTooLarge) {
+			return err
+		}
+	}
+	for _, line := range batch {
+		if err := p.queue.Put(ctx, line, how...); err != nil {
+			return err
+		}
+		count.add(1)
+	}
+	return nil
+}
+
+// reading reads lines ahead, so that a slow writer's lines are put as they come.
+func reading(ctx context.Context, in io.Reader) (<-chan []byte, <-chan error) {
+	lines, failed := make(chan []byte, maxBatchLines), make(chan error, 1)
+	go func() {
+		defer close(lines)
+		s := bufio.NewScanner(in)
+		s.Buffer(nil, maxLine)
+		for s.Scan() {
+			select {
+			case lines <- append([]byte{}, s.Bytes()...):
+			case <-ctx.Done():
+				return
+			}
+		}
+		failed <- s.Err()
+	}()
+	return lines, failed
+}
+
+// progress tells people how far something is, at a terminal.
+type progress struct {
+	what  string
+	n     int
+	shown time.Time
+	live  bool
+}
+
+func newProgress(what string) *progress {
+	return &progress{what: what, shown: time.Now(), live: terminal.Is(os.Stderr)}
+}
+
+func (p *progress) add(n int) {
+	p.n += n
+	if p.live && time.Since(p.shown) > 2*time.Second {
+		p.shown = time.Now()
+		say("%d %s so far", p.n, p.what)
+	}
+}
+
+func (p *progress) end() {
+	if p.live {
+		say("%d %s", p.n, p.what)
+	}
+}
+
+func (d duration) time() time.Duration { return time.Duration(d) }

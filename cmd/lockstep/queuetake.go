@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/child"
+	"github.com/lockstep-go/lockstep/queue"
+)
+
+// queueTake is the subcommand that takes items.
+type queueTake struct {
+	queued
+	runner
+	number      int
+	follow      bool
+	wait        duration
+	retryAfter  duration
+	maxAttempts int
+	last        int // the exit code of the last command that failed
+}
+
+func newQueueTake() *cobra.Command {
+	t := &queueTake{}
+	cmd := &cobra.Command{
+		Use:   "take NAME [flags] [-- COMMAND [ARGUMENT...]]",
+		Short: "Take items out of a queue and work on them",
+		Long: `Take one item, or -n of them, or all that come with --follow, and wait for them.
+
+With a command it is run once for each item, which it finds on its standard input. When it ends
+with 0 the item is gone for good; else it comes again, here or elsewhere, after --retry-after, and
+with --max-attempts it becomes a dead letter at last. The command finds in LOCKSTEP_ATTEMPT how
+often the item was taken. If this process is taken for dead while the command runs, because the
+servers have not been reached for too long, the command's process group gets SIGTERM, and SIGKILL
+--kill-after later, before anybody else gets the item.
+
+Without a command each item is printed, and gone then. The exit code is 1 if none came within -w, or
+that of the last command that failed, or 75 if an item was lost while it was worked on.`,
+		Example: `  lockstep queue take mails -- ./send.sh
+  lockstep queue take mails --follow --max-attempts 5 -- ./send.sh
+  lockstep queue take mails -n 10 -w 5        print what comes, up to ten, and give up after 5 s without`,
+		Args: nameAnd(true),
+		RunE: coded(t.main),
+	}
+	t.connection.register(cmd)
+	t.runner.register(cmd)
+	t.retryAfter = duration(time.Second)
+	f := cmd.Flags()
+	f.IntVarP(&t.number, "number", "n", 1, "take so many items")
+	f.BoolVarP(&t.follow, "follow", "f", false, "take items until a signal comes")
+	f.VarP(&t.wait, "wait", "w", "wait for each item no longer than this; a bare number is seconds")
+	f.Var(&t.retryAfter, "retry-after", "time until an item comes again whose command has failed")
+	f.IntVar(&t.maxAttempts, "max-attempts", 0, "give an item up after so many attempts (default never)")
+	cmd.MarkFlagsMutuallyExclusive("number", "follow")
+	return cmd
+}
+
+func (t *queueTake) main(cmd *cobra.Command, args []string) error {
+	own, command := split(cmd, args)
+	if t.number < 1 {
+		return usage("-n %d: it must be 1 or more", t.number)
+	}
+	if err := find(command); err != nil {
+		return err
+	}
+	opts := []queue.Option{queue.WithWindow(1)}
+	if cmd.Flags().Changed("max-attempts") {
+		opts = append(opts, queue.WithMaxAttempts(t.maxAttempts))
+	}
+	err := t.use(cmd, own[0], opts, func(ctx context.Context, client *framework.Client) error {
+		if err := t.prepare(ctx, client, t.queued.path, command); err != nil {
+			return err
+		}
+		return t.items(ctx)
+	})
+	if err == nil || t.follow && endedBySignal(cmd.Context()) {
+		return silent(t.last)
+	}
+	return err
+}
+
+// items takes one item after the other.
+func (t *queueTake) items(ctx context.Context) error {
+	count := newProgress("taken from " + t.queued.path)
+	defer count.end()
+	for n := 0; t.follow || n < t.number; n++ {
+		d, err := t.one(ctx)
+		if err != nil {
+			return err
+		}
+		if err := t.serve(ctx, d); err != nil {
+			return err
+		}
+		count.add(1)
+	}
+	return nil
+}
+
+func (t *queueTake) one(ctx context.Context) (*queue.Delivery[[]byte], error) {
+	patience, cancel := patient(ctx, t.wait)
+	defer cancel()
+	return t.queue.Take(patience)
+}
+
+// serve prints an item, or runs the command for it.
+func (t *queueTake) serve(ctx context.Context, d *queue.Delivery[[]byte]) error {
+	settled := context.WithoutCancel(ctx)
+	if len(t.command) == 0 {
+		p := printed{Item: string(d.Value), ID: d.ID, Attempt: d.Attempt}
+		if err := put(os.Stdout, t.json, p, p.Item); err != nil {
+			return err
+		}
+		return d.Ack(settled)
+	}
+	code, err := t.work(ctx, d)
+	switch {
+	case errors.Is(err, child.ErrHoldLost):
+		return fmt.Errorf("queue %s: %w", t.queued.path, err)
+	case err != nil:
+		return errors.Join(err, d.Nack(settled, 0, err))
+	case code == 0:
+		return d.Ack(settled)
+	}
+	t.last = code
+	return d.Nack(settled, t.retryAfter.time(), fmt.Errorf("exit code %d", code))
+}
+
+// work runs the command with the item on its standard input.
+func (t *queueTake) work(ctx context.Context, d *queue.Delivery[[]byte]) (int, error) {
+	in, err := unnamed(d.Value)
+	if err != nil {
+		return 0, err
+	}
+	defer in.Close()
+	own := os.Stdin
+	os.Stdin = in // the command's is this program's; nobody else reads from it here
+	defer func() { os.Stdin = own }()
+	return t.run(ctx, grant{d.Context(), int64(d.Attempt)}, "LOCKSTEP_ATTEMPT="+strconv.Itoa(d.Attempt))
+}
+
+// unnamed returns a file with this content that nobody else can find.
+func unnamed(content []byte) (*os.File, error) {
+	f, err := os.CreateTemp("", "lockstep-item-")
+	if err != nil {
+		return nil, err
+	}
+	if err = os.Remove(f.Name()); err == nil {
+		_, err = f.Write(content)
+	}
+	if err == nil {
+		_, err = f.Seek(0, 0)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
