@@ -32,14 +32,14 @@ func outcomeOf(err, why error) Outcome {
 	switch {
 	case err == nil:
 		return Succeeded
-	case errors.Is(why, ErrDrained):
-		return Stopped
-	case errors.Is(why, ErrReplaced), errors.Is(why, ErrRemoved):
-		return Replaced
 	case errors.Is(err, ErrPanic):
 		return Panicked
 	case errors.Is(err, ErrTimeout):
 		return TimedOut
+	case errors.Is(why, ErrDrained):
+		return Stopped
+	case errors.Is(why, ErrReplaced), errors.Is(why, ErrRemoved):
+		return Replaced
 	}
 	return Failed
 }

@@ -137,7 +137,7 @@ func TestEveryTickIsRunOrMissedWhateverThePolicies(t *testing.T) {
 				})
 				st := State{Last: noon}
 				now := noon
-				for i := range 500 {
+				for i := range 150 {
 					now = now.Add(time.Duration(1+i*i*37%200) * time.Second)
 					p := j.plan(st, j.schedule, sight{now: now, late: ReasonLate})
 					st = p.state
@@ -151,7 +151,7 @@ func TestEveryTickIsRunOrMissedWhateverThePolicies(t *testing.T) {
 					require.Equal(t, j.schedule.dueTicks(noon, st.Last).count, st.Due(), "%s %s %v", misfire, overlap, hold)
 					require.True(t, p.wake.After(now) || misfire == MisfireAll && !p.wake.IsZero(), "it never sleeps for ever")
 				}
-				require.Greater(t, st.Fired, int64(10))
+				require.Greater(t, st.Fired, int64(5))
 			}
 		}
 	}

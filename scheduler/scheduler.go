@@ -46,7 +46,9 @@ type Scheduler struct {
 type tour struct {
 	ctx  context.Context // of the call: no run is started once it is done
 	cut  context.Context // done when runs have been given long enough to finish
+	done context.Context // done when nothing is waited for any more
 	runs sync.WaitGroup
+	ears sync.WaitGroup // those who listen to changes
 
 	over bool // nothing is added to runs any more; guarded by the scheduler
 }
@@ -120,7 +122,9 @@ func (s *Scheduler) Add(j Job) error {
 func (s *Scheduler) Run(ctx context.Context) error {
 	cut, end := context.WithCancelCause(context.Background())
 	defer end(ErrDrained)
-	t := &tour{ctx: ctx, cut: cut}
+	done, finish := context.WithCancel(context.Background())
+	defer finish()
+	t := &tour{ctx: ctx, cut: cut, done: done}
 	if err := s.begin(t); err != nil {
 		return framework.Wrap("schedule", s.path, err)
 	}
@@ -130,6 +134,8 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		err = s.serve(t)
 	}
 	stuck := s.drainRuns(t, end)
+	finish()
+	t.ears.Wait()
 	if ctx.Err() != nil {
 		err = nil
 	}

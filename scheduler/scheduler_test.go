@@ -79,6 +79,7 @@ func TestRunsAreDescribed(t *testing.T) {
 			return nil
 		}}})
 		time.Sleep(47 * time.Hour)
+		synctest.Wait()
 		require.Len(t, got, 2)
 		require.Equal(t, at(t, "2000-01-01T22:30:00Z"), got[0].Tick)
 		require.Equal(t, time.UTC, got[0].Tick.Location())

@@ -89,9 +89,15 @@ func (s *Scheduler) work(ctx context.Context, t *tour, session *framework.Sessio
 	sh.ctx = within
 	s.start(sh)
 	sh.work.Go(sh.watchMembers)
-	sh.work.Go(sh.watchChanges)
+	listening, deafen := context.WithCancel(session.Context())
+	t.ears.Go(func() { sh.watchChanges(listening) })
 	sh.loop()
 	cancel()
+	if t.ctx.Err() != nil { // runs that go on while they are drained may have to end for another's sake
+		context.AfterFunc(t.done, deafen)
+	} else {
+		deafen()
+	}
 	s.start(nil)
 	err = sh.hold.Err()
 	sh.hold.End(context.Canceled)

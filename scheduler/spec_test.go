@@ -151,6 +151,18 @@ func TestADayWithoutMidnightLosesMidnightOnly(t *testing.T) {
 	require.Equal(t, []string{"2026-04-24 12:00:00 +0300"}, list(parsed(t, "0 12 24 4 *", cairo), from, to))
 }
 
+func TestSaoPauloHadDaysWithoutMidnightAndWithTwoElevens(t *testing.T) {
+	saoPaulo := zone(t, "America/Sao_Paulo") // 2018-11-04 began at 1:00; 2018-02-17 23:00 came twice
+	from, to := at(t, "2018-11-03T12:00:00-03:00"), at(t, "2018-11-05T12:00:00-02:00")
+	require.Equal(t, []string{"2018-11-05 00:00:00 -0200"}, list(parsed(t, "0 0 * * *", saoPaulo), from, to))
+	require.Equal(t, []string{"2018-11-04 01:00:00 -0200", "2018-11-05 01:00:00 -0200"}, list(parsed(t, "0 1 * * *", saoPaulo), from, to))
+	require.Len(t, list(parsed(t, "0 * * * *", saoPaulo), from, to), 47)
+	from, to = at(t, "2018-02-17T12:00:00-02:00"), at(t, "2018-02-18T12:00:00-03:00")
+	require.Equal(t, []string{"2018-02-17 23:30:00 -0200"}, list(parsed(t, "30 23 * * *", saoPaulo), from, to), "once, the first time")
+	require.Len(t, list(parsed(t, "30 * * * *", saoPaulo), from, to), 25)
+	require.Equal(t, []string{"2018-02-18 00:00:00 -0300"}, list(parsed(t, "0 0 * * *", saoPaulo), from, to))
+}
+
 func TestHalfHourChangesOfTheClocks(t *testing.T) {
 	lordHowe := zone(t, "Australia/Lord_Howe") // 2026-04-05 02:00 -> 01:30, 2026-10-04 02:00 -> 02:30
 	from, to := at(t, "2026-04-04T14:00:00Z"), at(t, "2026-04-05T14:00:00Z")

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -10,7 +11,7 @@ import (
 
 // watchMembers keeps up with who is there, until the shift ends.
 func (sh *shift) watchMembers() {
-	sh.retrying("the members cannot be seen", func() error {
+	sh.retrying(sh.ctx, "the members cannot be seen", func() error {
 		names, _, w, err := sh.session.WatchChildren(sh.ctx, sh.members())
 		if err != nil {
 			return err
@@ -29,20 +30,20 @@ func (sh *shift) watchMembers() {
 	})
 }
 
-// retrying repeats a step until the shift ends, after a pause when it has failed.
-func (sh *shift) retrying(trouble string, step func() error) {
+// retrying repeats a step until ctx ends, after a pause when it has failed.
+func (sh *shift) retrying(ctx context.Context, trouble string, step func() error) {
 	back := sh.client.Retries()
-	for sh.ctx.Err() == nil {
+	for ctx.Err() == nil {
 		err := step()
 		if err == nil {
 			back.Reset()
 			continue
 		}
-		if sh.ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return
 		}
 		sh.client.Logger().Warn(trouble+" yet", "path", sh.path, "error", err)
-		_ = back.Pause(sh.ctx) // the loop sees it
+		_ = back.Pause(ctx) // the loop sees it
 	}
 }
 
@@ -94,13 +95,13 @@ func (sh *shift) estrange() {
 	sh.strange = true
 }
 
-// watchChanges keeps up with what others change, until the shift ends.
-func (sh *shift) watchChanges() {
+// watchChanges keeps up with what others change, until ctx ends.
+func (sh *shift) watchChanges(ctx context.Context) {
 	seen := int32(-1) // everything is looked at first: something may have been missed before
-	sh.retrying("changes cannot be seen", func() error {
-		data, st, w, err := sh.session.WatchData(sh.ctx, sh.changes())
+	sh.retrying(ctx, "changes cannot be seen", func() error {
+		data, st, w, err := sh.session.WatchData(ctx, sh.changes())
 		if errors.Is(err, framework.ErrNoNode) {
-			return sh.createChanges(sh.ctx, sh.session)
+			return sh.createChanges(ctx, sh.session)
 		}
 		if err != nil {
 			return err
@@ -112,21 +113,21 @@ func (sh *shift) watchChanges() {
 		}
 		if st.Version != seen {
 			jobs, all := c.since(seen, st.Version)
-			if err := sh.follow(jobs, all || seen < 0); err != nil {
+			if err := sh.follow(ctx, jobs, all || seen < 0); err != nil {
 				return err
 			}
 			seen = st.Version
 		}
 		select {
 		case <-w.C():
-		case <-sh.ctx.Done():
+		case <-ctx.Done():
 		}
 		return nil
 	})
 }
 
 // follow looks at the jobs that were changed, or at all of them.
-func (sh *shift) follow(jobs []string, all bool) error {
+func (sh *shift) follow(ctx context.Context, jobs []string, all bool) error {
 	if all {
 		jobs = nil
 		for _, j := range sh.known() {
@@ -139,7 +140,7 @@ func (sh *shift) follow(jobs []string, all bool) error {
 	}
 	for _, name := range jobs {
 		sh.look(name, true)
-		if err := sh.recall(name); err != nil {
+		if err := sh.recall(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -148,7 +149,7 @@ func (sh *shift) follow(jobs []string, all bool) error {
 
 // recall ends the runs of a job that go on here and are not to: the job was removed, or its next run is due
 // in another member.
-func (sh *shift) recall(name string) error {
+func (sh *shift) recall(ctx context.Context, name string) error {
 	sh.Scheduler.mu.Lock()
 	j := sh.jobs[name]
 	sh.Scheduler.mu.Unlock()
@@ -156,7 +157,7 @@ func (sh *shift) recall(name string) error {
 		return nil
 	}
 	b := newBook(sh.node(name))
-	state, err := b.read(sh.ctx, sh.session)
+	state, err := b.read(ctx, sh.session)
 	if errors.Is(err, ErrUnknownJob) {
 		sh.forgo(j)
 		return nil

@@ -1,0 +1,215 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+func TestAJobIsTriggeredFromAnywhere(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.start("a", one(Job{Spec: "0 * * * *", Run: lasting(time.Minute)}))
+		b := w.start("b", one(Job{Spec: "0 * * * *", Run: lasting(time.Minute)}))
+		time.Sleep(90*time.Second + 300*time.Millisecond)
+		require.NoError(t, b.Trigger(t.Context(), "j"))
+		require.NoError(t, b.Trigger(t.Context(), "j"))
+		synctest.Wait()
+		started := w.log.all(EventStarted)
+		require.Len(t, started, 1)
+		require.Equal(t, "a", started[0].member)
+		require.True(t, started[0].Run.Manual)
+		require.Equal(t, "00:01:30", started[0].Run.Tick.Format(time.TimeOnly))
+		require.Len(t, w.state("j").Pending, 1)
+		time.Sleep(61 * time.Second)
+		require.Len(t, w.log.all(EventStarted), 2, "one after the other")
+		for range maxPending {
+			require.NoError(t, b.Trigger(t.Context(), "j"))
+		}
+		require.ErrorIs(t, b.Trigger(t.Context(), "j"), ErrTooManyPending)
+		require.ErrorIs(t, b.Trigger(t.Context(), "k"), ErrUnknownJob)
+		time.Sleep(15 * time.Minute)
+		st := w.requireBalanced("j", "0 * * * *")
+		require.EqualValues(t, maxPending+2, st.Number)
+		require.Zero(t, st.Fired, "they are no ticks")
+	})
+}
+
+func TestALostReplyOfATriggerRunsItOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.start("a", one(Job{Spec: "0 * * * *", Run: quick}))
+		b := w.member("b", nil)
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/changes"})
+		require.NoError(t, b.Trigger(t.Context(), "j"))
+		<-lost.Hit()
+		time.Sleep(time.Minute)
+		require.Len(t, w.log.all(EventStarted), 1)
+	})
+}
+
+func TestATriggerSurvivesEverybody(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		job := one(Job{Spec: "0 0 1 1 *", Run: quick})
+		a := w.start("a", job)
+		a.stop()
+		require.NoError(t, <-a.done)
+		require.NoError(t, a.Trigger(t.Context(), "j"))
+		time.Sleep(24 * time.Hour)
+		w.start("b", job)
+		require.Len(t, w.log.all(EventStarted), 1)
+	})
+}
+
+func TestAPausedJobMissesItsTicks(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.start("a", one(Job{Run: quick}))
+		b := w.start("b", one(Job{Run: quick}))
+		time.Sleep(90 * time.Second)
+		for range 2 {
+			require.NoError(t, b.Pause(t.Context(), "j"))
+		}
+		reports, err := b.Jobs(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, reports[0].Next)
+		time.Sleep(5 * time.Minute)
+		a.kill() // whoever is next does not run it either
+		time.Sleep(time.Minute)
+		require.Len(t, w.log.ticks(), 1)
+		require.NoError(t, b.Trigger(t.Context(), "j"))
+		synctest.Wait()
+		require.Len(t, w.log.ticks(), 2, "but runs it when asked to")
+		for range 2 {
+			require.NoError(t, b.Resume(t.Context(), "j"))
+		}
+		time.Sleep(time.Minute)
+		require.Len(t, w.log.ticks(), 3)
+		require.Equal(t, map[Reason]int64{ReasonPaused: 6}, w.requireBalanced("j", "* * * * *").Missed)
+	})
+}
+
+func TestAScheduleIsChangedAtRunTime(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		job := one(Job{Spec: "0 0 * * *", Run: quick})
+		a := w.start("a", job)
+		b := w.start("b", job)
+		require.NoError(t, b.Reschedule(t.Context(), "j", "*/10 * * * *", zone(t, "Asia/Kolkata")))
+		time.Sleep(31 * time.Minute)
+		require.Equal(t, []string{"00:10:00", "00:20:00", "00:30:00"}, w.log.ticks())
+		a.stop()
+		require.NoError(t, <-a.done)
+		w.start("c", job)
+		require.Equal(t, "*/10 * * * *", w.state("j").Spec, "the same release does not change it back")
+		time.Sleep(10 * time.Minute)
+		require.Len(t, w.log.ticks(), 4)
+		w.start("d", one(Job{Spec: "0 12 * * *", Run: quick}))
+		st := w.state("j")
+		require.Equal(t, "0 12 * * *", st.Spec, "another one does")
+		require.Empty(t, st.declaredSpec)
+		require.NoError(t, b.Reschedule(t.Context(), "j", "0 1 * * *", nil))
+		require.NoError(t, b.Reschedule(t.Context(), "j", "0 12 * * *", nil))
+		require.Empty(t, w.state("j").declaredSpec, "as if nothing had been")
+	})
+}
+
+func TestTicksOfAReplacedScheduleAreRecorded(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.start("a", one(Job{Spec: "* * * * *", Run: quick}))
+		a.stop()
+		require.NoError(t, <-a.done)
+		time.Sleep(10*time.Minute + 30*time.Second)
+		w.start("b", one(Job{Spec: "*/5 * * * *", Run: quick}))
+		time.Sleep(15 * time.Minute)
+		require.Equal(t, []string{"00:15:00", "00:20:00", "00:25:00"}, w.log.ticks())
+		require.Equal(t, map[Reason]int64{ReasonChanged: 10}, w.state("j").Missed)
+	})
+}
+
+func TestReleasesSideBySide(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		release := func(spec string, revision int64) []Job { return one(Job{Spec: spec, Revision: revision, Run: quick}) }
+		spec := func() string { return w.state("j").Spec }
+		old := w.start("old", release("* * * * *", 0))
+		w.start("new", release("*/2 * * * *", 0))
+		require.Equal(t, "*/2 * * * *", spec(), "the last to start")
+		time.Sleep(4*time.Minute + time.Second)
+		require.Equal(t, []string{"00:02:00", "00:04:00"}, w.log.ticks(), "the old one runs by the new schedule")
+		require.Equal(t, "old", w.log.all(EventStarted)[0].member)
+		old.stop()
+		require.NoError(t, <-old.done)
+		w.start("old again", release("* * * * *", 0))
+		require.Equal(t, "* * * * *", spec())
+		w.start("newest", release("*/3 * * * *", 7))
+		require.Equal(t, "*/3 * * * *", spec())
+		w.start("older", release("* * * * *", 6))
+		w.start("new again", release("*/2 * * * *", 0))
+		require.Equal(t, "*/3 * * * *", spec(), "a lower revision replaces nothing")
+		time.Sleep(20 * time.Minute)
+		st := w.state("j")
+		require.Equal(t, st.Fired, int64(len(w.log.ticks())))
+	})
+}
+
+func TestJobsAreAddedAndRemovedWhileTheyRun(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.start("a", one(Job{Run: lasting(30 * time.Second)}))
+		b := w.start("b", one(Job{Run: lasting(30 * time.Second)}))
+		for _, m := range []*actor{a, b} {
+			require.NoError(t, m.Add(Job{Name: "k", Spec: "* * * * *", Run: quick}))
+			require.NoError(t, m.Add(Job{Name: "s", Spec: "* * * * *", Run: quick, Placement: Spread}))
+		}
+		time.Sleep(61 * time.Second)
+		require.Len(t, w.log.all(EventStarted), 3)
+		require.NoError(t, b.Remove(t.Context(), "j"))
+		synctest.Wait()
+		finished := w.log.all(EventFinished)
+		require.ErrorIs(t, finished[len(finished)-1].Err, ErrRemoved, "the run that went on")
+		_, ok := w.Node(testPath + "/jobs/j")
+		require.False(t, ok)
+		time.Sleep(2 * time.Minute)
+		require.Len(t, w.log.all(EventStarted), 7)
+		require.ErrorIs(t, b.Remove(t.Context(), "j"), ErrUnknownJob)
+		c := w.start("c", one(Job{Run: quick}))
+		time.Sleep(time.Minute)
+		require.Zero(t, w.state("j").Fired, "the leader has it no more")
+		require.NoError(t, a.Add(Job{Name: "j", Spec: "* * * * *", Run: quick}))
+		time.Sleep(time.Minute)
+		require.Positive(t, w.state("j").Fired)
+		_ = c
+	})
+}
+
+func TestEverythingIsCaughtUpByPolicyAfterARestartOfAll(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		var all []Job
+		for _, m := range []Misfire{MisfireSkip, MisfireLatest, MisfireAll} {
+			for _, p := range []Placement{OnLeader, Spread} {
+				all = append(all, Job{Name: fmt.Sprint(m, "-", p), Spec: "*/10 * * * *", Misfire: m, Placement: p, Deadline: 25 * time.Minute, Run: quick})
+			}
+		}
+		a := w.start("a", all)
+		a.kill()
+		time.Sleep(time.Hour + 5*time.Minute)
+		w.start("b", all)
+		time.Sleep(time.Second)
+		for _, j := range all {
+			want := map[Misfire]int64{MisfireSkip: 0, MisfireLatest: 1, MisfireAll: 3}[j.Misfire]
+			require.Equal(t, want, w.requireBalanced(j.Name, j.Spec).Fired, j.Name)
+		}
+	})
+}
+
+func TestChangesThatCannotBeReadMeanThatAnythingMayHaveChanged(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.start("a", one(Job{Spec: "0 * * * *", Run: quick}))
+		_, err := a.client.Set(t.Context(), testPath+"/changes", []byte("?"), -1)
+		require.NoError(t, err)
+		require.NoError(t, a.Trigger(context.Background(), "j"))
+		synctest.Wait()
+		require.Len(t, w.log.all(EventStarted), 1)
+	})
+}
