@@ -109,7 +109,7 @@ func (m *member) letIn(before, seen state) (state, bool) {
 func (m *member) await(ctx context.Context, st state, w *framework.Watch) (state, error) {
 	select {
 	case ev := <-w.C():
-		if ev.Kind == framework.NodeChanged && st.letsIn(m.number, m.b.size) {
+		if ev.Kind == framework.NodeChanged && !st.vague && st.letsIn(m.number, m.b.size) {
 			begun := st.begun(m.b.size)
 			m.b.remember(begun)
 			return begun, nil

@@ -179,7 +179,7 @@ func (d *departure) await(ctx context.Context, s *framework.Session) error {
 	defer t.Stop()
 	select {
 	case ev := <-w.C():
-		if ev.Kind != framework.NodeChanged || seen.phase != d.st.phase { // a server that lags behind tells of former changes
+		if ev.Kind != framework.NodeChanged || seen.vague || seen.phase != d.st.phase { // it may tell of a former change
 			return errAgain
 		}
 		d.b.remember(d.st.over())

@@ -21,6 +21,8 @@ type state struct {
 	// more than the highest number that was ever let in, after a guess it may be less.
 	base    int32
 	numbers []int32 // of the round that is inside; nil if not known
+
+	vague bool // the watch that came with it may tell of a change from before
 }
 
 func (st state) inside() bool { return st.phase&1 == 1 }
@@ -33,13 +35,13 @@ func (st state) same(seen state) bool {
 // begun is the next state, in which a round is inside, as far as it can be known without a look: it has n
 // members with different numbers, none below base.
 func (st state) begun(n int) state {
-	st.phase, st.base, st.numbers = st.phase+1, st.base+int32(n), nil
+	st.phase, st.base, st.numbers, st.vague = st.phase+1, st.base+int32(n), nil, false
 	return st
 }
 
 // over is the next state, in which members gather again.
 func (st state) over() state {
-	st.phase, st.numbers = st.phase+1, nil
+	st.phase, st.numbers, st.vague = st.phase+1, nil, false
 	return st
 }
 
@@ -75,21 +77,18 @@ func (b *Double) forget() {
 }
 
 // watch reads the barrier's record and phase, and watches it. What it returns is not more than that.
+//
+// It is vague if a watch that the session had armed before has fired meanwhile, since it may tell of a change from
+// before the read. Not so if the session knew this state already: whatever led to it was told by then.
 func (b *Double) watch(ctx context.Context, s *framework.Session) (state, *framework.Watch, error) {
-	for {
-		known := b.recall()
-		data, st, w, err := s.WatchData(ctx, b.path)
-		if err != nil {
-			return state{}, nil, err
-		}
-		seen := state{made: st.Czxid, data: data, phase: st.Version, epoch: s.Epoch()}
-		// A watch that this session had armed before may tell of a change from before the read. Not so if
-		// the session knew this state already: whatever led to it was told by then.
-		if len(w.C()) == 0 || known.same(seen) && known.epoch == seen.epoch {
-			return seen, w, nil
-		}
-		w.Stop()
+	known := b.recall()
+	data, st, w, err := s.WatchData(ctx, b.path)
+	if err != nil {
+		return state{}, nil, err
 	}
+	seen := state{made: st.Czxid, data: data, phase: st.Version, epoch: s.Epoch()}
+	seen.vague = len(w.C()) > 0 && !(known.same(seen) && known.epoch == seen.epoch)
+	return seen, w, nil
 }
 
 // complete returns what was seen with what is known of it, or what else has to be read. The barrier may have
@@ -97,6 +96,7 @@ func (b *Double) watch(ctx context.Context, s *framework.Session) (state, *frame
 func (b *Double) complete(ctx context.Context, s *framework.Session, seen state) (state, error) {
 	known := b.recall()
 	if known.same(seen) && (known.numbers != nil || !seen.inside()) {
+		known.vague = seen.vague
 		return known, nil
 	}
 	r, err := parseSized(b.path, doubleKind, seen.data, mostMembers)

@@ -10,6 +10,8 @@
 //	    -paced: each releases only after the one before it was told that its node is gone
 //	W5  takeover by the second of two processes after the leader's end (-how kill or close); its servers should
 //	    have a tick of 2 s, or they do not grant 30 s; -watchdog=false waits for that time
+//	W7  -c members with own sessions enter and leave one double barrier, -n rounds after a third as many to
+//	    warm up
 //	W6  a queue of items of 100 bytes: put one by one and in the background, taken in strict order and by -c
 //	    consumers with own sessions, and both at a depth of 10 and of -depth; -n items each
 //	W8  -readers and -writers of one read-write lock, with own sessions, for -t after a warm-up
@@ -53,7 +55,7 @@ type settings struct {
 }
 
 var workloads = map[string]func(settings) error{
-	"W0": floor, "W1": uncontended, "W2": contended, "W3": shared, "W4": convoy, "W5": takeover, "W6": queueing, "W8": readWrite, "M": memory,
+	"W0": floor, "W1": uncontended, "W2": contended, "W3": shared, "W4": convoy, "W5": takeover, "W6": queueing, "W7": rounds, "W8": readWrite, "M": memory,
 }
 
 // members are what the processes do that a workload starts.

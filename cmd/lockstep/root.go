@@ -60,6 +60,7 @@ LOCKSTEP_SESSION_TIMEOUT, LOCKSTEP_IDENTITY, LOCKSTEP_AUTH_FILE or LOCKSTEP_AUTH
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(newDev(), newLock(), newLocks(), newElect(), newCron(), newJobs(), newRuns(), newQueue())
+	root.AddCommand(newBarrier(), newGate())
 	return root
 }
 

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/barrier"
+	"github.com/lockstep-go/lockstep/internal/child"
+)
+
+func newGate() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "gate",
+		Short: "Raise a gate that others wait at until it falls",
+		Long: `Raise a gate that others wait at until it falls.
+
+A gate has the layout of Apache Curator's DistributedBarrier.`,
+		Example: `  lockstep gate raise maintenance
+  lockstep gate wait maintenance && ./work.sh
+  lockstep gate lower maintenance`,
+		Args: cobra.NoArgs,
+		RunE: coded(func(cmd *cobra.Command, _ []string) error { return cmd.Help() }),
+	}
+	cmd.AddCommand(newGateRaise(), newGateLower(), newGateWait())
+	return cmd
+}
+
+// gate is what the subcommands of "gate" have in common.
+type gate struct {
+	connection
+	runner
+	wait duration
+}
+
+func newGateRaise() *cobra.Command {
+	g := &gate{}
+	cmd := &cobra.Command{
+		Use:   "raise NAME [flags] [-- COMMAND [ARGUMENT...]]",
+		Short: "Raise a gate, for good or while a command runs",
+		Long: `Raise a gate. It stays up until "lockstep gate lower", whatever becomes of this machine.
+
+With a command the gate is up while the command runs, and falls when it ends or this machine
+dies; the exit code is 1 if the gate is up already. If the gate falls before, because the
+servers have not been reached for too long or somebody has lowered it, the command's
+process group gets SIGTERM, and SIGKILL --kill-after later; the exit code is 75.`,
+		Example: `  lockstep gate raise maintenance
+  lockstep gate raise maintenance -- ./migrate.sh`,
+		Args: nameAnd(true),
+		RunE: coded(func(cmd *cobra.Command, args []string) error { return g.main(cmd, args, g.raise) }),
+	}
+	g.connection.register(cmd)
+	g.runner.register(cmd)
+	return cmd
+}
+
+func newGateLower() *cobra.Command {
+	g := &gate{}
+	cmd := &cobra.Command{
+		Use:     "lower NAME [flags]",
+		Short:   "Let a gate fall, whoever has raised it",
+		Long:    "Let a gate fall, whoever has raised it. One that is down stays so.",
+		Example: "  lockstep gate lower maintenance",
+		Args:    alone,
+		RunE: coded(func(cmd *cobra.Command, args []string) error {
+			return g.main(cmd, args, (*barrier.Gate).Lower)
+		}),
+	}
+	g.connection.register(cmd)
+	return cmd
+}
+
+func newGateWait() *cobra.Command {
+	g := &gate{}
+	cmd := &cobra.Command{
+		Use:   "wait NAME [flags]",
+		Short: "Wait until a gate is down",
+		Long:  "Wait until a gate is down, or has been for a moment. It goes on while the servers cannot be reached.",
+		Example: `  lockstep gate wait maintenance
+  lockstep gate wait maintenance -w 30     exit with 1 if it is still up after 30 seconds`,
+		Args: alone,
+		RunE: coded(func(cmd *cobra.Command, args []string) error {
+			return g.main(cmd, args, func(gate *barrier.Gate, ctx context.Context) error {
+				patience, cancel := patient(ctx, g.wait)
+				defer cancel()
+				return gate.Wait(patience)
+			})
+		}),
+	}
+	g.connection.register(cmd)
+	cmd.Flags().VarP(&g.wait, "wait", "w", "wait no longer than this; a bare number is seconds")
+	return cmd
+}
+
+// alone checks a command line of a NAME alone.
+func alone(cmd *cobra.Command, args []string) error {
+	if _, command := split(cmd, args); len(command) > 0 || cmd.ArgsLenAtDash() >= 0 {
+		return errors.New("it takes no command")
+	}
+	return nameAnd(true)(cmd, args)
+}
+
+// main does one thing with a gate.
+func (g *gate) main(cmd *cobra.Command, args []string, do func(*barrier.Gate, context.Context) error) error {
+	own, command := split(cmd, args)
+	path, err := pathOf("gates", own[0])
+	if err != nil {
+		return err
+	}
+	if err := find(command); err != nil {
+		return err
+	}
+	client, err := g.connect(cmd)
+	if err != nil {
+		return err
+	}
+	defer hangUp(client)
+	if err := g.prepare(cmd.Context(), client, path, command); err != nil {
+		return err
+	}
+	return barrierCode(do(barrier.NewGate(client, path), cmd.Context()))
+}
+
+// raise raises the gate, and holds it while the command runs if there is one.
+func (g *gate) raise(gate *barrier.Gate, ctx context.Context) error {
+	if len(g.command) == 0 {
+		return gate.Raise(ctx)
+	}
+	lease, err := gate.Hold(ctx)
+	if err != nil {
+		return err
+	}
+	defer lease.Release(context.WithoutCancel(ctx)) //nolint:errcheck // it never fails
+	code, err := g.run(ctx, grant{lease.Context(), lease.Token()})
+	if errors.Is(err, child.ErrHoldLost) {
+		return fmt.Errorf("gate %s: %w", g.path, err)
+	}
+	if err != nil {
+		return err
+	}
+	return silent(code)
+}
