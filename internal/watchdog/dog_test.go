@@ -142,9 +142,9 @@ func TestACommandIsKilledAtItsLeasesEnd(t *testing.T) {
 
 func TestWhatIsFoundTooLateIsKilledAtOnce(t *testing.T) {
 	k, c := newKennel(t), start(t)
-	k.begin()
-	k.tell(begin{1, 1}, lease{1, now()})
+	k.dog.commands[1] = &command{epoch: 1, until: now(), unknown: true, lapsed: true}
 	k.tell(runs{1, identify(c.cmd.Process.Pid)})
+	k.begin()
 	c.gone(t)
 }
 
@@ -155,7 +155,7 @@ func TestWhatWasSaidInTimeIsHeardLate(t *testing.T) {
 		k := newKennel(t)
 		at := now()
 		k.dog.commands[1] = &command{epoch: 1, until: at - time.Second}
-		k.tell(lease{1, at + time.Hour})
+		k.tell(lease{1, at + time.Hour}, lease{1, at}) // and never becomes shorter
 		k.begin()
 		k.end()
 		require.False(t, k.dog.commands[1].lapsed)

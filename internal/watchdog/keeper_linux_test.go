@@ -122,12 +122,18 @@ func TestSignalsDoNotEndAWatchdog(t *testing.T) {
 	k.Follow(one)
 	armed(t, b, 1)
 	pid := watchdogs(t)[0]
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	require.NoError(t, err)
+	_, ignored, _ := strings.Cut(string(status), "SigIgn:")
+	var mask uint64
+	_, err = fmt.Sscanf(ignored, "%x", &mask)
+	require.NoError(t, err)
 	for _, s := range []syscall.Signal{
 		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE, syscall.SIGTSTP,
 	} {
+		require.NotZero(t, mask&(1<<(s-1)), s)
 		require.NoError(t, syscall.Kill(pid, s))
 	}
-	k.Follow(one)
 	k.Close()
 	require.Zero(t, b.count("has ended"))
 	require.Empty(t, watchdogs(t))
@@ -146,24 +152,22 @@ func TestAKilledWatchdogIsReplaced(t *testing.T) {
 	require.Zero(t, b.count("level=WARN"))
 }
 
-// TestAReplacedWatchdogKnowsTheCommands kills one, and has the next kill a command at its lease's end.
+// TestAReplacedWatchdogKnowsTheCommands has one command's lease end while the watchdog is stopped, and kills that.
 func TestAReplacedWatchdogKnowsTheCommands(t *testing.T) {
 	k, b := newTestKeeper(t)
-	c := start(t)
+	c, other := start(t), start(t)
 	k.Follow(one)
-	id := k.Begin(1)
-	k.Runs(id, c.cmd.Process.Pid)
-	end := time.Now().Add(time.Hour)
-	k.Lease(1, func() time.Duration { return time.Until(end) })
+	k.Runs(k.Begin(1), c.cmd.Process.Pid)
+	k.Lease(1, func() time.Duration { return time.Hour })
 	armed(t, b, 1)
-	require.NoError(t, syscall.Kill(watchdogs(t)[0], syscall.SIGKILL))
-	armed(t, b, 2)
-	require.True(t, c.runs())
-	k.Lease(1, func() time.Duration { return 0 }) // a lease never becomes shorter
-	other := start(t)
+	first := watchdogs(t)[0]
+	require.NoError(t, syscall.Kill(first, syscall.SIGSTOP))
 	k.Runs(k.Begin(2), other.cmd.Process.Pid)
 	k.Lease(2, func() time.Duration { return 0 })
+	k.Lease(1, func() time.Duration { return 0 }) // a lease never becomes shorter
+	require.NoError(t, syscall.Kill(first, syscall.SIGKILL))
 	other.gone(t)
+	armed(t, b, 2)
 	require.True(t, c.runs())
 }
 
