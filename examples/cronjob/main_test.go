@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/ensemble"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestAWeekOfNights plays a week in virtual time, which takes milliseconds.
+func TestAWeekOfNights(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t, zktest.WithSessionTimeouts(time.Second, time.Hour)) // proofs of life are rare
+		var out strings.Builder
+		s := &story{
+			out: &out, spec: "0 3 * * *", night: 24 * time.Hour,
+			connect: func(_ context.Context, office string) (*framework.Client, error) {
+				return zk.Member(t, office, framework.Config{SessionTimeout: time.Hour}).Client, nil
+			},
+		}
+		require.NoError(t, s.play(t.Context()))
+		var nights []string
+		for _, e := range s.books.nights() {
+			nights = append(nights, e.night.Format("02 15:04"))
+		}
+		require.Equal(t, []string{"01 03:00", "02 03:00", "03 03:00", "06 03:00", "07 03:00"}, nights)
+		for _, says := range []string{
+			"2000-01-01 03:00:00 were closed in ",
+			"2000-01-03 03:00:00 were closed in Lisbon, 0s late: succeeded",
+			"2000-01-06 03:00:00 were closed in Cairo, 3h0m0s late: succeeded",
+			"2 nights from 2000-01-04 03:00:00 on were missed: no leader",
+			"each of 7 nights was run once, or is recorded as missed",
+		} {
+			require.Contains(t, out.String(), says)
+		}
+	})
+}
+
+func TestNightsOfSeconds(t *testing.T) {
+	var out strings.Builder
+	require.NoError(t, run(t.Context(), []string{"--night", "1s"}, &out))
+	require.Contains(t, out.String(), "or is recorded as missed")
+}
+
+func TestOnRealServers(t *testing.T) {
+	servers := ensemble.Shared(t)
+	var out strings.Builder
+	require.NoError(t, run(t.Context(), []string{"--zk", strings.Join(servers, ",")}, &out))
+	require.Contains(t, out.String(), "or is recorded as missed")
+}
+
+func TestBadFlagsAreRefused(t *testing.T) {
+	require.ErrorContains(t, run(t.Context(), []string{"--night", "1500ms"}, &strings.Builder{}), "1.5s")
+	require.ErrorContains(t, run(t.Context(), []string{"--night", "-1s"}, &strings.Builder{}), "-1s")
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/scheduler"
+)
+
+// story is what is played, on any servers and in any time.
+type story struct {
+	out     io.Writer
+	spec    string
+	night   time.Duration // between two ticks
+	connect func(ctx context.Context, office string) (*framework.Client, error)
+
+	books ledger
+}
+
+// office is one process of a service: here, a client and a scheduler of its own.
+type office struct {
+	name   string
+	client *framework.Client
+	jobs   *scheduler.Scheduler
+	stop   context.CancelFunc
+	done   chan error
+}
+
+// play opens and closes offices, and tells what has become of each night.
+func (s *story) play(ctx context.Context) error {
+	berlin, err := s.open(ctx, "Berlin")
+	if err != nil {
+		return err
+	}
+	lisbon, err := s.open(ctx, "Lisbon")
+	if err != nil {
+		return errors.Join(err, s.close(berlin))
+	}
+	err = s.sleep(ctx, 2)
+	err = errors.Join(err, s.close(berlin))
+	err = errors.Join(err, s.sleep(ctx, 1), s.close(lisbon))
+	if err != nil {
+		return err
+	}
+	s.tell("nobody is open for three nights")
+	if err := s.sleep(ctx, 3); err != nil {
+		return err
+	}
+	cairo, err := s.open(ctx, "Cairo")
+	if err != nil {
+		return err
+	}
+	err = s.sleep(ctx, 1)
+	return errors.Join(err, s.report(ctx, cairo), s.close(cairo))
+}
+
+func (s *story) tell(format string, args ...any) {
+	fmt.Fprintf(s.out, "%s  %s\n", time.Now().UTC().Format(time.DateTime), fmt.Sprintf(format, args...))
+}
+
+// open starts an office.
+func (s *story) open(ctx context.Context, name string) (*office, error) {
+	client, err := s.connect(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	o := &office{name: name, client: client, done: make(chan error, 1)}
+	if o.jobs, err = nightly(client, s.spec, s.night, &s.books); err != nil {
+		return nil, errors.Join(err, client.Close(context.WithoutCancel(ctx)))
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	o.stop = stop
+	go func() { o.done <- o.jobs.Run(running) }()
+	s.tell("%s opens", name)
+	return o, nil
+}
+
+// close stops an office: another one takes over at once.
+func (s *story) close(o *office) error {
+	s.tell("%s closes for good", o.name)
+	o.stop()
+	return errors.Join(<-o.done, o.client.Close(context.Background()))
+}
+
+// sleep lets nights pass, and some of the morning after.
+func (s *story) sleep(ctx context.Context, nights int) error {
+	schedule, err := scheduler.ParseSpec(s.spec, nil)
+	if err != nil {
+		return err
+	}
+	morning := time.Now()
+	for range nights {
+		morning = schedule.Next(morning)
+	}
+	return framework.Pause(ctx, time.Until(morning.Add(s.night/8)))
+}
+
+// report tells of each night, and fails if one was closed twice or is not accounted for.
+func (s *story) report(ctx context.Context, o *office) error {
+	state, err := o.jobs.State(ctx, jobName)
+	if err != nil {
+		return err
+	}
+	runs, err := o.jobs.Runs(ctx, jobName)
+	if err != nil {
+		return err
+	}
+	for _, r := range runs {
+		s.tell("the books of %s were closed in %s, %v late: %s", r.Tick.Format(time.DateTime), r.Runner, r.Started.Sub(r.Tick).Round(time.Second/10), r.Outcome)
+	}
+	for _, g := range state.Gaps {
+		s.tell("%d nights from %s on were missed: %s", g.Count, g.From.Format(time.DateTime), g.Reason)
+	}
+	return s.check(state)
+}
+
+func (s *story) check(state scheduler.State) error {
+	seen := map[time.Time]bool{}
+	for _, e := range s.books.nights() {
+		if seen[e.night] {
+			return fmt.Errorf("the books of %v were closed twice", e.night)
+		}
+		seen[e.night] = true
+	}
+	schedule, err := scheduler.ParseSpec(s.spec, nil)
+	if err != nil {
+		return err
+	}
+	var due int64
+	for t := schedule.Next(state.Registered); !t.After(state.Last); t = schedule.Next(t) {
+		due++
+	}
+	if due != state.Due() || state.Fired != int64(len(seen)) {
+		return fmt.Errorf("%d nights were due; %d were run, of which the books know %d, and %v missed", due, state.Fired, len(seen), state.Missed)
+	}
+	s.tell("each of %d nights was run once, or is recorded as missed", due)
+	return nil
+}
