@@ -13,11 +13,10 @@ import (
 // bell is what a consumer knows of the lanes. Whoever adds to a lane rings: it sets the lanes' node, whose version
 // counts. A consumer listens again only when it is about to draw a ticket, so idle ones hear it once.
 type bell struct {
-	mu         sync.Mutex // held while the lanes are looked at
-	watch      *framework.Watch
-	candidates []laneItem
+	turn chan struct{} // of who looks at the lanes; a channel, since it is held while waiting
 
-	heard sync.Mutex // guards rang
+	heard sync.Mutex // guards the rest
+	watch *framework.Watch
 	rang  bool
 }
 
@@ -46,6 +45,13 @@ func (b *bell) rung() bool {
 	return b.rang || b.watch == nil
 }
 
+// again makes it look as if the bell had rung.
+func (b *bell) again() {
+	b.heard.Lock()
+	defer b.heard.Unlock()
+	b.rang = true
+}
+
 // listen listens from now on.
 func (sh *shift) listen() error {
 	_, _, w, err := sh.s.WatchData(sh.ctx, sh.q.below(lanesDir))
@@ -54,30 +60,34 @@ func (sh *shift) listen() error {
 	}
 	sh.bell.heard.Lock()
 	defer sh.bell.heard.Unlock()
+	if sh.bell.watch != nil {
+		sh.bell.watch.Stop()
+	}
 	sh.bell.watch, sh.bell.rang = w, false
 	return nil
 }
 
 // fromLanes claims the first item of the lanes; nil if there is none.
 func (sh *shift) fromLanes() (*delivery, error) {
-	sh.bell.mu.Lock()
-	defer sh.bell.mu.Unlock()
+	select {
+	case sh.bell.turn <- struct{}{}:
+		defer func() { <-sh.bell.turn }()
+	case <-sh.ctx.Done():
+		return nil, context.Cause(sh.ctx)
+	}
 	for {
-		if sh.bell.rung() {
-			if err := sh.listen(); err != nil {
-				return nil, err
-			}
-			sh.bell.candidates = nil
+		if !sh.bell.rung() {
+			return nil, nil
 		}
-		if len(sh.bell.candidates) == 0 {
-			var err error
-			if sh.bell.candidates, err = sh.q.waiting(sh.ctx, sh.s, 1); err != nil || len(sh.bell.candidates) == 0 {
-				return nil, err
-			}
+		if err := sh.listen(); err != nil {
+			return nil, err
 		}
-		next := sh.bell.candidates[0]
-		sh.bell.candidates = sh.bell.candidates[1:]
-		if d, err := sh.claimOf(next); d != nil || err != nil {
+		found, err := sh.q.waiting(sh.ctx, sh.s, 1)
+		if err != nil || len(found) == 0 {
+			return nil, err
+		}
+		sh.bell.again() // there may be more
+		if d, err := sh.claimOf(found[0]); d != nil || err != nil {
 			return d, err
 		}
 	}

@@ -20,7 +20,7 @@ type clerk struct {
 // clerk serves as one until the lease ends. Its error ends the shift.
 func (sh *shift) clerk(lease *locks.Lease) error {
 	c := &clerk{shift: sh, ctx: lease.Context(), holes: map[string]bool{}, come: make(chan struct{}, 1)}
-	sh.wg.Go(func() { sh.end(sh.courier(c.ctx)) })
+	sh.tasks.start(func() { sh.end(sh.courier(c.ctx)) })
 	for {
 		if err := c.round(); err != nil {
 			if c.ctx.Err() != nil {
@@ -180,7 +180,7 @@ func (c *clerk) attendTo(seg int64, f findings) (idle int) {
 		item := c.q.base.item(seg, k)
 		if !c.holes[item] {
 			c.holes[item] = true
-			c.wg.Go(func() { c.watchHole(item) })
+			c.tasks.start(func() { c.watchHole(item) })
 		}
 	}
 	for k := range f.tickets {

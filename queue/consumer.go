@@ -66,6 +66,7 @@ func (c *consumer) enter(t *take) error {
 		c.running = true
 	}
 	if c.shift != nil {
+		c.shift.hopes = max(0, c.shift.hopes-1)
 		c.serve(c.shift)
 	}
 	c.kick()

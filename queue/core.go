@@ -131,16 +131,24 @@ type tasks struct {
 
 // start runs f in the background, unless all has ended.
 func (t *tasks) start(f func()) bool {
+	if !t.begin() {
+		return false
+	}
+	go func() {
+		defer t.finish()
+		f()
+	}()
+	return true
+}
+
+// begin counts something that ends with finish, unless all has ended.
+func (t *tasks) begin() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closing && t.n == 0 {
 		return false
 	}
 	t.n++
-	go func() {
-		defer t.finish()
-		f()
-	}()
 	return true
 }
 

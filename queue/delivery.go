@@ -28,6 +28,8 @@ type delivery struct {
 
 	mu      sync.Mutex
 	settled error // why it can be settled no more, or nil
+
+	leaves bool // it is counted as being settled; guarded by the consumer's mutex
 }
 
 // open reads the item and begins the delivery's time. The attempt is what is stored, the version, and one if the claim
@@ -121,14 +123,15 @@ func (d *delivery) begin(reason error) error {
 	return nil
 }
 
-// settle writes a part that ends the delivery. finished is called with the outcome, once.
-func (d *delivery) settle(p *part, finished func(error)) {
+// settle writes a part that ends the delivery, and more that may follow in its transaction. finished is called with the outcome, once.
+func (d *delivery) settle(p *part, more func() []*part, finished func(error)) {
 	p.then = func(_ []framework.OpResult, err error) {
 		err = lost(err)
 		d.over(err)
 		finished(err)
 	}
-	d.shift.q.writer.add(p)
+	d.shift.settling(d)
+	d.shift.q.writer.add(append([]*part{p}, more()...)...)
 }
 
 // lost tells what the refusal of a part of a delivery's means.
@@ -151,6 +154,7 @@ func (d *delivery) over(err error) {
 		d.shift.q.writer.add(d.part(d.unclaiming()))
 	}
 	d.tenure.End(err)
+	d.shift.settling(d)
 	d.shift.closed(d)
 }
 
@@ -160,7 +164,10 @@ func (d *delivery) ack(finished func(error)) {
 		finished(err)
 		return
 	}
-	d.settle(d.part(append(d.leaving(), d.shift.q.gone()...)), finished)
+	d.settle(d.part(append(d.leaving(), d.shift.q.gone()...)), func() []*part {
+		d.shift.hope()
+		return d.shift.next()
+	}, finished)
 }
 
 // nack gives the item back: at once, later, or to the dead letters if its attempts are used up.
@@ -196,7 +203,7 @@ func (d *delivery) giveBack(attempts int, after time.Duration, reason error, fin
 		to, op = put{after: after}, q.laterOp()
 	}
 	to.data = data
-	d.settle(d.part(append(d.leaving(), op), to), finished)
+	d.settle(d.part(append(d.leaving(), op), to), nothing, finished)
 }
 
 // putBack gives back, as if it had so many attempts, what nobody has settled. Under the lock the item is where it
@@ -221,7 +228,7 @@ func (d *delivery) bury(reason error, finished func(error)) {
 		return
 	}
 	q := d.shift.q
-	d.settle(d.part(append(d.leaving(), q.gone()...), put{line: q.dead, data: data}), finished)
+	d.settle(d.part(append(d.leaving(), q.gone()...), put{line: q.dead, data: data}), nothing, finished)
 }
 
 func text(err error) string {
@@ -230,3 +237,5 @@ func text(err error) string {
 	}
 	return err.Error()
 }
+
+func nothing() []*part { return nil }

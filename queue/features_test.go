@@ -179,10 +179,10 @@ func TestWhatCannotBeDecodedIsNoStuckHead(t *testing.T) {
 		require.Contains(t, letters[0].Reason, "decode")
 		require.Equal(t, "\x09\x09", string(letters[1].Data))
 		require.Contains(t, letters[1].Reason, "later release")
+		require.NoError(t, numbers.Close(t.Context()))
 		n, err := a.Requeue(t.Context(), letters[0].Node)
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
-		require.NoError(t, numbers.Close(t.Context()))
 		require.Equal(t, []string{"one"}, a.drain(1))
 	})
 }

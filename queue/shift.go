@@ -22,7 +22,7 @@ type shift struct {
 	id     string
 	ctx    context.Context // done when the shift is over, with the session at the latest
 	cancel context.CancelCauseFunc
-	wg     sync.WaitGroup
+	tasks  tasks
 	gate   gate
 	bell   bell
 	desk   *desk   // of a strict queue's consumer that has the lock; guarded by c.mu
@@ -32,6 +32,8 @@ type shift struct {
 	making int                // claims on their way
 	ready  []*delivery        // claimed, and not handed out
 	held   map[*delivery]bool // handed out, and not settled
+	ending int                // being settled
+	hopes  int                // calls of Take that are expected, since deliveries were settled
 
 }
 
@@ -39,6 +41,7 @@ func newShift(c *consumer, s *framework.Session) *shift {
 	sh := &shift{c: c, q: c.q, s: s, id: uuid.NewString()[:8], held: map[*delivery]bool{}}
 	sh.ctx, sh.cancel = context.WithCancelCause(c.q.work)
 	sh.gate.init(c.kick)
+	sh.bell.turn = make(chan struct{}, 1)
 	return sh
 }
 
@@ -46,10 +49,10 @@ func newShift(c *consumer, s *framework.Session) *shift {
 func (sh *shift) run() error {
 	stop := context.AfterFunc(sh.s.Context(), func() { sh.cancel(context.Cause(sh.s.Context())) })
 	defer stop()
-	sh.wg.Go(func() { sh.end(sh.gate.watch(sh.ctx, sh.s, sh.q.below(pausedNode))) })
+	sh.tasks.start(func() { sh.end(sh.gate.watch(sh.ctx, sh.s, sh.q.below(pausedNode))) })
 	err := sh.serve()
 	sh.end(err)
-	sh.wg.Wait()
+	<-sh.tasks.done()
 	sh.goHome()
 	return err
 }
@@ -74,13 +77,21 @@ func (sh *shift) begin(most int, onDemand bool) (n int) {
 	sh.c.mu.Lock()
 	defer sh.c.mu.Unlock()
 	wanted := len(sh.c.waits)
-	if !onDemand && (wanted > 0 || time.Since(sh.c.last) < sh.q.linger) {
-		wanted += sh.q.prefetch
+	if !onDemand {
+		wanted += max(sh.hopes, sh.ahead(wanted))
 	}
 	mine := sh.making + len(sh.ready)
 	n = max(0, min(most, wanted-mine, sh.q.windowSize()-mine-len(sh.held)))
 	sh.making += n
 	return n
+}
+
+// ahead is how many claims to make ahead of the calls of Take, of which so many wait.
+func (sh *shift) ahead(waiting int) int {
+	if waiting > 0 || time.Since(sh.c.last) < sh.q.linger {
+		return sh.q.prefetch
+	}
+	return 0
 }
 
 // busy tells whether a claim is on its way or a delivery is open.
@@ -124,11 +135,35 @@ func (sh *shift) offer(d *delivery) {
 	sh.c.kick()
 }
 
-// closed takes a delivery out that was settled.
+// settling makes room for another delivery: this one is on its way out.
+func (sh *shift) settling(d *delivery) {
+	sh.c.mu.Lock()
+	defer sh.c.mu.Unlock()
+	if !sh.held[d] {
+		return
+	}
+	delete(sh.held, d)
+	d.leaves = true
+	sh.ending++
+	sh.c.last = time.Now()
+}
+
+// hope expects another call of Take, as mostly follows an acknowledgement.
+func (sh *shift) hope() {
+	sh.c.mu.Lock()
+	defer sh.c.mu.Unlock()
+	if sh.desk == nil && len(sh.c.waits) == 0 {
+		sh.hopes = min(sh.hopes+1, sh.q.windowSize())
+	}
+}
+
+// closed takes in that a delivery was settled, or could not be.
 func (sh *shift) closed(d *delivery) {
 	sh.c.mu.Lock()
 	defer sh.c.mu.Unlock()
-	delete(sh.held, d)
+	if d.leaves {
+		sh.ending--
+	}
 	sh.c.last = time.Now()
 	sh.c.kick()
 }
@@ -138,7 +173,7 @@ func (sh *shift) idle() (bool, time.Duration) {
 	sh.c.mu.Lock()
 	defer sh.c.mu.Unlock()
 	left := sh.q.linger - time.Since(sh.c.last)
-	if len(sh.c.waits) > 0 || len(sh.held) > 0 {
+	if len(sh.c.waits) > 0 || len(sh.held) > 0 || sh.ending > 0 {
 		left = sh.q.linger
 	}
 	return left <= 0, left
@@ -203,7 +238,7 @@ func (sh *shift) stand(granted func(*locks.Lease)) error {
 	var once sync.Once
 	line := locks.NewMutex(sh.q.client, sh.q.below(lockDir), locks.WithQueued(func(int) { once.Do(func() { close(joined) }) }))
 	failed := make(chan error, 1)
-	sh.wg.Go(func() {
+	sh.tasks.start(func() {
 		lease, err := line.Lock(sh.ctx)
 		if err != nil {
 			failed <- err
@@ -225,6 +260,20 @@ func (sh *shift) stand(granted func(*locks.Lease)) error {
 	case err := <-failed:
 		return err
 	}
+}
+
+// next are the parts of claims that can begin at once, to share a transaction with what makes room for them.
+func (sh *shift) next() []*part {
+	if sh.ctx.Err() != nil {
+		return nil
+	}
+	if d := sh.deskOf(); d != nil {
+		return d.nextParts()
+	}
+	if sh.q.stored().Order == Strict {
+		return nil
+	}
+	return sh.nextDraws()
 }
 
 // reap removes a segment that the shift has passed, if it is closed and empty; else the servers refuse.

@@ -21,6 +21,8 @@ type desk struct {
 	readers []*reader // in the order in which their items go
 	heads   map[*reader]*fetched
 
+	claims sync.Mutex // held while claims are made, so that they are made in order
+
 	mu    sync.Mutex
 	again []returned // in order
 	solo  bool       // what is open goes alone
@@ -39,7 +41,7 @@ func (sh *shift) strict() error {
 	}
 	return sh.attend(func() {
 		if d := sh.deskOf(); d != nil {
-			d.work()
+			sh.q.writer.add(d.nextParts()...)
 		}
 	})
 }
@@ -116,20 +118,23 @@ func rank(l line) string {
 	return name
 }
 
-// work claims what is wanted.
-func (d *desk) work() {
+// nextParts claim what is wanted, in order.
+func (d *desk) nextParts() (parts []*part) {
+	d.claims.Lock()
+	defer d.claims.Unlock()
 	for d.gate.isOpen() {
-		item := d.next()
+		item := d.nextItem()
 		if item == nil {
-			return
+			break
 		}
-		d.claim(item)
+		parts = append(parts, d.claim(item))
 	}
+	return parts
 }
 
-// next takes the item that goes next, if it is there already and wanted. One that was claimed before goes alone, and
+// nextItem takes the item that goes next, if it is there already and wanted. One that was claimed before goes alone, and
 // only when somebody waits for it: if it kills its consumers, it takes no others with it.
-func (d *desk) next() *fetched {
+func (d *desk) nextItem() *fetched {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	busy := d.busy()
@@ -195,8 +200,8 @@ func (d *desk) head(r *reader) *fetched {
 }
 
 // claim raises the item's version under the lock, and hands it out.
-func (d *desk) claim(f *fetched) {
-	d.q.writer.add(&part{
+func (d *desk) claim(f *fetched) *part {
+	return &part{
 		session: d.s, guard: d.lease, ops: []framework.Op{framework.SetOp(f.path, f.data, f.st.Version)},
 		then: func(_ []framework.OpResult, err error) {
 			if err != nil { // purged, or the lock is lost, which ends the shift
@@ -207,7 +212,7 @@ func (d *desk) claim(f *fetched) {
 			got.read(f.data, 0)
 			d.offer(got)
 		},
-	})
+	}
 }
 
 // giveBack makes a delivery's item the first again, once its time has come.

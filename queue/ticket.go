@@ -26,6 +26,12 @@ type segment struct {
 	drawn atomic.Int64 // for the names of tickets
 }
 
+func (g *segment) get() (n int64, known bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.n, g.known
+}
+
 // parallel draws tickets for as many items as are wanted.
 func (sh *shift) parallel() error {
 	if err := sh.stand(func(lease *locks.Lease) { sh.end(sh.clerk(lease)) }); err != nil {
@@ -33,14 +39,20 @@ func (sh *shift) parallel() error {
 	}
 	return sh.attend(func() {
 		for range sh.begin(sh.q.windowSize(), false) {
-			sh.wg.Go(sh.claim)
+			sh.tasks.start(func() { sh.claim(nil, nil) })
 		}
 	})
 }
 
-// claim gets one item, from the lanes if there is one, else from the queue.
-func (sh *shift) claim() {
-	d, err := sh.fromLanes()
+// claim gets one item: of the ticket if there is one, or from the lanes, else from the queue.
+func (sh *shift) claim(t *ticket, err error) {
+	var d *delivery
+	if err == nil && t != nil {
+		d, err = sh.redeem(t)
+	}
+	if err == nil && d == nil {
+		d, err = sh.fromLanes()
+	}
 	for err == nil && d == nil {
 		d, err = sh.byTicket()
 	}
@@ -63,10 +75,45 @@ func (sh *shift) claim() {
 
 // byTicket draws a ticket and waits for its item; nil if there will be none.
 func (sh *shift) byTicket() (*delivery, error) {
-	t, err := sh.draw()
+	seg, err := sh.segment()
+	if err != nil {
+		return nil, err
+	}
+	p, name := sh.draw(seg)
+	results, err := sh.q.writer.do(context.Background(), p)
+	t, err := sh.drawn(seg, name, results, err)
 	if err != nil || t == nil {
 		return nil, err
 	}
+	return sh.redeem(t)
+}
+
+// nextDraws are the draws of the tickets that are wanted, unless the lanes have to be looked at first.
+func (sh *shift) nextDraws() (parts []*part) {
+	seg, known := sh.seg.get()
+	if !known || sh.bell.rung() {
+		return nil
+	}
+	for range sh.begin(sh.q.windowSize(), false) {
+		p, name := sh.draw(seg)
+		if !sh.tasks.begin() {
+			sh.gaveUp()
+			break
+		}
+		p.then = func(results []framework.OpResult, err error) {
+			go func() {
+				defer sh.tasks.finish()
+				t, err := sh.drawn(seg, name, results, err)
+				sh.claim(t, err)
+			}()
+		}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+// redeem waits for a ticket's item; nil if there will be none.
+func (sh *shift) redeem(t *ticket) (*delivery, error) {
 	data, st, err := sh.await(t)
 	switch {
 	case errors.Is(err, errVoid):
@@ -79,15 +126,15 @@ func (sh *shift) byTicket() (*delivery, error) {
 	return d.open(data, 1)
 }
 
-// draw draws a ticket of the present segment; nil if that is gone.
-func (sh *shift) draw() (*ticket, error) {
-	seg, err := sh.segment()
-	if err != nil {
-		return nil, err
-	}
-	dir, name := sh.q.base.ticketsOf(seg), fmt.Sprintf("t-%s.%x-", sh.id, sh.seg.drawn.Add(1))
-	results, err := sh.q.writer.do(context.Background(), &part{session: sh.s,
-		ops: []framework.Op{framework.CreateOp(framework.Join(dir, name), nil, framework.EphemeralSequential)}})
+// draw is the part that draws a ticket, and the beginning of its name.
+func (sh *shift) draw(seg int64) (*part, string) {
+	name := fmt.Sprintf("t-%s.%x-", sh.id, sh.seg.drawn.Add(1))
+	path := framework.Join(sh.q.base.ticketsOf(seg), name)
+	return &part{session: sh.s, ops: []framework.Op{framework.CreateOp(path, nil, framework.EphemeralSequential)}}, name
+}
+
+// drawn is the ticket that was drawn; nil if its segment is gone.
+func (sh *shift) drawn(seg int64, name string, results []framework.OpResult, err error) (*ticket, error) {
 	switch {
 	case errors.Is(err, framework.ErrNoNode):
 		return nil, sh.locate(seg)
@@ -97,7 +144,7 @@ func (sh *shift) draw() (*ticket, error) {
 		return sh.findTicket(seg, name)
 	}
 	_, got := framework.Split(results[0].Path)
-	return newTicket(dir, got, seg)
+	return newTicket(sh.q.base.ticketsOf(seg), got, seg)
 }
 
 func newTicket(dir, name string, seg int64) (*ticket, error) {
@@ -178,10 +225,7 @@ func (sh *shift) coming(t *ticket, item string) error {
 
 // segment is where tickets are drawn.
 func (sh *shift) segment() (int64, error) {
-	sh.seg.mu.Lock()
-	n, known := sh.seg.n, sh.seg.known
-	sh.seg.mu.Unlock()
-	if known {
+	if n, known := sh.seg.get(); known {
 		return n, nil
 	}
 	if err := sh.locate(-1); err != nil {

@@ -35,11 +35,16 @@ func newWriter(q *core) *writer {
 	return &writer{q: q, tails: map[string]int64{}, seconds: map[int64]bool{}}
 }
 
-// add queues a part. Its then is called in any case.
-func (w *writer) add(p *part) {
-	p.measure()
+// add queues parts, which share a transaction if they fit in. The then of each is called in any case.
+func (w *writer) add(parts ...*part) {
+	if len(parts) == 0 {
+		return
+	}
+	for _, p := range parts {
+		p.measure()
+	}
 	w.mu.Lock()
-	w.queue = append(w.queue, p)
+	w.queue = append(w.queue, parts...)
 	start := !w.running
 	w.running = true
 	w.mu.Unlock()
