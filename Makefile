@@ -7,7 +7,7 @@
 GO        ?= go
 PKG       ?= ./...
 FUZZTIME  ?= 10s
-WORKLOADS ?= W0 W1 W2 W3 W4 W5 W8 M
+WORKLOADS ?= W0 W1 W2 W3 W4 W5 W7 W8 M
 
 GOLANGCI      := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 WITH_ENSEMBLE := $(GO) run ./internal/ensemble/cmd/with-ensemble

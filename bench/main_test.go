@@ -120,6 +120,12 @@ func TestReadWrite(t *testing.T) {
 	require.Len(t, measure(t, "-w", "W8", "-readers", "2", "-writers", "0", "-t", "200ms"), 1, "readers only")
 }
 
+func TestRounds(t *testing.T) {
+	w7 := measure(t, "-w", "W7", "-c", "3", "-n", "20")
+	require.Equal(t, map[string]any{"c": 3.0, "reuse": true}, w7[0]["params"])
+	require.Equal(t, 20.0, w7[0]["n"])
+}
+
 func TestMemory(t *testing.T) {
 	m := measure(t, "-w", "M", "-c", "50")
 	require.Equal(t, m[0]["heap_bytes_per_waiter"].(float64)+m[0]["stack_bytes_per_waiter"].(float64), m[0]["bytes_per_waiter"])

@@ -1,0 +1,96 @@
+package barrier_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/barrier"
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// curators makes a barrier in Curator's layout for each member.
+func curators(path string, n int, ms ...*zktest.Member) []*barrier.Double {
+	bs := make([]*barrier.Double, len(ms))
+	for i, m := range ms {
+		bs[i] = barrier.NewDouble(m.Client, path, n, barrier.WithCuratorLayout())
+	}
+	return bs
+}
+
+func TestCuratorsLayout(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		ms := w.members(3)
+		for round := range 3 {
+			path := fmt.Sprint("/phase/", round)
+			bs := curators(path, 3, ms...)
+			a, b := enter(t, t.Context(), bs[0]), enter(t, t.Context(), bs[1])
+			require.False(t, a.over() || b.over())
+			require.Len(t, w.Children(path), 2)
+			require.Regexp(t, `^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`, w.Children(path)[0])
+			c := enter(t, t.Context(), bs[2])
+			rs := []*barrier.Round{a.round(), b.round(), c.round()}
+			n, _ := w.Node(path + "/ready")
+			require.Equal(t, zktest.Persistent, n.Kind)
+			x, y := leave(t.Context(), rs[0]), leave(t.Context(), rs[1])
+			time.Sleep(time.Hour)
+			require.False(t, x.over() || y.over())
+			require.NoError(t, rs[2].Err())
+			require.NoError(t, rs[2].Leave(t.Context()))
+			<-x.done
+			<-y.done
+			require.NoError(t, x.err)
+			require.NoError(t, y.err)
+			require.Empty(t, w.Children(path))
+		}
+	})
+}
+
+func TestCuratorsLayoutSurvives(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		ms := w.members(3)
+		bs := curators(path, 3, ms...)
+		a, b := enter(t, t.Context(), bs[0]), enter(t, t.Context(), bs[1])
+		ms[0].Link.Cut()
+		time.Sleep(time.Second)
+		ms[0].Link.Heal()
+		w.Restart()
+		require.NoError(t, w.Expire(w.session(ms[1]).ID()))
+		time.Sleep(timeout)
+		require.False(t, a.over() || b.over())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		four := barrier.NewDouble(ms[2].Client, path, 4, barrier.WithCuratorLayout())
+		require.ErrorIs(t, enter(t, ctx, four).failed(), context.DeadlineExceeded)
+		require.Len(t, w.Children(path), 2, "it leaves no node")
+		c := enter(t, t.Context(), bs[2])
+		rs := []*barrier.Round{a.round(), b.round(), c.round()}
+		ms[1].Link.BlackHole(true, true)
+		x, y := leave(t.Context(), rs[0]), leave(t.Context(), rs[2])
+		<-x.done
+		<-y.done
+		require.NoError(t, x.err)
+		require.NoError(t, y.err)
+		require.ErrorIs(t, rs[1].Err(), framework.ErrSessionLost)
+		ms[1].Link.Heal()
+	})
+}
+
+// TestCuratorsLostReplies loses the reply of each of the first requests.
+func TestCuratorsLostReplies(t *testing.T) {
+	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpCreate, zktest.OpExists, zktest.OpGetChildren2, zktest.OpDelete} {
+		in(t, func(t *testing.T, w *world) {
+			w.DropReply(1, zktest.Match{Op: op, Path: "/barriers"})
+			leaveAll(t, enterAll(t, curators(path, 2, w.members(2)...)...)...)
+			for _, name := range w.Children(path) {
+				require.True(t, strings.HasPrefix(name, "ready"), name)
+			}
+			w.nobody()
+		})
+	}
+}

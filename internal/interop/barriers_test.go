@@ -1,0 +1,161 @@
+package interop
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/barrier"
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/ensemble"
+)
+
+// parade is a client of ours beside one of Curator's.
+type parade struct {
+	t      *testing.T
+	ctx    context.Context
+	path   string
+	client *framework.Client
+	peer   *Peer
+}
+
+func newParade(t *testing.T) *parade {
+	t.Helper()
+	servers := ensemble.Shared(t)
+	peer, err := StartCuratorBarriers(t.TempDir())
+	if errors.Is(err, ErrNotInstalled) && os.Getenv("CI") != "true" {
+		t.Skipf("left out: %v", err)
+	}
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, peer.Close()) })
+	ctx, cancel := context.WithTimeout(t.Context(), 2*deadline)
+	t.Cleanup(cancel)
+	c, _ := connect(t)
+	p := &parade{t, ctx, "/interop/" + strconv.FormatInt(time.Now().UnixNano(), 36), c, peer}
+	p.tell(Command{Do: "open", Client: "c", Servers: strings.Join(servers, ","), Timeout: int(sessionTimeout.Milliseconds())})
+	return p
+}
+
+// tell tells Curator a command and returns what it answers.
+func (p *parade) tell(c Command) bool {
+	p.t.Helper()
+	a, err := p.peer.Do(p.ctx, c)
+	require.NoError(p.t, err)
+	return a.Granted
+}
+
+// meanwhile tells Curator a command that takes long.
+func (p *parade) meanwhile(c Command) <-chan bool {
+	done := make(chan bool, 1)
+	go func() {
+		a, err := p.peer.Do(p.ctx, c)
+		done <- err == nil && a.Granted
+	}()
+	return done
+}
+
+func patienceOf(d time.Duration) *int {
+	ms := int(d.Milliseconds())
+	return &ms
+}
+
+// TestGatesBesideCurator: each side waits for the other's gate, however ours is raised.
+func TestGatesBesideCurator(t *testing.T) {
+	p := newParade(t)
+	gate := barrier.NewGate(p.client, p.path)
+	p.tell(Command{Do: "new", Client: "c", Lock: "g", Spec: Spec{Kind: "gate", Paths: []string{p.path}}})
+	wait := func(d time.Duration) Command { return Command{Do: "wait", Lock: "g", Wait: patienceOf(d)} }
+
+	require.True(t, p.tell(wait(deadline)), "no barrier, no wait")
+	require.NoError(t, gate.Raise(p.ctx))
+	require.False(t, p.tell(wait(100*time.Millisecond)))
+	theirs := p.meanwhile(wait(deadline))
+	require.NoError(t, gate.Lower(p.ctx))
+	require.True(t, <-theirs)
+
+	lease, err := gate.Hold(p.ctx)
+	require.NoError(t, err)
+	require.False(t, p.tell(wait(100*time.Millisecond)))
+	theirs = p.meanwhile(wait(deadline))
+	require.NoError(t, lease.Release(p.ctx))
+	require.True(t, <-theirs)
+
+	p.tell(Command{Do: "raise", Lock: "g"})
+	require.NoError(t, gate.Raise(p.ctx), "it is up and stays so")
+	ours := make(chan error, 1)
+	go func() { ours <- gate.Wait(p.ctx) }()
+	up, err := gate.Raised(p.ctx)
+	require.NoError(t, err)
+	require.True(t, up)
+	p.tell(Command{Do: "lower", Lock: "g"})
+	require.NoError(t, <-ours)
+
+	p.tell(Command{Do: "raise", Lock: "g"})
+	require.NoError(t, gate.Lower(p.ctx))
+	require.True(t, p.tell(wait(deadline)))
+}
+
+// TestDoubleBarriersBesideCurator: two of ours and two of Curator's enter and leave together, in several orders.
+func TestDoubleBarriersBesideCurator(t *testing.T) {
+	p := newParade(t)
+	for round := range 4 {
+		path := p.path + "/" + strconv.Itoa(round)
+		var enterings, leavings []func()
+		ours, theirs := make(chan error, 4), make(chan bool, 4)
+		for i := range 2 {
+			name := strconv.Itoa(2*round + i)
+			p.tell(Command{Do: "new", Client: "c", Lock: name, Spec: Spec{Kind: "double", Paths: []string{path}, Permits: 4}})
+			enterings = append(enterings, func() {
+				go func() { theirs <- <-p.meanwhile(Command{Do: "enter", Lock: name, Wait: patienceOf(deadline)}) }()
+			})
+			leavings = append(leavings, func() {
+				go func() { theirs <- <-p.meanwhile(Command{Do: "leave", Lock: name, Wait: patienceOf(deadline)}) }()
+			})
+			b := barrier.NewDouble(p.client, path, 4, barrier.WithCuratorLayout())
+			var r *barrier.Round
+			enterings = append(enterings, func() {
+				go func() {
+					var err error
+					r, err = b.Enter(p.ctx)
+					ours <- err
+				}()
+			})
+			leavings = append(leavings, func() { go func() { ours <- r.Leave(p.ctx) }() })
+		}
+		for n, step := range [][]func(){enterings, leavings} {
+			for i := range 3 {
+				step[(round+i)%4]()
+			}
+			if n == 0 {
+				p.await(path, 3)
+			}
+			require.Empty(t, ours, "not before all are there")
+			require.Empty(t, theirs)
+			step[(round+3)%4]()
+			for range 2 {
+				require.NoError(t, <-ours)
+				require.True(t, <-theirs)
+			}
+		}
+		names, _, err := p.client.Children(p.ctx, path)
+		if !errors.Is(err, framework.ErrNoNode) {
+			require.NoError(t, err)
+			require.Empty(t, names)
+		}
+	}
+}
+
+// await waits until so many members are there.
+func (p *parade) await(path string, n int) {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool {
+		names, _, err := p.client.Children(p.ctx, path)
+		return err == nil && len(names) == n
+	}, deadline, 10*time.Millisecond)
+}
