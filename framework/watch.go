@@ -36,6 +36,9 @@ func (w *Watch) Stop() { w.entry.leave(w) }
 // A server keeps a watch until it fires, and one of a kind for each node and connection. So it is asked
 // only where none is armed.
 type watches struct {
+	// asking keeps a read that relies on an armed watch behind the request that arms it.
+	asking sync.Mutex
+
 	mu      sync.Mutex
 	entries map[watchKey]*watchEntry
 }

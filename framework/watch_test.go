@@ -3,6 +3,8 @@ package framework_test
 import (
 	"context"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -143,5 +145,50 @@ func TestAWatchGivenUpBeforeItsCallHasBegun(t *testing.T) {
 		}
 		synctest.Wait()
 		require.LessOrEqual(t, framework.WatchEntries(s), 1)
+	})
+}
+
+// TestNoChangeIsMissedByWhoSharesAWatch has readers follow a node that changes, all of one session. One whose read
+// overtook the request that armed the watch once slept through a change.
+func TestNoChangeIsMissedByWhoSharesAWatch(t *testing.T) {
+	const readers, changes = 16, 300
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		zk := zktest.Start(t)
+		a, b := session(t, zk.Member(t, "a", config)), session(t, zk.Member(t, "b", config))
+		require.NoError(t, a.Create(ctx, "/n", nil, framework.Persistent))
+		var seen [readers]atomic.Int32
+		var done sync.WaitGroup
+		for i := range readers {
+			done.Go(func() {
+				for seen[i].Load() < changes {
+					_, st, w, err := a.WatchData(ctx, "/n")
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					seen[i].Store(st.Version)
+					if st.Version < changes {
+						<-w.C()
+					}
+					w.Stop()
+				}
+			})
+		}
+		for i := range int32(changes) {
+			_, err := b.Set(ctx, "/n", nil, i)
+			require.NoError(t, err)
+			if i%10 == 0 { // all wait for the next one
+				time.Sleep(time.Second)
+				for r := range seen {
+					require.Equal(t, i+1, seen[r].Load())
+				}
+			}
+		}
+		time.Sleep(time.Second)
+		for r := range seen {
+			require.EqualValues(t, changes, seen[r].Load())
+		}
+		done.Wait()
 	})
 }

@@ -44,6 +44,8 @@ func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, Sta
 func (s *Session) WatchNodes(paths ...string) []*Watch {
 	out := make([]*Watch, len(paths))
 	var calls []*link.Call
+	s.watches.asking.Lock()
+	defer s.watches.asking.Unlock()
 	for i, path := range paths {
 		out[i] = s.watches.join(watchKey{watchData, s.client.ns.full(path)})
 		if e := out[i].entry; e.arm() {
@@ -74,7 +76,9 @@ func (s *Session) watch(ctx context.Context, kind watchKind, path string) (readi
 // look reads the node behind the request that arms the entry's watch, or arms it by the reading.
 func (e *watchEntry) look(a asker) (reading, error) {
 	f := make(flight[reading], 1)
+	e.set.asking.Lock()
 	a.s.mon.Send(e.request(e.arm(), func(r link.Reply) { f <- read(r, watchReads[e.key.kind].read) }))
+	e.set.asking.Unlock()
 	o := wait(a.ctx, a.s, f)
 	return o.v, o.err
 }
