@@ -15,6 +15,7 @@
 //	W7  -c members with own sessions enter and leave one double barrier, -n rounds after a third as many to
 //	    warm up
 //	W8  -readers and -writers of one read-write lock, with own sessions, for -t after a warm-up
+//	T   -n jobs spread over -c members: how late their ticks start, and what they cost, for -t
 //	M   the memory that -c waiters of one client take
 //
 // A hand-off runs from the start of one contender's release to the return of another's acquire; the
@@ -55,7 +56,7 @@ type settings struct {
 }
 
 var workloads = map[string]func(settings) error{
-	"W0": floor, "W1": uncontended, "W2": contended, "W3": shared, "W4": convoy, "W5": takeover, "W6": queueing, "W7": rounds, "W8": readWrite, "M": memory,
+	"W0": floor, "W1": uncontended, "W2": contended, "W3": shared, "W4": convoy, "W5": takeover, "W6": queueing, "W7": rounds, "W8": readWrite, "T": ticks, "M": memory,
 }
 
 // members are what the processes do that a workload starts.
@@ -92,7 +93,7 @@ func parse(args []string) (s settings, err error) {
 	f.IntVar(&s.writers, "writers", 1, "writers of W8")
 	f.StringVar(&servers, "zk", "127.0.0.1:2181", "servers, host:port,host:port")
 	f.DurationVar(&s.session, "session", 10*time.Second, "session timeout (W5: default 30s)")
-	f.DurationVar(&s.span, "t", 10*time.Second, "measured time of W2, W3 and W8")
+	f.DurationVar(&s.span, "t", 10*time.Second, "measured time of W2, W3, W8 and T")
 	f.DurationVar(&s.warmup, "warmup", time.Second, "time before the measured time")
 	f.StringVar(&s.release, "release", "strict", "when a release returns: strict (the node is gone) or write (its deletion is on its way)")
 	f.DurationVar(&s.slice, "slice", 0, "how long the goroutines of W3 may take turns with one node (0: each has its own)")

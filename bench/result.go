@@ -32,7 +32,8 @@ type result struct {
 	Bytes      *int `json:"bytes_per_waiter,omitempty"` // heap and stack
 	HeapBytes  *int `json:"heap_bytes_per_waiter,omitempty"`
 	StackBytes *int `json:"stack_bytes_per_waiter,omitempty"`
-	Goroutines *int `json:"goroutines,omitempty"` // of the whole process
+	JobBytes   *int `json:"bytes_per_job,omitempty"` // heap and stack, of one member
+	Goroutines *int `json:"goroutines,omitempty"`    // of the whole process
 
 	Worst  *float64 `json:"max_ms,omitempty"`
 	Arming *float64 `json:"watchdog_armed_p50_ms,omitempty"`    // from its start
