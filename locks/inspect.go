@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -64,6 +65,9 @@ func (i *inspection) look(ctx context.Context) error {
 	case err != nil:
 		return err
 	case st.EphemeralOwner != 0 && st.NumChildren == 0:
+		if _, name := framework.Split(i.path); strings.HasPrefix(name, framework.ProtectedPrefix) {
+			return nil // one of several, such as a member: a claim's name is its own
+		}
 		return i.claim(ctx)
 	}
 	names, err := i.children(ctx, i.path, st)

@@ -39,6 +39,7 @@ func TestSurvey(t *testing.T) {
 		}
 		put(t, a, "/team/data/file", "text", framework.Persistent)
 		put(t, a, "/team/e/_c_1-latch-0000000001", "me", framework.Ephemeral)
+		put(t, a, "/team/e~waiting/_c_2-p0", "me", framework.Ephemeral) // no claim
 
 		team := []string{
 			"/team/catalogue read-write", "/team/claim claim", "/team/deploy mutex", "/team/deploy/nested/lock mutex",

@@ -138,11 +138,11 @@ func (j *Job) check() error {
 	case j.Run == nil:
 		return errors.New("Run is nil")
 	case j.Retries < 0 || j.Retries > maxRetries:
-		return fmt.Errorf("Retries is %d: want 0 to %d", j.Retries, maxRetries)
+		return fmt.Errorf("%d Retries: want 0 to %d", j.Retries, maxRetries)
 	case j.Revision < 0:
-		return fmt.Errorf("Revision is %d: it must not be negative", j.Revision)
+		return fmt.Errorf("the Revision %d: it must not be negative", j.Revision)
 	case len(j.Labels) > 0 && j.Placement != Spread:
-		return fmt.Errorf("Labels are for Placement %q", Spread)
+		return fmt.Errorf("the Labels are for Placement %q", Spread)
 	}
 	return validLabels(j.Labels)
 }
