@@ -1,0 +1,155 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/ensemble"
+)
+
+// TestQueueOnRealServers lets producers and consumers with own sessions work, and consumers die with what they have.
+func TestQueueOnRealServers(t *testing.T) {
+	for _, order := range []Order{Parallel, Strict} {
+		t.Run(string(order), func(t *testing.T) {
+			servers := ensemble.Shared(t)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			r := &rush{t: t, ledger: newLedger(), order: order, seen: map[string]bool{}, last: map[string]string{},
+				config: framework.Config{Servers: servers, Root: "/queue-test-" + strconv.FormatInt(time.Now().UnixNano(), 36)}}
+			r.run(ctx)
+		})
+	}
+}
+
+// rush is one run on real servers.
+type rush struct {
+	*ledger
+	t      *testing.T
+	order  Order
+	config framework.Config
+	seen   map[string]bool
+	last   map[string]string // of each producer, that has started
+}
+
+const (
+	rushProducers = 4
+	rushConsumers = 6
+	rushItems     = 250 // of each producer
+	rushDeaths    = 5   // of each consumer
+)
+
+func (r *rush) run(ctx context.Context) {
+	var producers, consumers sync.WaitGroup
+	for p := range rushProducers {
+		producers.Go(func() { r.produce(ctx, p) })
+	}
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	for i := range rushConsumers {
+		consumers.Go(func() {
+			for life := 0; working.Err() == nil; life++ {
+				r.live(working, rand.New(rand.NewPCG(uint64(i), uint64(life))), life < rushDeaths)
+			}
+		})
+	}
+	producers.Wait()
+	require.Eventually(r.t, func() bool { return r.count() == rushProducers*rushItems }, time.Minute, 20*time.Millisecond)
+	stop()
+	consumers.Wait()
+	require.Empty(r.t, r.wrong)
+	for v, n := range r.acked {
+		require.Equal(r.t, 1, n, v)
+	}
+	r.requireEmpty(ctx)
+}
+
+func (r *rush) open() (*framework.Client, *Queue[string]) {
+	c, err := framework.Connect(context.Background(), r.config, framework.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		panic(err)
+	}
+	return c, New(c, "/q", Text(), WithOrder(r.order), bound(50), WithPrefetch(1))
+}
+
+func (r *rush) produce(ctx context.Context, p int) {
+	c, q := r.open()
+	defer c.Close(context.Background())
+	defer q.Close(context.Background())
+	for i := range rushItems {
+		if err := q.Put(ctx, fmt.Sprintf("%d-%04d", p, i)); err != nil {
+			r.note("put: %v", err)
+			return
+		}
+	}
+}
+
+// live takes until the consumer dies, if it is to, or the end.
+func (r *rush) live(ctx context.Context, random *rand.Rand, dies bool) {
+	c, q := r.open()
+	defer q.Close(context.Background())
+	defer c.Close(context.Background()) // first: nothing is given back
+	for d, err := range q.Messages(ctx) {
+		if err != nil {
+			r.note("take: %v", err)
+			return
+		}
+		r.start(d)
+		r.check(d.Value)
+		if dies && random.IntN(20) == 0 {
+			return
+		}
+		switch err := d.Ack(context.Background()); {
+		case err == nil:
+			r.ack(d.Value)
+		case !errors.Is(err, ErrLost):
+			r.note("ack: %v", err)
+		}
+	}
+}
+
+// check looks at the order of first starts, which a strict queue keeps.
+func (r *rush) check(v string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.seen[v] {
+		return
+	}
+	r.seen[v] = true
+	p, _, _ := strings.Cut(v, "-")
+	if r.order == Strict && r.last[p] > v {
+		r.wrong = append(r.wrong, fmt.Sprintf("%s started after %s", v, r.last[p]))
+	}
+	r.last[p] = v
+}
+
+func (r *rush) note(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wrong = append(r.wrong, fmt.Sprintf(format, args...))
+}
+
+func (r *rush) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.acked)
+}
+
+func (r *rush) requireEmpty(ctx context.Context) {
+	c, q := r.open()
+	defer c.Close(context.Background())
+	defer q.Close(context.Background())
+	n, err := q.Len(ctx)
+	require.NoError(r.t, err)
+	require.Zero(r.t, n)
+}

@@ -1,0 +1,48 @@
+package queue
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+func TestSimpleQueue(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := NewSimple(w.member("a").client, "/simple"), NewSimple(w.member("b").client, "/simple")
+		_, err := a.Poll(t.Context())
+		require.ErrorIs(t, err, ErrEmpty)
+		got := make(chan string, 1)
+		go func() {
+			data, err := b.Take(context.Background())
+			require.NoError(t, err)
+			got <- string(data)
+		}()
+		time.Sleep(time.Minute)
+		require.NoError(t, a.Put(t.Context(), []byte("one")))
+		require.Equal(t, "one", <-got)
+		for _, v := range []string{"two", "three"} {
+			require.NoError(t, a.Put(t.Context(), []byte(v)))
+		}
+		data, err := b.Peek(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "two", string(data))
+		for _, v := range []string{"two", "three"} {
+			data, err := b.Poll(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, v, string(data))
+		}
+		_, err = b.Take(within(t, time.Second))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+
+		w.DropReply(1, zktest.Match{Op: zktest.OpMulti})
+		require.ErrorIs(t, a.Put(t.Context(), []byte("x")), ErrUnknown)
+		require.ErrorIs(t, NewSimple(nil, "/x").Put(t.Context(), nil), ErrOption)
+		_, err = NewSimple(w.member("c").client, "x").Take(t.Context())
+		require.ErrorIs(t, err, framework.ErrInvalidPath)
+	})
+}
