@@ -150,7 +150,9 @@ func (d *duty) adopt(state State) error {
 		if err != nil {
 			return err
 		}
-		d.slots.force()
+		if !d.booked {
+			d.slots.force()
+		}
 		d.start(r, st.Czxid)
 	}
 	return nil

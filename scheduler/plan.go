@@ -225,11 +225,11 @@ func (p *plan) starts(tick time.Time) time.Time {
 // delay is a tick's jitter, in whole milliseconds: the same in all members, and not beyond the next tick.
 func (j *job) delay(schedule Schedule, tick time.Time) time.Duration {
 	most := j.Jitter
-	if most == 0 {
+	if most < time.Millisecond {
 		return 0
 	}
 	if next := schedule.Next(tick); !next.IsZero() {
-		most = min(most, next.Sub(tick))
+		most = min(most, next.Sub(tick)) // a second or more
 	}
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(j.Name))

@@ -174,6 +174,11 @@ func TestJitterIsTheSameEverywhereAndStaysBeforeTheNextTick(t *testing.T) {
 	require.True(t, differs)
 }
 
+func TestTheLeastJitterIsNone(t *testing.T) {
+	j := planned(t, func(j *Job) { j.Jitter = time.Nanosecond })
+	require.Zero(t, j.delay(j.schedule, noon))
+}
+
 func TestPausesBetweenRetriesGrow(t *testing.T) {
 	j := planned(t, func(j *Job) { j.Backoff = 20 * time.Second })
 	require.Equal(t, 20*time.Second, j.pause(1))

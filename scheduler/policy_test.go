@@ -274,7 +274,7 @@ func TestARunThatDoesNotReturnIsReported(t *testing.T) {
 			<-free
 			return errors.New("at last")
 		}}), WithStuckAfter(5*time.Second), WithDrain(time.Second))
-		time.Sleep(66 * time.Second)
+		time.Sleep(65 * time.Second)
 		require.Empty(t, w.log.all(EventStuck))
 		time.Sleep(2 * time.Second)
 		stuck := w.log.all(EventStuck)

@@ -16,7 +16,8 @@ func (j *job) owner(members []member) string {
 		if !m.can(j, key) {
 			continue
 		}
-		if w := weight(m.id, j.Name); best == "" || w > most || w == most && m.node < best {
+		w := weight(m.id, j.Name)
+		if best == "" || w > most || w == most && weight(m.node, j.Name) > weight(best, j.Name) { // some may be called the same
 			best, most = m.node, w
 		}
 	}

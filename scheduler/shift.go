@@ -317,6 +317,9 @@ func (sh *shift) forgo(j *job) {
 	for _, e := range j.executions() {
 		e.stop(ErrRemoved)
 	}
+	if j.Placement == Spread { // it may be added to others again; if this cannot be told, the next shift does
+		sh.tour.ears.Go(func() { _ = sh.settling(sh.ctx, func(*framework.Session) error { return sh.describeAgain(sh.ctx) }) })
+	}
 	sh.client.Logger().Warn("a job was removed", "path", sh.path, "job", j.Name)
 	sh.tell(Event{Kind: EventRemoved, Job: j.Name})
 }

@@ -125,6 +125,36 @@ func TestAMemberGetsNoJobThatItLacks(t *testing.T) {
 	})
 }
 
+func TestMembersThatAreCalledTheSameShareTheJobs(t *testing.T) {
+	members := []member{{node: "n-1", id: "host", keys: []uint32{keyOf("j")}}, {node: "n-2", id: "host", keys: []uint32{keyOf("j")}}}
+	share := map[string]int{}
+	for i := range 100 {
+		j := &job{Job: Job{Name: fmt.Sprint("j", i)}}
+		for k := range members {
+			members[k].keys = []uint32{keyOf(j.Name)}
+		}
+		share[j.owner(members)]++
+	}
+	require.InDelta(t, 50, share["n-1"], 25)
+	require.Equal(t, 100, share["n-1"]+share["n-2"])
+	require.Empty(t, (&job{Job: Job{Name: "k"}}).owner(members), "nobody has it")
+}
+
+func TestARemovedJobThatIsAddedToOneMemberRunsThere(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		all := spreadJobs(10, "* * * * *", quick)
+		w.start("a", all)
+		b := w.start("b", all)
+		for _, j := range all {
+			require.NoError(t, b.Remove(t.Context(), j.Name))
+		}
+		synctest.Wait()
+		w.start("c", all)
+		time.Sleep(61 * time.Second)
+		require.Len(t, w.runners("00:01:00"), 10)
+	})
+}
+
 func TestAMemberWhoseNodeWasDeletedComesBack(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", spreadJobs(5, "* * * * *", lasting(2*time.Second)))
