@@ -86,8 +86,8 @@ func parse(args []string) (s settings, err error) {
 	var trace bool
 	f := flag.NewFlagSet("bench", flag.ExitOnError)
 	f.StringVar(&s.workload, "w", "W1", "workload: "+names())
-	f.IntVar(&s.c, "c", 0, "contenders of W2 and W3 (default 32), waiters of W4 (default 1000) and M (default 10000), members of W7 (default 8)")
-	f.IntVar(&s.n, "n", 0, "cycles of W0 and W1 (default 3000), runs of W5 (default 20), rounds of W7 (default 300)")
+	f.IntVar(&s.c, "c", 0, "contenders of W2 and W3 (default 32), waiters of W4 (default 1000) and M (default 10000), members of W7 (default 8) and T (default 10)")
+	f.IntVar(&s.n, "n", 0, "cycles of W0 and W1 (default 3000), runs of W5 (default 20), rounds of W7 (default 300), jobs of T (default 10000)")
 	f.IntVar(&s.procs, "procs", 1, "processes of W3")
 	f.IntVar(&s.readers, "readers", 8, "readers of W8")
 	f.IntVar(&s.writers, "writers", 1, "writers of W8")
