@@ -28,7 +28,7 @@ type parade struct {
 func newParade(t *testing.T) *parade {
 	t.Helper()
 	servers := ensemble.Shared(t)
-	peer, err := StartCuratorBarriers(t.TempDir())
+	peer, err := StartCurator(t.TempDir(), CuratorBarriers)
 	if errors.Is(err, ErrNotInstalled) && os.Getenv("CI") != "true" {
 		t.Skipf("left out: %v", err)
 	}

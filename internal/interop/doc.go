@@ -1,7 +1,7 @@
 // Package interop runs Lockstep's locks beside those of Apache Curator (Java) and kazoo (Python) on real
 // servers: the same line, contenders of several libraries.
 //
-// Each library is one child process, a [Peer]: Peer.java and peer.py. A peer reads commands from its
+// Each library is one child process, a [Peer]: Locks.java and peer.py. A peer reads commands from its
 // standard input and writes answers to its standard output, one JSON object a line each. Every command is
 // obeyed on its own and answered with its id when it is done, so several acquisitions can wait at once. An
 // answer has either what was asked for or "error", a stack trace. What a peer says on its standard error is
@@ -19,6 +19,12 @@
 //	work          lock, part, client, section, …    enters a critical section, rounds times; see [Section]
 //
 // Kinds of Curator: mutex, multi (several paths), read-write (parts read and write), semaphore (permits, take),
-// semaphore-mutex, latch, selector (a candidate for leadership, called as the lock is). Kinds of kazoo: lock, read, write (patterns: extra_lock_patterns), semaphore (permits), and
-// curator-lock, curator-read, curator-write: kazoo's locks with Curator's names.
+// semaphore-mutex, latch, selector (a candidate for leadership, called as the lock is). Kinds of kazoo: lock,
+// read, write (patterns: extra_lock_patterns), semaphore (permits), and curator-lock, curator-read, curator-write:
+// kazoo's locks with Curator's names.
+//
+// Barriers.java takes open, close, new (kinds gate, and double with permits members), raise, lower and wait of a
+// gate, enter and leave of a double barrier; the last three take wait (ms), and answer granted. Queue.java takes
+// open, and of the queue at a node: put with the items in nodes, take with their number in rounds, and peek; the
+// items that were taken are the answer's participants.
 package interop

@@ -16,12 +16,19 @@ var ErrNotInstalled = errors.New("not installed")
 // debianJars is where Debian's packages put their jars.
 const debianJars = "/usr/share/java"
 
-// jars are what Peer.java needs, without the ".jar".
+// jars are what the Java programs need, without the ".jar".
 var jars = strings.Fields(`curator-recipes curator-framework curator-client guava zookeeper zookeeper-jute
 	jackson-databind jackson-core jackson-annotations slf4j-api slf4j-simple`)
 
-// StartCurator compiles Peer.java into dir and runs it.
-func StartCurator(dir string) (*Peer, error) {
+// The Java programs that use Curator, each a peer.
+const (
+	CuratorLocks    = "Locks"
+	CuratorBarriers = "Barriers"
+	CuratorQueue    = "Queue"
+)
+
+// StartCurator compiles one of the Java programs into dir and runs it.
+func StartCurator(dir, program string) (*Peer, error) {
 	classpath, err := findJars()
 	if err != nil {
 		return nil, err
@@ -34,12 +41,12 @@ func StartCurator(dir string) (*Peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	compile := exec.Command(compiler, "-proc:none", "-nowarn", "-source", "11", "-target", "11", "-cp", classpath, "-d", dir, "Peer.java")
+	compile := exec.Command(compiler, "-proc:none", "-nowarn", "-source", "11", "-target", "11", "-cp", classpath, "-d", dir, program+".java")
 	if out, err := compile.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("interop: %s: %w\n%s", compile, err, out)
 	}
-	return start("Curator", exec.Command(java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", classpath+string(filepath.ListSeparator)+dir, "Peer"))
+	return start("Curator's "+strings.ToLower(program), exec.Command(java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", classpath+string(filepath.ListSeparator)+dir, program))
 }
 
 // StartKazoo runs peer.py.

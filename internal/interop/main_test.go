@@ -30,14 +30,14 @@ func (m withPeers) Run() int {
 	return code
 }
 
-var classes string // the directory of Peer.java's
+var classes string // the directory of Locks.java's
 
 var (
 	curator = &process{start: func() (p *Peer, err error) {
 		if classes, err = os.MkdirTemp("", "interop-"); err != nil {
 			return nil, err
 		}
-		return StartCurator(classes)
+		return StartCurator(classes, CuratorLocks)
 	}}
 	kazoo = &process{start: StartKazoo}
 )

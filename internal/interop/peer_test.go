@@ -68,7 +68,7 @@ func TestAskingEndsWithItsContext(t *testing.T) {
 }
 
 func TestPeersSayWhatGoesWrong(t *testing.T) {
-	for trace, p := range map[string]*process{"at Peer.obey(Peer.java:": curator, "Traceback": kazoo} {
+	for trace, p := range map[string]*process{"at Locks.obey(Locks.java:": curator, "Traceback": kazoo} {
 		_, err := p.get(t).Do(t.Context(), Command{Do: "nonsense"})
 		require.ErrorContains(t, err, trace)
 	}
@@ -77,7 +77,7 @@ func TestPeersSayWhatGoesWrong(t *testing.T) {
 func TestMissingJavaIsNamed(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("JAVA_HOME", "")
-	_, err := StartCurator(t.TempDir())
+	_, err := StartCurator(t.TempDir(), CuratorLocks)
 	require.ErrorIs(t, err, ErrNotInstalled)
 	require.ErrorContains(t, err, "apt-get install")
 }

@@ -24,7 +24,7 @@ func TestSimpleQueueWithCurator(t *testing.T) {
 	servers := ensemble.Shared(t)
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
-	peer, err := StartCuratorQueue(t.TempDir())
+	peer, err := StartCurator(t.TempDir(), CuratorQueue)
 	if errors.Is(err, ErrNotInstalled) && os.Getenv("CI") != "true" {
 		t.Skipf("left out: %v", err)
 	}

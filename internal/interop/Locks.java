@@ -36,7 +36,7 @@ import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.ZooKeeper;
 
 /** Uses Apache Curator's locks as it is told to: see doc.go for the commands. */
-public class Peer {
+public class Locks {
     static final ObjectMapper json = new ObjectMapper();
     static final ExecutorService pool = Executors.newCachedThreadPool();
     static final Map<String, CuratorFramework> clients = new ConcurrentHashMap<>();

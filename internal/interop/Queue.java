@@ -18,7 +18,7 @@ import org.apache.curator.framework.recipes.queue.SimpleDistributedQueue;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
 /** Uses Apache Curator's SimpleDistributedQueue as it is told to: see queuepeer.go for the commands. */
-public class QueuePeer {
+public class Queue {
     static final ObjectMapper json = new ObjectMapper();
     static final ExecutorService pool = Executors.newCachedThreadPool();
     static CuratorFramework client;
