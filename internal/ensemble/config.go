@@ -30,6 +30,9 @@ type Config struct {
 	HeapMB int
 	// Properties are further Java system properties, such as jute.maxbuffer.
 	Properties map[string]string
+	// Authority, when not nil, has the servers listen with TLS too, at SecureAddr: with certificates that it
+	// signs for 127.0.0.1, and only for clients with certificates that it has signed.
+	Authority *Authority
 	// Patience bounds a start. The default is one minute.
 	Patience time.Duration
 }

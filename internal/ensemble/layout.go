@@ -11,12 +11,12 @@ import (
 
 // layout is where everything of one ensemble lies: ports and files.
 type layout struct {
-	dir                      string
-	client, quorum, election []int
+	dir                              string
+	client, quorum, election, secure []int
 }
 
 func newLayout(servers int) (*layout, error) {
-	ports, err := freePorts(3 * servers)
+	ports, err := freePorts(4 * servers)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +28,8 @@ func newLayout(servers int) (*layout, error) {
 		dir:      dir,
 		client:   ports[:servers],
 		quorum:   ports[servers : 2*servers],
-		election: ports[2*servers:],
+		election: ports[2*servers : 3*servers],
+		secure:   ports[3*servers:],
 	}, nil
 }
 
@@ -50,12 +51,14 @@ func (l *layout) write(i int, c Config, links *links) error {
 	if err := os.WriteFile(l.confPath(i), []byte(l.conf(i, c, links)), 0o644); err != nil {
 		return fmt.Errorf("ensemble: server's configuration: %w", err)
 	}
+	if c.Authority != nil {
+		return l.writeTLS(i, c.Authority)
+	}
 	return nil
 }
 
 func (l *layout) conf(i int, c Config, links *links) string {
-	var b strings.Builder
-	for _, line := range []string{
+	lines := []string{
 		"dataDir=" + l.data(i),
 		"clientPort=" + strconv.Itoa(l.client[i]),
 		"clientPortAddress=127.0.0.1",
@@ -65,15 +68,16 @@ func (l *layout) conf(i int, c Config, links *links) string {
 		"maxClientCnxns=0",
 		"admin.enableServer=false",
 		"4lw.commands.whitelist=*",
-	} {
-		b.WriteString(line + "\n")
+	}
+	if c.Authority != nil {
+		lines = append(lines, l.tlsConf(i)...)
 	}
 	if len(l.client) > 1 {
 		for k := range l.client {
-			b.WriteString(l.peer(i, k, links) + "\n")
+			lines = append(lines, l.peer(i, k, links))
 		}
 	}
-	return b.String()
+	return strings.Join(lines, "\n") + "\n"
 }
 
 // peer is the line by which server i knows server k, itself included.

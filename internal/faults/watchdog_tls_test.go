@@ -1,0 +1,38 @@
+//go:build unix
+
+package faults
+
+import (
+	"testing"
+	"time"
+)
+
+// TestWatchdogOverTLS ends holders whose sessions can only be closed over TLS, with a client certificate.
+func TestWatchdogOverTLS(t *testing.T) {
+	s := newSecured(t)
+	s.export(t)
+	t.Run("dead processes", func(t *testing.T) {
+		for name, end := range map[string]func(*prey){
+			"kill": (*prey).kill,
+			"exit": func(p *prey) { p.order("exit") },
+		} {
+			t.Run(name, func(t *testing.T) {
+				p := hunt(t, s.arena, hourglass, s.SecureAddr(0))
+				next := p.queue()
+				since := time.Now()
+				end(p)
+				p.inherited(next, soon, since)
+				p.ended(p.dog)
+			})
+		}
+	})
+	t.Run("commands", func(t *testing.T) {
+		p := hunt(t, s.arena, hourglass, s.SecureAddr(0))
+		pids := p.startCommand()
+		next := p.queue()
+		since := time.Now()
+		p.kill()
+		p.inherited(next, soon, since)
+		p.wantDead(pids)
+	})
+}
