@@ -53,7 +53,7 @@ func TestALostReplyOfATriggerRunsItOnce(t *testing.T) {
 }
 
 func TestATriggerSurvivesEverybody(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	inDays(t, func(t *testing.T, w *world) {
 		job := one(Job{Spec: "0 0 1 1 *", Run: quick})
 		a := w.start("a", job)
 		a.stop()

@@ -257,6 +257,7 @@ func TestAMemberRunsSoManyAtOnce(t *testing.T) {
 		}
 		w.start("a", all, WithMaxConcurrent(2))
 		time.Sleep(time.Hour + 30*time.Minute)
+		synctest.Wait()
 		require.Equal(t, 2, most)
 		require.Len(t, w.log.all(EventStarted), 8, "four rounds of two within the deadline")
 		var missed int64
