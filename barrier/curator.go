@@ -36,7 +36,7 @@ func (b *Double) enterCurator(ctx, linger context.Context) (*Round, error) {
 func (b *Double) enterReady(ctx, linger context.Context, s *framework.Session) (*Round, error) {
 	created, err := s.CreateTogether(ctx, framework.Together{
 		Dir: b.path, Name: uuid.NewString(), Plain: true, Count: 1, Mode: framework.Ephemeral,
-		Data: signed(b.client, memberKind, "").encode(),
+		Data: signed(b.client, memberKind).encode(),
 	})
 	if err != nil {
 		return nil, err

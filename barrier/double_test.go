@@ -520,3 +520,69 @@ func TestALostReplyAnywhere(t *testing.T) {
 		}
 	}
 }
+
+// TestAnEventFromBeforeIsNoBeginning: a watch may have been armed before by somebody else in the session. The
+// end of the former round, of which it tells, must not be taken for the beginning of the next.
+func TestAnEventFromBeforeIsNoBeginning(t *testing.T) {
+	for at := range 80 {
+		in(t, func(t *testing.T, w *world) {
+			a, b := w.member("a"), w.member("b")
+			rs := enterAll(t, doubles(2, a, b)...)
+			ended, end := context.WithCancel(t.Context())
+			end()
+			require.Error(t, rs[0].Leave(ended))
+			data, _, armed, err := w.session(a).WatchData(t.Context(), path)
+			require.NoError(t, err)
+			defer armed.Stop()
+			a.Link.Delay(7 * time.Millisecond)
+			next := enter(t, t.Context(), doubles(2, a)[0])
+			time.Sleep(time.Duration(at) * time.Millisecond)
+			_, err = b.Multi(t.Context(), framework.DeleteOp(rs[1].Node(), framework.AnyVersion), framework.SetOp(path, data, 1))
+			require.NoError(t, err)
+			time.Sleep(time.Second)
+			require.False(t, next.over(), "at %d: it is alone", at)
+			other := enter(t, t.Context(), doubles(2, b)[0])
+			leaveAll(t, next.round(), other.round())
+		})
+	}
+}
+
+// TestACreateThatIsLostWithItsSession: its node must not take a place beside the next session's.
+func TestACreateThatIsLostWithItsSession(t *testing.T) {
+	early := 0
+	for range 20 {
+		in(t, func(t *testing.T, w *world) {
+			m, b := w.member("a"), w.member("b")
+			bs := doubles(2, m, b)
+			leaveAll(t, enterAll(t, bs...)...)
+			first := w.session(m)
+			f := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: first.ID()})
+			go func() {
+				<-f.Hit()
+				m.Link.BlackHole(true, true)
+			}()
+			a := enter(t, t.Context(), bs[0])
+			<-first.Done()
+			m.Link.Heal()
+			second := w.session(m)
+			if slices.ContainsFunc(w.Sessions(), func(s zktest.Session) bool { return s.ID == first.ID() }) {
+				early++
+			}
+			time.Sleep(100 * time.Millisecond)
+			there := w.Children(path + "/in")
+			require.Len(t, there, 1)
+			n, _ := w.Node(path + "/in/" + there[0])
+			require.Equal(t, second.ID(), n.Stat.EphemeralOwner)
+			leaveAll(t, a.roundWith(bs[1])...)
+		})
+	}
+	require.Positive(t, early, "the servers have known of the loss each time")
+}
+
+// roundWith waits for the round that begins when another member enters.
+func (e *entrance) roundWith(other *barrier.Double) []*barrier.Round {
+	e.t.Helper()
+	require.False(e.t, e.over())
+	b := enter(e.t, e.t.Context(), other)
+	return []*barrier.Round{e.round(), b.round()}
+}

@@ -42,7 +42,7 @@ func (g *Gate) Path() string { return g.path }
 // ErrForeign.
 func (g *Gate) Raise(ctx context.Context) error {
 	return g.each(ctx, "raise", func(s *framework.Session) error {
-		err := s.Create(ctx, g.path, signed(g.client, gateKind, "").encode(), framework.Persistent)
+		err := s.Create(ctx, g.path, signed(g.client, gateKind).encode(), framework.Persistent)
 		switch {
 		case errors.Is(err, framework.ErrNoNode):
 			dir, _ := framework.Split(g.path)
@@ -73,7 +73,7 @@ func (g *Gate) stays(ctx context.Context, s *framework.Session) error {
 // this process dies. The error wraps ErrRaised if the gate is up already, or ErrForeign.
 func (g *Gate) Hold(ctx context.Context) (lease *locks.Lease, err error) {
 	err = g.each(ctx, "hold", func(s *framework.Session) error {
-		claim := locks.NewClaim(g.client, g.path, locks.WithData(signed(g.client, gateKind, "").encode()))
+		claim := locks.NewClaim(g.client, g.path, locks.WithData(signed(g.client, gateKind).encode()))
 		lease, err = claim.TryLock(ctx)
 		if !errors.Is(err, locks.ErrNotAcquired) {
 			return err

@@ -67,7 +67,7 @@ func (m *member) take(ctx context.Context) error {
 		err  error
 	}
 	s, done := m.s, make(chan outcome, 1)
-	m.data = signed(m.b.client, memberKind, uuid.NewString()).encode()
+	m.data = record{Kind: memberKind, ID: uuid.NewString(), Owner: m.b.client.Config().Identity}.encode()
 	data := m.data
 	go func() {
 		node, err := m.b.create(s, data)

@@ -90,8 +90,8 @@ func resize(data []byte, n int) []byte {
 }
 
 // signed is a record that says who has written it.
-func signed(client *framework.Client, kind, id string) record {
+func signed(client *framework.Client, kind string) record {
 	host, _ := os.Hostname() // an unknown host is shown as such
 	now := time.Now().UTC()
-	return record{Kind: kind, ID: id, Owner: client.Config().Identity, Host: host, PID: os.Getpid(), Since: &now}
+	return record{Kind: kind, Owner: client.Config().Identity, Host: host, PID: os.Getpid(), Since: &now}
 }

@@ -155,6 +155,9 @@ func (b *Double) agrees(st state) error {
 
 // check reads the barrier's state and refuses another number of members.
 func (b *Double) check(ctx context.Context, s *framework.Session) error {
+	if err := s.Sync(ctx, b.path); err != nil { // another server may not know the newest number yet
+		return err
+	}
 	st, err := b.read(ctx, s)
 	if err != nil {
 		return err
@@ -169,12 +172,11 @@ func (b *Double) prepare(ctx context.Context, s *framework.Session) error {
 	}
 	for {
 		err := b.check(ctx, s)
-		var differs *MismatchError
 		switch {
 		case errors.Is(err, framework.ErrNoNode):
 			err = b.make(ctx, s)
-		case errors.As(err, &differs):
-			err = b.renumber(ctx, s, differs)
+		case errors.Is(err, ErrMismatch):
+			err = b.renumber(ctx, s)
 		default:
 			return err
 		}
@@ -209,7 +211,7 @@ func (b *Double) damaged(ctx context.Context, s *framework.Session, part string)
 }
 
 // renumber gives a barrier at which nobody has been for a session timeout this member's number.
-func (b *Double) renumber(ctx context.Context, s *framework.Session, differs *MismatchError) error {
+func (b *Double) renumber(ctx context.Context, s *framework.Session) error {
 	seen, w, err := b.watch(ctx, s)
 	if err != nil {
 		return err
@@ -220,7 +222,7 @@ func (b *Double) renumber(ctx context.Context, s *framework.Session, differs *Mi
 		return err
 	}
 	if len(there) > 0 {
-		return differs
+		return b.check(ctx, s)
 	}
 	switch changed, err := pause(ctx, s, w, s.Timeout()); {
 	case err != nil:
@@ -241,10 +243,8 @@ func (b *Double) renumber(ctx context.Context, s *framework.Session, differs *Mi
 	}
 	_, err = s.Multi(ctx, append(ops, framework.SetOp(b.round, beginning(end), framework.AnyVersion))...)
 	switch {
-	case errors.Is(err, framework.ErrNotEmpty):
-		return differs
-	case errors.Is(err, framework.ErrBadVersion), errors.Is(err, framework.ErrSuspended):
-		return b.check(ctx, s)
+	case errors.Is(err, framework.ErrNotEmpty), errors.Is(err, framework.ErrBadVersion), errors.Is(err, framework.ErrSuspended):
+		return b.check(ctx, s) // somebody else may have done the same
 	}
 	return err
 }
