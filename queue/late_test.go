@@ -1,0 +1,55 @@
+package queue
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// These holders do not know yet that somebody has deleted their claim, as one that was stopped would not.
+
+func TestALateAckOfALanesItemIsRefused(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a"), w.member("b")
+		require.NoError(t, a.Put(t.Context(), "urgent", WithPriority(1)))
+		late := a.take()
+		require.Contains(t, late.Node(), "/lanes/1/")
+		require.NoError(t, b.client.Delete(t.Context(), late.Node()+"/claim", framework.AnyVersion))
+		d := b.take()
+		require.Equal(t, late.Node(), d.Node())
+		require.Equal(t, 2, d.Attempt)
+		require.NoError(t, late.Context().Err(), "it has not noticed")
+		require.ErrorIs(t, late.Ack(t.Context()), ErrLost)
+		b.ack(d)
+	})
+}
+
+func TestALateAckUnderAnotherLockIsRefused(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		strict := WithOrder(Strict)
+		a, b := w.member("a", strict, WithWindow(2)), w.member("b", strict)
+		a.put(names(0, 3)...)
+		late := a.take()
+		lines := w.Children(testPath + "/lock")
+		require.Len(t, lines, 1)
+		require.NoError(t, b.client.Delete(t.Context(), testPath+"/lock/"+lines[0], framework.AnyVersion))
+		d := b.take()
+		require.Equal(t, "item 0", d.Value)
+		require.NoError(t, late.Context().Err(), "it has not noticed")
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err := a.Take(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded, "nothing is claimed without the lock")
+		synctest.Wait()
+		n, _ := w.Node(testPath + "/items/0000000000/i-0000000001")
+		require.Zero(t, n.Stat.Version)
+		require.ErrorIs(t, late.Ack(t.Context()), ErrLost)
+		b.ack(d)
+		require.Equal(t, names(1, 3), b.drain(2))
+	})
+}
