@@ -36,12 +36,18 @@ func onRealServers(t *testing.T, fenced bool) (s *story, balance, token int64) {
 	return s, balance, token
 }
 
-// requireGone waits until the servers have removed everything below the play's root.
-func requireGone(t *testing.T, servers, env []string) {
+// rootOf is the play's root.
+func rootOf(t *testing.T, env []string) string {
 	t.Helper()
 	i := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, framework.EnvRoot+"=/") })
 	require.GreaterOrEqual(t, i, 0)
-	_, root, _ := strings.Cut(env[i], "=")
+	return strings.TrimPrefix(env[i], framework.EnvRoot+"=")
+}
+
+// requireGone waits until the servers have removed everything below the play's root.
+func requireGone(t *testing.T, servers, env []string) {
+	t.Helper()
+	root := rootOf(t, env)
 	client, err := framework.Connect(t.Context(), framework.Config{Servers: servers})
 	require.NoError(t, err)
 	defer client.Close(t.Context())

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -10,10 +11,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/lockstep-go/lockstep/framework"
 )
 
 // TestMain makes this test binary the example itself when asked to: its holders are processes.
 func TestMain(m *testing.M) {
+	framework.WatchdogMain()
+	if text := os.Getenv(senderVariable); text != "" {
+		fmt.Fprintln(os.Stderr, send(text)) // it returns only if it has failed
+		os.Exit(1)
+	}
 	if os.Getenv("FENCING_TEST_PROGRAM") != "" || os.Getenv(partVariable) != "" {
 		main()
 	}
