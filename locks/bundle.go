@@ -62,10 +62,11 @@ func releaseInOrder(parts []*Lease) {
 
 // lease is one lease on all.
 func (b *bundle) lease(m *Multi, ctx context.Context) *Lease {
-	first := b.parts[0]
-	lease := &Lease{path: m.Path(), node: first.node, parts: b.parts, session: first.session, tenure: newJoint(ctx, b.parts), back: b.giveBack}
+	first, tenure := b.parts[0], newJoint(ctx, b.parts)
+	lease := &Lease{path: m.Path(), node: first.node, parts: b.parts, session: first.session, tenure: tenure, back: b.giveBack}
 	for _, p := range b.parts {
 		lease.token = max(lease.token, p.token)
+		p.join(func() { tenure.cancel(context.Cause(p.Context())) })
 	}
 	return lease.start(0)
 }
@@ -98,8 +99,8 @@ type joint struct {
 	cancel context.CancelCauseFunc
 }
 
-// newJoint is over as soon as one part is. Parts of one session end by that session's context, from
-// which the first part's is made; those that end alone are watched.
+// newJoint is over as soon as one part is: before a part that ends alone is given back (see Lease.join), and with
+// one that somebody else ends.
 func newJoint(values context.Context, parts []*Lease) *joint {
 	base, cancel := context.WithCancelCause(parts[0].Context())
 	j := &joint{parts, jointContext{base, values, parts}, cancel}

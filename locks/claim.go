@@ -134,7 +134,7 @@ func (c *Claim) create(ctx context.Context, d *desk) (framework.Created, error) 
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		nodes, err := d.s.CreateTogether(d.s.Context(), node)
+		nodes, err := d.s.CreateTogether(context.WithoutCancel(ctx), node) // ends with the session
 		done <- outcome{nodes, err}
 	}()
 	select {

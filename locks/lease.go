@@ -32,6 +32,7 @@ type Lease struct {
 	given   returned
 	limit   *time.Timer // of WithMaxHold, or nil
 	unwatch func() bool
+	joint   func() // ends the multi-lock's lease that this one is a part of; may be nil
 	revoked chan struct{}
 }
 
@@ -155,7 +156,17 @@ func (l *Lease) finish(cause error, early bool) {
 		l.limit.Stop()
 	}
 	l.tenure.End(cause)
+	if l.joint != nil {
+		l.joint()
+	}
 	l.given = l.back(early)
+}
+
+// join has end called once this lease has ended, before it is given back.
+func (l *Lease) join(end func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.joint = end
 }
 
 // start makes the lease end by itself: after its greatest length, and when its tenure was ended by
