@@ -1,18 +1,24 @@
 # make test    all tests with the race detector, beside a real three-server ensemble (PKG=./locks for some)
 # make lint    formatting, vet and linters
+# make vuln    known vulnerabilities in what is called; needs their database on the network
 # make bench   the workloads, on one real server
 # make fuzz    every fuzz target for FUZZTIME
+# make sim     RUNS seeds of the simulation from SEED on (RECIPES=mutex,queue for some, JSON=1 for a summary in JSON)
+# make sim-mutants  takes safeguards out, one at a time: the simulation must notice each
 # make build   compile everything
 
 GO        ?= go
 PKG       ?= ./...
 FUZZTIME  ?= 10s
+SEED      ?= 1
+RUNS      ?= 1000
+RECIPES   ?=
 WORKLOADS ?= W0 W1 W2 W3 W4 W5 W7 W8 M
 
 GOLANGCI      := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 WITH_ENSEMBLE := $(GO) run ./internal/ensemble/cmd/with-ensemble
 
-.PHONY: all build test lint bench fuzz zookeeper peers
+.PHONY: all build test lint bench fuzz sim sim-mutants zookeeper peers
 all: build lint test
 
 build:
@@ -27,6 +33,9 @@ lint:
 	$(GO) vet ./...
 	$(GO) run $(GOLANGCI) run ./...
 
+vuln:
+	@GO="$(GO)" scripts/vulncheck ./...
+
 bench: zookeeper
 	$(GO) build -o bin/bench ./bench
 	$(WITH_ENSEMBLE) -servers 1 -heap 512 -- sh -ec \
@@ -39,6 +48,13 @@ fuzz:
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "./$$(dirname $$file)"; \
 		done; \
 	done
+
+sim:
+	$(GO) test -c -o bin/sim ./internal/sim
+	cd internal/sim && ../../bin/sim -test.run '^TestSeeds$$' -seed $(SEED) -runs $(RUNS) -recipes "$(RECIPES)" $(if $(JSON),-json)
+
+sim-mutants:
+	$(GO) test -run TestEachMutantIsCaught -v -timeout 30m ./internal/sim -mutants
 
 zookeeper:
 	@scripts/install-zookeeper

@@ -1,0 +1,85 @@
+package sim
+
+import (
+	"sync"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// clock is a process's own: leases are counted by it. It runs a little faster or slower than the server's, and
+// while the process is frozen none of its alarms ring.
+type clock struct {
+	base time.Time
+	rate float64
+
+	mu     sync.Mutex
+	frozen bool
+	missed []func()
+}
+
+// drift is how far a clock may be off; Lockstep promises to bear 2 %.
+const drift = 0.018
+
+func (c *clock) Now() time.Duration { return time.Duration(float64(time.Since(c.base)) * c.rate) }
+
+func (c *clock) freeze() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.frozen = true
+}
+
+// thaw rings what should have rung meanwhile.
+func (c *clock) thaw() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.frozen = false
+	for _, ring := range c.missed {
+		go ring()
+	}
+	c.missed = nil
+}
+
+func (c *clock) ring(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.frozen {
+		c.missed = append(c.missed, f)
+		return
+	}
+	go f()
+}
+
+// NewAlarm is for framework.Clock.
+func (c *clock) NewAlarm(ring func()) framework.Alarm { return &alarm{clock: c, ring: ring} }
+
+type alarm struct {
+	clock *clock
+	ring  func()
+
+	mu      sync.Mutex
+	timer   *time.Timer
+	stopped bool
+}
+
+func (a *alarm) Set(at time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stopped {
+		return
+	}
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+	left := time.Duration(float64(at-a.clock.Now())/a.clock.rate) + 1 // not a moment too early
+	a.timer = time.AfterFunc(left, func() { a.clock.ring(a.ring) })
+}
+
+func (a *alarm) Stop() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.stopped = true
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+}

@@ -1,0 +1,83 @@
+package sim
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+)
+
+// history is what has happened, in order.
+type history struct {
+	began time.Time
+
+	mu     sync.Mutex
+	events []event
+}
+
+// event is one line of a history.
+type event struct {
+	at    time.Duration
+	scene string // its path, or "" for what concerns all
+	text  string
+}
+
+func (e event) String() string {
+	return fmt.Sprintf("%11.6f  %-12s %s", e.at.Seconds(), e.scene, e.text)
+}
+
+// protectedName finds what is only noise for a reader of a node's name.
+var protectedName = regexp.MustCompile(`_c_[0-9a-f-]{36}-`)
+
+func shorten(text string) string { return protectedName.ReplaceAllString(text, "") }
+
+func (h *history) note(scene, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.events = append(h.events, event{time.Since(h.began), scene, text})
+}
+
+// all returns the events so far.
+func (h *history) all() []event {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.events
+}
+
+// before are the events up to the first violation that concern its scene, or all scenes, at most n.
+func (h *history) before(v violation, n int) []event {
+	var out []event
+	for _, e := range h.all() {
+		if e.at > v.at {
+			break
+		}
+		if v.scene == "" || e.scene == "" || e.scene == v.scene {
+			out = append(out, e)
+		}
+	}
+	return out[max(0, len(out)-n):]
+}
+
+// text is events as people read them.
+func text(events []event) string {
+	var b strings.Builder
+	for _, e := range events {
+		b.WriteString(shorten(e.String()))
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// violation is a promise that was broken.
+type violation struct {
+	at    time.Duration
+	scene string
+	rule  string // a few words, the same for all of its kind
+	text  string
+}
+
+func (v violation) String() string {
+	return shorten(fmt.Sprintf("%s %s at %.6f s: %s", v.scene, v.rule, v.at.Seconds(), v.text))
+}

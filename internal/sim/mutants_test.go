@@ -1,0 +1,78 @@
+package sim
+
+// mutants are the safeguards, and what the code is like without each.
+var mutants = []mutant{
+	{
+		name: "the proof of life never lapses", file: "framework/session.go", recipes: "mutex", rule: "exclusion",
+		old: "lapsed := s.lease.until != 0 && now >= s.lease.until", new: "lapsed := false && now >= s.lease.until",
+	},
+	{
+		name: "the lease has no margin", file: "framework/lease.go", recipes: "mutex", rule: "exclusion",
+		old: "return 50*time.Millisecond + timeout/50", new: "return 0 * timeout",
+	},
+	{
+		name: "the lease is counted from the answer", file: "framework/lease.go", recipes: "mutex", rule: "exclusion",
+		old: "l.until = max(l.until, from+l.timeout-margin(l.timeout))", new: "l.until = max(l.until, from+l.timeout+l.timeout/4)",
+	},
+	{
+		name: "whose node it is does not matter", file: "framework/protected.go", recipes: "claim", rule: "exclusion",
+		old: "		case st.EphemeralOwner != p.s.ID() && p.exact:\n			return nil, ErrNodeExists\n		case st.EphemeralOwner != p.s.ID():",
+		new: "		case false:",
+	},
+	{
+		name: "a create whose reply was lost is not looked up", file: "framework/protected.go", recipes: "mutex", rule: anyRule,
+		old: "		return p.find()\n", new: "		return nil, errNotCreated\n",
+	},
+	{
+		name: "a create that was given up is not undone", file: "framework/protected.go", recipes: "mutex,rwlock", rule: anyRule,
+		old: "	if len(p.created) == 0 {\n		return\n	}", new: "	if true {\n		return\n	}",
+	},
+	{
+		name: "a claim is deleted whoever has it", file: "framework/discard.go", recipes: "claim", rule: "exclusion",
+		old: "return err == nil && st.Czxid == node.Zxid", new: "return err == nil && st.Czxid != 0",
+	},
+	{
+		name: "numbers do not wrap", file: "locks/place.go", recipes: "mutex", rule: anyRule,
+		old: "return p.seq-q.seq < 0", new: "return p.seq < q.seq",
+	},
+	{
+		name: "the token is the number in line", file: "locks/line.go", recipes: "mutex", rule: "order",
+		old: "return l.lease(ctx, c, c.node.Zxid)", new: "return l.lease(ctx, c, int64(c.place.seq))",
+	},
+	{
+		name: "a guard checks nothing", file: "locks/lease.go", recipes: "mutex,rwlock", rule: "guarded writes",
+		old: "return framework.CheckOp(l.node, framework.AnyVersion).When(l.Err)", new: `return framework.CheckOp("/", framework.AnyVersion)`,
+	},
+	{
+		name: "readers wait for nobody", file: "locks/place.go", recipes: "rwlock", rule: "exclusion",
+		old: "!(p.kind.shared() && q.kind.shared())", new: "!q.kind.shared()",
+	},
+	{
+		name: "a writer's place is not looked at again", file: "locks/contender.go", recipes: "rwlock", rule: "exclusion",
+		old: "return p.kind.replaceable() && !c.place.kind.shared()", new: "return false",
+	},
+	{
+		name: "the next in the row is let in before", file: "locks/row.go", recipes: "mutex", rule: anyRule,
+		old: "	case c.admitted:\n		return passed", new: "	case c.admitted || c.prev != nil && c.prev.admitted:\n		return passed",
+	},
+	{
+		name: "permits are taken without looking at their number", file: "locks/room.go", recipes: "semaphore", rule: "permits",
+		old: "framework.CheckOp(s.record, p.version)", new: "framework.CheckOp(s.record, 0*p.version+framework.AnyVersion)",
+	},
+	{
+		name: "permits are taken without room", file: "locks/room.go", recipes: "semaphore", rule: "permits",
+		old: "	if len(names)+n <= p.Permits {\n		return p, true, nil", new: "	if len(names) <= p.Permits {\n		return p, true, nil",
+	},
+	{
+		name: "the taker stays in line", file: "locks/room.go", recipes: "semaphore", rule: anyRule,
+		old: "framework.DeleteOp(c.node.Path, framework.AnyVersion)", new: "framework.CheckOp(c.node.Path, framework.AnyVersion)",
+	},
+	{
+		name: "a lease on several locks outlives one of them", file: "locks/bundle.go", recipes: "multi", rule: "exclusion",
+		old: "for _, p := range parts[1:] {", new: "for _, p := range parts[:0] {",
+	},
+	{
+		name: "the locks of a multi-lock are asked for in any order", file: "locks/multi.go", recipes: "multi", rule: "progress",
+		old: "return cmp.Compare(a.Path(), b.Path())", new: "return cmp.Compare(0, 0*len(a.Path()+b.Path()))",
+	},
+}

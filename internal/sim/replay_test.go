@@ -1,0 +1,38 @@
+package sim
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestHowSeedsReplay runs seeds twice and tells how far their histories go together: what the runtime draws by
+// itself, such as the branch of a select with several that are ready, is not the seed's. docs/testing.md has
+// the figures. What a plan decides must be the same each time.
+func TestHowSeedsReplay(t *testing.T) {
+	const seeds = 10
+	same, lines, common := 0, 0, 0
+	for seed := range uint64(seeds) {
+		p := newPlan(1000+seed, played())
+		first, second := run(t, p), run(t, p)
+		a, b := first.history.all(), second.history.all()
+		n := 0
+		for n < min(len(a), len(b)) && a[n] == b[n] {
+			n++
+		}
+		lines, common = lines+max(len(a), len(b)), common+n
+		if n == len(a) && n == len(b) {
+			same++
+		}
+		require.Empty(t, first.violations)
+		require.Empty(t, second.violations)
+	}
+	t.Logf("%d of %d seeds replay to the last line; %d %% of all lines come before the first that differs", same, seeds, 100*common/lines)
+}
+
+// TestPlansReplay: a plan is a function of its seed.
+func TestPlansReplay(t *testing.T) {
+	for seed := range uint64(100) {
+		require.Equal(t, newPlan(seed, recipes()), newPlan(seed, recipes()))
+	}
+}

@@ -1,0 +1,107 @@
+package sim
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/lockstep-go/lockstep/internal/terminal"
+)
+
+// TestUntilCaught runs seeds until one breaks a rule. It is what mutation_test.go runs with a mutant.
+func TestUntilCaught(t *testing.T) {
+	if *until == "" {
+		return
+	}
+	for seed := *firstSeed; seed < *firstSeed+uint64(*runs); seed++ {
+		if r := run(t, newPlan(seed, played())); r.breaks(*until) {
+			t.Fatalf("%s seed %d, %v", caughtMark, seed, r.first(*until))
+		}
+	}
+}
+
+// What TestUntilCaught is asked and says.
+const (
+	anyRule    = "any"
+	caughtMark = "CAUGHT:"
+)
+
+// TestSeeds runs seeds, and stops at the first few that break a promise.
+func TestSeeds(t *testing.T) {
+	n, until := *runs, time.Time{}
+	if n == 0 { // CI: as many as there is time for
+		n, until = 1000, time.Now().Add(ciTime)
+	}
+	all := newTally()
+	show := newProgress(os.Stderr)
+	for seed := *firstSeed; seed < *firstSeed+uint64(n); seed++ {
+		if !until.IsZero() && time.Now().After(until) || len(all.Failed) >= mostFailed {
+			break
+		}
+		show.seed(seed, all, n)
+		r := run(t, newPlan(seed, played()))
+		all.add(r)
+		if *verbose {
+			fmt.Fprint(stdout, r.plan, text(r.history.all()))
+		}
+		if len(r.violations) > 0 {
+			show.clear()
+			t.Errorf("%s", explain(t, r))
+		}
+	}
+	show.clear()
+	if *asJSON {
+		if err := all.printJSON(stdout); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	all.print(stdout)
+}
+
+const (
+	// ciTime is how long CI runs seeds.
+	ciTime = 30 * time.Second
+	// mostFailed is how many failed seeds are enough.
+	mostFailed = 3
+)
+
+// explain tells of a seed that has failed, by the smallest plan that fails so.
+func explain(t *testing.T, r result) string {
+	first := r.violations[0]
+	small := shrink(r.plan, first.rule, func(p plan) (result, bool) {
+		r := run(t, p)
+		return r, r.breaks(first.rule)
+	})
+	whole := ""
+	if small.breaks(first.rule) {
+		first = small.first(first.rule)
+	} else { // it does not fail each time
+		small, whole = r, "It was not broken again when the plan was run again.\n"
+	}
+	return fmt.Sprintf("seed %d: %v\n%s\nThe smallest plan found that breaks it:\n%v\n%s\nmake sim SEED=%d RUNS=1 runs the whole seed again.",
+		r.plan.seed, r.violations[0], whole, small.plan, text(small.history.before(first, 120)), r.plan.seed)
+}
+
+// progress shows on a terminal how far it is.
+type progress struct {
+	to   *os.File
+	show bool
+	last time.Time
+}
+
+func newProgress(to *os.File) *progress { return &progress{to: to, show: terminal.Is(to)} }
+
+func (p *progress) seed(seed uint64, all *tally, of int) {
+	if p.show && time.Since(p.last) > 100*time.Millisecond {
+		p.last = time.Now()
+		fmt.Fprintf(p.to, "\r\x1b[Kseed %d: %s", seed, all.line(of))
+	}
+}
+
+func (p *progress) clear() {
+	if p.show {
+		fmt.Fprint(p.to, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,76 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// tally is what many seeds have come to.
+type tally struct {
+	Seeds      int            `json:"seeds"`
+	Failed     []uint64       `json:"failed"`
+	Hours      float64        `json:"virtual_hours"`
+	Seconds    float64        `json:"seconds"`
+	Events     int            `json:"events"`
+	Faults     map[kind]int   `json:"faults"`
+	Operations map[string]int `json:"operations"`
+
+	began time.Time
+}
+
+func newTally() *tally {
+	return &tally{Failed: []uint64{}, Faults: map[kind]int{}, Operations: map[string]int{}, began: time.Now()}
+}
+
+func (t *tally) add(r result) {
+	t.Seeds++
+	t.Hours += r.plan.length.Hours()
+	t.Seconds = time.Since(t.began).Seconds()
+	t.Events += len(r.history.all())
+	for k, n := range r.struck {
+		t.Faults[k] += n
+	}
+	for what, n := range r.did {
+		t.Operations[what] += n
+	}
+	if len(r.violations) > 0 {
+		t.Failed = append(t.Failed, r.plan.seed)
+	}
+}
+
+// line is how far it is.
+func (t *tally) line(of int) string {
+	return fmt.Sprintf("%d of %d seeds, %d failed, %.1f virtual hours, %d faults, %.0f s", t.Seeds, of, len(t.Failed), t.Hours, sum(t.Faults), t.Seconds)
+}
+
+func (t *tally) print(to io.Writer) {
+	fmt.Fprintln(to, t.line(t.Seeds))
+	fmt.Fprintln(to, "faults:    ", table(t.Faults))
+	fmt.Fprintln(to, "operations:", table(t.Operations))
+}
+
+func (t *tally) printJSON(to io.Writer) error {
+	e := json.NewEncoder(to)
+	e.SetIndent("", "  ")
+	return e.Encode(t)
+}
+
+func sum[K comparable](counts map[K]int) (n int) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
+
+func table[K ~string](counts map[K]int) string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%s %d", k, counts[k]))
+	}
+	return strings.Join(parts, ", ")
+}
