@@ -1,6 +1,7 @@
 # make test    all tests with the race detector, beside a real three-server ensemble (PKG=./locks for some)
 # make lint    formatting, vet and linters
 # make vuln    known vulnerabilities in what is called; needs their database on the network
+# make vuln    known vulnerabilities in what is called; needs their database on the network
 # make bench   the workloads, on one real server
 # make fuzz    every fuzz target for FUZZTIME
 # make sim     RUNS seeds of the simulation from SEED on (RECIPES=mutex,queue for some, JSON=1 for a summary in JSON)
@@ -18,7 +19,7 @@ WORKLOADS ?= W0 W1 W2 W3 W4 W5 W7 W8 M
 GOLANGCI      := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 WITH_ENSEMBLE := $(GO) run ./internal/ensemble/cmd/with-ensemble
 
-.PHONY: all build test lint bench fuzz sim sim-mutants zookeeper peers
+.PHONY: all build test lint vuln bench fuzz sim sim-mutants zookeeper peers
 all: build lint test
 
 build:
@@ -32,6 +33,9 @@ lint:
 	@unformatted="$$(gofmt -l .)"; if [ -n "$$unformatted" ]; then echo "run gofmt -w on:" $$unformatted; exit 1; fi
 	$(GO) vet ./...
 	$(GO) run $(GOLANGCI) run ./...
+
+vuln:
+	@GO="$(GO)" scripts/vulncheck ./...
 
 vuln:
 	@GO="$(GO)" scripts/vulncheck ./...
