@@ -1,7 +1,6 @@
 # make test    all tests with the race detector, beside a real three-server ensemble (PKG=./locks for some)
 # make lint    formatting, vet and linters
 # make vuln    known vulnerabilities in what is called; needs their database on the network
-# make vuln    known vulnerabilities in what is called; needs their database on the network
 # make bench   the workloads, on one real server
 # make fuzz    every fuzz target for FUZZTIME
 # make sim     RUNS seeds of the simulation from SEED on (RECIPES=mutex,queue for some, JSON=1 for a summary in JSON)
@@ -33,9 +32,6 @@ lint:
 	@unformatted="$$(gofmt -l .)"; if [ -n "$$unformatted" ]; then echo "run gofmt -w on:" $$unformatted; exit 1; fi
 	$(GO) vet ./...
 	$(GO) run $(GOLANGCI) run ./...
-
-vuln:
-	@GO="$(GO)" scripts/vulncheck ./...
 
 vuln:
 	@GO="$(GO)" scripts/vulncheck ./...
