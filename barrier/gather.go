@@ -22,16 +22,15 @@ const (
 func numberOf(node string) (int32, bool) {
 	_, name := framework.Split(node)
 	digits, ok := strings.CutPrefix(name, memberName)
-	if !ok || len(digits) != 10 && len(digits) != 11 || digits[0] == '+' {
-		return 0, false
-	}
 	n, err := strconv.ParseInt(digits, 10, 32)
-	return int32(n), err == nil
+	return int32(n), ok && err == nil && name == nameOf(int32(n)) // only what a server would write
 }
+
+func nameOf(number int32) string { return fmt.Sprintf("%s%010d", memberName, number) }
 
 // place is the node of a number.
 func (b *Double) place(number int32) string {
-	return framework.Join(b.in, fmt.Sprintf("%s%010d", memberName, number))
+	return framework.Join(b.in, nameOf(number))
 }
 
 func (st state) has(number int32) bool { return st.inside() && slices.Contains(st.numbers, number) }

@@ -2,6 +2,7 @@ package barrier
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,10 +76,17 @@ func FuzzRecord(f *testing.F) {
 			}
 			again, err := parse("/x", kind, r.encode())
 			require.NoError(t, err)
-			require.Equal(t, r.Numbers, again.Numbers)
+			require.True(t, slices.Equal(r.Numbers, again.Numbers))
 			require.True(t, json.Valid(resize(data, 3)))
 		}
 	})
+}
+
+func TestNamesThatNoServerWrites(t *testing.T) {
+	for _, name := range []string{"", "m-", "m-7", "m-00000000000", "m-+000000001", "m-2147483648", "x-0000000001", "m-000000000a"} {
+		_, ok := numberOf("/x/" + name)
+		require.False(t, ok, name)
+	}
 }
 
 func FuzzNumber(f *testing.F) {

@@ -122,7 +122,7 @@ func (b *Double) complete(ctx context.Context, s *framework.Session, seen state)
 	if last.Phase == seen.phase {
 		seen.numbers = last.Numbers
 	}
-	if seen.inside() && seen.numbers == nil {
+	if seen.inside() && len(seen.numbers) == 0 {
 		return state{}, fmt.Errorf("%w: %s does not tell who is inside", ErrForeign, b.round)
 	}
 	if b.agrees(seen) == nil {
