@@ -110,6 +110,7 @@ func TestJobsAreShownAndControlled(t *testing.T) {
 	require.Positive(t, run["token"])
 	_, out, _ = s.run("runs", "demo")
 	require.Contains(t, out, "succeeded, asked for")
+	require.NotContains(t, out, `""`, "no error")
 	_, out, _ = s.run("jobs", "--scheduler", "/lockstep/jobs/demo")
 	require.Contains(t, out, "NEXT")
 	code, _, errs = s.run("jobs", "--scheduler", "x")

@@ -89,9 +89,17 @@ func runTable(runs []scheduler.RunRecord) *table {
 			how += ", asked for"
 		}
 		t.add(plainly(strconv.FormatInt(r.Number, 10)), plainly(moment(r.Tick)), plainly(moment(r.Started)), plainly(took(r)), outcome(r, how),
-			faint(strconv.Itoa(r.Attempt)), plainly(brief(r.Runner)), faint(counted(r.Token)), plainly(readable(r.Error)))
+			faint(strconv.Itoa(r.Attempt)), plainly(brief(r.Runner)), faint(counted(r.Token)), plainly(failure(r)))
 	}
 	return t
+}
+
+// failure is the error that a run has ended with, if it has with one.
+func failure(r scheduler.RunRecord) string {
+	if r.Error == "" {
+		return ""
+	}
+	return readable(r.Error)
 }
 
 func took(r scheduler.RunRecord) string {
