@@ -36,6 +36,7 @@ var arrows = map[string][]string{
 	"internal/faults":       nil, // tests only
 	"internal/interop":      nil, // its tests use all
 	"internal/link":         {"internal/wire"},
+	"internal/security":     nil, // tests only
 	"internal/sim":          nil, // tests only
 	"internal/terminal":     nil,
 	"internal/watchdog":     {"internal/wire"},

@@ -1,0 +1,185 @@
+package security
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/ensemble"
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+const (
+	patience = time.Minute
+	tick     = 20 * time.Millisecond
+	user     = "user"
+	secret   = "correct-horse-battery-staple" // recognisable, wherever it turns up
+)
+
+var credentials = []framework.Credential{{Scheme: "digest", Auth: []byte(user + ":" + secret)}}
+
+// ours is what "auth" becomes: everything to these credentials.
+var ours = zk.DigestACL(zk.PermAll, user, secret)
+
+// TestACL has a client with credentials use every recipe, and another without them try everything on each node.
+func TestACL(t *testing.T) {
+	servers := ensemble.Shared(t)
+	readable := append(framework.CreatorOnly(), framework.ACL{Perms: framework.PermRead, Scheme: "world", ID: "anyone"})
+	for name, c := range map[string]struct {
+		parents []framework.ACL // configured
+		want    []zk.ACL        // of directories
+	}{
+		"default":                        {nil, ours},
+		"directories that anybody reads": {readable, append(ours[:1:1], zk.WorldACL(zk.PermRead)...)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := framework.Config{
+				Servers: servers, SessionTimeout: 10 * time.Second, Auth: credentials, ParentACL: c.parents,
+				Root: "/security-" + strings.ToLower(rand.Text()[:10]),
+			}
+			client := connect(t, cfg)
+			perform(t, client)
+			owner, stranger := peer(t, servers), peer(t, servers)
+			require.NoError(t, owner.AddAuth("digest", credentials[0].Auth))
+			seen, directories := 0, 0
+			walk(t, owner, cfg.Root, func(node string, st *zk.Stat, acl []zk.ACL) {
+				seen++
+				marker := path.Base(path.Dir(node)) == "writers" // a directory with data
+				directory := st.EphemeralOwner == 0 && (st.DataLength == 0 || marker) && len(acl) == len(c.want)
+				if directory {
+					directories++
+					require.ElementsMatch(t, c.want, acl, node)
+				} else {
+					require.Equal(t, ours, acl, node)
+				}
+				tryEverything(t, stranger, node, directory && c.parents != nil)
+			})
+			t.Logf("%d nodes, %d of them directories", seen, directories)
+			require.Greater(t, seen, 100, "of every recipe")
+			require.Greater(t, directories, 10, "of every recipe")
+		})
+	}
+}
+
+// walk visits a node and everything below it. Nodes come and go; the ones that have gone are left out.
+func walk(t *testing.T, owner *zk.Conn, node string, visit func(string, *zk.Stat, []zk.ACL)) {
+	t.Helper()
+	acl, st, err := owner.GetACL(node)
+	if err == zk.ErrNoNode { //nolint:errorlint // the library wraps nothing
+		return
+	}
+	require.NoError(t, err, node)
+	visit(node, st, acl)
+	kids, _, err := owner.Children(node)
+	if err != zk.ErrNoNode { //nolint:errorlint // the library wraps nothing
+		require.NoError(t, err, node)
+	}
+	for _, kid := range kids {
+		walk(t, owner, path.Join(node, kid), visit)
+	}
+}
+
+// tryEverything is refused each time: a node that has gone meanwhile refuses too.
+func tryEverything(t *testing.T, stranger *zk.Conn, node string, mayRead bool) {
+	t.Helper()
+	refused := func(what string, err error) {
+		t.Helper()
+		require.Contains(t, []error{zk.ErrNoAuth, zk.ErrNoNode, zk.ErrNotEmpty}, err, "%s %s", what, node)
+	}
+	_, _, get := stranger.Get(node)
+	_, _, list := stranger.Children(node)
+	_, _, acl := stranger.GetACL(node)
+	if !mayRead {
+		refused("read", get)
+		refused("list", list)
+		refused("read the ACL of", acl)
+	}
+	_, err := stranger.Set(node, nil, -1)
+	refused("write", err)
+	_, err = stranger.Create(node+"/below", nil, 0, zk.WorldACL(zk.PermAll))
+	refused("create below", err)
+	_, err = stranger.SetACL(node, zk.WorldACL(zk.PermAll), -1)
+	refused("open", err)
+	refused("delete", stranger.Delete(node, -1))
+	_, err = stranger.Multi(&zk.CheckVersionRequest{Path: node, Version: -1}, &zk.SetDataRequest{Path: node, Version: -1})
+	refused("write in a transaction", err)
+}
+
+// TestAStrangerIsTold gets its refusal at once, and not a place in line.
+func TestAStrangerIsTold(t *testing.T) {
+	cfg := framework.Config{
+		Servers: ensemble.Shared(t), SessionTimeout: 10 * time.Second, Auth: credentials,
+		Root: "/security-" + strings.ToLower(rand.Text()[:10]),
+	}
+	_, err := locks.NewMutex(connect(t, cfg), "/lock").Lock(t.Context())
+	require.NoError(t, err)
+	for name, auth := range map[string][]framework.Credential{
+		"none": nil, "others": {{Scheme: "digest", Auth: []byte("user:other")}},
+	} {
+		cfg.Auth = auth
+		stranger := connect(t, cfg)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		_, err = locks.NewMutex(stranger, "/lock").Lock(ctx)
+		require.ErrorIs(t, err, framework.ErrNoAuth, name)
+		_, err = locks.NewMutex(stranger, "/lock").Contenders(ctx)
+		require.ErrorIs(t, err, framework.ErrNoAuth, name)
+	}
+}
+
+// TestTheTopIsOpen shows what SECURITY.md warns of: a node directly below "/", which everybody may write to out of
+// the box, can be deleted by everybody, whatever its own ACL.
+func TestTheTopIsOpen(t *testing.T) {
+	servers := ensemble.Shared(t)
+	cfg := framework.Config{Servers: servers, SessionTimeout: 10 * time.Second, Auth: credentials}
+	client, stranger := connect(t, cfg), peer(t, servers)
+	atTop := "/security-" + strings.ToLower(rand.Text()[:10])
+	lease, err := locks.NewClaim(client, atTop).Lock(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, stranger.Delete(atTop, -1))
+	<-lease.Context().Done()
+	require.ErrorIs(t, lease.Err(), framework.ErrNodeGone)
+
+	lease, err = locks.NewClaim(client, atTop+"/below").Lock(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, zk.ErrNoAuth, stranger.Delete(atTop+"/below", -1))
+	require.Equal(t, zk.ErrNotEmpty, stranger.Delete(atTop, -1))
+	found, st, err := stranger.Exists(atTop + "/below")
+	require.True(t, err == nil && found, "to know of a node takes no permission")
+	require.NotZero(t, st.EphemeralOwner, "nor does its owner's session id")
+	require.NoError(t, lease.Err())
+	require.NoError(t, lease.Release(t.Context()))
+}
+
+// connect returns a client that is closed after the test.
+func connect(t *testing.T, cfg framework.Config, opts ...framework.Option) *framework.Client {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	c, err := framework.Connect(ctx, cfg, append([]framework.Option{framework.WithLogger(slog.New(slog.DiscardHandler))}, opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		require.NoError(t, c.Close(ctx))
+	})
+	return c
+}
+
+// peer is somebody else's client on the same servers.
+func peer(t *testing.T, servers []string) *zk.Conn {
+	t.Helper()
+	conn, _, err := zk.Connect(servers, 10*time.Second, zk.WithLogInfo(false))
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	return conn
+}
