@@ -75,4 +75,20 @@ var mutants = []mutant{
 		name: "the locks of a multi-lock are asked for in any order", file: "locks/multi.go", recipes: "multi", rule: "progress",
 		old: "return cmp.Compare(a.Path(), b.Path())", new: "return cmp.Compare(0, 0*len(a.Path()+b.Path()))",
 	},
+	{
+		name: "a transfer leaves those in between in line", file: "election/transfer.go", recipes: "election", rule: anyRule,
+		old: "ops = append(ops, framework.DeleteOp(node, framework.AnyVersion))", new: "ops = append(ops, framework.CheckOp(node, framework.AnyVersion))",
+	},
+	{
+		name: "a term's record is written at any version", file: "election/reign.go", recipes: "election", rule: "terms",
+		old: "framework.SetOp(t.election.termPath(), data, t.record.version)", new: "framework.SetOp(t.election.termPath(), data, framework.AnyVersion+0*t.record.version)",
+	},
+	{
+		name: "a round begins at any version", file: "barrier/gather.go", recipes: "barrier", rule: anyRule,
+		old: "framework.SetOp(m.b.path, st.data, st.phase)", new: "framework.SetOp(m.b.path, st.data, framework.AnyVersion+0*st.phase)",
+	},
+	{
+		name: "a round begins with members that are not there", file: "barrier/gather.go", recipes: "barrier", rule: anyRule,
+		old: "ops = append(ops, framework.CheckOp(m.b.place(n), framework.AnyVersion))", new: "_ = m.b.place(n)",
+	},
 }

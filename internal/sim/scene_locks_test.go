@@ -291,20 +291,23 @@ func (s *lockScene) release(a *actor, lease *locks.Lease) {
 	}
 }
 
-// settled checks that guarded writes were done in the order of their tokens.
 func (s *lockScene) settled() {
-	if s.register == "" {
-		return
+	if s.register != "" {
+		s.w.inOrder(s.path(), s.register)
 	}
+}
+
+// inOrder checks that guarded writes were done in the order of their tokens.
+func (w *world) inOrder(scene, register string) {
 	last := int64(0)
-	for _, name := range s.w.zk.Children(s.register) {
-		n, _ := s.w.zk.Node(framework.Join(s.register, name))
+	for _, name := range w.zk.Children(register) {
+		n, _ := w.zk.Node(framework.Join(register, name))
 		token, err := strconv.ParseInt(string(n.Data), 10, 64)
 		if err != nil {
 			panic(err)
 		}
 		if token < last {
-			s.w.violate(s.path(), "guarded writes", "%s was written under token %d, after token %d", name, token, last)
+			w.violate(scene, "guarded writes", "%s was written under token %d, after token %d", name, token, last)
 		}
 		last = max(last, token)
 	}

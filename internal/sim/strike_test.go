@@ -151,7 +151,7 @@ func (w *world) expire(p *process) bool {
 	if id == 0 {
 		return false
 	}
-	w.doomSession(id)
+	w.doomSession(id, p)
 	return w.zk.Expire(id) == nil
 }
 

@@ -29,6 +29,7 @@ type world struct {
 	scenes     []scene
 	violations []violation
 	doomed     doomed
+	expelled   map[*process]bool // of which an operator has ended a session
 	struck     map[kind]int
 	did        map[string]int
 	numbers    int
@@ -49,7 +50,7 @@ func newWorld(p plan) *world {
 	if err != nil {
 		panic(err)
 	}
-	w := &world{plan: p, zk: zk, h: &history{began: time.Now()}, over: make(chan struct{}), struck: map[kind]int{}, did: map[string]int{},
+	w := &world{plan: p, zk: zk, h: &history{began: time.Now()}, over: make(chan struct{}), struck: map[kind]int{}, did: map[string]int{}, expelled: map[*process]bool{},
 		doomed: doomed{map[int64]bool{}, map[string]bool{}}}
 	w.eye = newEye(w)
 	w.operator, err = framework.New(framework.Config{Servers: zk.Servers(), Identity: "operator"},
@@ -222,9 +223,10 @@ func (w *world) hit(k kind) {
 }
 
 // doomSession and doomNode note what an operator is about to end.
-func (w *world) doomSession(id int64) {
+func (w *world) doomSession(id int64, p *process) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.expelled[p] = true
 	w.doomed.sessions[id] = true
 }
 
@@ -232,6 +234,13 @@ func (w *world) doomNode(path string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.doomed.nodes[path] = true
+}
+
+// isDoomedProcess tells whether an operator has ended a session of a process.
+func (w *world) isDoomedProcess(p *process) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.expelled[p]
 }
 
 // isDoomed tells whether an operator has ended what a grant stands on.

@@ -1,0 +1,250 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lockstep-go/lockstep/queue"
+)
+
+func init() { makers["queue"] = newQueueScene }
+
+// queueScene is a queue: each actor puts and takes. At the end, a process of its own takes what is left.
+type queueScene struct {
+	base
+	order queue.Order
+
+	mu      sync.Mutex
+	items   map[string]*item
+	started map[string]int // of each producer, the last item that a delivery began of for the first time
+}
+
+// item is one item's books.
+type item struct {
+	name     string
+	producer string
+	number   int
+	sure     bool // the put has returned nil
+	refused  bool // the put has returned that it was not done
+	began    bool
+	acked    bool
+	lost     int // acknowledgements of unknown outcome
+	holder   context.Context
+	who      *actor
+}
+
+func newQueueScene(w *world, spec sceneSpec) scene {
+	r := stream(w.plan.seed, spec.path)
+	return &queueScene{base: base{w, spec}, order: pick(r, queue.Parallel, queue.Strict), items: map[string]*item{}, started: map[string]int{}}
+}
+
+// stays allows for watches of sessions that have waited for an item, or a pause, which never came, and
+// for writers' markers, which last as long as their sessions.
+func (s *queueScene) stays(path string) bool {
+	return path == s.path()+"/paused" || strings.HasPrefix(path, s.path()+"/writers/") || strings.HasPrefix(path, s.path()+"/items/")
+}
+
+// queue is the process's queue.
+func (s *queueScene) queue(p *process) *queue.Queue[string] {
+	return local(p, s.path(), func() *queue.Queue[string] {
+		r := stream(s.w.plan.seed, "queue "+s.path()+p.name)
+		options := []queue.Option{queue.WithOrder(s.order), queue.WithLinger(between(r, time.Millisecond, 8*time.Second))}
+		if s.order == queue.Parallel {
+			options = append(options, queue.WithWindow(1+r.IntN(4)), queue.WithPrefetch(r.IntN(2)))
+		}
+		return queue.New(p.client, s.path(), queue.Text(), options...)
+	})
+}
+
+func (s *queueScene) play(a *actor) {
+	for n := 1; a.goOn(); n++ {
+		if oneIn(a.r, 2) {
+			s.put(a, n)
+		} else {
+			s.take(a, a.w.over)
+		}
+	}
+	s.closeLast(a)
+}
+
+// closeLast closes the process's queue when its last actor goes.
+func (s *queueScene) closeLast(a *actor) {
+	gone := local(a.process, s.path()+" gone", func() *sync.WaitGroup {
+		var g sync.WaitGroup
+		g.Add(s.spec.actors)
+		return &g
+	})
+	gone.Done()
+	gone.Wait()
+	if err := s.queue(a.process).Close(a.ctx); err != nil && a.ctx.Err() == nil {
+		s.w.violate(s.path(), "errors", "%s cannot close its queue: %v", a.name, err)
+	}
+}
+
+func (s *queueScene) put(a *actor, n int) {
+	i := &item{name: fmt.Sprintf("%s-%04d", a.name, n), producer: a.name, number: n}
+	s.mu.Lock()
+	s.items[i.name] = i
+	s.mu.Unlock()
+	ctx, cancel := a.patience()
+	defer cancel()
+	err := s.queue(a.process).Put(ctx, i.name)
+	s.w.h.note(s.path(), "%s puts %s: %s", a.name, i.name, outcome(err))
+	s.w.count("put")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err == nil:
+		i.sure = true
+	case errors.Is(err, queue.ErrUnknown) || errors.Is(err, queue.ErrClosed):
+	case a.ctx.Err() != nil: // its process is dead
+	case a.excused(ctx, err):
+		if i.refused = true; i.began {
+			s.w.violate(s.path(), "puts", "%s was delivered, although its put says that it was not done", i.name)
+		}
+	default:
+		s.w.violate(s.path(), "errors", "%s cannot put: %v", a.name, err)
+	}
+}
+
+// take takes an item, works on it and settles it. It waits until the program is over at most.
+func (s *queueScene) take(a *actor, over <-chan struct{}) {
+	ctx, cancel := a.patience()
+	defer cancel()
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		select {
+		case <-over:
+			cancel()
+		case <-stop:
+		}
+	}()
+	d, err := s.queue(a.process).Take(ctx)
+	a.gate()
+	if err != nil {
+		if !a.excused(ctx, err, queue.ErrClosed) && !lostInside(err) {
+			s.w.violate(s.path(), "errors", "%s cannot take: %v", a.name, err)
+		}
+		return
+	}
+	s.begin(a, d)
+	a.rest(d.Context(), pick(a.r, 0, between(a.r, 0, time.Second), between(a.r, 0, s.w.plan.timeout)))
+	s.settle(a, d)
+}
+
+// begin notes a delivery, and checks that nobody else has the item.
+func (s *queueScene) begin(a *actor, d *queue.Delivery[string]) {
+	s.w.count("take")
+	s.w.h.note(s.path(), "%s has %s, attempt %d", a.name, d.Value, d.Attempt)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.items[d.Value]
+	switch {
+	case i == nil:
+		s.w.violate(s.path(), "items", "%s has %q, which nobody put", a.name, d.Value)
+		return
+	case i.refused:
+		s.w.violate(s.path(), "puts", "%s was delivered, although its put says that it was not done", i.name)
+	case i.acked:
+		s.w.violate(s.path(), "items", "%s has %s, which was acknowledged", a.name, i.name)
+	case i.holder != nil && !over(i.holder) && !i.who.frozen() && !a.frozen() && !s.w.isDoomedProcess(i.who.process):
+		s.w.violate(s.path(), "exclusion", "%s has %s beside %s", a.name, i.name, i.who.name)
+	}
+	i.holder, i.who = d.Context(), a
+	if !i.began {
+		i.began = true
+		if s.order == queue.Strict && i.number < s.started[i.producer] {
+			s.w.violate(s.path(), "order", "%s begins after a later item of %s", i.name, i.producer)
+		}
+		s.started[i.producer] = max(s.started[i.producer], i.number)
+	}
+}
+
+// settle acknowledges a delivery, or gives it back, or leaves that to the end of the process.
+func (s *queueScene) settle(a *actor, d *queue.Delivery[string]) {
+	ctx, cancel := a.patience()
+	defer cancel()
+	if oneIn(a.r, 5) {
+		err := d.Nack(ctx, 0, errors.New("again"))
+		s.w.h.note(s.path(), "%s gives %s back: %s", a.name, d.Value, outcome(err))
+		return
+	}
+	err := d.Ack(ctx)
+	s.w.h.note(s.path(), "%s acknowledges %s: %s", a.name, d.Value, outcome(err))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.items[d.Value]
+	switch {
+	case err == nil && i.acked:
+		s.w.violate(s.path(), "items", "%s was acknowledged twice", i.name)
+	case err == nil:
+		i.acked = true
+	case errors.Is(err, queue.ErrLost), errors.Is(err, queue.ErrUnknown), errors.Is(err, queue.ErrClosed), a.ctx.Err() != nil, a.excused(ctx, err):
+		i.lost++
+	default:
+		s.w.violate(s.path(), "errors", "%s cannot acknowledge: %v", a.name, err)
+	}
+}
+
+func over(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// settled takes what is left, and closes the books.
+func (s *queueScene) settled() {
+	s.drain()
+	time.Sleep(10 * time.Second) // it has closed its client by then
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, i := range s.items {
+		if i.sure && !i.began {
+			s.w.violate(s.path(), "items", "%s was put and is lost", i.name)
+		}
+	}
+	if n := s.left(); n > 0 {
+		s.w.violate(s.path(), "items", "%d items are left that nobody gets", n)
+	}
+}
+
+// drain takes everything.
+func (s *queueScene) drain() {
+	p := s.w.start(len(s.w.plan.scenes)+100, 0)
+	defer p.end()
+	a := newActor(p, s.spec, 0)
+	q := s.queue(p)
+	for {
+		ctx, cancel := context.WithTimeout(p.ctx, 4*s.w.plan.timeout)
+		d, err := q.Take(ctx)
+		cancel()
+		if err != nil {
+			break
+		}
+		s.begin(a, d)
+		if err := d.Ack(p.ctx); err != nil {
+			s.w.violate(s.path(), "errors", "%s cannot be acknowledged when all is well: %v", d.Value, err)
+		}
+	}
+	if err := q.Close(p.ctx); err != nil {
+		s.w.violate(s.path(), "errors", "the queue cannot be closed: %v", err)
+	}
+}
+
+// left counts the items that the server has.
+func (s *queueScene) left() (n int) {
+	for _, node := range s.w.zk.Tree(s.path() + "/items") {
+		if name := node.Path[strings.LastIndex(node.Path, "/")+1:]; strings.HasPrefix(name, "i-") {
+			n++
+		}
+	}
+	return n
+}
