@@ -27,6 +27,9 @@ const (
 	patience = 2 * time.Minute
 )
 
+// credentials are for servers that want some.
+var credentials = []framework.Credential{{Scheme: "digest", Auth: []byte("user:secret")}}
+
 // arena is the ensemble that all tests share.
 type arena struct{ *ensemble.Ensemble }
 

@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"errors"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -160,20 +157,4 @@ func (e *ear) String() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.text.String()
-}
-
-// export puts the right certificates into the environment, for processes.
-func (s *secured) export(t *testing.T) {
-	t.Helper()
-	cert, key, err := s.authority.Sign("client")
-	require.NoError(t, err)
-	dir := t.TempDir()
-	for variable, pem := range map[string][]byte{
-		framework.EnvTLSCA: s.authority.PEM(), framework.EnvTLSCert: cert, framework.EnvTLSKey: key,
-	} {
-		file := filepath.Join(dir, variable)
-		err = errors.Join(err, os.WriteFile(file, pem, 0o600))
-		t.Setenv(variable, file)
-	}
-	require.NoError(t, err)
 }

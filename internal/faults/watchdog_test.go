@@ -71,9 +71,6 @@ type prey struct {
 	next  *framework.Client // of who waits for the lock
 }
 
-// credentials are needed for everything here.
-var credentials = []framework.Credential{{Scheme: "digest", Auth: []byte("user:secret")}}
-
 // hunt starts a holder on these servers and waits until its watchdog is armed.
 func hunt(t *testing.T, a *arena, timeout time.Duration, servers ...string) *prey {
 	t.Helper()

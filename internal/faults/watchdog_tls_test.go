@@ -3,8 +3,15 @@
 package faults
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
 )
 
 // TestWatchdogOverTLS ends holders whose sessions can only be closed over TLS, with a client certificate.
@@ -35,4 +42,20 @@ func TestWatchdogOverTLS(t *testing.T) {
 		p.inherited(next, soon, since)
 		p.wantDead(pids)
 	})
+}
+
+// export puts the right certificates into the environment, for processes.
+func (s *secured) export(t *testing.T) {
+	t.Helper()
+	cert, key, err := s.authority.Sign("client")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	for variable, pem := range map[string][]byte{
+		framework.EnvTLSCA: s.authority.PEM(), framework.EnvTLSCert: cert, framework.EnvTLSKey: key,
+	} {
+		file := filepath.Join(dir, variable)
+		err = errors.Join(err, os.WriteFile(file, pem, 0o600))
+		t.Setenv(variable, file)
+	}
+	require.NoError(t, err)
 }
