@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
 // TestATakeOutlastsTheSessionThatStoodInLine: the wait in line ends with its session's context, which was once told to
@@ -36,6 +38,43 @@ func TestATakeOutlastsTheSessionThatStoodInLine(t *testing.T) {
 		require.NoError(t, a.Close(t.Context()))
 		d := <-got
 		require.NotNil(t, d)
+		require.Equal(t, "y", d.Value)
+		b.ack(d)
+	})
+}
+
+// TestATicketWhoseReplyIsLostAsItsConsumerLeavesIsGivenBack: it once lasted until the session ended, and its item was
+// nobody's.
+func TestATicketWhoseReplyIsLostAsItsConsumerLeavesIsGivenBack(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a"), w.member("b")
+		a.put("x")
+		a.ack(a.take())
+		time.Sleep(time.Minute) // it lingers no more, and keeps no ticket
+		a.link.Delay(10 * time.Millisecond)
+		drawn := make(chan struct{}, 100)
+		stop := w.Observe(func(r zktest.Request) {
+			if r.Op == zktest.OpMulti && creates("/tickets/")(r) {
+				drawn <- struct{}{}
+			}
+		})
+		defer stop()
+		done := make(chan error, 1)
+		go func() {
+			_, err := a.Take(within(t, time.Hour))
+			done <- err
+		}()
+		<-drawn // the answer is on its way
+		a.link.Cut()
+		closing := make(chan error, 1)
+		go func() { closing <- a.Close(within(t, time.Minute)) }()
+		time.Sleep(timeout / 4)
+		a.link.Heal()
+		require.Error(t, <-done)
+		require.NoError(t, <-closing)
+		b.put("y")
+		d, err := b.Take(within(t, time.Minute))
+		require.NoError(t, err)
 		require.Equal(t, "y", d.Value)
 		b.ack(d)
 	})

@@ -155,10 +155,14 @@ func newTicket(dir, name string, seg int64) (*ticket, error) {
 	return &ticket{framework.Join(dir, name), seg, k}, nil
 }
 
-// findTicket looks for a ticket that was drawn and whose name was lost.
+// findTicket looks for a ticket that was drawn and whose name was lost, behind a sync: another server may not have
+// seen it yet. It does so when the shift has ended too, since the ticket has to be given back then.
 func (sh *shift) findTicket(seg int64, prefix string) (*ticket, error) {
-	dir := sh.q.base.ticketsOf(seg)
-	names, _, err := sh.s.Children(sh.ctx, dir)
+	dir, ctx := sh.q.base.ticketsOf(seg), sh.s.Context()
+	if err := sh.s.Sync(ctx, dir); err != nil {
+		return nil, err
+	}
+	names, _, err := sh.s.Children(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
