@@ -26,6 +26,7 @@ type secured struct {
 func TestTLS(t *testing.T) {
 	s := newSecured(t)
 	t.Run("right", func(t *testing.T) { t.Parallel(); testRightCertificate(t, s) })
+	t.Run("identity", func(t *testing.T) { t.Parallel(); testCertificateIsIdentity(t, s) })
 	t.Run("refused", func(t *testing.T) { t.Parallel(); testWrongCertificates(t, s) })
 }
 
@@ -44,10 +45,10 @@ func newAuthority(t *testing.T) *ensemble.Authority {
 	return a
 }
 
-// certificate is one for a client.
-func certificate(t *testing.T, a *ensemble.Authority) tls.Certificate {
+// certificate is one for a client of this name.
+func certificate(t *testing.T, a *ensemble.Authority, name string) tls.Certificate {
 	t.Helper()
-	cert, key, err := a.Sign("client")
+	cert, key, err := a.Sign(name)
 	require.NoError(t, err)
 	pair, err := tls.X509KeyPair(cert, key)
 	require.NoError(t, err)
@@ -61,7 +62,7 @@ func (s *secured) config(t *testing.T, addr string) framework.Config {
 	cfg.Auth = credentials
 	cfg.TLS = &tls.Config{
 		MinVersion: tls.VersionTLS12, RootCAs: s.authority.Pool(),
-		Certificates: []tls.Certificate{certificate(t, s.authority)},
+		Certificates: []tls.Certificate{certificate(t, s.authority, "client")},
 	}
 	return cfg
 }
@@ -94,6 +95,29 @@ func testRightCertificate(t *testing.T, s *secured) {
 	plain.Auth = credentials
 	_, _, err = client(t, plain).Get(t.Context(), "/tls-secret")
 	require.NoError(t, err, "the same credentials count without TLS too")
+	certified := s.config(t, s.SecureAddr(0))
+	certified.Auth = nil
+	_, _, err = client(t, certified).Get(t.Context(), "/tls-secret")
+	require.NoError(t, err, "the creator is whoever has its credentials or its certificate's name")
+}
+
+// testCertificateIsIdentity shows what SECURITY.md says of certificates: the server takes their subject for an
+// identity, which counts if the ACL asks for it, and is not asked for by default.
+func testCertificateIsIdentity(t *testing.T, s *secured) {
+	as := func(name string, acl []framework.ACL) *framework.Client {
+		cfg := s.config(t, s.SecureAddr(0))
+		cfg.Auth, cfg.ACL = nil, acl
+		cfg.TLS.Certificates = []tls.Certificate{certificate(t, s.authority, name)}
+		return client(t, cfg)
+	}
+	require.NoError(t, as("ann", framework.CreatorOnly()).Create(t.Context(), "/anns", nil, framework.Persistent))
+	require.NoError(t, as("ann", nil).Create(t.Context(), "/anybodys", nil, framework.Persistent))
+	for name, want := range map[string]error{"ann": nil, "bob": framework.ErrNoAuth} {
+		_, _, err := as(name, nil).Get(t.Context(), "/anns")
+		require.ErrorIs(t, err, want)
+		_, _, err = as(name, nil).Get(t.Context(), "/anybodys")
+		require.NoError(t, err)
+	}
 }
 
 // testWrongCertificates sees each refusal in the log as it happens, and in the error when the caller gives up.
@@ -106,7 +130,7 @@ func testWrongCertificates(t *testing.T, s *secured) {
 		"server of another name":      {func(c *framework.Config) { c.TLS.ServerName = "elsewhere.example" }, "elsewhere.example"},
 		"no client certificate":       {func(c *framework.Config) { c.TLS.Certificates = nil }, "remote error: tls: bad certificate"},
 		"client of another authority": {func(c *framework.Config) {
-			c.TLS.Certificates = []tls.Certificate{certificate(t, newAuthority(t))}
+			c.TLS.Certificates = []tls.Certificate{certificate(t, newAuthority(t), "client")}
 		}, "remote error: tls:"},
 		"no TLS": {func(c *framework.Config) { c.TLS = nil }, "EOF"},
 	} {

@@ -160,6 +160,27 @@ func TestTheTopIsOpen(t *testing.T) {
 	require.NoError(t, lease.Release(t.Context()))
 }
 
+// TestASquattersDirectory shows the other thing that SECURITY.md warns of: who has made a directory before us decides
+// who may delete in it.
+func TestASquattersDirectory(t *testing.T) {
+	servers := ensemble.Shared(t)
+	client := connect(t, framework.Config{Servers: servers, SessionTimeout: 10 * time.Second, Auth: credentials})
+	squatter := peer(t, servers)
+	dir := "/security-" + strings.ToLower(rand.Text()[:10])
+	_, err := squatter.Create(dir, nil, 0, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	lease, err := locks.NewMutex(client, dir).Lock(t.Context())
+	require.NoError(t, err)
+	kids, _, err := squatter.Children(dir)
+	require.NoError(t, err)
+	require.Len(t, kids, 1)
+	_, _, err = squatter.Get(path.Join(dir, kids[0]))
+	require.Equal(t, zk.ErrNoAuth, err)
+	require.NoError(t, squatter.Delete(path.Join(dir, kids[0]), -1))
+	<-lease.Context().Done()
+	require.ErrorIs(t, lease.Err(), framework.ErrNodeGone)
+}
+
 // connect returns a client that is closed after the test.
 func connect(t *testing.T, cfg framework.Config, opts ...framework.Option) *framework.Client {
 	t.Helper()
