@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// crew are the workers' processes. All but its readers belongs to one goroutine.
+type crew struct {
+	self        string
+	environment []string
+	events      chan event
+	byName      map[string]*process
+	readers     sync.WaitGroup
+}
+
+type process struct {
+	seat, life int // "worker-2.3" is the third process in the second worker's place
+	cmd        *exec.Cmd
+	stdin      io.Closer // its end tells the worker to end
+	ready      bool
+	killed     bool
+}
+
+// newCrew starts this program again, several times, as workers. After an error none is left.
+func newCrew(workers int, environment []string) (*crew, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c := &crew{self: self, environment: environment, events: make(chan event, 1024), byName: map[string]*process{}}
+	for seat := 1; seat <= workers; seat++ {
+		if _, err := c.start(seat, 1); err != nil {
+			c.stop()
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func (c *crew) start(seat, life int) (name string, err error) {
+	name = fmt.Sprintf("worker-%d.%d", seat, life)
+	cmd := exec.Command(c.self)
+	cmd.Env = append(slices.Clone(c.environment), framework.EnvIdentity+"="+name)
+	cmd.Stderr = os.Stderr
+	dieWithParent(cmd)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return name, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return name, err
+	}
+	if err := cmd.Start(); err != nil {
+		return name, err
+	}
+	c.byName[name] = &process{seat: seat, life: life, cmd: cmd, stdin: stdin}
+	c.readers.Go(func() { c.read(name, stdout, cmd) })
+	return name, nil
+}
+
+// read hands on what a worker tells, and its end.
+func (c *crew) read(name string, stdout io.Reader, cmd *exec.Cmd) {
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
+		var e event
+		if err := json.Unmarshal(lines.Bytes(), &e); err == nil { // a killed worker's last line may be cut off
+			c.events <- e
+		}
+	}
+	end := event{Kind: ended, Worker: name, At: time.Now()}
+	if err := cmd.Wait(); err != nil {
+		end.Reason = err.Error()
+	}
+	c.events <- end
+}
+
+// alive is the number of processes that have not ended.
+func (c *crew) alive() int { return len(c.byName) }
+
+// heed notes that a worker is ready, and starts another in the place of one that was killed. The error is that of a worker that
+// has failed by itself.
+func (c *crew) heed(e event) (started string, err error) {
+	p := c.byName[e.Worker]
+	switch e.Kind {
+	case ready:
+		p.ready = true
+	case ended:
+		delete(c.byName, e.Worker)
+		if p.killed {
+			return c.start(p.seat, p.life+1)
+		}
+		if e.Reason != "" {
+			return "", fmt.Errorf("%s has failed: %s", e.Worker, e.Reason)
+		}
+	}
+	return "", nil
+}
+
+// victim picks whom to kill among those who are at work: the leader if asked for, else anybody. It may be nobody yet.
+func (c *crew) victim(leader string, wantLeader bool) string {
+	var names []string
+	for name, p := range c.byName {
+		if p.ready && !p.killed && (!wantLeader || name == leader) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return names[rand.IntN(len(names))]
+}
+
+// kill ends a worker as a crash does.
+func (c *crew) kill(name string) bool {
+	p := c.byName[name]
+	p.killed = p.cmd.Process.Kill() == nil
+	return p.killed
+}
+
+// stop asks the workers to end and waits until all have; whoever takes too long is killed.
+func (c *crew) stop() {
+	for _, p := range c.byName {
+		_ = p.stdin.Close() // it may have ended
+	}
+	gone := make(chan struct{})
+	go func() {
+		c.readers.Wait()
+		close(gone)
+	}()
+	late := time.NewTimer(5 * time.Second)
+	defer late.Stop()
+	for {
+		select {
+		case <-c.events: // nobody wants to know any more
+		case <-late.C:
+			for _, p := range c.byName {
+				_ = p.cmd.Process.Kill() // it may have ended
+			}
+		case <-gone:
+			return
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// job is what there is to do, and by how many. Every worker is told.
+type job struct {
+	Workers int           `json:"workers"`
+	Items   int           `json:"items"` // of each phase
+	Effort  time.Duration `json:"effort"`
+}
+
+// phase is one step of the pipeline: what becomes of each of its items.
+type phase struct {
+	name string
+	turn func(int64) int64
+}
+
+// phases are the pipeline. The values of a phase are the results of the one before; the first begins with 1, 2, 3, …
+var phases = []phase{
+	{"square", func(n int64) int64 { return n * n }},
+	{"triple", func(n int64) int64 { return 3 * n }},
+	{"add one", func(n int64) int64 { return n + 1 }},
+}
+
+// sum is what must come out, as a single process would compute it.
+func (j job) sum() (total int64) {
+	for n := range int64(j.Items) {
+		value := n + 1
+		for _, p := range phases {
+			value = p.turn(value)
+		}
+		total += value
+	}
+	return total
+}
+
+// total is the number of items of all phases.
+func (j job) total() int { return j.Items * len(phases) }
+
+// item is one piece of work, as it lies in the queue.
+type item struct {
+	Phase int   `json:"phase"`
+	Index int   `json:"index"`
+	Value int64 `json:"value"`
+}
+
+// id names an item, so that a leader that plans again what a dead one has planned puts nothing twice.
+func (i item) id() string { return fmt.Sprintf("%d-%d", i.Phase, i.Index) }
+
+// result is the node of an item's result. Its creation is what happens once, however often the item is delivered.
+func (i item) result() string {
+	return framework.Join(resultsPath(i.Phase), fmt.Sprintf("%04d", i.Index))
+}
+
+// Where things are, below the root of the play.
+const (
+	leaderPath   = "/pipeline/leader"   // election: who plans and reports
+	queuePath    = "/pipeline/queue"    // queue: the items
+	barrierPath  = "/pipeline/barrier"  // double barrier: the end of each phase
+	reportPath   = "/pipeline/report"   // persistent: what the leader reports
+	reportedPath = "/pipeline/reported" // latch of one: the report is there
+)
+
+// resultsPath is the directory of a phase's results.
+func resultsPath(phase int) string { return fmt.Sprintf("/pipeline/phase-%d/results", phase) }
+
+// donePath is a latch that each item of a phase counts down once.
+func donePath(phase int) string { return fmt.Sprintf("/pipeline/phase-%d/done", phase) }
+
+// overPath is a latch of one: all workers have met at the barrier, and the next phase may begin.
+func overPath(phase int) string { return fmt.Sprintf("/pipeline/phase-%d/over", phase) }

@@ -1,0 +1,125 @@
+// Command pipeline shows work that survives those who do it. It starts an in-memory ZooKeeper and some workers, which are
+// processes of their own. One of them, elected, plans each phase's items into a queue, all of them take items, a double
+// barrier ends the phase, and the leader reports the sum of the last phase's results. Meanwhile workers are killed with
+// SIGKILL, the first time the leader, then whom chance picks, and others are started in their places. The sum is still right.
+//
+//	go run ./examples/pipeline
+//	go run ./examples/pipeline --zk host:port,host:port,host:port
+//
+// What a service would write is in lead.go and work.go.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+const (
+	exitBroken = 1  // a promise was broken, or the play could not be played
+	exitUsage  = 64 // as in sysexits.h
+)
+
+func main() {
+	framework.WatchdogMain()
+	runtime.LockOSThread() // workers die with the thread that starts them, and this one lasts
+	if text := os.Getenv(jobVariable); text != "" {
+		os.Exit(work(text))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:]))
+}
+
+// run returns the exit status: 0 only if the sum is right and everybody was killed who had to be.
+func run(ctx context.Context, args []string) int {
+	err := perform(ctx, args)
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		return 0
+	case errors.Is(err, errUsage):
+		fmt.Fprintf(os.Stderr, "pipeline: %v\npipeline: see --help\n", err)
+		return exitUsage
+	}
+	fmt.Fprintln(os.Stderr, "pipeline:", err)
+	return exitBroken
+}
+
+func perform(ctx context.Context, args []string) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	j := newJournal(o)
+	if err := play(ctx, o, j); err != nil {
+		return err
+	}
+	if o.json {
+		err = j.writeJSON(os.Stdout)
+	} else {
+		j.writeReport()
+	}
+	return errors.Join(err, j.verdict())
+}
+
+// play is the plot: the workers work, some are killed and replaced, and the leader reports.
+func play(ctx context.Context, o options, j *journal) (err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, o.patience(), errors.New("the workers take too long"))
+	defer cancel()
+	s, err := openStage(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	j.log(time.Now(), " ", "%d workers on %s, below %s, session timeout %v", o.Workers, s.place(), s.config.Root, o.timeout)
+	c, err := newCrew(o.Workers, s.environment(o))
+	if err != nil {
+		return err
+	}
+	defer c.stop()
+	begin := time.Now()
+	if err := act(ctx, o, c, j); err != nil {
+		return err
+	}
+	j.took = time.Since(begin)
+	j.reported, err = s.report(ctx)
+	return err
+}
+
+// act lets the workers work until all have ended, and kills one at each of the moments that chance has picked.
+func act(ctx context.Context, o options, c *crew, j *journal) error {
+	strikes := moments(o.kills, o.total())
+	for c.alive() > 0 {
+		select {
+		case e := <-c.events:
+			j.take(e)
+			again, err := c.heed(e)
+			if err != nil {
+				return err
+			}
+			if again != "" {
+				j.log(time.Now(), j.style.Green("+"), "%s is started in its place", again)
+			}
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return errors.New("interrupted; every worker was ended")
+			}
+			return context.Cause(ctx)
+		}
+		if len(strikes) > 0 && j.progress() >= strikes[0] {
+			if victim := c.victim(j.leads, len(j.kills) == 0); victim != "" && c.kill(victim) {
+				j.killed(victim, time.Now())
+				strikes = strikes[1:]
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/ensemble"
+)
+
+// TestMain makes this test binary the example itself when asked to: its workers are processes.
+func TestMain(m *testing.M) {
+	if os.Getenv("PIPELINE_TEST_PROGRAM") != "" {
+		main()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func program(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), "PIPELINE_TEST_PROGRAM=1", "GORACE=atexit_sleep_ms=0")
+	return cmd
+}
+
+func watch(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	cmd := program(args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	_ = cmd.Run() // the state says how it ended
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// requireRight checks the JSON that is printed against the sum of 3n² + 1, and the kills against the log.
+func requireRight(t *testing.T, out, log string, items, kills int) {
+	t.Helper()
+	var s summary
+	require.NoError(t, json.Unmarshal([]byte(out), &s), log)
+	n := int64(items)
+	require.Equal(t, n*(n+1)*(2*n+1)/2+n, s.Sum, log)
+	require.Equal(t, s.Want, s.Sum)
+	require.Equal(t, 3*items, s.Items)
+	require.Len(t, s.Kills, kills)
+	require.Equal(t, kills, strings.Count(log, "is killed (SIGKILL)"), log)
+	require.Equal(t, kills, strings.Count(log, "is started in its place"), log)
+	require.True(t, s.Kills[0].Leader, "the first is the leader")
+	require.GreaterOrEqual(t, len(s.Terms), 2)
+	require.NotEqual(t, s.Terms[0].Leader, s.Terms[1].Leader)
+	for i := 1; i < len(s.Terms); i++ {
+		require.Greater(t, s.Terms[i].Token, s.Terms[i-1].Token)
+	}
+}
+
+func TestInMemory(t *testing.T) {
+	t.Parallel()
+	out, log, code := watch(t, "--items", "60", "--kills", "8", "--json")
+	require.Equal(t, 0, code, log)
+	requireRight(t, out, log, 60, 8)
+}
+
+func TestWithoutWatchdogs(t *testing.T) {
+	t.Parallel()
+	out, log, code := watch(t, "--items", "40", "--kills", "2", "--workers", "2", "--no-watchdog", "--session-timeout", "1s", "--json")
+	require.Equal(t, 0, code, log)
+	requireRight(t, out, log, 40, 2)
+}
+
+func TestForPeople(t *testing.T) {
+	t.Parallel()
+	out, errs, code := watch(t, "-items", "20", "-kills", "1", "-workers", "3")
+	require.Equal(t, 0, code, errs)
+	require.Empty(t, errs)
+	require.Contains(t, out, "3 workers on a ZooKeeper in memory")
+	require.Contains(t, out, ", the leader, is killed (SIGKILL)")
+	require.Contains(t, out, "Report")
+	require.Contains(t, out, "Held: it is the sum")
+	require.NotContains(t, out, "\x1b", "plain when it is piped")
+}
+
+func TestOnRealServers(t *testing.T) {
+	t.Parallel()
+	servers := ensemble.Shared(t)
+	out, log, code := watch(t, "--zk", strings.Join(servers, ","), "--items", "40", "--kills", "4", "--json")
+	require.Equal(t, 0, code, log)
+	requireRight(t, out, log, 40, 4)
+	root := regexp.MustCompile(`/lockstep-example-\w+`).FindString(log)
+	require.NotEmpty(t, root)
+	client, err := framework.Connect(t.Context(), framework.Config{Servers: servers})
+	require.NoError(t, err)
+	defer client.Close(t.Context())
+	session, err := client.Session(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, session.Sync(t.Context(), "/"))
+	_, err = client.Exists(t.Context(), root)
+	require.ErrorIs(t, err, framework.ErrNoNode, "it is cleaned up")
+}
+
+func TestUsage(t *testing.T) {
+	for _, line := range []string{
+		"--workers 1", "--workers 51", "--workers x", "--items 7", "--items 1001", "--effort 0", "--effort 2m", "--kills -1",
+		"--items 20 --kills 6", "--session-timeout 0", "--session-timeout -1s", "--zk ,", "--bogus", "word",
+	} {
+		out, errs, code := watch(t, strings.Fields(line)...)
+		require.Equal(t, 64, code, line)
+		require.Empty(t, out, line)
+		require.Regexp(t, `^pipeline: .+\npipeline: see --help\n$`, errs, line)
+	}
+	out, _, code := watch(t, "--help")
+	require.Equal(t, 0, code)
+	require.Contains(t, out, "-kills")
+}
+
+func TestServersThatAreNotThere(t *testing.T) {
+	t.Parallel()
+	out, errs, code := watch(t, "--zk", "127.0.0.1:1", "--json")
+	require.Equal(t, 1, code)
+	require.Empty(t, out)
+	require.Contains(t, errs, "127.0.0.1:1")
+}

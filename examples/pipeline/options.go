@@ -1,0 +1,117 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+var errUsage = errors.New("bad usage")
+
+type options struct {
+	job
+	servers  []string
+	kills    int
+	timeout  time.Duration
+	watchdog bool
+	json     bool
+}
+
+const usage = `usage: pipeline [flags]
+
+Shows workers that are killed at random, and work that comes out right all the same.
+
+flags:`
+
+// parse reads the command line. Its error wraps flag.ErrHelp or errUsage.
+func parse(args []string) (options, error) {
+	var o options
+	f := flag.NewFlagSet("pipeline", flag.ContinueOnError)
+	f.Usage = func() {}
+	servers := f.String("zk", "", "real servers, host:port,host:port (default: one in memory)")
+	f.IntVar(&o.Workers, "workers", 4, "number of worker processes, 2 to 50")
+	f.IntVar(&o.Items, "items", 120, "items of each phase, 8 to 1000")
+	f.DurationVar(&o.Effort, "effort", 25*time.Millisecond, "how long one item takes, 1ms to 1m")
+	f.IntVar(&o.kills, "kills", 6, "how many workers to kill, at most a quarter of the items")
+	f.DurationVar(&o.timeout, "session-timeout", 0, "without a watchdog, a dead worker is noticed after about this time (default 30s, or 2s without a watchdog)")
+	without := f.Bool("no-watchdog", runtime.GOOS == "windows", "workers have no watchdog")
+	f.BoolVar(&o.json, "json", false, "print the report as JSON on standard output, and the log on standard error")
+	f.SetOutput(io.Discard) // the error is printed once
+	err := f.Parse(args)
+	o.watchdog = !*without
+	o.servers = framework.SplitServers(*servers)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintln(os.Stdout, usage)
+		f.SetOutput(os.Stdout)
+		f.PrintDefaults()
+		return o, err
+	case err != nil:
+		return o, fmt.Errorf("%w: %w", errUsage, err)
+	case f.NArg() > 0:
+		return o, fmt.Errorf("%w: there is nothing to do with %q", errUsage, f.Args())
+	case *servers != "" && len(o.servers) == 0:
+		return o, fmt.Errorf("%w: -zk %q names no server", errUsage, *servers)
+	}
+	given := false // the session timeout
+	f.Visit(func(f *flag.Flag) { given = given || f.Name == "session-timeout" })
+	if !given {
+		o.timeout = defaultTimeout(o.watchdog)
+	}
+	return o, o.validate()
+}
+
+func defaultTimeout(watchdog bool) time.Duration {
+	if watchdog {
+		return 30 * time.Second
+	}
+	return 2 * time.Second
+}
+
+func (o options) validate() error {
+	switch {
+	case o.Workers < 2 || o.Workers > 50:
+		return fmt.Errorf("%w: -workers %d: want 2 to 50", errUsage, o.Workers)
+	case o.Items < 8 || o.Items > 1000:
+		return fmt.Errorf("%w: -items %d: want 8 to 1000", errUsage, o.Items)
+	case o.Effort < time.Millisecond || o.Effort > time.Minute:
+		return fmt.Errorf("%w: -effort %v: want 1ms to 1m", errUsage, o.Effort)
+	case o.kills < 0 || o.kills > o.Items/4:
+		return fmt.Errorf("%w: -kills %d: want 0 to %d, a quarter of the items", errUsage, o.kills, o.Items/4)
+	case o.timeout < 500*time.Millisecond:
+		return fmt.Errorf("%w: -session-timeout %v: want 500ms or more", errUsage, o.timeout)
+	}
+	return nil
+}
+
+// patience is a bound for the whole play, far above what it takes.
+func (o options) patience() time.Duration {
+	return time.Minute + 2*time.Duration(o.total())*(o.Effort+50*time.Millisecond) + 3*time.Duration(o.kills+1)*o.timeout
+}
+
+// moments picks when to kill: after so many items have their results. The last quarter is left out, so that what killed workers
+// did not live to tell cannot keep the last moment from coming.
+func moments(kills, items int) []int {
+	picked := make([]int, kills)
+	for n := range picked {
+		picked[n] = 1 + rand.IntN(items*3/4)
+	}
+	slices.Sort(picked)
+	return picked
+}
+
+// log is where the live log goes.
+func (o options) log() *os.File {
+	if o.json {
+		return os.Stderr
+	}
+	return os.Stdout
+}

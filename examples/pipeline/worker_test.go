@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// TestLostSessionsChangeNothing cuts the workers off one after the other, each for longer than its session lasts, in
+// whatever it is doing then.
+func TestLostSessionsChangeNothing(t *testing.T) {
+	for start := range 8 {
+		synctest.Test(t, func(t *testing.T) { lose(t, time.Duration(start)*137*time.Millisecond) })
+	}
+}
+
+func lose(t *testing.T, start time.Duration) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	zk := zktest.Start(t)
+	j := job{Workers: 3, Items: 30, Effort: time.Second}
+	var mu sync.Mutex
+	told, returned := map[kind]int{}, 0
+	tell := func(e event) {
+		mu.Lock()
+		defer mu.Unlock()
+		told[e.Kind]++
+		if e.Attempt > 1 {
+			returned++
+		}
+	}
+	var workers sync.WaitGroup
+	errs := make(chan error, j.Workers)
+	var links []*zktest.Link
+	for n := range j.Workers {
+		m := zk.Member(t, fmt.Sprintf("worker-%d", n), framework.Config{})
+		links = append(links, m.Link)
+		workers.Go(func() {
+			w := newWorker(m.Client, j, tell)
+			err := w.run(ctx)
+			if e := w.items.Close(ctx); err == nil {
+				err = e
+			}
+			errs <- err
+		})
+	}
+	time.Sleep(start)
+	for n := range 2 * j.Workers {
+		time.Sleep(3 * time.Second)
+		links[n%j.Workers].Cut()
+		time.Sleep(15 * time.Second)
+		links[n%j.Workers].Heal()
+	}
+	workers.Wait()
+	for range j.Workers {
+		require.NoError(t, <-errs)
+	}
+	require.Positive(t, returned, "sessions were lost with items")
+	require.LessOrEqual(t, told[worked], j.total())
+	require.GreaterOrEqual(t, told[worked]+told[repeated], j.total(), "a result whose reply was lost is found")
+	for p := range phases {
+		require.Len(t, zk.Children(resultsPath(p)), j.Items)
+	}
+	node, ok := zk.Node(reportPath)
+	require.True(t, ok)
+	var r result
+	require.NoError(t, json.Unmarshal(node.Data, &r))
+	require.Equal(t, j.sum(), r.Sum)
+}
