@@ -35,7 +35,6 @@ type hold struct {
 	node    string
 	ctx     context.Context
 	err     func() error // reads the clock
-	lags    bool         // Done may come a moment after the end, which Err tells at once: of multi-locks
 }
 
 // mark is a fencing token, and the turn within a slice.
@@ -137,10 +136,7 @@ func (l *ledger) prune() (rest []*hold) {
 
 // standing tells whether the holder's code that looks at its context goes on.
 func (h *hold) standing() bool {
-	if h.who.frozen() || h.lags && h.err() != nil {
-		return false
-	}
-	return !h.over()
+	return !h.who.frozen() && !h.over()
 }
 
 // over tells whether the holder's context has said so.

@@ -76,12 +76,8 @@ var mutants = []mutant{
 		old: "return cmp.Compare(a.Path(), b.Path())", new: "return cmp.Compare(0, 0*len(a.Path()+b.Path()))",
 	},
 	{
-		name: "a transfer leaves those in between in line", file: "election/transfer.go", recipes: "election", rule: anyRule,
-		old: "ops = append(ops, framework.DeleteOp(node, framework.AnyVersion))", new: "ops = append(ops, framework.CheckOp(node, framework.AnyVersion))",
-	},
-	{
-		name: "a term's record is written at any version", file: "election/reign.go", recipes: "election", rule: "terms",
-		old: "framework.SetOp(t.election.termPath(), data, t.record.version)", new: "framework.SetOp(t.election.termPath(), data, framework.AnyVersion+0*t.record.version)",
+		name: "a term is counted without its guard", file: "election/reign.go", recipes: "election", rule: anyRule,
+		old: "results, err := t.election.client.Multi(ctx, t.Guard(), op)", new: "results, err := t.election.client.Multi(ctx, framework.CheckOp(\"/\", framework.AnyVersion), op)",
 	},
 	{
 		name: "a round begins at any version", file: "barrier/gather.go", recipes: "barrier", rule: anyRule,
@@ -90,5 +86,9 @@ var mutants = []mutant{
 	{
 		name: "a round begins with members that are not there", file: "barrier/gather.go", recipes: "barrier", rule: anyRule,
 		old: "ops = append(ops, framework.CheckOp(m.b.place(n), framework.AnyVersion))", new: "_ = m.b.place(n)",
+	},
+	{
+		name: "a job's state is written at any version", file: "scheduler/book.go", recipes: "scheduler", rule: anyRule,
+		old: "framework.SetOp(b.node, data, b.version)", new: "framework.SetOp(b.node, data, framework.AnyVersion+0*b.version)",
 	},
 }

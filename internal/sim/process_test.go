@@ -124,6 +124,9 @@ func (p *process) thaw() {
 	}
 }
 
+// now is the process's wall clock.
+func (p *process) now() time.Time { return time.Now().Add(time.Duration(p.skew.Load())) }
+
 // at has something happen when n more requests of the process were done.
 func (p *process) at(n int, what func()) *moment {
 	p.mu.Lock()

@@ -74,12 +74,12 @@ func (s *barrierScene) entered(a *actor, r *barrier.Round) {
 	if s.rounds[r.Number()]++; s.rounds[r.Number()] > s.members {
 		s.w.violate(s.path(), "rounds", "round %d has %d members of %d", r.Number(), s.rounds[r.Number()], s.members)
 	}
-	if r.Number() < s.last && !over(r.Context()) && s.counts(a, r) {
+	if r.Number() < s.last && !over(r.Context()) && s.counts(a) {
 		s.w.violate(s.path(), "rounds", "%s enters round %d after round %d has begun", a.name, r.Number(), s.last)
 	}
 	s.last = max(s.last, r.Number())
 	for other, who := range s.inside {
-		if other.Number() != r.Number() && !over(other.Context()) && !over(r.Context()) && s.counts(who, other) && s.counts(a, r) {
+		if other.Number() != r.Number() && !over(other.Context()) && !over(r.Context()) && s.counts(who) && s.counts(a) {
 			s.w.violate(s.path(), "rounds", "%s enters round %d while %s is inside round %d", a.name, r.Number(), who.name, other.Number())
 		}
 	}
@@ -87,8 +87,8 @@ func (s *barrierScene) entered(a *actor, r *barrier.Round) {
 }
 
 // counts tells members whose process runs, and that no operator has thrown out.
-func (s *barrierScene) counts(a *actor, r *barrier.Round) bool {
-	return !a.frozen() && !s.w.isDoomed(0, r.Node()) && !s.w.isDoomedProcess(a.process)
+func (s *barrierScene) counts(a *actor) bool {
+	return !a.frozen() && !s.w.isDoomedProcess(a.process)
 }
 
 // leave leaves, and checks that nobody is inside any more once it is done.
@@ -109,7 +109,7 @@ func (s *barrierScene) leave(a *actor, r *barrier.Round) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for other, who := range s.inside {
-		if other.Number() == r.Number() && !over(other.Context()) && s.counts(who, other) {
+		if other.Number() == r.Number() && !over(other.Context()) && s.counts(who) {
 			s.w.violate(s.path(), "rounds", "%s has left round %d, and %s is inside", a.name, r.Number(), who.name)
 		}
 	}

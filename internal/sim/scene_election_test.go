@@ -40,8 +40,10 @@ func (s *electionScene) ledgers() []*ledger { return []*ledger{s.book} }
 func (s *electionScene) mayDelete(node string) bool { return strings.HasPrefix(node, s.path()+"/") }
 
 // stays allows for one watch of each session, which nobody waits for any more: on the missing directory of
-// those who wait with a priority.
-func (s *electionScene) stays(path string) bool { return path == s.path()+"~waiting" }
+// the candidates, or of those who wait with a priority.
+func (s *electionScene) stays(path string) bool {
+	return path == s.path() || path == s.path()+"~waiting"
+}
 
 // options draws how a candidate is.
 func (s *electionScene) options(a *actor) []election.Option {

@@ -83,7 +83,6 @@ func newClaimScene(w *world, spec sceneSpec) scene {
 	s := newLockScene(w, spec)
 	s.drawOptions(stream(w.plan.seed, spec.path))
 	s.book.unfenced = true
-	s.refuses = lostInside
 	s.draw = func(a *actor) ask {
 		return ask{locker: locks.NewClaim(a.client, spec.path+"/claim", s.options...), try: oneIn(a.r, 5)}
 	}
@@ -105,12 +104,6 @@ func newRWScene(w *world, spec sceneSpec) scene {
 	}
 	s.prepare(r)
 	return s
-}
-
-// lostInside tells the error of a claim whose session was lost in the midst of its create. That it is not asked
-// for again on the next session is a shortcoming of claims that this excuses.
-func lostInside(err error) bool {
-	return errors.Is(err, context.Canceled) && strings.Contains(err.Error(), "session lost")
 }
 
 func (s *lockScene) drawOptions(r *rand.Rand) {

@@ -79,7 +79,7 @@ func (s *multiScene) step(a *actor) {
 	a.gate()
 	if err != nil {
 		s.w.h.note(s.path(), "%s fails: %v", a.name, err)
-		if !(whole.try && errors.Is(err, locks.ErrNotAcquired)) && !a.excused(ctx, err) && !lostInside(err) {
+		if !(whole.try && errors.Is(err, locks.ErrNotAcquired)) && !a.excused(ctx, err) {
 			s.w.violate(s.path(), "errors", "%s fails with %v", a.name, err)
 		}
 		return
@@ -87,7 +87,6 @@ func (s *multiScene) step(a *actor) {
 	a.w.count("multi")
 	for i, p := range chosen {
 		h := asks[i].hold(a, lease)
-		h.lags = true
 		h.mark = mark{lease.Token(), int64(a.w.next())}
 		p.book.granted(h)
 	}

@@ -157,11 +157,11 @@ func (w *world) expire(p *process) bool {
 
 // deleteNode deletes a node that somebody stands in line with, as an operator does.
 func (w *world) deleteNode(r *rand.Rand) bool {
-	var nodes []string
+	var nodes []zktest.Node
 	for _, s := range w.scenes {
 		for _, n := range w.zk.Tree(s.path()) {
 			if n.Kind == zktest.Ephemeral && s.mayDelete(n.Path) {
-				nodes = append(nodes, n.Path)
+				nodes = append(nodes, n)
 			}
 		}
 	}
@@ -173,8 +173,8 @@ func (w *world) deleteNode(r *rand.Rand) bool {
 	w.tasks.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), w.plan.timeout)
 		defer cancel()
-		err := w.operator.Delete(ctx, node, framework.AnyVersion)
-		w.h.note("", "an operator deletes %s: %v", node, err)
+		err := w.operator.Delete(ctx, node.Path, framework.AnyVersion)
+		w.h.note("", "an operator deletes %s: %v", node.Path, err)
 	})
 	return true
 }

@@ -38,7 +38,13 @@ type world struct {
 // doomed is what operators have ended. Lockstep promises nothing of it but tokens.
 type doomed struct {
 	sessions map[int64]bool
-	nodes    map[string]bool
+	lines    map[inLine]bool
+}
+
+// inLine is a session's nodes in one directory: those of one session rely on each other's numbers.
+type inLine struct {
+	session int64
+	dir     string
 }
 
 func newWorld(p plan) *world {
@@ -51,7 +57,7 @@ func newWorld(p plan) *world {
 		panic(err)
 	}
 	w := &world{plan: p, zk: zk, h: &history{began: time.Now()}, over: make(chan struct{}), struck: map[kind]int{}, did: map[string]int{}, expelled: map[*process]bool{},
-		doomed: doomed{map[int64]bool{}, map[string]bool{}}}
+		doomed: doomed{map[int64]bool{}, map[inLine]bool{}}}
 	w.eye = newEye(w)
 	w.operator, err = framework.New(framework.Config{Servers: zk.Servers(), Identity: "operator"},
 		framework.WithDialer(zk.Link("operator").DialContext), framework.WithClock(framework.TimeClock()), framework.WithLogger(silent))
@@ -230,10 +236,11 @@ func (w *world) doomSession(id int64, p *process) {
 	w.doomed.sessions[id] = true
 }
 
-func (w *world) doomNode(path string) {
+func (w *world) doomNode(n zktest.Node) {
+	dir, _ := framework.Split(n.Path)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.doomed.nodes[path] = true
+	w.doomed.lines[inLine{n.Stat.EphemeralOwner, dir}] = true
 }
 
 // isDoomedProcess tells whether an operator has ended a session of a process.
@@ -247,5 +254,6 @@ func (w *world) isDoomedProcess(p *process) bool {
 func (w *world) isDoomed(session int64, node string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.doomed.sessions[session] || w.doomed.nodes[node]
+	dir, _ := framework.Split(node)
+	return w.doomed.sessions[session] || w.doomed.lines[inLine{session, dir}]
 }
