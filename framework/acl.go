@@ -34,6 +34,9 @@ func (c Credential) String() string { return c.Scheme + ":(hidden)" }
 // GoString hides the credential's data.
 func (c Credential) GoString() string { return c.String() }
 
+// MarshalText hides the credential's data from encoders, such as slog's and encoding/json.
+func (c Credential) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
 // Open allows everything to everybody: the default of a client without credentials.
 func Open() []ACL { return []ACL{{PermAll, "world", "anyone"}} }
 
