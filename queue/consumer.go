@@ -175,5 +175,8 @@ func (c *consumer) work() error {
 	c.mu.Lock()
 	c.shift = nil
 	c.mu.Unlock()
+	if lost := s.Err(); lost != nil && !errors.Is(err, errIdle) {
+		return lost // whatever a call says that the session's end has ended
+	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 
 // core is a Queue without its type.
 type core struct {
+	left   sync.Once // the writer's marker was removed
 	client *framework.Client
 	path   string
 	err    error // of the arguments
@@ -94,7 +95,7 @@ func (q *core) close(ctx context.Context) error {
 	select {
 	case <-ended:
 		q.kill(ErrClosed)
-		q.writer.leave(ctx)
+		q.left.Do(func() { q.writer.leave(ctx) })
 		return nil
 	case <-ctx.Done():
 		q.kill(ErrClosed)

@@ -241,9 +241,6 @@ func (sh *shift) stand(granted func(*locks.Lease)) error {
 	sh.tasks.start(func() {
 		lease, err := line.Lock(sh.ctx)
 		if err != nil {
-			if sh.ctx.Err() != nil { // by which the wait ended: the session's end is waited out
-				err = context.Cause(sh.ctx)
-			}
 			failed <- err
 			sh.end(err)
 			return

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -77,5 +78,21 @@ func TestATicketWhoseReplyIsLostAsItsConsumerLeavesIsGivenBack(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "y", d.Value)
 		b.ack(d)
+	})
+}
+
+func TestTwoMayCloseAtOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a")
+		a.put("x")
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() {
+				if err := a.Close(within(t, time.Minute)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		both.Wait()
 	})
 }
