@@ -46,6 +46,10 @@ type storm struct {
 	producers, consumers sync.WaitGroup
 	alive                []*worker
 	made                 int
+
+	consuming func(context.Context, *worker, *rand.Rand) // what a consumer does
+	options   []Option                                   // of the consumers, beside the usual
+	look      time.Duration                              // how often to see whether all is done
 }
 
 // worker is a consumer's process.
@@ -55,8 +59,10 @@ type worker struct {
 }
 
 func newStorm(w *world, order Order, seed uint64) *storm {
-	return &storm{world: w, ledger: newLedger(), order: order, rand: rand.New(rand.NewPCG(seed, 7)),
-		maybe: map[string]bool{}, first: map[string][]string{}, seen: map[string]bool{}}
+	s := &storm{world: w, ledger: newLedger(), order: order, rand: rand.New(rand.NewPCG(seed, 7)),
+		maybe: map[string]bool{}, first: map[string][]string{}, seen: map[string]bool{}, look: time.Second}
+	s.consuming = s.consume
+	return s
 }
 
 const (
@@ -76,6 +82,11 @@ func (s *storm) run() {
 	for range stormConsumers {
 		s.hire()
 	}
+	s.weather(links)
+}
+
+// weather breaks things until the producers are done, heals them, and waits for the end.
+func (s *storm) weather(links []*zktest.Link) {
 	done := make(chan struct{})
 	go func() { s.producers.Wait(); close(done) }()
 	s.rage(links, done)
@@ -127,12 +138,12 @@ func (s *storm) hire() {
 	if s.order == Parallel {
 		opts = append(opts, WithWindow(3), WithPrefetch(s.rand.IntN(3)))
 	}
-	w := &worker{member: s.member(fmt.Sprint("c", s.made), opts...)}
+	w := &worker{member: s.member(fmt.Sprint("c", s.made), append(opts, s.options...)...)}
 	var ctx context.Context
 	ctx, w.stop = context.WithCancel(context.Background())
 	for range 2 {
 		seed := s.rand.Uint64()
-		s.consumers.Go(func() { s.consume(ctx, w, rand.New(rand.NewPCG(seed, 2))) })
+		s.consumers.Go(func() { s.consuming(ctx, w, rand.New(rand.NewPCG(seed, 2))) })
 	}
 	s.alive = append(s.alive, w)
 }
@@ -215,7 +226,7 @@ func (s *storm) rage(links []*zktest.Link, done <-chan struct{}) {
 func (s *storm) finish() {
 	t := s.t
 	for deadline := time.Now().Add(30 * time.Minute); s.items() > 0 && time.Now().Before(deadline); {
-		time.Sleep(time.Second)
+		time.Sleep(s.look)
 	}
 	time.Sleep(time.Minute)
 	for _, w := range s.alive {
@@ -232,7 +243,7 @@ func (s *storm) finish() {
 		}
 	}
 	for v, n := range s.acked {
-		require.Contains(t, s.put, v)
+		require.Positive(t, s.put[v], v)
 		require.Equal(t, 1, n, v)
 	}
 	if s.order == Strict {
