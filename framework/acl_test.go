@@ -20,7 +20,7 @@ func TestACredentialIsHiddenInJSONToo(t *testing.T) {
 	var out bytes.Buffer
 	slog.New(slog.NewJSONHandler(&out, nil)).Info("connecting", "config", cfg, "credential", c, "pointer", &c)
 	require.NotContains(t, out.String(), coded)
-	b, err := json.Marshal(cfg)
+	b, err := json.Marshal(cfg.Auth)
 	require.NoError(t, err)
 	require.NotContains(t, string(b), coded)
 }
