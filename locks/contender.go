@@ -186,10 +186,11 @@ func (c *contender) leave() *framework.Discarded {
 	return c.s.DiscardThen(c.gone, c.node.Path)
 }
 
-// gone takes the contender out of its row.
+// gone takes the contender out of its row, once.
 func (c *contender) gone() {
-	c.row.leave(c)
-	c.row.close(c.line)
+	if c.row.leave(c) {
+		c.row.close(c.line)
+	}
 }
 
 // giveUp leaves the line, if the contender has come that far.

@@ -83,12 +83,12 @@ func (r *row) enterBehind(w, c *contender) bool {
 }
 
 // leave takes a contender out: one that was granted only after its deletion is in the connection's
-// queue.
-func (r *row) leave(c *contender) {
+// queue. It tells whether the contender had not left before.
+func (r *row) leave(c *contender) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c.left {
-		return
+		return false
 	}
 	c.left = true
 	r.forget(c)
@@ -98,7 +98,7 @@ func (r *row) leave(c *contender) {
 		p.next = nil
 	}
 	if n == nil {
-		return
+		return true
 	}
 	n.prev = nil
 	switch {
@@ -108,6 +108,7 @@ func (r *row) leave(c *contender) {
 		p.link(n)
 	}
 	n.stir()
+	return true
 }
 
 // forget takes a contender off its number, which the writer has again that stands there too.
