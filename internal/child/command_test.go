@@ -163,12 +163,13 @@ func TestWhatItsParentLeftBehindIsEndedToo(t *testing.T) {
 	cmd, file := sh(t, `(trap '' TERM; echo ready >$F.ready; exec sleep 1000) & echo $! >$F; wait`)
 	cmd.KillAfter = 200 * time.Millisecond
 	wait := begin(cmd, hold)
+	pid := content(t, file)
 	content(t, file+".ready")
 	lose()
 	code, err := wait()
 	require.ErrorIs(t, err, ErrHoldLost)
 	require.Equal(t, 143, code, "the shell ended by TERM")
-	gone(t, content(t, file))
+	gone(t, pid)
 }
 
 func TestALapsedHoldKillsAtOnce(t *testing.T) {
