@@ -86,14 +86,15 @@ func (p *process) end() {
 	p.w.tasks.Go(func() { _ = p.client.Close(context.Background()) })
 }
 
-// gate waits while the process is frozen.
-func (p *process) gate() {
-	for {
+// gate waits while the process is frozen, and tells whether it was: what was granted before may be over by now, and its
+// holder would see that before anything else.
+func (p *process) gate() (waited bool) {
+	for ; ; waited = true {
 		p.mu.Lock()
 		thawed := p.thawed
 		p.mu.Unlock()
 		if thawed == nil {
-			return
+			return waited
 		}
 		<-thawed
 	}

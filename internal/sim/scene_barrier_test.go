@@ -48,12 +48,14 @@ func (s *barrierScene) round(a *actor, b *barrier.Double) {
 		}
 	}()
 	r, err := b.Enter(ctx)
-	a.gate()
+	late := a.gate()
 	if err != nil {
 		s.failed(a, "enter", err, a.excused(ctx, err, barrier.ErrTooMany) || framework.IsTransient(err))
 		return
 	}
-	s.entered(a, r)
+	if !late || r.Err() == nil {
+		s.entered(a, r)
+	}
 	a.rest(r.Context(), pick(a.r, 0, between(a.r, 0, time.Second)))
 	s.leave(a, r)
 }

@@ -82,12 +82,12 @@ func (s *electionScene) campaign(a *actor, e *election.Election) {
 	ctx, cancel := a.patience()
 	defer cancel()
 	term, err := e.Campaign(ctx)
-	a.gate()
+	late := a.gate()
 	if err != nil {
 		s.check(a, ctx, "campaign", err)
 		return
 	}
-	s.began(a, term)
+	s.began(a, term, late)
 	s.reign(a, term.Context(), term)
 	s.handOn(a, term)
 	end, cancel := a.patience()
@@ -102,8 +102,7 @@ func (s *electionScene) lead(a *actor, e *election.Election) {
 	defer cancel()
 	left := 1 + a.r.IntN(3)
 	err := e.Lead(ctx, func(ctx context.Context, term *election.Term) error {
-		a.gate()
-		s.began(a, term)
+		s.began(a, term, a.gate())
 		s.reign(a, ctx, term)
 		if oneIn(a.r, 3) {
 			s.handOn(a, term)
@@ -130,9 +129,12 @@ func (s *electionScene) check(a *actor, ctx context.Context, what string, err er
 	}
 }
 
-// began notes a term.
-func (s *electionScene) began(a *actor, term *election.Term) {
+// began notes a term, unless it was over before its leader could know of it.
+func (s *electionScene) began(a *actor, term *election.Term, late bool) {
 	s.w.count("term")
+	if late && term.Err() != nil {
+		return
+	}
 	s.book.granted(&hold{who: a, mark: mark{term.Token(), 0}, session: term.Session(), node: term.Node(), ctx: term.Context(), err: term.Err})
 	s.mu.Lock()
 	defer s.mu.Unlock()

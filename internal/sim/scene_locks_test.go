@@ -152,13 +152,17 @@ func (s *lockScene) step(a *actor) {
 	ctx, cancel := a.patience()
 	defer cancel()
 	lease, err := q.lock(ctx)
-	a.gate()
+	late := a.gate()
 	if err != nil {
 		a.w.h.note(s.path(), "%s fails: %v", a.name, err)
 		s.checkError(a, ctx, q, err)
 		return
 	}
 	a.w.count(s.spec.recipe)
+	if late && lease.Err() != nil {
+		s.release(a, lease)
+		return
+	}
 	h := q.hold(a, lease)
 	s.book.granted(h)
 	s.work(a, lease, h)

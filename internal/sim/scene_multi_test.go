@@ -76,7 +76,7 @@ func (s *multiScene) step(a *actor) {
 	ctx, cancel := a.patience()
 	defer cancel()
 	lease, err := whole.lock(ctx)
-	a.gate()
+	late := a.gate()
 	if err != nil {
 		s.w.h.note(s.path(), "%s fails: %v", a.name, err)
 		if !(whole.try && errors.Is(err, locks.ErrNotAcquired)) && !a.excused(ctx, err) {
@@ -86,6 +86,9 @@ func (s *multiScene) step(a *actor) {
 	}
 	a.w.count("multi")
 	for i, p := range chosen {
+		if late && lease.Err() != nil {
+			break
+		}
 		h := asks[i].hold(a, lease)
 		h.mark = mark{lease.Token(), int64(a.w.next())}
 		p.book.granted(h)

@@ -128,11 +128,15 @@ func (s *queueScene) take(a *actor, over <-chan struct{}) {
 		}
 	}()
 	d, err := s.queue(a.process).Take(ctx)
-	a.gate()
+	late := a.gate()
 	if err != nil {
 		if !a.excused(ctx, err, queue.ErrClosed) && !lostInside(err) {
 			s.w.violate(s.path(), "errors", "%s cannot take: %v", a.name, err)
 		}
+		return
+	}
+	if late && d.Context().Err() != nil { // it was lost before it could be seen
+		s.settle(a, d)
 		return
 	}
 	s.begin(a, d)

@@ -92,8 +92,8 @@ func (s *schedulerScene) serve(a *actor) {
 
 // run is what the jobs do: they take some time, and heed their contexts.
 func (s *schedulerScene) run(a *actor, ctx context.Context, run scheduler.Run) error {
-	a.gate()
-	s.begin(a, ctx, run)
+	late := a.gate() && ctx.Err() != nil
+	s.begin(a, ctx, run, late)
 	r := stream(s.w.plan.seed, s.path()+run.Job+run.ID)
 	t := time.NewTimer(pick(r, 0, between(r, 0, time.Second), between(r, 0, 8*time.Second)))
 	defer t.Stop()
@@ -113,8 +113,9 @@ func (s *schedulerScene) run(a *actor, ctx context.Context, run scheduler.Run) e
 	return context.Cause(ctx)
 }
 
-// begin checks that the tick was not run before, and that no other run of the job goes on.
-func (s *schedulerScene) begin(a *actor, ctx context.Context, run scheduler.Run) {
+// begin checks that the tick was not run before, and that no other run of the job goes on. A run is late that was over
+// before its function could know of it.
+func (s *schedulerScene) begin(a *actor, ctx context.Context, run scheduler.Run, late bool) {
 	s.w.count("run")
 	s.w.h.note(s.path(), "%s runs %s at %s, token %d", a.name, run.Job, run.Tick.Format(time.TimeOnly), run.Token)
 	s.mu.Lock()
@@ -125,6 +126,9 @@ func (s *schedulerScene) begin(a *actor, ctx context.Context, run scheduler.Run)
 	}
 	s.runs[key] = a.name
 	s.ran[run.Job]++
+	if late {
+		return
+	}
 	if other := s.running[run.Job]; other != nil && s.goesOn(other) && !a.frozen() && !over(ctx) {
 		s.w.violate(s.path(), "overlap", "%s runs %s while %s does", a.name, key, other.a.name)
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"testing"
 	"time"
 
@@ -27,16 +28,18 @@ const (
 	caughtMark = "CAUGHT:"
 )
 
-// TestSeeds runs seeds, and stops at the first few that break a promise.
+// TestSeeds runs seeds, and stops at the first few that break a promise, or when it is interrupted.
 func TestSeeds(t *testing.T) {
 	n, until := *runs, time.Time{}
 	if n == 0 { // CI: as many as there is time for
 		n, until = 1000, time.Now().Add(ciTime)
 	}
+	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt)
+	defer stop()
 	all := newTally()
 	show := newProgress(os.Stderr)
 	for seed := *firstSeed; seed < *firstSeed+uint64(n); seed++ {
-		if !until.IsZero() && time.Now().After(until) || len(all.Failed) >= mostFailed {
+		if !until.IsZero() && time.Now().After(until) || len(all.Failed) >= mostFailed || ctx.Err() != nil {
 			break
 		}
 		show.seed(seed, all, n)
