@@ -162,10 +162,18 @@ func (s *Session) checkOps(ops []Op) error {
 		if err != nil {
 			return &TxError{Index: i, Op: o.name, Path: o.path, Err: err}
 		}
-		total += len(full) + o.size + 64
+		total += len(full) + o.size + partOverhead
 	}
+	return Wrap("transaction", ops[0].path, fits(total))
+}
+
+// partOverhead is what a part of a request has beside its path and its data.
+const partOverhead = 64
+
+// fits refuses a request of many parts that no server would take.
+func fits(total int) error {
 	if total > maxRequest {
-		return Wrap("transaction", ops[0].path, fmt.Errorf("%w: %d bytes, a server takes at most %d", ErrTooLarge, total, maxRequest))
+		return fmt.Errorf("%w: %d bytes, a server takes at most %d", ErrTooLarge, total, maxRequest)
 	}
 	return nil
 }

@@ -9,21 +9,20 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// readAhead is how many items a reader has asked for or keeps.
+// readAhead is how many items a reader has asked for or keeps at least, or as many as a consumer's window has.
 const readAhead = 64
 
 // fetched is an item that a reader has asked for.
 type fetched struct {
 	path string
 	done chan struct{} // closed when the answer is there
-	data []byte
-	st   framework.Stat
-	err  error
+	framework.Node
 }
 
 // reader reads a line's items in order, for the one consumer of a strict queue.
 type reader struct {
 	s    *framework.Session
+	asks func(path string, then func(framework.Node)) // reads an item
 	line line
 	out  chan *fetched // in order
 	wake func()        // called when there is another
@@ -136,10 +135,10 @@ func (r *reader) fetch(ctx context.Context, seg, k int64) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	go func() {
-		f.data, f.st, f.err = r.s.Get(ctx, f.path)
+	r.asks(f.path, func(n framework.Node) {
+		f.Node = n
 		close(f.done)
 		r.wake()
-	}()
+	})
 	return nil
 }

@@ -25,6 +25,7 @@ type shift struct {
 	tasks  tasks
 	gate   gate
 	bell   bell
+	reads  *lookups
 	desk   *desk   // of a strict queue's consumer that has the lock; guarded by c.mu
 	seg    segment // that tickets are drawn in
 
@@ -41,6 +42,7 @@ func newShift(c *consumer, s *framework.Session) *shift {
 	sh := &shift{c: c, q: c.q, s: s, id: uuid.NewString()[:8], held: map[*delivery]bool{}}
 	sh.ctx, sh.cancel = context.WithCancelCause(c.q.work)
 	sh.gate.init(c.kick)
+	sh.reads = newLookups(sh)
 	sh.bell.turn = make(chan struct{}, 1)
 	return sh
 }

@@ -102,7 +102,7 @@ func (d *desk) read(lines []line) {
 		if slices.ContainsFunc(d.readers, func(r *reader) bool { return r.line == l }) {
 			continue
 		}
-		r := &reader{s: d.s, line: l, out: make(chan *fetched, readAhead), wake: d.c.kick}
+		r := &reader{s: d.s, asks: d.reads.ask, line: l, out: make(chan *fetched, max(readAhead, d.q.windowSize())), wake: d.c.kick}
 		d.readers = append(d.readers, r)
 		d.wg.Go(func() { d.end(r.run(d.ctx)) })
 	}
@@ -142,11 +142,11 @@ func (d *desk) nextItem() *fetched {
 		return nil
 	}
 	item, take := d.first()
-	if item == nil || item.st.Version > 0 && busy || d.begin(1, item.st.Version > 0) == 0 {
+	if item == nil || item.Stat.Version > 0 && busy || d.begin(1, item.Stat.Version > 0) == 0 {
 		return nil
 	}
 	take()
-	d.solo = item.st.Version > 0
+	d.solo = item.Stat.Version > 0
 	return item
 }
 
@@ -188,12 +188,12 @@ func (d *desk) head(r *reader) *fetched {
 		default:
 			return nil
 		}
-		if f.err == nil {
+		if f.Err == nil {
 			return f
 		}
 		delete(d.heads, r)
-		if !errors.Is(f.err, framework.ErrNoNode) { // a foreign node's number, or it was purged
-			d.end(f.err)
+		if !errors.Is(f.Err, framework.ErrNoNode) { // a foreign node's number, or it was purged
+			d.end(f.Err)
 			return nil
 		}
 	}
@@ -202,14 +202,14 @@ func (d *desk) head(r *reader) *fetched {
 // claim raises the item's version under the lock, and hands it out.
 func (d *desk) claim(f *fetched) *part {
 	return &part{
-		session: d.s, guard: d.lease, ops: []framework.Op{framework.SetOp(f.path, f.data, f.st.Version)},
+		session: d.s, guard: d.lease, ops: []framework.Op{framework.SetOp(f.path, f.Data, f.Stat.Version)},
 		then: func(_ []framework.OpResult, err error) {
 			if err != nil { // purged, or the lock is lost, which ends the shift
 				d.gaveUp()
 				return
 			}
-			got := &delivery{shift: d.shift, item: f.path, version: f.st.Version + 1, guard: d.lease, data: f.data, tenure: newUnderLock(d.lease)}
-			got.read(f.data, 0)
+			got := &delivery{shift: d.shift, item: f.path, version: f.Stat.Version + 1, guard: d.lease, data: f.Data, tenure: newUnderLock(d.lease)}
+			got.read(f.Data, 0)
 			d.offer(got)
 		},
 	}
@@ -219,7 +219,7 @@ func (d *desk) claim(f *fetched) *part {
 func (d *desk) giveBack(got *delivery, after time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	f := &fetched{path: got.item, data: got.data, st: framework.Stat{Version: got.version}}
+	f := &fetched{path: got.item, Node: framework.Node{Data: got.data, Stat: framework.Stat{Version: got.version}}}
 	d.again = append(d.again, returned{f, time.Now().Add(after)})
 	slices.SortStableFunc(d.again, func(a, b returned) int { return strings.Compare(a.item.path, b.item.path) })
 }

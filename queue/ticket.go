@@ -180,7 +180,7 @@ var errVoid = errors.New("void ticket")
 // await waits for a ticket's item.
 func (sh *shift) await(t *ticket) ([]byte, framework.Stat, error) {
 	item := sh.q.base.item(t.seg, t.k)
-	data, st, err := sh.s.Get(sh.ctx, item)
+	data, st, err := sh.reads.get(sh.ctx, item)
 	for rang := false; errors.Is(err, framework.ErrNoNode); rang = true {
 		if !rang && sh.bell.rung() { // the clerk may have looked before it could see this ticket
 			sh.q.writer.add(&part{session: sh.s, ops: []framework.Op{sh.q.bellOp()}})
@@ -188,7 +188,7 @@ func (sh *shift) await(t *ticket) ([]byte, framework.Stat, error) {
 		if err := sh.coming(t, item); err != nil {
 			return nil, framework.Stat{}, err
 		}
-		data, st, err = sh.s.Get(sh.ctx, item)
+		data, st, err = sh.reads.get(sh.ctx, item)
 	}
 	return data, st, err
 }

@@ -26,6 +26,7 @@ const (
 	OpGetChildren     = wire.OpGetChildren
 	OpGetChildren2    = wire.OpGetChildren2
 	OpMulti           = wire.OpMulti
+	OpMultiRead       = wire.OpMultiRead
 	OpSync            = wire.OpSync
 	OpPing            = wire.OpPing
 	OpSetWatches      = wire.OpSetWatches

@@ -1,0 +1,115 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// lookups reads the items of a shift, many in one request: one is under way, and what is asked for meanwhile shares the
+// next one.
+type lookups struct {
+	sh *shift
+
+	mu      sync.Mutex
+	asked   []lookup
+	running bool
+	most    int // that share a request
+}
+
+func newLookups(sh *shift) *lookups { return &lookups{sh: sh, most: firstLookups} }
+
+// lookup is an item that somebody wants to read.
+type lookup struct {
+	path string
+	then func(framework.Node) // must not block
+}
+
+// What one answer may hold. The size of an item is not known before it was read: what counts is the largest of the last
+// answer, and that the number grows slowly and not beyond mostLookups, which is 64 MB if suddenly all are as
+// large as can be.
+const (
+	firstLookups = 8
+	mostLookups  = 64
+	answerBytes  = 256 << 10
+)
+
+// ask reads an item and calls then with it.
+func (l *lookups) ask(path string, then func(framework.Node)) {
+	l.mu.Lock()
+	l.asked = append(l.asked, lookup{path, then})
+	start := !l.running
+	l.running = true
+	l.mu.Unlock()
+	if start && !l.sh.tasks.start(l.run) {
+		l.run() // the shift is over: all fail
+	}
+}
+
+// get reads an item.
+func (l *lookups) get(ctx context.Context, path string) ([]byte, framework.Stat, error) {
+	got := make(chan framework.Node, 1)
+	l.ask(path, func(n framework.Node) { got <- n })
+	select {
+	case n := <-got:
+		return n.Data, n.Stat, n.Err
+	case <-ctx.Done():
+		return nil, framework.Stat{}, context.Cause(ctx)
+	}
+}
+
+func (l *lookups) run() {
+	for {
+		batch := l.next()
+		if len(batch) == 0 {
+			return
+		}
+		l.read(batch)
+	}
+}
+
+func (l *lookups) next() (batch []lookup) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := min(len(l.asked), l.most)
+	batch, l.asked = l.asked[:n:n], l.asked[n:]
+	l.running = n > 0
+	return batch
+}
+
+// read reads a batch in one request; what is too large for that, one by one.
+func (l *lookups) read(batch []lookup) {
+	paths := make([]string, len(batch))
+	for i, b := range batch {
+		paths[i] = b.path
+	}
+	nodes, err := l.sh.s.GetAll(l.sh.ctx, paths...)
+	if errors.Is(err, framework.ErrTooLarge) && len(batch) > 1 {
+		l.read(batch[:len(batch)/2])
+		l.read(batch[len(batch)/2:])
+		return
+	}
+	if err == nil {
+		l.size(nodes)
+	}
+	for i, b := range batch {
+		if err != nil {
+			b.then(framework.Node{Err: err})
+		} else {
+			b.then(nodes[i])
+		}
+	}
+}
+
+// size tells how many may share the next request, by the items that were read.
+func (l *lookups) size(nodes []framework.Node) {
+	largest := 1
+	for _, n := range nodes {
+		largest = max(largest, len(n.Data))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.most = max(1, min(answerBytes/largest, mostLookups, 2*l.most))
+}
