@@ -2,12 +2,10 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -25,7 +23,7 @@ func TestQueueOnRealServers(t *testing.T) {
 			servers := ensemble.Shared(t)
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
-			r := &rush{t: t, ledger: newLedger(), order: order, seen: map[string]bool{}, last: map[string]string{},
+			r := &rush{t: t, ledger: newLedger(order),
 				config: framework.Config{Servers: servers, Root: "/queue-test-" + strconv.FormatInt(time.Now().UnixNano(), 36)}}
 			r.run(ctx)
 		})
@@ -36,10 +34,7 @@ func TestQueueOnRealServers(t *testing.T) {
 type rush struct {
 	*ledger
 	t      *testing.T
-	order  Order
 	config framework.Config
-	seen   map[string]bool
-	last   map[string]string // of each producer, that has started
 }
 
 const (
@@ -64,13 +59,10 @@ func (r *rush) run(ctx context.Context) {
 		})
 	}
 	producers.Wait()
-	require.Eventually(r.t, func() bool { return r.count() == rushProducers*rushItems }, time.Minute, 20*time.Millisecond)
+	require.Eventually(r.t, func() bool { _, acked := r.counts(); return acked == rushProducers*rushItems }, time.Minute, 20*time.Millisecond)
 	stop()
 	consumers.Wait()
-	require.Empty(r.t, r.wrong)
-	for v, n := range r.acked {
-		require.Equal(r.t, 1, n, v)
-	}
+	r.check(r.t)
 	r.requireEmpty(ctx)
 }
 
@@ -87,10 +79,9 @@ func (r *rush) produce(ctx context.Context, p int) {
 	defer c.Close(context.Background())
 	defer q.Close(context.Background())
 	for i := range rushItems {
-		if err := q.Put(ctx, fmt.Sprintf("%d-%04d", p, i)); err != nil {
-			r.note("put: %v", err)
-			return
-		}
+		v := fmt.Sprintf("%d-%04d", p, i)
+		r.putting(v)
+		r.putEnded(q.Put(ctx, v), v)
 	}
 }
 
@@ -101,48 +92,15 @@ func (r *rush) live(ctx context.Context, random *rand.Rand, dies bool) {
 	defer c.Close(context.Background()) // first: nothing is given back
 	for d, err := range q.Messages(ctx) {
 		if err != nil {
-			r.note("take: %v", err)
+			r.fault("take: %v", err)
 			return
 		}
 		r.start(d)
-		r.check(d.Value)
 		if dies && random.IntN(20) == 0 {
 			return
 		}
-		switch err := d.Ack(context.Background()); {
-		case err == nil:
-			r.ack(d.Value)
-		case !errors.Is(err, ErrLost):
-			r.note("ack: %v", err)
-		}
+		r.ackEnded(d.Value, d.Ack(context.Background()))
 	}
-}
-
-// check looks at the order of first starts, which a strict queue keeps.
-func (r *rush) check(v string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.seen[v] {
-		return
-	}
-	r.seen[v] = true
-	p, _, _ := strings.Cut(v, "-")
-	if r.order == Strict && r.last[p] > v {
-		r.wrong = append(r.wrong, fmt.Sprintf("%s started after %s", v, r.last[p]))
-	}
-	r.last[p] = v
-}
-
-func (r *rush) note(format string, args ...any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.wrong = append(r.wrong, fmt.Sprintf(format, args...))
-}
-
-func (r *rush) count() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.acked)
 }
 
 func (r *rush) requireEmpty(ctx context.Context) {

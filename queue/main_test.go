@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -127,39 +126,4 @@ func inEachOrder(t *testing.T, test func(t *testing.T, w *world, order Option)) 
 			in(t, func(t *testing.T, w *world) { test(t, w, WithOrder(o)) })
 		})
 	}
-}
-
-// ledger counts what was put and what was acknowledged, and who has what.
-type ledger struct {
-	mu    sync.Mutex
-	put   map[string]int
-	acked map[string]int
-	held  map[string]context.Context
-	wrong []string
-}
-
-func newLedger() *ledger {
-	return &ledger{put: map[string]int{}, acked: map[string]int{}, held: map[string]context.Context{}}
-}
-
-func (l *ledger) putting(v string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.put[v]++
-}
-
-// start notes a delivery; nobody else may have the item.
-func (l *ledger) start(d *Delivery[string]) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if ctx := l.held[d.Value]; ctx != nil && ctx.Err() == nil {
-		l.wrong = append(l.wrong, "two holders of "+d.Value)
-	}
-	l.held[d.Value] = d.Context()
-}
-
-func (l *ledger) ack(v string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.acked[v]++
 }

@@ -1,0 +1,172 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// ledger is what producers and consumers were told of each item. Values begin with their producer's name and a dash,
+// and increase with each producer's puts.
+type ledger struct {
+	order Order
+
+	mu    sync.Mutex
+	items map[string]*fate
+	last  map[string]string // of each producer, that has started
+	wrong []string
+
+	acked, again             int // items that were acknowledged, and starts after the first
+	maybePut, maybeAck, away int // puts and acknowledgements of unknown outcome, and deliveries that were lost
+}
+
+// fate is what is known of one item.
+type fate struct {
+	put     standing
+	started bool
+	acked   bool
+	maybe   bool            // an acknowledgement's outcome is unknown
+	holder  context.Context // of who has it, or had it last
+}
+
+// standing is what its producer knows of an item.
+type standing int
+
+const (
+	underWay standing = iota
+	isPut
+	mayBePut
+	notPut
+)
+
+func newLedger(order Order) *ledger {
+	return &ledger{order: order, items: map[string]*fate{}, last: map[string]string{}}
+}
+
+func (l *ledger) fault(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.note(format, args...)
+}
+
+// note is fault under the ledger's mutex.
+func (l *ledger) note(format string, args ...any) {
+	if len(l.wrong) < 20 {
+		l.wrong = append(l.wrong, fmt.Sprintf(format, args...))
+	}
+}
+
+// putting notes values that are about to be put.
+func (l *ledger) putting(values ...string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, v := range values {
+		l.items[v] = &fate{}
+	}
+}
+
+// putEnded notes the outcome of a put, which may end by its context or its client, and in no other way.
+func (l *ledger) putEnded(err error, values ...string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	is := notPut
+	switch {
+	case err == nil:
+		is = isPut
+	case errors.Is(err, ErrUnknown):
+		is = mayBePut
+		l.maybePut += len(values)
+	case !errors.Is(err, context.DeadlineExceeded):
+		l.note("put: %v", err)
+	}
+	for _, v := range values {
+		l.items[v].put = is
+	}
+}
+
+// start notes a delivery: nobody else may have the item, and in a strict queue each producer's start in their order.
+func (l *ledger) start(d *Delivery[string]) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v := d.Value
+	f := l.items[v]
+	switch {
+	case f == nil:
+		l.note("%s was never put", v)
+		return
+	case f.acked:
+		l.note("%s came after it was acknowledged", v)
+	case f.holder != nil && f.holder.Err() == nil:
+		l.note("two holders of %s", v)
+	}
+	f.holder = d.Context()
+	if f.started {
+		l.again++
+		return
+	}
+	f.started = true
+	producer, _, _ := strings.Cut(v, "-")
+	if l.order == Strict && l.last[producer] > v {
+		l.note("%s started after %s", v, l.last[producer])
+	}
+	l.last[producer] = v
+}
+
+// ackEnded notes the outcome of an acknowledgement, which may come too late, and fail in no other way.
+func (l *ledger) ackEnded(v string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.items[v]
+	switch {
+	case err == nil && f.acked:
+		l.note("%s was acknowledged twice", v)
+	case err == nil:
+		f.acked, f.holder = true, nil
+		l.acked++
+	case errors.Is(err, ErrUnknown):
+		f.maybe = true
+		l.maybeAck++
+	case errors.Is(err, ErrLost):
+		l.away++
+	default:
+		l.note("ack: %v", err)
+	}
+}
+
+// counts are the items that were, or may have been, put, and those that were acknowledged.
+func (l *ledger) counts() (put, acked int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.items), l.acked
+}
+
+// check compares the books of an empty queue: all that was put was acknowledged, and nothing else was delivered.
+func (l *ledger) check(t *testing.T) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for v, f := range l.items {
+		settled := f.acked || f.maybe
+		switch {
+		case f.put == underWay:
+			l.note("the put of %s has not ended", v)
+		case f.put == isPut && !settled:
+			l.note("%s was lost (started: %t)", v, f.started)
+		case f.put == notPut && f.started:
+			l.note("%s was delivered though its put had failed", v)
+		case f.started && !settled:
+			l.note("%s was delivered and is gone without an acknowledgement", v)
+		}
+	}
+	require.Empty(t, l.wrong)
+}
+
+func (l *ledger) String() string {
+	return fmt.Sprintf("%d items, %d acknowledged once, %d deliveries repeated, %d lost; outcomes unknown: %d items put, %d acknowledgements",
+		len(l.items), l.acked, l.again, l.away, l.maybePut, l.maybeAck)
+}
