@@ -28,6 +28,9 @@ type Config struct {
 	NoFsync bool
 	// HeapMB is each server's largest heap in MiB. The default is 256.
 	HeapMB int
+	// DiskMB, when not 0, puts each server's transaction log on a file system of its own of so many MiB, for
+	// FillDisk. It needs Linux and root. Nothing of it is visible to others, or left when the servers have ended.
+	DiskMB int
 	// Properties are further Java system properties, such as jute.maxbuffer.
 	Properties map[string]string
 	// Authority, when not nil, has the servers listen with TLS too, at SecureAddr: with certificates that it
@@ -52,6 +55,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("ensemble: ContainerCheck is %v, want at least 1ms", c.ContainerCheck)
 	case c.HeapMB < 0 || c.HeapMB > 0 && c.HeapMB < 64:
 		return fmt.Errorf("ensemble: HeapMB is %d, want at least 64", c.HeapMB)
+	case c.DiskMB < 0 || c.DiskMB > 0 && c.DiskMB < 16:
+		return fmt.Errorf("ensemble: DiskMB is %d, want at least 16", c.DiskMB)
 	case c.Patience < 0:
 		return fmt.Errorf("ensemble: Patience is %v, may not be negative", c.Patience)
 	}

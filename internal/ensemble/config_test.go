@@ -19,6 +19,7 @@ func TestConfigNamesTheBadValue(t *testing.T) {
 		{Config{SyncLimit: -2}, "SyncLimit -2"},
 		{Config{ContainerCheck: time.Microsecond}, "ContainerCheck is 1µs"},
 		{Config{HeapMB: 1}, "HeapMB is 1"},
+		{Config{DiskMB: 1}, "DiskMB is 1"},
 		{Config{Patience: -time.Second}, "Patience is -1s"},
 	} {
 		_, err := Start(t.Context(), c.config)

@@ -45,6 +45,9 @@ var errPortTaken = errors.New("a port was taken meanwhile")
 func startOnce(ctx context.Context, c Config, inst install) (*Ensemble, error) {
 	e := &Ensemble{config: c, launcher: newLauncher()}
 	err := e.prepare(inst)
+	if err == nil {
+		err = e.mountDisks()
+	}
 	for i := 0; err == nil && i < len(e.servers); i++ {
 		err = e.servers[i].start()
 	}

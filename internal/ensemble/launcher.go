@@ -9,32 +9,35 @@ import (
 // kills a child with Pdeathsig when the thread that started it ends, not the
 // process; any other thread of a Go program may end before its time.
 type launcher struct {
-	requests chan launch
+	requests chan request
 	done     chan struct{}
 }
 
-type launch struct {
-	cmd    *exec.Cmd
+// request is something to be done on the thread.
+type request struct {
+	do     func() error
 	result chan error
 }
 
 func newLauncher() *launcher {
-	l := &launcher{requests: make(chan launch), done: make(chan struct{})}
+	l := &launcher{requests: make(chan request), done: make(chan struct{})}
 	go l.run()
 	return l
 }
 
 func (l *launcher) run() {
 	defer close(l.done)
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+	runtime.LockOSThread() // for good: the thread may have mounts of its own, and ends with this goroutine
 	for r := range l.requests {
-		r.result <- r.cmd.Start()
+		r.result <- r.do()
 	}
 }
 
-func (l *launcher) start(cmd *exec.Cmd) error {
-	r := launch{cmd: cmd, result: make(chan error, 1)}
+func (l *launcher) start(cmd *exec.Cmd) error { return l.do(cmd.Start) }
+
+// do runs f on the thread that the servers are started from.
+func (l *launcher) do(f func() error) error {
+	r := request{do: f, result: make(chan error, 1)}
 	l.requests <- r
 	return <-r.result
 }

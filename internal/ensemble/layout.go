@@ -36,6 +36,7 @@ func newLayout(servers int) (*layout, error) {
 func (l *layout) remove() error { return os.RemoveAll(l.dir) }
 
 func (l *layout) data(i int) string     { return filepath.Join(l.dir, strconv.Itoa(i+1)) }
+func (l *layout) disk(i int) string     { return l.data(i) + "-disk" }
 func (l *layout) confPath(i int) string { return l.data(i) + ".cfg" }
 func (l *layout) logPath(i int) string  { return l.data(i) + ".log" }
 
@@ -71,6 +72,9 @@ func (l *layout) conf(i int, c Config, links *links) string {
 	}
 	if c.Authority != nil {
 		lines = append(lines, l.tlsConf(i)...)
+	}
+	if c.DiskMB > 0 {
+		lines = append(lines, "dataLogDir="+l.disk(i))
 	}
 	if len(l.client) > 1 {
 		for k := range l.client {

@@ -80,7 +80,7 @@ func (c *pair) pump(dst io.Writer, src io.Reader, g *gate) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := src.Read(buf)
-		if !g.wait(c.done) {
+		if !g.wait(c.done) || !c.crawl() {
 			return
 		}
 		if n > 0 {

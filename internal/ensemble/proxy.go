@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,6 +26,7 @@ type Proxy struct {
 	target   string
 	patience time.Duration // with a target that does not listen
 	up, down gate
+	delay    atomic.Int64 // of each piece; see Slow
 	closed   chan struct{}
 	tasks    sync.WaitGroup
 

@@ -1,0 +1,42 @@
+package ensemble
+
+import "errors"
+
+var errNoDisk = errors.New("ensemble: started without Config.DiskMB")
+
+// FillDisk leaves no free byte where server i keeps its transaction log. ZooKeeper serves nobody then, until
+// the disk is freed and the server restarted. It needs Config.DiskMB.
+func (e *Ensemble) FillDisk(i int) error { return e.onDisk(i, fillDisk) }
+
+// FreeDisk ends FillDisk. The server has to be killed and restarted to serve again.
+func (e *Ensemble) FreeDisk(i int) error {
+	return e.onDisk(i, func(dir string) error { return resizeDisk(dir, int64(e.config.DiskMB)<<20) })
+}
+
+func (e *Ensemble) onDisk(i int, f func(dir string) error) error {
+	if err := e.check(i); err != nil {
+		return err
+	}
+	if e.config.DiskMB == 0 {
+		return errNoDisk
+	}
+	return e.launcher.do(func() error { return f(e.layout.disk(i)) })
+}
+
+// mountDisks makes the disks of all servers, for the thread that starts them alone.
+func (e *Ensemble) mountDisks() error {
+	if e.config.DiskMB == 0 {
+		return nil
+	}
+	return e.launcher.do(func() error {
+		if err := ownMounts(); err != nil {
+			return err
+		}
+		for i := range e.servers {
+			if err := mountDisk(e.layout.disk(i), int64(e.config.DiskMB)<<20); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

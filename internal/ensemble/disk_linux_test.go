@@ -1,0 +1,46 @@
+package ensemble
+
+import (
+	"io"
+	"log"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+)
+
+// TestAFullDiskStopsAServer fills the disk of a follower: it serves no more, the others do, and it comes back.
+func TestAFullDiskStopsAServer(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting a disk needs root")
+	}
+	e := Private(t, Config{NoFsync: true, DiskMB: 64})
+	victim := e.Followers()[0]
+	require.NoError(t, e.FillDisk(victim))
+	conn, events, err := zk.Connect([]string{e.Addr(e.Leader())}, 10*time.Second, zk.WithLogger(log.New(io.Discard, "", 0)))
+	require.NoError(t, err)
+	go func() {
+		for range events {
+		}
+	}()
+	defer conn.Close()
+	require.Eventually(t, func() bool {
+		_, err := conn.Create("/fill-", make([]byte, 8<<10), zk.FlagSequence, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		return e.Mode(victim) == ""
+	}, time.Minute, 20*time.Millisecond)
+	require.NoError(t, e.FreeDisk(victim))
+	require.NoError(t, e.Kill(victim))
+	require.NoError(t, e.Restart(victim))
+	require.NoError(t, e.Await(t.Context()))
+	require.NoDirExists(t, e.layout.disk(victim)+"/version-2", "this process does not see the mount")
+}
+
+func TestDisksAreAskedFor(t *testing.T) {
+	e := &Ensemble{servers: make([]*server, 1)}
+	require.ErrorIs(t, e.FillDisk(0), errNoDisk)
+	require.ErrorIs(t, e.FreeDisk(0), errNoDisk)
+	require.ErrorIs(t, e.FillDisk(1), os.ErrInvalid)
+}
