@@ -207,6 +207,10 @@ func (w *writer) try(ctx context.Context, s *framework.Session, parts []*part) (
 		return w.refused(ctx, s, a, parts, refused)
 	case framework.IsTransient(err):
 		return w.settle(ctx, parts, err)
+	case ctx.Err() != nil, errors.Is(err, framework.ErrClosed): // it was on its way as all ended
+		err = fmt.Errorf("%w: %w", ErrUnknown, err)
+		w.end(parts, err)
+		return nil, err
 	}
 	return w.sending(parts, false), err
 }
