@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"flag"
-	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -17,7 +16,6 @@ const (
 	floodProducers = 8
 	floodConsumers = 8
 	floodBatch     = 250 // items of one put
-	floodHandful   = 32  // items that a consumer works on at once
 )
 
 // TestNothingIsLostInAFlood is the storm with many items: they are put in batches, and the queue grows deep while it is
@@ -34,13 +32,16 @@ func (s *storm) flood() {
 	batches := *floodItems / floodProducers / floodBatch
 	require.Positive(s.t, batches, "-flood.items=%d are too few", *floodItems)
 	began := time.Now()
-	s.consuming, s.pause = s.scoop, 600*time.Millisecond
-	s.options = []Option{bound(1000), WithWindow(4 * floodHandful), WithPrefetch(floodHandful)}
+	s.pause = 600 * time.Millisecond
+	s.consuming = func(ctx context.Context, w *worker, r *rand.Rand) { s.scoop(ctx, w.Queue, 200*time.Millisecond, r) }
+	s.options = []Option{bound(1000), WithWindow(4 * handful), WithPrefetch(handful)}
 	if s.order == Strict { // the order of two goroutines' starts would not be known
 		s.hands = 1
 	}
 	for p := range floodProducers {
-		s.producer(p, bound(1000), func(m *member, p int, r *rand.Rand) { s.pour(m, p, batches, r) })
+		s.producer(p, bound(1000), func(m *member, p int, r *rand.Rand) {
+			s.pour(m.Queue, p, batches, floodBatch, 1500*time.Millisecond, r)
+		})
 	}
 	for range floodConsumers {
 		s.hire()
@@ -53,52 +54,4 @@ func (s *storm) flood() {
 	s.finish()
 	s.t.Logf("%v", s.ledger)
 	s.t.Logf("%v; %v of virtual time", s.weather, time.Since(began).Round(time.Second))
-}
-
-// pour puts a producer's batches, one after the other.
-func (s *storm) pour(m *member, p, batches int, r *rand.Rand) {
-	for b := range batches {
-		values := make([]string, floodBatch)
-		for i := range values {
-			values[i] = fmt.Sprintf("%d-%05d-%03d", p, b, i)
-		}
-		s.putting(values...)
-		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+r.IntN(60))*time.Second)
-		s.putEnded(m.PutBatch(ctx, values), values...)
-		cancel()
-		time.Sleep(time.Duration(r.IntN(1500)) * time.Millisecond)
-	}
-}
-
-// scoop takes what is there, up to a handful, works for a while, and acknowledges all at once.
-func (s *storm) scoop(ctx context.Context, w *worker, r *rand.Rand) {
-	for ctx.Err() == nil {
-		handful := s.handful(ctx, w)
-		time.Sleep(time.Duration(r.IntN(200)) * time.Millisecond)
-		acks := make([]*Pending, len(handful))
-		for i, d := range handful {
-			acks[i] = d.AckAsync()
-		}
-		for i, ack := range acks {
-			s.ackEnded(handful[i].Value, ack.Wait(context.Background()))
-		}
-	}
-}
-
-// handful waits for one delivery, and takes those that come right after it.
-func (s *storm) handful(ctx context.Context, w *worker) (ds []*Delivery[string]) {
-	patience := time.Second
-	for len(ds) < floodHandful {
-		limited, cancel := context.WithTimeout(ctx, patience)
-		d, err := w.Take(limited)
-		cancel()
-		if err != nil {
-			s.takeEnded(ctx, err)
-			return ds
-		}
-		s.start(d)
-		ds = append(ds, d)
-		patience = 10 * time.Millisecond
-	}
-	return ds
 }

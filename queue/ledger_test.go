@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
 )
 
 // ledger is what producers and consumers were told of each item. Values begin with their producer's name and a dash,
@@ -31,7 +33,7 @@ type fate struct {
 	started bool
 	acked   bool
 	maybe   bool            // an acknowledgement's outcome is unknown
-	holder  context.Context // of who has it, or had it last
+	holder  context.Context // of who has it, or had it last; nil if that is not known
 }
 
 // standing is what its producer knows of an item.
@@ -89,11 +91,20 @@ func (l *ledger) putEnded(err error, values ...string) {
 	}
 }
 
-// start notes a delivery: nobody else may have the item, and in a strict queue each producer's start in their order.
-func (l *ledger) start(d *Delivery[string]) {
+// takeEnded notes that a Take has failed: it may by its context or its process's end, and in no other way.
+func (l *ledger) takeEnded(ctx context.Context, err error) {
+	if !errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && !errors.Is(err, ErrClosed) && !errors.Is(err, framework.ErrClosed) {
+		l.fault("take: %v", err)
+	}
+}
+
+func (l *ledger) start(d *Delivery[string]) { l.startOf(d.Value, d.Context()) }
+
+// startOf notes a delivery: nobody else may have the item, and in a strict queue each producer's start in their order.
+// The context of another process's delivery is not known.
+func (l *ledger) startOf(v string, standing context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v := d.Value
 	f := l.items[v]
 	switch {
 	case f == nil:
@@ -104,7 +115,7 @@ func (l *ledger) start(d *Delivery[string]) {
 	case f.holder != nil && f.holder.Err() == nil:
 		l.note("two holders of %s", v)
 	}
-	f.holder = d.Context()
+	f.holder = standing
 	if f.started {
 		l.again++
 		return

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"fmt"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +15,14 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain lets the test binary stand in for a consumer that is killed.
+func TestMain(m *testing.M) {
+	if how := os.Getenv(consumerVariable); how != "" {
+		consumeAsProcess(how)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const (
 	timeout  = 10 * time.Second

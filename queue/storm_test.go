@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -126,13 +125,6 @@ func (s *storm) hire() {
 		s.consumers.Go(func() { s.consuming(ctx, w, rand.New(rand.NewPCG(seed, 2))) })
 	}
 	s.alive = append(s.alive, w)
-}
-
-// takeEnded notes that a Take failed; it may do so by its context or its process's end, and in no other way.
-func (s *storm) takeEnded(ctx context.Context, err error) {
-	if !errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && !errors.Is(err, ErrClosed) && !errors.Is(err, framework.ErrClosed) {
-		s.fault("take: %v", err)
-	}
 }
 
 // consume takes, works for a while, and mostly acknowledges.
