@@ -5,6 +5,7 @@
 # make fuzz    every fuzz target for FUZZTIME
 # make sim     RUNS seeds of the simulation from SEED on (RECIPES=mutex,queue for some, JSON=1 for a summary in JSON)
 # make sim-mutants  takes safeguards out, one at a time: the simulation must notice each
+# make soak    the pipeline example for DURATION, with workers killed all the while: memory and the like must stay flat
 # make build   compile everything
 
 GO        ?= go
@@ -13,12 +14,13 @@ FUZZTIME  ?= 10s
 SEED      ?= 1
 RUNS      ?= 1000
 RECIPES   ?=
+DURATION  ?= 1h
 WORKLOADS ?= W0 W1 W2 W3 W4 W5 W7 W8 M
 
 GOLANGCI      := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 WITH_ENSEMBLE := $(GO) run ./internal/ensemble/cmd/with-ensemble
 
-.PHONY: all build test lint vuln bench fuzz sim sim-mutants zookeeper peers
+.PHONY: all build test lint vuln bench fuzz sim sim-mutants soak zookeeper peers
 all: build lint test
 
 build:
@@ -55,6 +57,11 @@ sim:
 
 sim-mutants:
 	$(GO) test -run TestEachMutantIsCaught -v -timeout 30m ./internal/sim -mutants
+
+soak: zookeeper
+	$(GO) build -o bin/pipeline ./examples/pipeline
+	$(GO) build -o bin/soak ./internal/soak
+	bin/soak -for $(DURATION)
 
 zookeeper:
 	@scripts/install-zookeeper

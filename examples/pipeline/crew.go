@@ -18,6 +18,7 @@ import (
 // crew are the workers' processes. All but its readers belongs to one goroutine.
 type crew struct {
 	self        string
+	spared      int // see options
 	environment []string
 	events      chan event
 	byName      map[string]*process
@@ -33,12 +34,12 @@ type process struct {
 }
 
 // newCrew starts this program again, several times, as workers. After an error none is left.
-func newCrew(workers int, environment []string) (*crew, error) {
+func newCrew(workers, spared int, environment []string) (*crew, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	c := &crew{self: self, environment: environment, events: make(chan event, 1024), byName: map[string]*process{}}
+	c := &crew{self: self, spared: spared, environment: environment, events: make(chan event, 1024), byName: map[string]*process{}}
 	for seat := 1; seat <= workers; seat++ {
 		if _, err := c.start(seat, 1); err != nil {
 			c.stop()
@@ -107,11 +108,15 @@ func (c *crew) heed(e event) (started string, err error) {
 	return "", nil
 }
 
-// victim picks whom to kill among those who are at work: the leader if asked for, else anybody. It may be nobody yet.
+// victim picks whom to kill among those who are at work and not spared: the leader if asked for, else anybody. It may be
+// nobody yet.
 func (c *crew) victim(leader string, wantLeader bool) string {
+	if p := c.byName[leader]; p != nil && p.seat <= c.spared {
+		wantLeader = false
+	}
 	var names []string
 	for name, p := range c.byName {
-		if p.ready && !p.killed && (!wantLeader || name == leader) {
+		if p.ready && !p.killed && p.seat > c.spared && (!wantLeader || name == leader) {
 			names = append(names, name)
 		}
 	}

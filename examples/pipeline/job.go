@@ -12,6 +12,7 @@ type job struct {
 	Workers int           `json:"workers"`
 	Items   int           `json:"items"` // of each phase
 	Effort  time.Duration `json:"effort"`
+	Until   time.Time     `json:"until"` // no round begins after it; the first does
 }
 
 // phase is one step of the pipeline: what becomes of each of its items.
@@ -27,7 +28,7 @@ var phases = []phase{
 	{"add one", func(n int64) int64 { return n + 1 }},
 }
 
-// sum is what must come out, as a single process would compute it.
+// sum is what must come out of a round, as a single process would compute it.
 func (j job) sum() (total int64) {
 	for n := range int64(j.Items) {
 		value := n + 1
@@ -39,38 +40,52 @@ func (j job) sum() (total int64) {
 	return total
 }
 
-// total is the number of items of all phases.
+// total is the number of items of all phases of a round.
 func (j job) total() int { return j.Items * len(phases) }
+
+// memory is how long the queue knows an item again: as long as one worker alone needs for a phase, and a minute.
+func (j job) memory() time.Duration { return time.Minute + time.Duration(j.Items)*j.Effort }
 
 // item is one piece of work, as it lies in the queue.
 type item struct {
+	Round int   `json:"round"`
 	Phase int   `json:"phase"`
 	Index int   `json:"index"`
 	Value int64 `json:"value"`
 }
 
 // id names an item, so that a leader that plans again what a dead one has planned puts nothing twice.
-func (i item) id() string { return fmt.Sprintf("%d-%d", i.Phase, i.Index) }
+func (i item) id() string { return fmt.Sprintf("%d-%d-%d", i.Round, i.Phase, i.Index) }
 
 // result is the node of an item's result. Its creation is what happens once, however often the item is delivered.
 func (i item) result() string {
-	return framework.Join(resultsPath(i.Phase), fmt.Sprintf("%04d", i.Index))
+	return framework.Join(resultsPath(i.Round, i.Phase), fmt.Sprintf("%04d", i.Index))
 }
 
 // Where things are, below the root of the play.
 const (
-	leaderPath   = "/pipeline/leader"   // election: who plans and reports
-	queuePath    = "/pipeline/queue"    // queue: the items
-	barrierPath  = "/pipeline/barrier"  // double barrier: the end of each phase
-	reportPath   = "/pipeline/report"   // persistent: what the leader reports
-	reportedPath = "/pipeline/reported" // latch of one: the report is there
+	leaderPath  = "/pipeline/leader"  // election: who plans and reports
+	queuePath   = "/pipeline/queue"   // queue: the items
+	barrierPath = "/pipeline/barrier" // double barrier: the end of each phase
+	roundsPath  = "/pipeline/rounds"  // what belongs to one round
 )
 
+func roundPath(round int) string { return fmt.Sprintf("%s/%d", roundsPath, round) }
+
+// reportPath is what the leader reports of a round. It is persistent.
+func reportPath(round int) string { return roundPath(round) + "/report" }
+
+// reportedPath is a latch of one: the report is there.
+func reportedPath(round int) string { return roundPath(round) + "/reported" }
+
+// phasePath is where what belongs to one phase of a round is.
+func phasePath(round, phase int) string { return fmt.Sprintf("%s/phase-%d", roundPath(round), phase) }
+
 // resultsPath is the directory of a phase's results.
-func resultsPath(phase int) string { return fmt.Sprintf("/pipeline/phase-%d/results", phase) }
+func resultsPath(round, phase int) string { return phasePath(round, phase) + "/results" }
 
 // donePath is a latch that each item of a phase counts down once.
-func donePath(phase int) string { return fmt.Sprintf("/pipeline/phase-%d/done", phase) }
+func donePath(round, phase int) string { return phasePath(round, phase) + "/done" }
 
 // overPath is a latch of one: all workers have met at the barrier, and the next phase may begin.
-func overPath(phase int) string { return fmt.Sprintf("/pipeline/phase-%d/over", phase) }
+func overPath(round, phase int) string { return phasePath(round, phase) + "/over" }

@@ -14,14 +14,18 @@ type journal struct {
 	out   io.Writer
 	style terminal.Style
 	job   job
-	asked int // kills
+	asked int         // kills, so far
+	note  func(event) // keeps what was told
+	wrong []error     // what must not happen, and did
 
+	round      int    // the latest
 	leads      string // who leads, or ""
 	terms      []term
 	kills      []kill
-	plans      []int // items that leaders have put, by phase
-	results    []int // results that were stored, by phase, as far as workers lived to tell
-	met        []int // workers that were seen inside the barrier, by phase
+	plans      []int // items that leaders have put in this round, by phase
+	results    []int // results that were stored in this round, by phase, as far as workers lived to tell
+	met        []int // workers that were seen inside the barrier in this round, by phase
+	stored     int   // results of all rounds
 	deliveries int
 	returned   int // deliveries of items that had been delivered before
 	repeated   int // deliveries whose result was there
@@ -42,11 +46,34 @@ type kill struct {
 
 // newJournal writes in colour if somebody may be watching.
 func newJournal(o options) *journal {
+	j := &journal{out: o.log(), style: terminal.For(o.log()), job: o.job, note: func(event) {}}
+	j.begin(1)
+	return j
+}
+
+// begin looks back on a round, and begins another.
+func (j *journal) begin(round int) {
+	j.wrong = append(j.wrong, j.overdone()...)
 	n := len(phases)
-	return &journal{
-		out: o.log(), style: terminal.For(o.log()), job: o.job, asked: o.kills,
-		plans: make([]int, n), results: make([]int, n), met: make([]int, n),
+	j.round, j.plans, j.results, j.met = round, make([]int, n), make([]int, n), make([]int, n)
+	if round > 1 {
+		j.log(time.Now(), j.style.Cyan("*"), "round %d begins", round)
 	}
+}
+
+// overdone says what was done more often in this round than there is to do.
+func (j *journal) overdone() (errs []error) {
+	for p, n := range j.plans {
+		if n > j.job.Items {
+			errs = append(errs, fmt.Errorf("%d items of %q were put, but there are %d", n, phases[p].name, j.job.Items))
+		}
+	}
+	for p, n := range j.results {
+		if n > j.job.Items {
+			errs = append(errs, fmt.Errorf("%d results of %q were stored, but there are %d", n, phases[p].name, j.job.Items))
+		}
+	}
+	return errs
 }
 
 const clock = "15:04:05.000"
@@ -56,7 +83,7 @@ func (j *journal) log(at time.Time, mark, format string, args ...any) {
 	fmt.Fprintf(j.out, "%s  %s  %s\n", j.style.Dim(at.Local().Format(clock)), mark, fmt.Sprintf(format, args...))
 }
 
-// progress is the number of items that have been worked on, in all phases.
+// progress is the number of items that have been worked on in this round, in all phases.
 func (j *journal) progress() (n int) {
 	for _, r := range j.results {
 		n += r
@@ -66,6 +93,10 @@ func (j *journal) progress() (n int) {
 
 // take notes what a worker tells.
 func (j *journal) take(e event) {
+	j.note(e)
+	if e.Round > j.round {
+		j.begin(e.Round)
+	}
 	switch e.Kind {
 	case leading:
 		j.leads = e.Worker
@@ -73,7 +104,7 @@ func (j *journal) take(e event) {
 		slices.SortStableFunc(j.terms, func(a, b term) int { return a.At.Compare(b.At) }) // each has a pipe of its own
 		j.log(e.At, j.style.Cyan("*"), "%s leads with token %d", j.style.Bold(e.Worker), e.Token)
 	case planned:
-		j.plans[e.Phase] += e.Count
+		j.count(e, j.plans, e.Count)
 		j.log(e.At, j.style.Cyan("*"), "%s plans %q: %d items into the queue", e.Worker, phases[e.Phase].name, e.Count)
 	case took:
 		j.deliveries++
@@ -82,7 +113,8 @@ func (j *journal) take(e event) {
 			j.log(e.At, j.style.Yellow("!"), "%s has an item that a dead worker had, attempt %d", e.Worker, e.Attempt)
 		}
 	case worked:
-		j.results[e.Phase]++
+		j.stored++
+		j.count(e, j.results, 1)
 	case repeated:
 		j.repeated++
 		j.log(e.At, j.style.Yellow("!"), "%s finds the item's result: it was stored before the death", e.Worker)
@@ -93,15 +125,23 @@ func (j *journal) take(e event) {
 	}
 }
 
+// count counts what belongs to this round. A worker may tell late what it has done in the last one.
+func (j *journal) count(e event, counts []int, n int) {
+	if e.Round == j.round {
+		counts[e.Phase] += n
+	}
+}
+
 func (j *journal) meets(e event) {
-	j.met[e.Phase]++
-	if j.met[e.Phase] == j.job.Workers {
+	j.count(e, j.met, 1)
+	if e.Round == j.round && j.met[e.Phase] == j.job.Workers {
 		j.log(e.At, j.style.Green("="), "all %d have met at the barrier: %q is over", j.job.Workers, phases[e.Phase].name)
 	}
 }
 
 // killed notes a worker's death.
 func (j *journal) killed(worker string, at time.Time) {
+	j.note(event{Kind: killed, Worker: worker, At: at})
 	leader := worker == j.leads
 	j.kills = append(j.kills, kill{worker, leader})
 	if leader {

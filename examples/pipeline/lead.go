@@ -6,36 +6,41 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
-	"github.com/lockstep-go/lockstep/barrier"
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/queue"
 )
 
-// result is what the leader reports.
+// result is what the leader reports of a round.
 type result struct {
-	Sum    int64  `json:"sum"`
+	Sum    int64  `json:"sum"` // of this round and all before it
+	Rounds int    `json:"rounds"`
 	Leader string `json:"leader"`
 	Token  int64  `json:"token"`
+	Last   bool   `json:"last"` // no other round follows
 }
 
 // lead plans each phase once the one before is over, and reports. A new leader goes on where the last one died.
-func (w *worker) lead(ctx context.Context, term *election.Term) error {
-	w.tell(event{Kind: leading, Token: term.Token()})
-	err := w.carryOut(ctx, term)
+func (r *round) lead(ctx context.Context, term *election.Term) error {
+	r.tell(event{Kind: leading, Round: r.number, Token: term.Token()})
+	err := r.carryOut(ctx, term)
 	if err == nil {
 		return election.ErrStop
 	}
 	if ctx.Err() == nil {
-		w.tell(event{Kind: troubled, Reason: err.Error()})
+		r.tell(event{Kind: troubled, Reason: err.Error()})
 	}
 	return err
 }
 
-func (w *worker) carryOut(ctx context.Context, term *election.Term) error {
+func (r *round) carryOut(ctx context.Context, term *election.Term) error {
+	if err := r.tidy(ctx); err != nil {
+		return err
+	}
 	for p := range phases {
-		over := w.over(p)
+		over := r.over(r.number, p)
 		missing, err := over.Remaining(ctx)
 		if err != nil {
 			return err
@@ -43,26 +48,26 @@ func (w *worker) carryOut(ctx context.Context, term *election.Term) error {
 		if missing == 0 {
 			continue
 		}
-		if err := w.plan(ctx, p); err != nil {
+		if err := r.plan(ctx, p); err != nil {
 			return err
 		}
 		if err := over.Wait(ctx); err != nil {
 			return err
 		}
 	}
-	return w.report(ctx, term)
+	return r.report(ctx, term)
 }
 
 // plan puts the items of a phase that are not in the queue, and have not been, all on their way at once.
-func (w *worker) plan(ctx context.Context, phase int) error {
-	values, err := w.values(ctx, phase)
+func (r *round) plan(ctx context.Context, phase int) error {
+	values, err := r.values(ctx, phase)
 	if err != nil {
 		return err
 	}
 	puts := make([]*queue.Pending, len(values))
 	for n, value := range values {
-		i := item{Phase: phase, Index: n, Value: value}
-		puts[n] = w.items.PutAsync(ctx, i, queue.WithID(i.id()))
+		i := item{Round: r.number, Phase: phase, Index: n, Value: value}
+		puts[n] = r.items.PutAsync(ctx, i, queue.WithID(i.id()))
 	}
 	count := 0
 	for _, put := range puts {
@@ -75,20 +80,20 @@ func (w *worker) plan(ctx context.Context, phase int) error {
 		}
 		count++
 	}
-	w.tell(event{Kind: planned, Phase: phase, Count: count})
+	r.tell(event{Kind: planned, Round: r.number, Phase: phase, Count: count})
 	return nil
 }
 
 // values are what a phase begins with.
-func (w *worker) values(ctx context.Context, phase int) ([]int64, error) {
-	values := make([]int64, w.Items)
+func (r *round) values(ctx context.Context, phase int) ([]int64, error) {
+	values := make([]int64, r.Items)
 	for n := range values {
 		values[n] = int64(n) + 1
 		if phase == 0 {
 			continue
 		}
-		path := item{Phase: phase - 1, Index: n}.result()
-		data, _, err := w.client.Get(ctx, path)
+		path := item{Round: r.number, Phase: phase - 1, Index: n}.result()
+		data, _, err := r.client.Get(ctx, path)
 		if err != nil {
 			return nil, err
 		}
@@ -100,22 +105,62 @@ func (w *worker) values(ctx context.Context, phase int) ([]int64, error) {
 }
 
 // report stores the sum, under the term's guard: a leader that is none any more reports nothing.
-func (w *worker) report(ctx context.Context, term *election.Term) error {
-	values, err := w.values(ctx, len(phases))
+func (r *round) report(ctx context.Context, term *election.Term) error {
+	sum, err := r.sum(ctx)
 	if err != nil {
 		return err
 	}
-	r := result{Leader: term.ID(), Token: term.Token()}
-	for _, v := range values {
-		r.Sum += v
-	}
-	data, err := json.Marshal(r)
+	data, err := json.Marshal(result{
+		Sum: sum, Rounds: r.number, Leader: term.ID(), Token: term.Token(), Last: !time.Now().Before(r.Until),
+	})
 	if err != nil {
 		return err
 	}
-	_, err = w.client.Multi(ctx, term.Guard(), framework.CreateOp(reportPath, data, framework.Persistent))
+	_, err = r.client.Multi(ctx, term.Guard(), framework.CreateOp(reportPath(r.number), data, framework.Persistent))
 	if err != nil && !errors.Is(err, framework.ErrNodeExists) { // one is there if a leader died right after its report
 		return err
 	}
-	return barrier.NewLatch(w.client, reportedPath, 1).CountDown(ctx, "leader")
+	r.tell(event{Kind: reported, Round: r.number})
+	return r.reported().CountDown(ctx, "leader")
+}
+
+// sum adds what has come out of this round to what the last one has reported.
+func (r *round) sum(ctx context.Context) (sum int64, err error) {
+	values, err := r.values(ctx, len(phases))
+	if err != nil {
+		return 0, err
+	}
+	for _, v := range values {
+		sum += v
+	}
+	if r.number == 1 {
+		return sum, nil
+	}
+	before, err := readReport(ctx, r.client, r.number-1)
+	return sum + before.Sum, err
+}
+
+// readReport reads what was reported of a round. The server that is asked catches up first.
+func readReport(ctx context.Context, client *framework.Client, number int) (report result, err error) {
+	path := reportPath(number)
+	if err := catchUp(ctx, client); err != nil {
+		return report, err
+	}
+	data, _, err := client.Get(ctx, path)
+	if err != nil {
+		return report, err
+	}
+	if err := json.Unmarshal(data, &report); err != nil {
+		return report, fmt.Errorf("%s: %w", path, err)
+	}
+	return report, nil
+}
+
+// catchUp has the server that is asked know all that any server knows.
+func catchUp(ctx context.Context, client *framework.Client) error {
+	session, err := client.Session(ctx)
+	if err != nil {
+		return err
+	}
+	return session.Sync(ctx, "/")
 }

@@ -2,6 +2,7 @@
 // processes of their own. One of them, elected, plans each phase's items into a queue, all of them take items, a double
 // barrier ends the phase, and the leader reports the sum of the last phase's results. Meanwhile workers are killed with
 // SIGKILL, the first time the leader, then whom chance picks, and others are started in their places. The sum is still right.
+// With --for, this is one round of many.
 //
 //	go run ./examples/pipeline
 //	go run ./examples/pipeline --zk host:port,host:port,host:port
@@ -59,7 +60,12 @@ func perform(ctx context.Context, args []string) error {
 		return err
 	}
 	j := newJournal(o)
-	if err := play(ctx, o, j); err != nil {
+	keep, closeEvents, err := keepEvents(o.events)
+	if err != nil {
+		return err
+	}
+	j.note = keep
+	if err := errors.Join(play(ctx, o, j), closeEvents()); err != nil {
 		return err
 	}
 	if o.json {
@@ -79,8 +85,9 @@ func play(ctx context.Context, o options, j *journal) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
+	o.Until = time.Now().Add(o.lasts)
 	j.log(time.Now(), " ", "%d workers on %s, below %s, session timeout %v", o.Workers, s.place(), s.config.Root, o.timeout)
-	c, err := newCrew(o.Workers, s.environment(o))
+	c, err := newCrew(o.Workers, o.spared, s.environment(o))
 	if err != nil {
 		return err
 	}
@@ -94,9 +101,11 @@ func play(ctx context.Context, o options, j *journal) (err error) {
 	return err
 }
 
-// act lets the workers work until all have ended, and kills one at each of the moments that chance has picked.
+// act lets the workers work until all have ended, and kills some in each round, at moments that chance has picked.
 func act(ctx context.Context, o options, c *crew, j *journal) error {
-	strikes := moments(o.kills, o.total())
+	var f fate
+	pulses := time.NewTicker(pulse)
+	defer pulses.Stop()
 	for c.alive() > 0 {
 		select {
 		case e := <-c.events:
@@ -108,18 +117,36 @@ func act(ctx context.Context, o options, c *crew, j *journal) error {
 			if again != "" {
 				j.log(time.Now(), j.style.Green("+"), "%s is started in its place", again)
 			}
+		case <-pulses.C:
+			j.note(measure())
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return errors.New("interrupted; every worker was ended")
 			}
 			return context.Cause(ctx)
 		}
-		if len(strikes) > 0 && j.progress() >= strikes[0] {
-			if victim := c.victim(j.leads, len(j.kills) == 0); victim != "" && c.kill(victim) {
-				j.killed(victim, time.Now())
-				strikes = strikes[1:]
-			}
-		}
+		f.strike(o, c, j)
 	}
 	return nil
+}
+
+// fate is when workers are killed in a round: after so many items have their results.
+type fate struct {
+	round   int
+	moments []int
+}
+
+// strike kills a worker if it is time.
+func (f *fate) strike(o options, c *crew, j *journal) {
+	if j.round > f.round {
+		late := make([]int, len(f.moments)) // they are made up for at once
+		f.round, f.moments = j.round, append(late, moments(o.kills, o.total())...)
+		j.asked += o.kills
+	}
+	if len(f.moments) > 0 && j.progress() >= f.moments[0] {
+		if victim := c.victim(j.leads, len(j.kills) == 0); victim != "" && c.kill(victim) {
+			j.killed(victim, time.Now())
+			f.moments = f.moments[1:]
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -106,7 +107,7 @@ func TestOnRealServers(t *testing.T) {
 func TestUsage(t *testing.T) {
 	for _, line := range []string{
 		"--workers 1", "--workers 51", "--workers x", "--items 7", "--items 1001", "--effort 0", "--effort 2m", "--kills -1",
-		"--items 20 --kills 6", "--session-timeout 0", "--session-timeout -1s", "--zk ,", "--bogus", "word",
+		"--items 20 --kills 6", "--session-timeout 0", "--session-timeout -1s", "--zk ,", "--spare -1", "--spare 4", "--for -1s", "--bogus", "word",
 	} {
 		out, errs, code := watch(t, strings.Fields(line)...)
 		require.Equal(t, 64, code, line)
@@ -124,4 +125,39 @@ func TestServersThatAreNotThere(t *testing.T) {
 	require.Equal(t, 1, code)
 	require.Empty(t, out)
 	require.Contains(t, errs, "127.0.0.1:1")
+}
+
+// TestRounds plays round after round; one worker lives through all of them.
+func TestRounds(t *testing.T) {
+	t.Parallel()
+	events := filepath.Join(t.TempDir(), "events")
+	out, log, code := watch(t, "--for", "5s", "--items", "20", "--kills", "2", "--workers", "3", "--spare", "1", "--json", "--events", events)
+	require.Equal(t, 0, code, log)
+	var s summary
+	require.NoError(t, json.Unmarshal([]byte(out), &s))
+	require.Greater(t, s.Rounds, 3, log)
+	require.Equal(t, int64(s.Rounds)*(20*21*41/2+20), s.Sum, log)
+	require.Len(t, s.Kills, 2*s.Rounds)
+	require.NotContains(t, s.Kills, kill{"worker-1.1", false})
+	require.NotContains(t, s.Kills, kill{"worker-1.1", true})
+	told, err := os.ReadFile(events)
+	require.NoError(t, err)
+	counts := map[kind]int{}
+	for line := range bytes.Lines(told) {
+		var e event
+		require.NoError(t, json.Unmarshal(line, &e))
+		counts[e.Kind]++
+		if e.Kind == vitals {
+			require.Positive(t, e.Process)
+			require.Positive(t, e.Goroutines)
+		}
+	}
+	require.GreaterOrEqual(t, counts[vitals], 3+len(s.Kills))
+	require.Equal(t, len(s.Kills), counts[killed])
+}
+
+func TestEventsThatCannotBeKept(t *testing.T) {
+	_, errs, code := watch(t, "--events", filepath.Join(t.TempDir(), "no", "file"))
+	require.Equal(t, 1, code)
+	require.Contains(t, errs, "no/file")
 }

@@ -19,7 +19,10 @@ var errUsage = errors.New("bad usage")
 type options struct {
 	job
 	servers  []string
-	kills    int
+	kills    int           // in each round
+	spared   int           // the workers that are not killed, from the first
+	lasts    time.Duration // rounds begin until it is over; 0: one round
+	events   string        // a file, or none
 	timeout  time.Duration
 	watchdog bool
 	json     bool
@@ -40,7 +43,10 @@ func parse(args []string) (options, error) {
 	f.IntVar(&o.Workers, "workers", 4, "number of worker processes, 2 to 50")
 	f.IntVar(&o.Items, "items", 120, "items of each phase, 8 to 1000")
 	f.DurationVar(&o.Effort, "effort", 25*time.Millisecond, "how long one item takes, 1ms to 1m")
-	f.IntVar(&o.kills, "kills", 6, "how many workers to kill, at most a quarter of the items")
+	f.IntVar(&o.kills, "kills", 6, "how many workers to kill in each round, at most a quarter of the items")
+	f.IntVar(&o.spared, "spare", 0, "the first so many workers are not killed; at least one may be")
+	f.DurationVar(&o.lasts, "for", 0, "begin round after round until this time is over (default one round)")
+	f.StringVar(&o.events, "events", "", "append what the workers tell to this file, a line of JSON each")
 	f.DurationVar(&o.timeout, "session-timeout", 0, "without a watchdog, a dead worker is noticed after about this time (default 30s, or 2s without a watchdog)")
 	without := f.Bool("no-watchdog", runtime.GOOS == "windows", "workers have no watchdog")
 	f.BoolVar(&o.json, "json", false, "print the report as JSON on standard output, and the log on standard error")
@@ -86,6 +92,10 @@ func (o options) validate() error {
 		return fmt.Errorf("%w: -effort %v: want 1ms to 1m", errUsage, o.Effort)
 	case o.kills < 0 || o.kills > o.Items/4:
 		return fmt.Errorf("%w: -kills %d: want 0 to %d, a quarter of the items", errUsage, o.kills, o.Items/4)
+	case o.spared < 0 || o.spared >= o.Workers:
+		return fmt.Errorf("%w: -spare %d: want less than the %d workers", errUsage, o.spared, o.Workers)
+	case o.lasts < 0:
+		return fmt.Errorf("%w: -for %v: want no negative time", errUsage, o.lasts)
 	case o.timeout < 500*time.Millisecond:
 		return fmt.Errorf("%w: -session-timeout %v: want 500ms or more", errUsage, o.timeout)
 	}
@@ -94,7 +104,7 @@ func (o options) validate() error {
 
 // patience is a bound for the whole play, far above what it takes.
 func (o options) patience() time.Duration {
-	return time.Minute + 2*time.Duration(o.total())*(o.Effort+50*time.Millisecond) + 3*time.Duration(o.kills+1)*o.timeout
+	return o.lasts + time.Minute + 2*time.Duration(o.total())*(o.Effort+50*time.Millisecond) + 3*time.Duration(o.kills+1)*o.timeout
 }
 
 // moments picks when to kill: after so many items have their results. The last quarter is left out, so that what killed workers

@@ -9,7 +9,9 @@ import (
 
 // held is the journal of a good run with one kill.
 func held() *journal {
-	j := newJournal(options{job: job{Workers: 2, Items: 10, Effort: time.Second}, kills: 1})
+	j := newJournal(options{job: job{Workers: 2, Items: 10, Effort: time.Second}})
+	j.asked = 1
+	j.reported.Rounds = 1
 	j.reported.Sum = 3*385 + 10
 	j.kills = []kill{{"worker-1.1", true}}
 	j.terms = []term{{Leader: "worker-1.1", Token: 5}, {Leader: "worker-2.1", Token: 9}}
@@ -32,6 +34,8 @@ func TestWhatMustNotHappen(t *testing.T) {
 	} {
 		j := held()
 		spoil(j)
+		require.ErrorContains(t, j.verdict(), want)
+		j.begin(2)
 		require.ErrorContains(t, j.verdict(), want)
 	}
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -81,24 +81,13 @@ func (s *stage) environment(o options) []string {
 		framework.EnvSessionTimeout+"="+s.config.SessionTimeout.String())
 }
 
-// report reads what the leader has reported. Everybody has ended because it is there, so that it is there, on
-// whatever server, once that has caught up.
-func (s *stage) report(ctx context.Context) (r result, err error) {
-	session, err := s.client.Session(ctx)
+// report reads what was reported of the last round.
+func (s *stage) report(ctx context.Context) (result, error) {
+	rounds, err := roundsThere(ctx, s.client)
 	if err != nil {
-		return r, err
+		return result{}, err
 	}
-	if err := session.Sync(ctx, reportPath); err != nil {
-		return r, err
-	}
-	data, _, err := s.client.Get(ctx, reportPath)
-	if err != nil {
-		return r, err
-	}
-	if err := json.Unmarshal(data, &r); err != nil {
-		return r, fmt.Errorf("%s: %w", reportPath, err)
-	}
-	return r, nil
+	return readReport(ctx, s.client, slices.Max(append(rounds, 1)))
 }
 
 // close removes what was written and ends the ZooKeeper in memory. The error says what is left behind.
@@ -107,28 +96,13 @@ func (s *stage) close() error {
 	defer cancel()
 	var err error
 	if s.memory == nil {
-		if err = s.remove(ctx, "/"); err != nil {
+		if err = remove(ctx, s.client, "/"); err != nil {
 			err = fmt.Errorf("%s is left behind: %w", s.config.Root, err)
 		}
 	}
 	_ = s.client.Close(ctx) // the session ends by itself otherwise
 	if s.memory != nil {
 		s.memory.Close()
-	}
-	return err
-}
-
-// remove deletes a node and all below it, whoever else deletes there.
-func (s *stage) remove(ctx context.Context, path string) error {
-	names, _, err := s.client.Children(ctx, path)
-	for _, name := range names {
-		err = errors.Join(err, s.remove(ctx, framework.Join(path, name)))
-	}
-	if err == nil {
-		err = s.client.Delete(ctx, path, framework.AnyVersion)
-	}
-	if errors.Is(err, framework.ErrNoNode) {
-		return nil
 	}
 	return err
 }

@@ -9,12 +9,12 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/lockstep-go/lockstep/barrier"
-	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/queue"
 )
@@ -24,7 +24,7 @@ const (
 	watchdogVariable = "PIPELINE_WATCHDOG" // whether workers have a watchdog
 )
 
-// worker is one process: it works, and stands by to lead.
+// worker is one process: it works, and stands by to lead, round after round.
 type worker struct {
 	job
 	client  *framework.Client
@@ -36,44 +36,35 @@ type worker struct {
 func newWorker(client *framework.Client, j job, tell func(event)) *worker {
 	return &worker{
 		job: j, client: client, tell: tell,
-		items:   queue.New(client, queuePath, queue.JSON[item](), queue.WithDedup(time.Hour), queue.WithWindow(1)),
+		items:   queue.New(client, queuePath, queue.JSON[item](), queue.WithDedup(j.memory()), queue.WithWindow(1)),
 		meeting: barrier.NewDouble(client, barrierPath, j.Workers),
 	}
 }
 
-func (w *worker) done(phase int) *barrier.Latch {
-	return barrier.NewLatch(w.client, donePath(phase), w.Items)
+func (w *worker) done(round, phase int) *barrier.Latch {
+	return barrier.NewLatch(w.client, donePath(round, phase), w.Items)
 }
 
-func (w *worker) over(phase int) *barrier.Latch {
-	return barrier.NewLatch(w.client, overPath(phase), 1)
+func (w *worker) over(round, phase int) *barrier.Latch {
+	return barrier.NewLatch(w.client, overPath(round, phase), 1)
 }
 
-// run works and stands by to lead, until the report is there.
+// run plays round after round, from the one that the others are in to the last.
 func (w *worker) run(ctx context.Context) error {
-	for p := range phases {
-		if err := w.client.MakeDirs(ctx, resultsPath(p)); err != nil {
+	rounds, err := roundsThere(ctx, w.client)
+	if err != nil {
+		return err
+	}
+	for number := slices.Max(append(rounds, 1)); ; number++ {
+		r := &round{w, number}
+		if err := r.play(ctx); err != nil {
+			return err
+		}
+		report, err := readReport(ctx, w.client, number)
+		if err != nil || report.Last {
 			return err
 		}
 	}
-	w.tell(event{Kind: ready})
-	return untilOpen(ctx, barrier.NewLatch(w.client, reportedPath, 1), func(ctx context.Context) error {
-		ctx, cancel := context.WithCancelCause(ctx)
-		var leading sync.WaitGroup
-		leading.Go(func() {
-			if err := election.New(w.client, leaderPath).Lead(ctx, w.lead); err != nil {
-				cancel(err)
-			}
-		})
-		err := w.work(ctx)
-		if err != nil {
-			err = errors.Join(err, context.Cause(ctx))
-			cancel(err)
-		}
-		leading.Wait()
-		cancel(nil)
-		return err
-	})
 }
 
 // errOpened ends what is done until a latch opens.
@@ -108,17 +99,22 @@ type event struct {
 	Kind    kind      `json:"kind"`
 	Worker  string    `json:"worker"`
 	At      time.Time `json:"at"`
-	Phase   int       `json:"phase"`
-	Attempt int       `json:"attempt"`
-	Count   int       `json:"count"`
-	Token   int64     `json:"token"`
-	Reason  string    `json:"reason"`
+	Round   int       `json:"round,omitempty"`
+	Phase   int       `json:"phase,omitempty"`
+	Attempt int       `json:"attempt,omitempty"`
+	Count   int       `json:"count,omitempty"`
+	Token   int64     `json:"token,omitempty"`
+	Reason  string    `json:"reason,omitempty"`
+
+	Process    int    `json:"process,omitempty"`    // its number
+	Goroutines uint64 `json:"goroutines,omitempty"` // there are now
+	Heap       uint64 `json:"heap,omitempty"`       // bytes that the last collection found in use
 }
 
 type kind string
 
 const (
-	ready    kind = "ready"    // connected
+	ready    kind = "ready"    // begins Round
 	leading  kind = "leading"  // leads, with Token
 	planned  kind = "planned"  // has put Count items of Phase
 	took     kind = "took"     // has an item of Phase, for the Attempt-th time
@@ -126,6 +122,9 @@ const (
 	repeated kind = "repeated" // has found its result: a dead worker has stored it
 	met      kind = "met"      // is inside the barrier with all others
 	troubled kind = "troubled" // its leading has failed, and is tried again
+	reported kind = "reported" // has reported the round
+	vitals   kind = "vitals"   // how it is: Process, Goroutines and Heap, once in a while
+	killed   kind = "killed"   // the process was killed: told by the parent
 	ended    kind = "ended"    // the process has ended: told by the parent
 )
 
@@ -174,6 +173,7 @@ func serve(ctx context.Context, text string, tell func(event)) error {
 		return err
 	}
 	defer client.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the session ends by itself otherwise
+	defer tellVitals(tell)()
 	w := newWorker(client, j, tell)
 	defer w.items.Close(context.WithoutCancel(ctx)) //nolint:errcheck // what is open comes back otherwise
 	return w.run(ctx)

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,6 +16,36 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/zktest"
 )
+
+// TestOldRoundsAreRemoved looks at what is there at the end of five rounds.
+func TestOldRoundsAreRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		j := job{Workers: 3, Items: 8, Effort: time.Second, Until: time.Now().Add(50 * time.Second)}
+		errs := make(chan error, j.Workers)
+		for n := range j.Workers {
+			m := zk.Member(t, fmt.Sprintf("worker-%d", n), framework.Config{})
+			go func() {
+				w := newWorker(m.Client, j, func(event) {})
+				err := w.run(t.Context())
+				errs <- errors.Join(err, w.items.Close(t.Context()))
+			}()
+		}
+		for range j.Workers {
+			require.NoError(t, <-errs)
+		}
+		rounds := zk.Children(roundsPath)
+		require.Len(t, rounds, 2, "the last, and the one before")
+		last, err := strconv.Atoi(rounds[1])
+		require.NoError(t, err)
+		require.Greater(t, last, 4)
+		node, ok := zk.Node(reportPath(last))
+		require.True(t, ok)
+		var r result
+		require.NoError(t, json.Unmarshal(node.Data, &r))
+		require.Equal(t, result{Sum: int64(last) * j.sum(), Rounds: last, Last: true, Leader: r.Leader, Token: r.Token}, r)
+	})
+}
 
 // TestLostSessionsChangeNothing cuts the workers off one after the other, each for longer than its session lasts, in
 // whatever it is doing then.
@@ -68,9 +100,9 @@ func lose(t *testing.T, start time.Duration) {
 	require.LessOrEqual(t, told[worked], j.total())
 	require.GreaterOrEqual(t, told[worked]+told[repeated], j.total(), "a result whose reply was lost is found")
 	for p := range phases {
-		require.Len(t, zk.Children(resultsPath(p)), j.Items)
+		require.Len(t, zk.Children(resultsPath(1, p)), j.Items)
 	}
-	node, ok := zk.Node(reportPath)
+	node, ok := zk.Node(reportPath(1))
 	require.True(t, ok)
 	var r result
 	require.NoError(t, json.Unmarshal(node.Data, &r))

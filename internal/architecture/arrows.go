@@ -29,6 +29,7 @@ var arrows = map[string][]string{
 	"examples":     with(public, "zktest", "internal/terminal"),
 
 	"internal/architecture": nil,
+	"internal/chaos":        nil, // tests only
 	"internal/child":        nil,
 	"internal/conformance":  {"internal/wire"},
 	"internal/ensemble":     nil,
@@ -38,6 +39,7 @@ var arrows = map[string][]string{
 	"internal/link":         {"internal/wire"},
 	"internal/security":     nil, // tests only
 	"internal/sim":          nil, // tests only
+	"internal/soak":         {"internal/ensemble"},
 	"internal/terminal":     nil,
 	"internal/watchdog":     {"internal/wire"},
 	"internal/wire":         nil,

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+
+	"github.com/lockstep-go/lockstep/barrier"
+	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// round is a worker's part in one pass through all phases.
+type round struct {
+	*worker
+	number int
+}
+
+func (r *round) reported() *barrier.Latch {
+	return barrier.NewLatch(r.client, reportedPath(r.number), 1)
+}
+
+// play works and stands by to lead, until the report is there.
+func (r *round) play(ctx context.Context) error {
+	for p := range phases {
+		if err := r.client.MakeDirs(ctx, resultsPath(r.number, p)); err != nil {
+			return err
+		}
+	}
+	r.tell(event{Kind: ready, Round: r.number})
+	return untilOpen(ctx, r.reported(), func(ctx context.Context) error {
+		ctx, cancel := context.WithCancelCause(ctx)
+		var leading sync.WaitGroup
+		leading.Go(func() {
+			if err := election.New(r.client, leaderPath).Lead(ctx, r.lead); err != nil {
+				cancel(err)
+			}
+		})
+		err := r.work(ctx)
+		if err != nil {
+			err = errors.Join(err, context.Cause(ctx))
+			cancel(err)
+		}
+		leading.Wait()
+		cancel(nil)
+		return err
+	})
+}
+
+// tidy removes the rounds before the last one. Everybody has met at a barrier since, so nobody is there.
+func (r *round) tidy(ctx context.Context) error {
+	rounds, err := roundsThere(ctx, r.client)
+	for _, n := range rounds {
+		if err == nil && n < r.number-1 {
+			err = remove(ctx, r.client, roundPath(n))
+		}
+	}
+	return err
+}
+
+// roundsThere are the numbers of the rounds that are not removed yet.
+func roundsThere(ctx context.Context, client *framework.Client) ([]int, error) {
+	if err := catchUp(ctx, client); err != nil {
+		return nil, err
+	}
+	names, _, err := client.Children(ctx, roundsPath)
+	if err != nil && !errors.Is(err, framework.ErrNoNode) {
+		return nil, err
+	}
+	rounds := make([]int, len(names))
+	for i, name := range names {
+		if rounds[i], err = strconv.Atoi(name); err != nil {
+			return nil, err
+		}
+	}
+	return rounds, nil
+}
+
+// remove deletes a node and all below it, whoever else deletes there.
+func remove(ctx context.Context, client *framework.Client, path string) error {
+	names, _, err := client.Children(ctx, path)
+	for _, name := range names {
+		err = errors.Join(err, remove(ctx, client, framework.Join(path, name)))
+	}
+	if err == nil {
+		err = client.Delete(ctx, path, framework.AnyVersion)
+	}
+	if errors.Is(err, framework.ErrNoNode) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bufio"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockstep-go/lockstep/internal/ensemble"
+)
+
+// What is measured of a process or a server.
+const (
+	residentMemory  = "resident memory"
+	anonymousMemory = "anonymous memory"
+	liveHeap        = "live heap"
+	goroutines      = "goroutines"
+	openDescriptors = "descriptors"
+	processes       = "processes"
+	itemsDone       = "items done"
+	workersKilled   = "workers killed"
+	processorTime   = "processor time"
+)
+
+// counted is what is read of each server's mntr, and what it is called here. All servers have the same nodes, and each the
+// watches and connections of its own clients, which come and go: they are added up.
+var counted = []struct {
+	name, measure string
+	added         bool
+}{
+	{"zk_znode_count", "znodes", false},
+	{"zk_ephemerals_count", "ephemeral nodes", false},
+	{"zk_approximate_data_size", "data", false},
+	{"zk_watch_count", "watches", true},
+	{"zk_num_alive_connections", "connections", true},
+}
+
+// event is what the pipeline's processes tell.
+type event struct {
+	Kind       string `json:"kind"`
+	Worker     string `json:"worker"`
+	Process    int    `json:"process"`
+	Goroutines uint64 `json:"goroutines"`
+	Heap       uint64 `json:"heap"`
+}
+
+// recorder takes samples.
+type recorder struct {
+	o       options
+	addrs   []string // the servers'
+	parent  int      // the pipeline's own process
+	series  collection
+	alive   map[string]event // the last vitals of each process
+	done    int              // items
+	killed  int              // workers
+	events  *os.File
+	lines   *bufio.Reader
+	partial string // of a line that is being written
+	csv     *os.File
+	rows    *csv.Writer
+}
+
+func newRecorder(o options, addrs []string, parent int) (*recorder, error) {
+	events, err := os.OpenFile(o.out+".events", os.O_RDONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	table, err := os.Create(o.out + ".csv")
+	if err != nil {
+		return nil, errors.Join(err, events.Close())
+	}
+	r := &recorder{
+		o: o, addrs: addrs, parent: parent, series: collection{}, alive: map[string]event{},
+		events: events, lines: bufio.NewReader(events), csv: table, rows: csv.NewWriter(table),
+	}
+	return r, r.rows.Write([]string{"seconds", "whose", "measure", "value"})
+}
+
+func (r *recorder) close() error {
+	r.rows.Flush()
+	return errors.Join(r.rows.Error(), r.csv.Close(), r.events.Close())
+}
+
+// sample measures everything once.
+func (r *recorder) sample(at time.Duration) error {
+	if err := r.hear(); err != nil {
+		return err
+	}
+	s := sample{r, at}
+	for name, e := range r.alive {
+		s.process(name, e.Process)
+		s.add(name, goroutines, float64(e.Goroutines))
+		s.add(name, liveHeap, float64(e.Heap))
+	}
+	for number, pid := range servers() {
+		s.process("server-"+number, pid)
+		if spent, err := processor(pid); err == nil {
+			s.add("server-"+number, processorTime, spent)
+		}
+	}
+	s.servers(r.addrs)
+	s.add("pipeline", processes, running(r.o.pipeline))
+	s.add("pipeline", itemsDone, float64(r.done))
+	s.add("pipeline", workersKilled, float64(r.killed))
+	r.rows.Flush()
+	return r.rows.Error()
+}
+
+// hear reads what was told since the last time.
+func (r *recorder) hear() error {
+	for {
+		line, err := r.lines.ReadString('\n')
+		r.partial += line
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var e event
+		if err := json.Unmarshal([]byte(r.partial), &e); err != nil {
+			return fmt.Errorf("%s: %q: %w", r.events.Name(), r.partial, err)
+		}
+		r.partial = ""
+		r.heed(e)
+	}
+}
+
+func (r *recorder) heed(e event) {
+	switch e.Kind {
+	case "vitals":
+		if e.Process == r.parent {
+			e.Worker = "pipeline"
+		}
+		r.alive[e.Worker] = e
+	case "worked":
+		r.done++
+	case "killed":
+		r.killed++
+		delete(r.alive, e.Worker)
+	case "ended":
+		delete(r.alive, e.Worker)
+	}
+}
+
+// sample is one moment.
+type sample struct {
+	r  *recorder
+	at time.Duration
+}
+
+func (s sample) add(whose, measure string, value float64) {
+	s.r.series.add(whose, measure, point{s.at, value})
+	_ = s.r.rows.Write([]string{ // the writer keeps its error for the end of the sample
+		strconv.FormatFloat(s.at.Seconds(), 'f', 1, 64), whose, measure, strconv.FormatFloat(value, 'f', -1, 64),
+	})
+}
+
+// process adds what the kernel knows. A worker may have been killed meanwhile.
+func (s sample) process(whose string, pid int) {
+	rss, anon, err := memory(pid)
+	if err != nil || rss == 0 {
+		return
+	}
+	s.add(whose, residentMemory, rss)
+	s.add(whose, anonymousMemory, anon)
+	if n, err := descriptors(pid); err == nil {
+		s.add(whose, openDescriptors, n)
+	}
+}
+
+// servers adds what the servers count. When one does not answer, this sample has nothing of them.
+func (s sample) servers(addrs []string) {
+	total := map[string]float64{}
+	reports := make([]map[string]float64, len(addrs))
+	for i, addr := range addrs {
+		report, err := ensemble.FourLetter(addr, "mntr")
+		if err != nil {
+			return
+		}
+		reports[i] = numbers(report)
+		for name, n := range reports[i] {
+			total[name] += n
+		}
+	}
+	for _, c := range counted {
+		if c.added {
+			s.add("servers", c.measure, total[c.name])
+			continue
+		}
+		for i, report := range reports {
+			s.add(fmt.Sprintf("server-%d", i+1), c.measure, report[c.name])
+		}
+	}
+}
+
+// numbers reads a server's report; what is no number is left out.
+func numbers(report string) map[string]float64 {
+	values := map[string]float64{}
+	for line := range strings.Lines(report) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		if n, err := strconv.ParseFloat(value, 64); err == nil {
+			values[name] = n
+		}
+	}
+	return values
+}

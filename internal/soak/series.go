@@ -1,0 +1,112 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// point is one value at a time since the beginning.
+type point struct {
+	at    time.Duration
+	value float64
+}
+
+// name names a series.
+type name struct{ whose, measure string }
+
+// collection is all series.
+type collection map[name][]point
+
+func (c collection) add(whose, measure string, p point) {
+	n := name{whose, measure}
+	c[n] = append(c[n], p)
+}
+
+// names are in the order of measures, then of processes.
+func (c collection) names() []name {
+	return slices.SortedFunc(maps.Keys(c), func(a, b name) int {
+		if a.measure != b.measure {
+			return strings.Compare(a.measure, b.measure)
+		}
+		return strings.Compare(a.whose, b.whose)
+	})
+}
+
+// lasting tells a series that covers most of a run from those of workers that were killed.
+func lasting(points []point, run time.Duration) bool {
+	return len(points) > 1 && points[len(points)-1].at-points[0].at > run/2
+}
+
+// after leaves the warm-up out.
+func after(points []point, warmUp time.Duration) []point {
+	i, _ := slices.BinarySearchFunc(points, warmUp, func(p point, t time.Duration) int { return int(p.at - t) })
+	return points[i:]
+}
+
+// slope is the median of the slopes of all pairs of points (Theil and Sen's), in value per hour: a quarter of the points may
+// lie anywhere.
+func slope(points []point) float64 {
+	var slopes []float64
+	for i, p := range points {
+		for _, q := range points[i+1:] {
+			slopes = append(slopes, (q.value-p.value)/(q.at-p.at).Hours())
+		}
+	}
+	return median(slopes)
+}
+
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// fit is what became of a series after the warm-up.
+type fit struct {
+	name
+	median  float64
+	perHour float64
+	rise    float64 // over the time that was fitted
+	bound   float64 // what rise may be and still be called flat
+}
+
+// fitted fits a line. What is at most a tenth of the median, or the measure's grain, is flat.
+func fitted(n name, points []point) fit {
+	values := make([]float64, len(points))
+	for i, p := range points {
+		values[i] = p.value
+	}
+	f := fit{name: n, median: median(values), perHour: slope(points)}
+	f.rise = f.perHour * (points[len(points)-1].at - points[0].at).Hours()
+	f.bound = max(f.median/10, grain(n.measure))
+	return f
+}
+
+// grain is a change that says nothing.
+func grain(measure string) float64 {
+	switch measure {
+	case residentMemory, anonymousMemory:
+		return 2 << 20
+	case liveHeap:
+		return 512 << 10
+	case "data":
+		return 64 << 10
+	}
+	return 3
+}
+
+// verdict is "flat", "falls" or "GROWS".
+func (f fit) verdict() string {
+	switch {
+	case f.rise > f.bound:
+		return "GROWS"
+	case f.rise < -f.bound:
+		return "falls"
+	}
+	return "flat"
+}
