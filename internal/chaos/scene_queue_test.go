@@ -1,0 +1,142 @@
+//go:build linux
+
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lockstep-go/lockstep/queue"
+)
+
+// queues are a process's, one for each path.
+type queues struct {
+	mu  sync.Mutex
+	all map[string]*queue.Queue[string]
+}
+
+// queue returns the process's queue at a path.
+func (p *player) queue(path string, order queue.Order) *queue.Queue[string] {
+	p.queues.mu.Lock()
+	defer p.queues.mu.Unlock()
+	q, made := p.queues.all[path]
+	if !made {
+		q = queue.New(p.client, path, queue.Text(), queue.WithOrder(order))
+		p.queues.all[path] = q
+	}
+	return q
+}
+
+// closeQueues is called when the actors have ended.
+func (p *player) closeQueues(ctx context.Context) (err error) {
+	for _, q := range p.queues.all {
+		err = errors.Join(err, q.Close(ctx))
+	}
+	return err
+}
+
+// producer puts one item after the other into streams of its own: a new one in each segment, and after a put whose
+// outcome it does not know.
+type producer struct {
+	*player
+	path    string
+	queue   *queue.Queue[string]
+	segment int
+	streams int
+	number  int64 // of the last item in the stream
+}
+
+func producing(o queue.Order, pause time.Duration) func(*player, scene, *rand.Rand) func(context.Context, turn) {
+	return func(p *player, s scene, r *rand.Rand) func(context.Context, turn) {
+		x := &producer{player: p, path: s.path, queue: p.queue(s.path, o)}
+		return func(ctx context.Context, t turn) {
+			if t.segment != x.segment {
+				x.segment = t.segment
+				x.newStream()
+			}
+			waiting, cancel := impatient(ctx, r)
+			defer cancel()
+			x.put(waiting)
+			pass(ctx, time.Duration(r.Int64N(int64(pause))), t.enough)
+		}
+	}
+}
+
+func (x *producer) newStream() { x.streams, x.number = x.streams+1, 0 }
+
+func (x *producer) put(ctx context.Context) {
+	stream, number := fmt.Sprintf("%s.%d", x.name, x.streams), x.number+1
+	op := x.last.Add(1)
+	x.write(event{At: now(), Op: op, Step: asked, Kind: putting, Path: x.path, Item: stream, Number: number})
+	err := x.queue.Put(ctx, fmt.Sprint(stream, "#", number))
+	switch {
+	case err == nil:
+		x.number = number
+		x.write(event{At: now(), Op: op, Step: granted})
+	case errors.Is(err, queue.ErrUnknown):
+		x.newStream()
+		x.write(event{At: now(), Op: op, Step: unknown})
+	default:
+		x.notGranted(ctx, op, err)
+	}
+}
+
+func consuming(o queue.Order) func(*player, scene, *rand.Rand) func(context.Context, turn) {
+	return func(p *player, s scene, r *rand.Rand) func(context.Context, turn) {
+		q := p.queue(s.path, o)
+		return func(ctx context.Context, t turn) {
+			waiting, cancel := impatient(ctx, r)
+			defer cancel()
+			go func() {
+				select {
+				case <-t.enough:
+					cancel()
+				case <-waiting.Done():
+				}
+			}()
+			op := p.last.Add(1)
+			p.write(event{At: now(), Op: op, Step: asked, Kind: taking, Path: s.path})
+			d, err := q.Take(waiting)
+			if err != nil {
+				p.notGranted(waiting, op, err)
+				return
+			}
+			p.consume(ctx, op, d, r, t.enough)
+		}
+	}
+}
+
+// consume works on a delivery, and acknowledges it or, at times, gives it back.
+func (p *player) consume(ctx context.Context, op int64, d *queue.Delivery[string], r *rand.Rand, enough <-chan struct{}) {
+	stream, number, _ := strings.Cut(d.Value, "#")
+	n, _ := strconv.ParseInt(number, 10, 64) // what cannot be read was put by nobody
+	p.write(event{At: now(), Op: op, Step: granted, Item: stream, Number: n, Attempt: d.Attempt})
+	e := event{Op: op, Step: ended, How: lost}
+	var standing bool
+	if e.Stood, standing = p.watch(ctx, op, d.Context(), mostly(r, 10*time.Millisecond, 200*time.Millisecond, 3*time.Second), enough); standing {
+		e.How = p.settle(op, d, r, &e.Why)
+	}
+	e.At = now()
+	p.write(e)
+}
+
+func (p *player) settle(op int64, d *queue.Delivery[string], r *rand.Rand, why *string) how {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*timeout)
+	defer cancel()
+	if r.IntN(12) == 0 {
+		_ = d.Nack(ctx, 0, nil) // it comes again in any case
+		return returned
+	}
+	p.write(event{At: now(), Op: op, Step: leaving})
+	if err := d.Ack(ctx); err != nil {
+		*why = err.Error()
+		return inDoubt
+	}
+	return acked
+}

@@ -1,0 +1,125 @@
+//go:build linux
+
+package chaos
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// pace is what a process is told to do, by a line on its standard input: the word, and the number of the history's
+// segment.
+type pace int
+
+const (
+	rest  pace = iota // nothing
+	drain             // consumers take what is left
+	work              // everything
+)
+
+var paces = map[string]pace{"rest": rest, "drain": drain, "work": work}
+
+// tempo lets actors work at a pace, and knows when all that should rest do.
+type tempo struct {
+	mu      sync.Mutex
+	pace    pace
+	segment int
+	busy    map[pace]int           // actors at work, by the pace that they need
+	enough  map[pace]chan struct{} // closed while the pace is below
+	changed chan struct{}          // closed at the next change
+	report  func()                 // to be called once nobody is busy above the pace
+}
+
+func newTempo() *tempo {
+	t := &tempo{busy: map[pace]int{}, enough: map[pace]chan struct{}{}, changed: make(chan struct{})}
+	for _, p := range []pace{drain, work} {
+		t.enough[p] = make(chan struct{})
+		close(t.enough[p])
+	}
+	return t
+}
+
+// set changes the pace. report is called once all that should rest do.
+func (t *tempo) set(p pace, segment int, report func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for need, c := range t.enough {
+		if was, is := t.pace >= need, p >= need; was && !is {
+			close(c)
+		} else if !was && is {
+			t.enough[need] = make(chan struct{})
+		}
+	}
+	t.pace, t.segment, t.report = p, segment, report
+	close(t.changed)
+	t.changed = make(chan struct{})
+	t.reportRest()
+}
+
+// begin waits until the pace is what an actor needs. It returns the segment, and what is closed when the actor should
+// come to an end; ok is false when ctx ends first.
+func (t *tempo) begin(ctx context.Context, need pace) (segment int, enough <-chan struct{}, ok bool) {
+	for {
+		t.mu.Lock()
+		if t.pace >= need {
+			defer t.mu.Unlock()
+			t.busy[need]++
+			return t.segment, t.enough[need], true
+		}
+		changed := t.changed
+		t.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return 0, nil, false
+		}
+	}
+}
+
+// finish is called by an actor that has begun.
+func (t *tempo) finish(need pace) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.busy[need]--
+	t.reportRest()
+}
+
+func (t *tempo) reportRest() {
+	for need, n := range t.busy {
+		if need > t.pace && n > 0 {
+			return
+		}
+	}
+	if t.report != nil {
+		t.report()
+		t.report = nil
+	}
+}
+
+func TestATempoKnowsWhenAllRest(t *testing.T) {
+	tempo := newTempo()
+	said := []string{}
+	say := func(what string) func() { return func() { said = append(said, what) } }
+	tempo.set(work, 1, say("works"))
+	segment, enough, ok := tempo.begin(t.Context(), work)
+	require.True(t, ok)
+	require.Equal(t, 1, segment)
+	_, enoughToo, ok := tempo.begin(t.Context(), drain)
+	require.True(t, ok)
+	tempo.set(drain, 1, say("drains"))
+	<-enough
+	require.Equal(t, []string{"works"}, said)
+	tempo.finish(work)
+	require.Equal(t, []string{"works", "drains"}, said)
+	tempo.set(rest, 1, say("rests"))
+	<-enoughToo
+	tempo.finish(drain)
+	require.Equal(t, []string{"works", "drains", "rests"}, said)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _, ok = tempo.begin(ctx, drain)
+	require.False(t, ok)
+}
