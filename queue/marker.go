@@ -103,8 +103,11 @@ func (w *writer) leave(ctx context.Context) {
 	if w.marker == "" || w.lively == nil {
 		return
 	}
-	_, _ = w.lively.Multi(ctx, framework.DeleteOp(w.child(w.lively), framework.AnyVersion),
-		framework.DeleteOp(w.marker, framework.AnyVersion)) // else the servers remove both after the session
+	own := framework.DeleteOp(w.child(w.lively), framework.AnyVersion)
+	_, err := w.lively.Multi(ctx, own, framework.DeleteOp(w.marker, framework.AnyVersion))
+	if errors.Is(err, framework.ErrNotEmpty) { // the servers have not ended a former session yet, and remove the rest then
+		_, _ = w.lively.Multi(ctx, own)
+	} // else the servers remove both after the session
 	w.marker = ""
 }
 
