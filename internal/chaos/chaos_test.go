@@ -45,6 +45,9 @@ func TestChaos(t *testing.T) {
 	r.storm(&deck{rand: r.rand, all: kinds})
 	r.end()
 	r.report()
+	if *duration == 0 {
+		require.Greater(t, len(r.tally.Faults), len(kinds)*2/3, "most kinds of faults have happened")
+	}
 }
 
 // storm is burst after burst until the time is over, a promise is broken, or somebody interrupts.
