@@ -43,8 +43,11 @@ func (d *Delivery[T]) Ack(ctx context.Context) error { return d.AckAsync().Wait(
 func (d *Delivery[T]) AckAsync() *Pending { return d.pending("ack", d.d.ack) }
 
 // Nack gives the item back because of reason, which may be nil. It comes again after a time, or at once if that is 0:
-// first in line, with a higher Attempt; in a strict queue nothing behind it comes before. An item whose attempts are
-// used up (WithMaxAttempts) becomes a dead letter. Its errors are those of Ack.
+// first in line, with a higher Attempt. An item whose attempts are used up (WithMaxAttempts) becomes a dead letter. Its
+// errors are those of Ack.
+//
+// In a strict queue nothing behind the item comes before it, and this Queue alone keeps the time: whoever is the consumer
+// after it, because it has died, was closed or has lingered (WithLinger), gets the item at once.
 func (d *Delivery[T]) Nack(ctx context.Context, after time.Duration, reason error) error {
 	if after < 0 {
 		return framework.Wrap("nack", d.d.item, fmt.Errorf("%w: after %v is negative", ErrOption, after))

@@ -1,0 +1,35 @@
+package queue
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestAStrictQueuesConsumerKeepsTheTimeOfWhatItGaveBack: the next consumer does not know it, whatever has ended the one
+// before, and gets the item at once and first.
+func TestAStrictQueuesConsumerKeepsTheTimeOfWhatItGaveBack(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, m *member){
+		"closed":   func(t *testing.T, m *member) { require.NoError(t, m.Close(t.Context())) },
+		"killed":   func(_ *testing.T, m *member) { m.kill() },
+		"lingered": func(*testing.T, *member) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				strict := WithOrder(Strict)
+				a, b := w.member("a", strict), w.member("b", strict)
+				a.put(names(0, 2)...)
+				require.NoError(t, a.take().Nack(t.Context(), time.Hour, nil))
+				began := time.Now()
+				end(t, a)
+				d := b.take()
+				require.Equal(t, "item 0", d.Value)
+				require.Equal(t, 2, d.Attempt)
+				require.Less(t, time.Since(began), 2*timeout)
+				b.ack(d)
+				require.Equal(t, names(1, 2), b.drain(1))
+			})
+		})
+	}
+}
