@@ -112,6 +112,7 @@ func (sh *shift) claimOf(it laneItem) (*delivery, error) {
 	case err != nil:
 		return nil, err
 	}
+	sh.stock.add(sh.q.shelfOf(it.path))
 	d := &delivery{shift: sh, item: it.path, version: st.Version + 1, claim: claim, lane: true}
 	return d.open(data, 0)
 }

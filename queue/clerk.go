@@ -136,7 +136,7 @@ func (c *clerk) rescue(seg int64, f findings) error {
 		}
 	}
 	if f.closed && len(f.items) == 0 {
-		c.reap(c.q.base, seg)
+		c.reap(shelf{c.q.base, seg})
 	}
 	return nil
 }

@@ -147,9 +147,7 @@ func lost(err error) error {
 func (d *delivery) over(err error) {
 	if err == nil {
 		err = ErrSettled
-		if l, seg, ok := d.shift.q.segmentOf(d.item); ok && d.shift.passed(l, seg) {
-			d.shift.reap(l, seg)
-		}
+		d.shift.settled(d.shift.q.shelfOf(d.item))
 	} else if d.claim != "" {
 		d.shift.q.writer.add(d.part(d.unclaiming()))
 	}

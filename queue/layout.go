@@ -121,14 +121,14 @@ func ticketNumber(name string) (int64, bool) {
 	return parseNumber(name[len(name)-digits:], "")
 }
 
-// segmentOf is the line and the segment of an item.
-func (q *core) segmentOf(item string) (l line, seg int64, ok bool) {
+// shelfOf is the segment of an item.
+func (q *core) shelfOf(item string) shelf {
 	above, _ := framework.Split(item)
 	dir, name := framework.Split(above)
-	l = q.base
+	l := q.base
 	if dir != l.dir {
 		l = line{dir: dir}
 	}
-	seg, ok = parseNumber(name, "")
-	return l, seg, ok
+	seg, _ := parseNumber(name, "") // we have made the path from one
+	return shelf{l, seg}
 }

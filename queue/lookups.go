@@ -8,15 +8,15 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// lookups reads the items of a shift, many in one request: one is under way, and what is asked for meanwhile shares the
-// next one.
+// lookups reads the items of a shift, many in one request: what is asked for while one is under way shares the next,
+// which does not wait if it is full.
 type lookups struct {
 	sh *shift
 
-	mu      sync.Mutex
-	asked   []lookup
-	running bool
-	most    int // that share a request
+	mu    sync.Mutex
+	asked []lookup
+	busy  int // requests under way
+	most  int // that share a request
 }
 
 func newLookups(sh *shift) *lookups { return &lookups{sh: sh, most: firstLookups} }
@@ -33,6 +33,7 @@ type lookup struct {
 const (
 	firstLookups = 8
 	mostLookups  = 64
+	mostRequests = 4 // under way
 	answerBytes  = 256 << 10
 )
 
@@ -40,8 +41,10 @@ const (
 func (l *lookups) ask(path string, then func(framework.Node)) {
 	l.mu.Lock()
 	l.asked = append(l.asked, lookup{path, then})
-	start := !l.running
-	l.running = true
+	start := l.busy == 0 || l.busy < mostRequests && len(l.asked) >= l.most
+	if start {
+		l.busy++
+	}
 	l.mu.Unlock()
 	if start && !l.sh.tasks.start(l.run) {
 		l.run() // the shift is over: all fail
@@ -74,8 +77,13 @@ func (l *lookups) next() (batch []lookup) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := min(len(l.asked), l.most)
+	if n < l.most && l.busy > 1 { // whose answer comes first takes the rest along
+		n = 0
+	}
+	if n == 0 {
+		l.busy--
+	}
 	batch, l.asked = l.asked[:n:n], l.asked[n:]
-	l.running = n > 0
 	return batch
 }
 

@@ -21,18 +21,16 @@ type fetched struct {
 
 // reader reads a line's items in order, for the one consumer of a strict queue.
 type reader struct {
-	s    *framework.Session
-	asks func(path string, then func(framework.Node)) // reads an item
+	sh   *shift
 	line line
-	out  chan *fetched // in order
-	wake func()        // called when there is another
+	out  chan *fetched // in order; the consumer is kicked when there is another
 	at   atomic.Int64  // the segment
 	idle atomic.Bool   // it has asked for all that there is
 }
 
 // run reads until ctx ends.
 func (r *reader) run(ctx context.Context) error {
-	segments, err := r.line.segments(ctx, r.s)
+	segments, err := r.line.segments(ctx, r.sh.s)
 	if err != nil {
 		return err
 	}
@@ -41,6 +39,9 @@ func (r *reader) run(ctx context.Context) error {
 	}
 	for seg := segments[0]; ; seg++ {
 		r.at.Store(seg)
+		if seg > segments[0] {
+			r.sh.left(shelf{r.line, seg - 1})
+		}
 		if err := r.segment(ctx, seg); err != nil {
 			return err
 		}
@@ -49,7 +50,7 @@ func (r *reader) run(ctx context.Context) error {
 
 // segment reads one segment to its end: what is listed, then by number what comes.
 func (r *reader) segment(ctx context.Context, seg int64) error {
-	items, err := r.line.items(ctx, r.s, seg)
+	items, err := r.line.items(ctx, r.sh.s, seg)
 	if err != nil {
 		return err
 	}
@@ -94,7 +95,7 @@ const (
 
 // state reads a segment and watches for its end.
 func (r *reader) state(ctx context.Context, seg int64) (condition, int64, *framework.Watch, error) {
-	_, st, changed, err := r.s.WatchData(ctx, r.line.segment(seg))
+	_, st, changed, err := r.sh.s.WatchData(ctx, r.line.segment(seg))
 	switch {
 	case errors.Is(err, framework.ErrNoNode):
 		return gone, 0, nil, nil
@@ -108,7 +109,7 @@ func (r *reader) state(ctx context.Context, seg int64) (condition, int64, *frame
 
 // await waits until an item is there or its segment has changed.
 func (r *reader) await(ctx context.Context, item string, changed *framework.Watch) error {
-	_, there, err := r.s.WatchExists(ctx, item)
+	_, there, err := r.sh.s.WatchExists(ctx, item)
 	if there != nil {
 		defer there.Stop()
 	}
@@ -117,7 +118,7 @@ func (r *reader) await(ctx context.Context, item string, changed *framework.Watc
 	}
 	r.idle.Store(true)
 	defer r.idle.Store(false)
-	r.wake()
+	r.sh.c.kick()
 	select {
 	case <-there.C():
 	case <-changed.C():
@@ -135,10 +136,11 @@ func (r *reader) fetch(ctx context.Context, seg, k int64) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	r.asks(f.path, func(n framework.Node) {
+	r.sh.stock.add(shelf{r.line, seg})
+	r.sh.reads.ask(f.path, func(n framework.Node) {
 		f.Node = n
 		close(f.done)
-		r.wake()
+		r.sh.c.kick()
 	})
 	return nil
 }

@@ -26,6 +26,7 @@ type shift struct {
 	gate   gate
 	bell   bell
 	reads  *lookups
+	stock  stock
 	desk   *desk   // of a strict queue's consumer that has the lock; guarded by c.mu
 	seg    segment // that tickets are drawn in
 
@@ -39,7 +40,7 @@ type shift struct {
 }
 
 func newShift(c *consumer, s *framework.Session) *shift {
-	sh := &shift{c: c, q: c.q, s: s, id: uuid.NewString()[:8], held: map[*delivery]bool{}}
+	sh := &shift{c: c, q: c.q, s: s, id: uuid.NewString()[:8], held: map[*delivery]bool{}, stock: stock{n: map[shelf]int{}}}
 	sh.ctx, sh.cancel = context.WithCancelCause(c.q.work)
 	sh.gate.init(c.kick)
 	sh.reads = newLookups(sh)
@@ -276,19 +277,4 @@ func (sh *shift) next() []*part {
 		return nil
 	}
 	return sh.nextDraws()
-}
-
-// reap removes a segment that the shift has passed, if it is closed and empty; else the servers refuse.
-func (sh *shift) reap(l line, seg int64) {
-	sh.q.tasks.start(func() { _, _ = sh.s.Multi(sh.s.Context(), l.reap(seg)...) })
-}
-
-// passed tells whether the shift has left a segment behind.
-func (sh *shift) passed(l line, seg int64) bool {
-	if d := sh.deskOf(); d != nil {
-		return d.passed(l, seg)
-	}
-	sh.seg.mu.Lock()
-	defer sh.seg.mu.Unlock()
-	return l == sh.q.base && sh.seg.n > seg
 }

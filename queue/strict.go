@@ -102,7 +102,7 @@ func (d *desk) read(lines []line) {
 		if slices.ContainsFunc(d.readers, func(r *reader) bool { return r.line == l }) {
 			continue
 		}
-		r := &reader{s: d.s, asks: d.reads.ask, line: l, out: make(chan *fetched, max(readAhead, d.q.windowSize())), wake: d.c.kick}
+		r := &reader{sh: d.shift, line: l, out: make(chan *fetched, max(readAhead, d.q.windowSize()))}
 		d.readers = append(d.readers, r)
 		d.wg.Go(func() { d.end(r.run(d.ctx)) })
 	}
@@ -192,10 +192,11 @@ func (d *desk) head(r *reader) *fetched {
 			return f
 		}
 		delete(d.heads, r)
-		if !errors.Is(f.Err, framework.ErrNoNode) { // a foreign node's number, or it was purged
+		if !errors.Is(f.Err, framework.ErrNoNode) {
 			d.end(f.Err)
 			return nil
 		}
+		d.tasks.start(func() { d.settled(d.q.shelfOf(f.path)) }) // a foreign node's number, or it was purged
 	}
 }
 
@@ -205,6 +206,7 @@ func (d *desk) claim(f *fetched) *part {
 		session: d.s, guard: d.lease, ops: []framework.Op{framework.SetOp(f.path, f.Data, f.Stat.Version)},
 		then: func(_ []framework.OpResult, err error) {
 			if err != nil { // purged, or the lock is lost, which ends the shift
+				d.settled(d.q.shelfOf(f.path))
 				d.gaveUp()
 				return
 			}
@@ -221,12 +223,13 @@ func (d *desk) giveBack(got *delivery, after time.Duration) {
 	defer d.mu.Unlock()
 	f := &fetched{path: got.item, Node: framework.Node{Data: got.data, Stat: framework.Stat{Version: got.version}}}
 	d.again = append(d.again, returned{f, time.Now().Add(after)})
+	d.stock.add(d.q.shelfOf(got.item))
 	slices.SortStableFunc(d.again, func(a, b returned) int { return strings.Compare(a.item.path, b.item.path) })
 }
 
 // passed tells whether the reader of a line has left a segment behind.
-func (d *desk) passed(l line, seg int64) bool {
+func (d *desk) passed(at shelf) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.ContainsFunc(d.readers, func(r *reader) bool { return r.line == l && r.at.Load() > seg })
+	return slices.ContainsFunc(d.readers, func(r *reader) bool { return r.line == at.line && r.at.Load() > at.seg })
 }

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -55,17 +56,40 @@ func newTelemetry(c *framework.Client, path string) telemetry {
 	return t
 }
 
-// operation are the attributes of spans and metrics. Paths are on spans only.
-func operation(name, kind string) []attribute.KeyValue {
-	return []attribute.KeyValue{attribute.String("messaging.system", system),
+// The attributes of spans and metrics, and sets of them that are made once, since items are many. Paths are on spans only.
+var (
+	puts    = newOperation("put", "send")
+	takes   = newOperation("take", "receive")
+	settles = newOperation("settle", "settle")
+	ends    = byOutcome(nil)
+)
+
+// operation is what the queue does, with an outcome or none.
+type operation struct {
+	attrs []attribute.KeyValue
+	plain metric.MeasurementOption
+	with  map[string]metric.MeasurementOption // by outcome
+}
+
+func newOperation(name, kind string) operation {
+	attrs := []attribute.KeyValue{attribute.String("messaging.system", system),
 		attribute.String("messaging.operation.name", name), attribute.String("messaging.operation.type", kind)}
+	return operation{attrs, metric.WithAttributes(attrs...), byOutcome(attrs)}
+}
+
+// byOutcome are the attributes with each outcome.
+func byOutcome(attrs []attribute.KeyValue) map[string]metric.MeasurementOption {
+	with := map[string]metric.MeasurementOption{}
+	for _, how := range allOutcomes {
+		with[how] = metric.WithAttributes(append(slices.Clip(attrs), attribute.String("lockstep.outcome", how))...)
+	}
+	return with
 }
 
 // put begins a producer's span, and returns its trace context for the items.
 func (t *telemetry) put(ctx context.Context, items int) (map[string]string, func(error)) {
 	began := time.Now()
-	attrs := operation("put", "send")
-	ctx, span := t.tracer.Start(ctx, "put "+t.path, trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(attrs...),
+	ctx, span := t.tracer.Start(ctx, "put "+t.path, trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(puts.attrs...),
 		trace.WithAttributes(attribute.String("messaging.destination.name", t.path), attribute.Int("messaging.batch.message_count", items)))
 	carrier := propagation.MapCarrier{}
 	t.client.Propagators().Inject(ctx, carrier)
@@ -74,7 +98,7 @@ func (t *telemetry) put(ctx context.Context, items int) (map[string]string, func
 			span.SetStatus(codes.Error, err.Error())
 		}
 		span.End()
-		with := metric.WithAttributes(append(attrs, attribute.String("lockstep.outcome", outcome(err)))...)
+		with := puts.with[outcome(err)]
 		t.sent.Add(ctx, int64(items), with)
 		t.duration.Record(ctx, time.Since(began).Seconds(), with)
 	}
@@ -83,9 +107,8 @@ func (t *telemetry) put(ctx context.Context, items int) (map[string]string, func
 // taken makes a consumer's span, which began with the call of Take and links to the producer's, and returns a context
 // within it.
 func (t *telemetry) taken(ctx, held context.Context, began time.Time, d *delivery) context.Context {
-	attrs := operation("take", "receive")
 	producer := trace.SpanContextFromContext(t.client.Propagators().Extract(context.Background(), propagation.MapCarrier(d.env.header.Trace)))
-	opts := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithTimestamp(began), trace.WithAttributes(attrs...),
+	opts := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithTimestamp(began), trace.WithAttributes(takes.attrs...),
 		trace.WithAttributes(attribute.String("messaging.destination.name", t.path), attribute.Int("lockstep.queue.attempt", d.attempt))}
 	if id := d.env.header.ID; id != "" {
 		opts = append(opts, trace.WithAttributes(attribute.String("messaging.message.id", id)))
@@ -95,7 +118,7 @@ func (t *telemetry) taken(ctx, held context.Context, began time.Time, d *deliver
 	}
 	_, span := t.tracer.Start(ctx, "take "+t.path, opts...)
 	span.End()
-	t.consumed.Add(ctx, 1, metric.WithAttributes(attrs...))
+	t.consumed.Add(ctx, 1, takes.plain)
 	return trace.ContextWithSpan(held, span)
 }
 
@@ -105,10 +128,12 @@ func (t *telemetry) ended(how string, began time.Time, err error) {
 		how = outcome(err)
 	}
 	ctx := context.Background()
-	t.settled.Add(ctx, 1, metric.WithAttributes(attribute.String("lockstep.outcome", how)))
-	t.duration.Record(ctx, time.Since(began).Seconds(),
-		metric.WithAttributes(append(operation("settle", "settle"), attribute.String("lockstep.outcome", how))...))
+	t.settled.Add(ctx, 1, ends[how])
+	t.duration.Record(ctx, time.Since(began).Seconds(), settles.with[how])
 }
+
+// allOutcomes are all that are told.
+var allOutcomes = []string{"ack", "nack", "done", "lost", "settled before", "full", "duplicate", "unknown", "given up", "error"}
 
 func outcome(err error) string {
 	switch {

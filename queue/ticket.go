@@ -32,6 +32,17 @@ func (g *segment) get() (n int64, known bool) {
 	return g.n, g.known
 }
 
+// set goes on to a segment, and tells which one was left for it.
+func (g *segment) set(n int64) (before int64, moved bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	before, moved = g.n, g.known && n > g.n
+	if moved || !g.known {
+		g.n, g.known = n, true
+	}
+	return before, moved
+}
+
 // parallel draws tickets for as many items as are wanted.
 func (sh *shift) parallel() error {
 	if err := sh.stand(func(lease *locks.Lease) { sh.end(sh.clerk(lease)) }); err != nil {
@@ -119,7 +130,7 @@ func (sh *shift) redeem(t *ticket) (*delivery, error) {
 	case errors.Is(err, errVoid):
 		return nil, sh.advance(t)
 	case err != nil:
-		sh.q.writer.add(&part{session: sh.s, ops: []framework.Op{framework.DeleteOp(t.node, framework.AnyVersion), sh.q.bellOp()}})
+		sh.drop(t, sh.q.bellOp())
 		return nil, err
 	}
 	d := &delivery{shift: sh, item: sh.q.base.item(t.seg, t.k), version: st.Version, claim: t.node}
@@ -144,14 +155,15 @@ func (sh *shift) drawn(seg int64, name string, results []framework.OpResult, err
 		return sh.findTicket(seg, name)
 	}
 	_, got := framework.Split(results[0].Path)
-	return newTicket(sh.q.base.ticketsOf(seg), got, seg)
+	return sh.newTicket(sh.q.base.ticketsOf(seg), got, seg)
 }
 
-func newTicket(dir, name string, seg int64) (*ticket, error) {
+func (sh *shift) newTicket(dir, name string, seg int64) (*ticket, error) {
 	k, ok := ticketNumber(name)
 	if !ok {
 		return nil, fmt.Errorf("queue: the server named a ticket %q", name)
 	}
+	sh.stock.add(shelf{sh.q.base, seg})
 	return &ticket{framework.Join(dir, name), seg, k}, nil
 }
 
@@ -168,7 +180,7 @@ func (sh *shift) findTicket(seg int64, prefix string) (*ticket, error) {
 	}
 	for _, name := range names {
 		if strings.HasPrefix(name, prefix) {
-			return newTicket(dir, name, seg)
+			return sh.newTicket(dir, name, seg)
 		}
 	}
 	return nil, nil // somebody has deleted it
@@ -240,12 +252,7 @@ func (sh *shift) segment() (int64, error) {
 
 // advance gives a void ticket up, and goes on to the next segment if its own is closed.
 func (sh *shift) advance(t *ticket) error {
-	defer sh.q.writer.add(&part{session: sh.s, ops: []framework.Op{framework.DeleteOp(t.node, framework.AnyVersion)},
-		then: func([]framework.OpResult, error) {
-			if sh.passed(sh.q.base, t.seg) {
-				sh.reap(sh.q.base, t.seg)
-			}
-		}})
+	defer sh.drop(t)
 	st, err := sh.s.Exists(sh.ctx, sh.q.base.segment(t.seg))
 	switch {
 	case errors.Is(err, framework.ErrNoNode):
@@ -258,11 +265,15 @@ func (sh *shift) advance(t *ticket) error {
 	return nil
 }
 
+// drop gives a ticket up.
+func (sh *shift) drop(t *ticket, more ...framework.Op) {
+	sh.q.writer.add(&part{session: sh.s, ops: append(more, framework.DeleteOp(t.node, framework.AnyVersion)),
+		then: func([]framework.OpResult, error) { sh.settled(shelf{sh.q.base, t.seg}) }})
+}
+
 func (sh *shift) moveTo(n int64) {
-	sh.seg.mu.Lock()
-	defer sh.seg.mu.Unlock()
-	if !sh.seg.known || n > sh.seg.n {
-		sh.seg.n, sh.seg.known = n, true
+	if before, moved := sh.seg.set(n); moved {
+		sh.left(shelf{sh.q.base, before})
 	}
 }
 
