@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
@@ -12,9 +13,10 @@ import (
 // hands the lanes' items to idle consumers (docs/adr/0021-a-queue-of-segments-and-tickets.md, rules 3 to 5).
 type clerk struct {
 	*shift
-	ctx   context.Context // done when the lease has ended
-	holes map[string]bool // the items that the clerk watches for
-	come  chan struct{}   // something has happened at a hole
+	ctx     context.Context // done when the lease has ended
+	members []string        // of the line, in the last round
+	holes   map[string]bool // the items that the clerk watches for
+	come    chan struct{}   // something has happened at a hole
 }
 
 // clerk serves as one until the lease ends. Its error ends the shift.
@@ -33,11 +35,14 @@ func (sh *shift) clerk(lease *locks.Lease) error {
 
 // round listens, looks, and waits for something to happen.
 func (c *clerk) round() error {
-	_, _, members, err := c.s.WatchChildren(c.ctx, c.q.below(lockDir))
+	names, _, members, err := c.s.WatchChildren(c.ctx, c.q.below(lockDir))
 	if err != nil {
 		return err
 	}
 	defer members.Stop()
+	if c.departed(names) { // with what it had claimed of the lanes
+		c.q.writer.add(&part{session: c.s, ops: []framework.Op{c.q.bellOp()}})
+	}
 	_, _, bell, err := c.s.WatchData(c.ctx, c.q.below(lanesDir))
 	if err != nil {
 		return err
@@ -60,6 +65,13 @@ func (c *clerk) round() error {
 		return context.Cause(c.ctx)
 	}
 	return nil
+}
+
+// departed tells whether anybody has left the line since the last round. Before the first one, the last clerk has.
+func (c *clerk) departed(names []string) bool {
+	before := c.members
+	c.members = append([]string{}, names...)
+	return before == nil || slices.ContainsFunc(before, func(name string) bool { return !slices.Contains(names, name) })
 }
 
 // sweep moves all orphans into the lane redo and watches for those to come. It returns how many consumers wait for
