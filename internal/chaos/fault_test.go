@@ -27,11 +27,13 @@ var troubles = []trouble{
 	{"majority killed", 2 * time.Second, 8 * time.Second, killMajority},
 	{"server stopped", time.Second, 8 * time.Second, stopServer},
 	{"client killed", 0, 4 * time.Second, killClient},
-	{"client stopped", 500 * time.Millisecond, 10 * time.Second, stopClient},
+	{"client stopped", timeout / 8, 3 * timeout, stopClient},
 	{"leader cut off", 4 * time.Second, 9 * time.Second, cutLeader},
 	{"follower cut off", 5 * time.Second, 9 * time.Second, cutFollower},
-	{"client cut", time.Second, 9 * time.Second, cutClient},
-	{"client black-holed", 2 * time.Second, 10 * time.Second, swallowClient},
+	{"client cut for a moment", 100 * time.Millisecond, timeout, cutClient},
+	{"client cut", timeout, 3 * timeout, cutClient},
+	{"client black-holed", timeout, 3 * timeout, swallowClient},
+	{"client bound to a follower that is cut off", timeout, 5 * timeout / 2, bindClient},
 	{"all links slow", 3 * time.Second, 8 * time.Second, slowAll},
 	{diskFull, 3 * time.Second, 6 * time.Second, fillDisk},
 }
@@ -123,6 +125,30 @@ func cutFollower(a *arena, r *rand.Rand) (func() error, error) {
 		return nil, nil
 	}
 	return after(a.reunite, free), a.CutOff(leader, followers[r.IntN(len(followers))])
+}
+
+// bindClient leaves a client one server, a follower, and cuts that off from the leader: the client goes on hearing from it
+// while the others end its session.
+func bindClient(a *arena, r *rand.Rand) (func() error, error) {
+	leader, followers := a.Leader(), a.Followers()
+	_, free, ok := a.claim(r, between, 1, func(int) bool { return leader >= 0 && len(followers) > 0 })
+	if !ok {
+		return nil, nil
+	}
+	i, freeToo, ok := a.claim(r, "links of client", len(a.clients), anyOf)
+	if !ok {
+		free()
+		return nil, nil
+	}
+	follower := followers[r.IntN(len(followers))]
+	for server, p := range a.clients[i].proxies {
+		if server != follower {
+			p.Cut()
+		}
+	}
+	time.Sleep(timeout / 4) // it comes to the follower, or was there
+	mend := func() error { return errors.Join(a.reunite(), a.clients[i].each((*ensemble.Proxy).Heal)()) }
+	return after(after(mend, freeToo), free), a.CutOff(leader, follower)
 }
 
 func (a *arena) reunite() error {

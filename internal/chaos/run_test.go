@@ -56,7 +56,7 @@ func evidenceDir(t *testing.T) string {
 // burst lets a segment of the history happen, with faults, and returns what is wrong with it. goals are what somebody
 // must get after that; nil asks for no progress.
 func (r *run) burst(ctx context.Context, number int, blows []blow, goals []string) (wrong []error) {
-	r.arena.order(fmt.Sprint("work ", number))
+	r.arena.order(fmt.Sprint("storm ", number))
 	pass(ctx, time.Duration(r.rand.Int64N(int64(2*time.Second))), nil)
 	if err := r.arena.strike(ctx, blows, r.tally); err != nil {
 		wrong = append(wrong, err)
@@ -65,6 +65,7 @@ func (r *run) burst(ctx context.Context, number int, blows []blow, goals []strin
 		return append(wrong, err)
 	}
 	r.record.heal()
+	r.arena.order(fmt.Sprint("work ", number))
 	if goals != nil {
 		took, err := r.arena.recover(goals)
 		r.tally.Stall = max(r.tally.Stall, took.Seconds())

@@ -31,11 +31,11 @@ func (p *player) trustLibrary(ctx context.Context, servers []string) error {
 	go f.listen(events)
 	p.write(event{At: now(), Step: ready})
 	for {
-		_, enough, ok := p.tempo.begin(ctx, work)
+		t, ok := p.tempo.begin(ctx, work)
 		if !ok {
 			return nil
 		}
-		f.turn(ctx, enough)
+		f.turn(ctx, t.enough)
 		p.tempo.finish(work)
 	}
 }

@@ -107,19 +107,20 @@ func consuming(o queue.Order) func(*player, scene, *rand.Rand) func(context.Cont
 				p.notGranted(waiting, op, err)
 				return
 			}
-			p.consume(ctx, op, d, r, t.enough)
+			span, enough := s.span(r, t, 10*time.Millisecond)
+			p.consume(ctx, op, d, r, span, enough)
 		}
 	}
 }
 
 // consume works on a delivery, and acknowledges it or, at times, gives it back.
-func (p *player) consume(ctx context.Context, op int64, d *queue.Delivery[string], r *rand.Rand, enough <-chan struct{}) {
+func (p *player) consume(ctx context.Context, op int64, d *queue.Delivery[string], r *rand.Rand, span time.Duration, enough <-chan struct{}) {
 	stream, number, _ := strings.Cut(d.Value, "#")
 	n, _ := strconv.ParseInt(number, 10, 64) // what cannot be read was put by nobody
 	p.write(event{At: now(), Op: op, Step: granted, Item: stream, Number: n, Attempt: d.Attempt})
 	e := event{Op: op, Step: ended, How: lost}
 	var standing bool
-	if e.Stood, standing = p.watch(ctx, op, d.Context(), mostly(r, 10*time.Millisecond, 200*time.Millisecond, 3*time.Second), enough); standing {
+	if e.Stood, standing = p.watch(ctx, op, d.Context(), span, enough); standing {
 		e.How = p.settle(op, d, r, &e.Why)
 	}
 	e.At = now()

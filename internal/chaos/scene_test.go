@@ -17,13 +17,8 @@ type scene struct {
 	path   string
 	actors int
 	need   pace
+	long   int // in how many of a hundred cases something is held as long as a fault lasts, in a storm
 	make   func(p *player, s scene, r *rand.Rand) func(context.Context, turn)
-}
-
-// turn is one go of an actor.
-type turn struct {
-	segment int
-	enough  <-chan struct{} // closed when the actor should come to an end
 }
 
 const (
@@ -32,18 +27,18 @@ const (
 )
 
 var scenes = []scene{
-	{"/mutex-0", 2, work, locking(askMutex)},
-	{"/mutex-1", 1, work, locking(askMutex)},
-	{"/mutex-2", 1, work, locking(askMutex)},
-	{"/mutex-3", 1, work, locking(askMutex)},
-	{"/readwrite", 2, work, locking(askReadWrite)},
-	{"/semaphore", 2, work, locking(askSemaphore)},
-	{"/election-0", 1, work, locking(askElection)},
-	{"/election-1", 1, work, locking(askElection)},
-	{parallelPath, 1, work, producing(queue.Parallel, 200*time.Millisecond)},
-	{parallelPath, 2, drain, consuming(queue.Parallel)},
-	{strictPath, 1, work, producing(queue.Strict, time.Second)},
-	{strictPath, 1, drain, consuming(queue.Strict)},
+	{"/mutex-0", 2, work, 0, locking(askMutex)},
+	{"/mutex-1", 1, work, 30, locking(askMutex)},
+	{"/mutex-2", 1, work, 30, locking(askMutex)},
+	{"/mutex-3", 1, work, 30, locking(askMutex)},
+	{"/readwrite", 2, work, 10, locking(askReadWrite)},
+	{"/semaphore", 2, work, 10, locking(askSemaphore)},
+	{"/election-0", 1, work, 0, locking(askElection)},
+	{"/election-1", 1, work, 30, locking(askElection)},
+	{parallelPath, 1, work, 0, producing(queue.Parallel, 200*time.Millisecond)},
+	{parallelPath, 2, drain, 3, consuming(queue.Parallel)},
+	{strictPath, 1, work, 0, producing(queue.Strict, time.Second)},
+	{strictPath, 1, drain, 10, consuming(queue.Strict)},
 }
 
 // rules are those of the paths that are held.
@@ -66,11 +61,11 @@ const seats = 3
 func (s scene) play(ctx context.Context, p *player, r *rand.Rand) {
 	do := s.make(p, s, r)
 	for {
-		segment, enough, ok := p.tempo.begin(ctx, s.need)
+		t, ok := p.tempo.begin(ctx, s.need)
 		if !ok {
 			return
 		}
-		do(ctx, turn{segment, enough})
+		do(ctx, t)
 		p.tempo.finish(s.need)
 	}
 }
@@ -86,15 +81,23 @@ func pass(ctx context.Context, d time.Duration, enough <-chan struct{}) {
 	}
 }
 
-// mostly is a time below usual; now and then one that is much longer, and rarely one as long as a fault.
-func mostly(r *rand.Rand, usual, now, rare time.Duration) time.Duration {
-	switch n := r.IntN(100); {
-	case n < 75:
-		return time.Duration(r.Int64N(int64(usual)))
-	case n < 93:
-		return time.Duration(r.Int64N(int64(now)))
+// mostly is a time below usual, and at times one up to twenty times that.
+func mostly(r *rand.Rand, usual time.Duration) time.Duration {
+	if r.IntN(20) == 0 {
+		usual *= 20
 	}
-	return time.Duration(r.Int64N(int64(rare)))
+	return time.Duration(r.Int64N(int64(usual)))
+}
+
+// longest is how long something is held in a storm: longer than a session lives without its servers.
+const longest = 4 * timeout
+
+// span is how long an actor holds what it has: mostly for a short time, or, in a storm, for as long as that may last.
+func (s scene) span(r *rand.Rand, t turn, usual time.Duration) (d time.Duration, enough <-chan struct{}) {
+	if !isClosed(t.calm) && r.IntN(100) < s.long {
+		return time.Duration(r.Int64N(int64(longest))), t.calm
+	}
+	return mostly(r, usual), t.enough
 }
 
 // impatient is a context that ends early at times.
@@ -140,9 +143,10 @@ func locking(how func(*player, string, *rand.Rand) asking) func(*player, scene, 
 				p.notGranted(waiting, op, err)
 			} else {
 				p.write(event{At: now(), Op: op, Step: granted, Token: g.token, Number: g.number})
-				p.hold(ctx, op, g, mostly(r, 20*time.Millisecond, 400*time.Millisecond, 6*time.Second), t.enough)
+				d, enough := s.span(r, t, 20*time.Millisecond)
+				p.hold(ctx, op, g, d, enough)
 			}
-			pass(ctx, mostly(r, 50*time.Millisecond, 100*time.Millisecond, time.Second), t.enough)
+			pass(ctx, mostly(r, 50*time.Millisecond), t.enough)
 		}
 	}
 }

@@ -18,9 +18,10 @@ const (
 	rest  pace = iota // nothing
 	drain             // consumers take what is left
 	work              // everything
+	storm             // and hold things for as long as faults last
 )
 
-var paces = map[string]pace{"rest": rest, "drain": drain, "work": work}
+var paces = map[string]pace{"rest": rest, "drain": drain, "work": work, "storm": storm}
 
 // tempo lets actors work at a pace, and knows when all that should rest do.
 type tempo struct {
@@ -35,7 +36,7 @@ type tempo struct {
 
 func newTempo() *tempo {
 	t := &tempo{busy: map[pace]int{}, enough: map[pace]chan struct{}{}, changed: make(chan struct{})}
-	for _, p := range []pace{drain, work} {
+	for _, p := range []pace{drain, work, storm} {
 		t.enough[p] = make(chan struct{})
 		close(t.enough[p])
 	}
@@ -59,22 +60,28 @@ func (t *tempo) set(p pace, segment int, report func()) {
 	t.reportRest()
 }
 
-// begin waits until the pace is what an actor needs. It returns the segment, and what is closed when the actor should
-// come to an end; ok is false when ctx ends first.
-func (t *tempo) begin(ctx context.Context, need pace) (segment int, enough <-chan struct{}, ok bool) {
+// turn is one go of an actor.
+type turn struct {
+	segment int
+	enough  <-chan struct{} // closed when the actor should come to an end
+	calm    <-chan struct{} // closed while there is no storm
+}
+
+// begin waits until the pace is what an actor needs; ok is false when ctx ends first.
+func (t *tempo) begin(ctx context.Context, need pace) (now turn, ok bool) {
 	for {
 		t.mu.Lock()
 		if t.pace >= need {
 			defer t.mu.Unlock()
 			t.busy[need]++
-			return t.segment, t.enough[need], true
+			return turn{t.segment, t.enough[need], t.enough[storm]}, true
 		}
 		changed := t.changed
 		t.mu.Unlock()
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return 0, nil, false
+			return turn{}, false
 		}
 	}
 }
@@ -99,27 +106,43 @@ func (t *tempo) reportRest() {
 	}
 }
 
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 func TestATempoKnowsWhenAllRest(t *testing.T) {
 	tempo := newTempo()
 	said := []string{}
 	say := func(what string) func() { return func() { said = append(said, what) } }
 	tempo.set(work, 1, say("works"))
-	segment, enough, ok := tempo.begin(t.Context(), work)
+	worker, ok := tempo.begin(t.Context(), work)
 	require.True(t, ok)
-	require.Equal(t, 1, segment)
-	_, enoughToo, ok := tempo.begin(t.Context(), drain)
+	require.Equal(t, 1, worker.segment)
+	require.True(t, isClosed(worker.calm))
+	tempo.set(storm, 1, say("storms"))
+	consumer, ok := tempo.begin(t.Context(), drain)
 	require.True(t, ok)
+	require.False(t, isClosed(consumer.calm))
+	tempo.set(work, 1, say("works"))
+	<-consumer.calm
+	require.False(t, isClosed(worker.enough))
+	said = said[2:]
 	tempo.set(drain, 1, say("drains"))
-	<-enough
+	<-worker.enough
 	require.Equal(t, []string{"works"}, said)
 	tempo.finish(work)
 	require.Equal(t, []string{"works", "drains"}, said)
 	tempo.set(rest, 1, say("rests"))
-	<-enoughToo
+	<-consumer.enough
 	tempo.finish(drain)
 	require.Equal(t, []string{"works", "drains", "rests"}, said)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, _, ok = tempo.begin(ctx, drain)
+	_, ok = tempo.begin(ctx, drain)
 	require.False(t, ok)
 }
