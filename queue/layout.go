@@ -13,18 +13,19 @@ import (
 
 // The names below a queue's node.
 const (
-	itemsDir   = "items"
-	ticketsDir = "tickets"
-	lanesDir   = "lanes"
-	deadDir    = "dead"
-	laterDir   = "later"
-	writersDir = "writers"
-	lockDir    = "lock"
-	roomDir    = "room"
-	pausedNode = "paused"
-	inNode     = "in"
-	outNode    = "out"
-	idsDir     = "ids"
+	itemsDir    = "items"
+	ticketsDir  = "tickets"
+	lanesDir    = "lanes"
+	deadDir     = "dead"
+	laterDir    = "later"
+	writersDir  = "writers"
+	lockDir     = "lock"
+	roomDir     = "room"
+	pausedNode  = "paused"
+	inNode      = "in"
+	outNode     = "out"
+	idsDir      = "ids"
+	claimedNode = "claimed"
 
 	redoLane   = "redo"
 	claimNode  = "claim"
@@ -35,6 +36,12 @@ const (
 type line struct {
 	dir     string
 	tickets string // the directory of its tickets' segments, or ""
+}
+
+// name is the line's within its queue.
+func (l line) name() string {
+	_, name := framework.Split(l.dir)
+	return name
 }
 
 func (l line) segment(n int64) string         { return framework.Join(l.dir, number(n)) }

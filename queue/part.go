@@ -14,6 +14,7 @@ type part struct {
 	ops     []framework.Op
 	puts    []put
 	adds    int    // items that a bounded queue counts
+	desk    *desk  // that claims an item for the first time by it, or nil
 	id      string // that nothing with it was put lately, or ""
 
 	// then is called once with the outcome, in the order of the parts, by a goroutine that must not be held up.
@@ -26,7 +27,7 @@ type part struct {
 
 // again is a copy of a part that was refused, to be written anew.
 func (p *part) again() *part {
-	return &part{session: p.session, guard: p.guard, ops: p.ops, puts: p.puts, adds: p.adds, id: p.id}
+	return &part{session: p.session, guard: p.guard, ops: p.ops, puts: p.puts, adds: p.adds, desk: p.desk, id: p.id}
 }
 
 // put is one item for the end of a line, or for later.
@@ -64,7 +65,7 @@ type assembly struct {
 	owners []owner // of the operations
 }
 
-// owner tells whom an operation of a transaction belongs to: a part, a line's check, a guard, the ids, the room; or the
+// owner tells whom an operation of a transaction belongs to: a part, a line's check, a guard, a desk, the ids, the room; or the
 // marker, if it is empty.
 type owner struct {
 	part  *part
@@ -72,6 +73,7 @@ type owner struct {
 	later string // the directory of an item for later
 	line  *line
 	guard *locks.Lease
+	desk  *desk
 	ids   bool
 	room  bool
 }
@@ -85,11 +87,17 @@ func (a *assembly) add(o owner, op framework.Op) {
 func (w *writer) assemble(parts []*part) *assembly {
 	a := &assembly{}
 	a.add(owner{}, framework.SetOp(w.marker, w.mark(), w.version))
-	guards, lines, ids := map[*locks.Lease]bool{}, map[string]bool{}, false
+	guards, desks, lines, ids := map[*locks.Lease]bool{}, map[*desk]bool{}, map[string]bool{}, false
 	for _, p := range parts {
 		if p.guard != nil && !guards[p.guard] {
 			guards[p.guard] = true
 			a.add(owner{guard: p.guard}, p.guard.Guard())
+		}
+		if p.desk != nil && !desks[p.desk] {
+			desks[p.desk] = true
+			for _, op := range p.desk.claiming() {
+				a.add(owner{desk: p.desk}, op)
+			}
 		}
 		for _, u := range p.puts {
 			if u.after == 0 && !lines[u.line.dir] {

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -97,7 +98,7 @@ func (q *core) empty(ctx context.Context, s *framework.Session, dir string) (n i
 	for len(items) > 0 && err == nil {
 		some := items[:min(len(items), 400)]
 		items = items[len(some):]
-		var ops []framework.Op
+		ops := q.purging()
 		for _, k := range some {
 			ops = append(append(ops, framework.DeleteOp(framework.Join(dir, itemPrefix+number(k)), framework.AnyVersion)), q.gone()...)
 		}
@@ -126,7 +127,7 @@ func (q *core) empty(ctx context.Context, s *framework.Session, dir string) (n i
 // remove removes one item, with its claim if it has one below it.
 func (q *core) remove(ctx context.Context, s *framework.Session, item string) (bool, error) {
 	for {
-		ops := append([]framework.Op{framework.DeleteOp(item, framework.AnyVersion)}, q.gone()...)
+		ops := slices.Concat([]framework.Op{framework.DeleteOp(item, framework.AnyVersion)}, q.gone(), q.purging())
 		_, err := s.Multi(ctx, ops...)
 		if errors.Is(err, framework.ErrNotEmpty) {
 			claim := framework.DeleteOp(framework.Join(item, claimNode), framework.AnyVersion)

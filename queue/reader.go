@@ -14,18 +14,22 @@ const readAhead = 64
 
 // fetched is an item that a reader has asked for.
 type fetched struct {
-	path string
-	done chan struct{} // closed when the answer is there
+	path    string
+	at      shelf
+	k       int64
+	claimed bool          // before
+	done    chan struct{} // closed when the answer is there
 	framework.Node
 }
 
 // reader reads a line's items in order, for the one consumer of a strict queue.
 type reader struct {
-	sh   *shift
-	line line
-	out  chan *fetched // in order; the consumer is kicked when there is another
-	at   atomic.Int64  // the segment
-	idle atomic.Bool   // it has asked for all that there is
+	sh     *shift
+	line   line
+	before progress      // of the holders before this one
+	out    chan *fetched // in order; the consumer is kicked when there is another
+	at     atomic.Int64  // the segment
+	idle   atomic.Bool   // it has asked for all that there is
 }
 
 // run reads until ctx ends.
@@ -130,15 +134,16 @@ func (r *reader) await(ctx context.Context, item string, changed *framework.Watc
 
 // fetch asks for an item, once there is room for it.
 func (r *reader) fetch(ctx context.Context, seg, k int64) error {
-	f := &fetched{path: r.line.item(seg, k), done: make(chan struct{})}
+	f := &fetched{path: r.line.item(seg, k), at: shelf{r.line, seg}, k: k, done: make(chan struct{})}
 	select {
 	case r.out <- f:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	r.sh.stock.add(shelf{r.line, seg})
+	r.sh.stock.add(f.at)
 	r.sh.reads.ask(f.path, func(n framework.Node) {
 		f.Node = n
+		f.claimed = n.Stat.Version > 0 || r.before.covers(f.at, f.k)
 		close(f.done)
 		r.sh.c.kick()
 	})

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -23,9 +24,13 @@ type desk struct {
 
 	claims sync.Mutex // held while claims are made, so that they are made in order
 
-	mu    sync.Mutex
-	again []returned // in order
-	solo  bool       // what is open goes alone
+	before progress // of the holders before this one
+	purges int32    // the version of the items' directory, before they are read
+
+	mu      sync.Mutex
+	reached progress
+	again   []returned // in order
+	solo    bool       // what is open goes alone
 }
 
 // returned is an item that was given back and goes first when its time has come.
@@ -66,6 +71,10 @@ func (sh *shift) deskOf() *desk {
 // serve reads until the lease or the shift has ended, and then ends what is open, before the lock is released.
 func (d *desk) serve() {
 	defer d.wg.Wait()
+	if err := d.load(); err != nil {
+		d.end(err)
+		return
+	}
 	d.wg.Go(func() { d.end(d.courier(d.ctx)) })
 	d.end(d.followLanes())
 	<-d.ctx.Done()
@@ -102,7 +111,7 @@ func (d *desk) read(lines []line) {
 		if slices.ContainsFunc(d.readers, func(r *reader) bool { return r.line == l }) {
 			continue
 		}
-		r := &reader{sh: d.shift, line: l, out: make(chan *fetched, max(readAhead, d.q.windowSize()))}
+		r := &reader{sh: d.shift, line: l, before: d.before, out: make(chan *fetched, max(readAhead, d.q.windowSize()))}
 		d.readers = append(d.readers, r)
 		d.wg.Go(func() { d.end(r.run(d.ctx)) })
 	}
@@ -114,8 +123,7 @@ func rank(l line) string {
 	if l.tickets != "" {
 		return "0"
 	}
-	_, name := framework.Split(l.dir)
-	return name
+	return l.name()
 }
 
 // nextParts claim what is wanted, in order.
@@ -142,11 +150,13 @@ func (d *desk) nextItem() *fetched {
 		return nil
 	}
 	item, take := d.first()
-	if item == nil || item.Stat.Version > 0 && busy || d.begin(1, item.Stat.Version > 0) == 0 {
+	if item == nil || item.claimed && busy || d.begin(1, item.claimed) == 0 {
 		return nil
 	}
 	take()
-	d.solo = item.Stat.Version > 0
+	if d.solo = item.claimed; !item.claimed {
+		d.reached.reach(item.at, item.k)
+	}
 	return item
 }
 
@@ -196,34 +206,52 @@ func (d *desk) head(r *reader) *fetched {
 			d.end(f.Err)
 			return nil
 		}
-		d.tasks.start(func() { d.settled(d.q.shelfOf(f.path)) }) // a foreign node's number, or it was purged
+		d.tasks.start(func() { d.settled(f.at) }) // a foreign node's number, or it was purged
 	}
 }
 
-// claim raises the item's version under the lock, and hands it out.
+// claim claims an item under the lock, and hands it out. An item's first claim is that of all up to it; each
+// other one raises its version.
 func (d *desk) claim(f *fetched) *part {
-	return &part{
-		session: d.s, guard: d.lease, ops: []framework.Op{framework.SetOp(f.path, f.Data, f.Stat.Version)},
-		then: func(_ []framework.OpResult, err error) {
-			if err != nil { // purged, or the lock is lost, which ends the shift
-				d.settled(d.q.shelfOf(f.path))
-				d.gaveUp()
-				return
-			}
-			got := &delivery{shift: d.shift, item: f.path, version: f.Stat.Version + 1, guard: d.lease, data: f.Data, tenure: newUnderLock(d.lease)}
-			got.read(f.Data, 0)
-			d.offer(got)
-		},
+	p, version := &part{session: d.s, guard: d.lease}, f.Stat.Version
+	if f.claimed {
+		p.ops = []framework.Op{framework.SetOp(f.path, f.Data, version)}
+		version++
+	} else {
+		p.desk = d
 	}
+	p.then = func(_ []framework.OpResult, err error) {
+		if err != nil {
+			d.settled(f.at)
+			d.gaveUp()
+			d.refused(f, err)
+			return
+		}
+		got := &delivery{shift: d.shift, item: f.path, version: version, guard: d.lease, data: f.Data, tenure: newUnderLock(d.lease)}
+		got.read(f.Data, 1)
+		d.offer(got)
+	}
+	return p
+}
+
+// refused deals with a claim that has failed: its item was purged, and perhaps what was read after it; or the lock was
+// lost, which ends the shift.
+func (d *desk) refused(f *fetched, err error) {
+	if !f.claimed && !errors.Is(err, framework.ErrNoAuth) {
+		err = fmt.Errorf("%w: %w", errStale, err)
+	} else if f.claimed {
+		return
+	}
+	d.end(err)
 }
 
 // giveBack makes a delivery's item the first again, once its time has come.
 func (d *desk) giveBack(got *delivery, after time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	f := &fetched{path: got.item, Node: framework.Node{Data: got.data, Stat: framework.Stat{Version: got.version}}}
+	f := &fetched{path: got.item, at: d.q.shelfOf(got.item), claimed: true, Node: framework.Node{Data: got.data, Stat: framework.Stat{Version: got.version}}}
 	d.again = append(d.again, returned{f, time.Now().Add(after)})
-	d.stock.add(d.q.shelfOf(got.item))
+	d.stock.add(f.at)
 	slices.SortStableFunc(d.again, func(a, b returned) int { return strings.Compare(a.item.path, b.item.path) })
 }
 

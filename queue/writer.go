@@ -240,6 +240,8 @@ func (w *writer) refused(ctx context.Context, s *framework.Session, a *assembly,
 	switch {
 	case o.guard != nil:
 		return w.without(parts, func(p *part) bool { return p.guard == o.guard }, tx), nil
+	case o.desk != nil:
+		return w.without(parts, func(p *part) bool { return p.desk == o.desk }, tx), nil
 	case o.line != nil && lostTail(tx.Err):
 		return parts, w.findTail(ctx, s, *o.line)
 	case o.later != "" && errors.Is(tx.Err, framework.ErrNoNode):

@@ -1,0 +1,116 @@
+package queue
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// TestWhatWasClaimedBeforeACrashComesAgain: the first claim of an item of a strict queue leaves no trace at the item. Of
+// five, three were claimed, one of them acknowledged.
+func TestWhatWasClaimedBeforeACrashComesAgain(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a", WithOrder(Strict), WithWindow(3), bound(2)), w.member("b", WithOrder(Strict), bound(2))
+		a.put(names(0, 5)...)
+		require.NoError(t, a.Put(t.Context(), "urgent", WithPriority(3)))
+		for range 2 {
+			d := a.take()
+			require.Equal(t, 1, d.Attempt)
+			a.ack(d)
+		}
+		require.Equal(t, "item 1", a.take().Value)
+		require.Equal(t, "item 2", a.take().Value)
+		a.kill()
+		for i, want := range []int{2, 2, 1, 1} {
+			d := b.take()
+			require.Equal(t, names(1, 5)[i], d.Value)
+			require.Equal(t, want, d.Attempt, d.Value)
+			b.ack(d)
+		}
+		b.requireNone()
+	})
+}
+
+// TestWhatWasReadBeforeAPurgeIsNotDelivered: a strict queue's consumer reads ahead of its claims.
+func TestWhatWasReadBeforeAPurgeIsNotDelivered(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a", WithOrder(Strict)), w.member("b", WithOrder(Strict))
+		a.put(names(0, 20)...)
+		d := a.take()
+		time.Sleep(time.Second) // it has read ahead
+		n, err := b.Purge(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 20, n)
+		require.ErrorIs(t, d.Ack(t.Context()), ErrLost)
+		b.put("new")
+		d = a.take()
+		require.Equal(t, "new", d.Value)
+		require.Equal(t, 1, d.Attempt)
+		a.ack(d)
+	})
+}
+
+func TestAProgressThatSomebodyTouches(t *testing.T) {
+	for name, c := range map[string]struct {
+		touch func(ctx context.Context, s *framework.Session, node string) error
+		want  error
+	}{
+		"deleted": {func(ctx context.Context, s *framework.Session, node string) error {
+			return s.Delete(ctx, node, framework.AnyVersion)
+		}, nil},
+		"garbage": {func(ctx context.Context, s *framework.Session, node string) error {
+			_, err := s.Set(ctx, node, []byte("garbage"), framework.AnyVersion)
+			return err
+		}, ErrNotQueue},
+		"newer": {func(ctx context.Context, s *framework.Session, node string) error {
+			_, err := s.Set(ctx, node, []byte(`{"v":2}`), framework.AnyVersion)
+			return err
+		}, ErrNewer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				a, b := w.member("a", WithOrder(Strict)), w.member("b", WithOrder(Strict))
+				a.put("1", "2")
+				require.Equal(t, "1", a.drain(1)[0])
+				s, err := b.client.Session(t.Context())
+				require.NoError(t, err)
+				require.NoError(t, c.touch(t.Context(), s, testPath+"/"+claimedNode))
+				if c.want == nil {
+					require.Equal(t, "2", a.drain(1)[0], "who has the lock goes on")
+					a.put("3")
+				}
+				require.NoError(t, a.Close(t.Context()))
+				d, err := b.Take(within(t, time.Minute))
+				require.ErrorIs(t, err, c.want)
+				if err == nil {
+					b.ack(d)
+				}
+			})
+		})
+	}
+}
+
+func FuzzDecodeProgress(f *testing.F) {
+	for _, text := range []string{"", `{"v":1,"lines":{"items":[0,17],"redo":[2,0]}}`, `{"v":1}`, `{"v":2}`, `{"lines":{"":[-1,9e99]}}`, `[`} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := decodeProgress(data)
+		if err != nil {
+			return
+		}
+		again, err := decodeProgress(p.encode())
+		require.NoError(t, err)
+		require.Equal(t, p.Lines, again.Lines)
+		at := shelf{line{dir: "/q/items"}, 3}
+		p.reach(at, 5)
+		require.True(t, p.covers(at, 5))
+		require.True(t, p.covers(shelf{at.line, 2}, 9))
+		require.False(t, p.covers(at, 6))
+		require.False(t, p.covers(shelf{at.line, 4}, 0))
+	})
+}
