@@ -15,6 +15,10 @@ const (
 	readBuffer = 4 << 10
 	// keepBuffer is the largest buffer that is kept for the next use.
 	keepBuffer = 64 << 10
+	// mostHandshake is the largest first frame. That of a Java client has 45 bytes.
+	mostHandshake = 1 << 10
+	// mostIdentities and mostNames bound what a connection may be known as, and the bytes of that.
+	mostIdentities, mostNames = 64, 1 << 20
 	// outgoingPause is how many bytes may wait to be written before the
 	// connection's next request is left unread.
 	outgoingPause = 1 << 20
@@ -101,7 +105,7 @@ func (c *conn) begin(in *bufio.Reader) bool {
 		c.s.fourLetter(c, string(head))
 		return false
 	}
-	frame, err := wire.ReadFrame(in, nil, wire.MaxFrame)
+	frame, err := wire.ReadFrame(in, nil, mostHandshake)
 	return err == nil && c.s.connect(c, frame)
 }
 

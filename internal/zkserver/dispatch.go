@@ -100,12 +100,14 @@ func (s *Server) serve(c *conn, frame []byte) bool {
 	if !takesNull(r.head.Op) {
 		r.body.RefuseNullPaths()
 	}
-	s.requests[r.head.Op]++
+	handle, known := handlers[r.head.Op]
+	if known || r.head.Op == wire.OpAuth {
+		s.requests[r.head.Op]++
+	}
 	if r.head.Op == wire.OpAuth {
 		return s.authenticate(r)
 	}
 	s.touch(c.session)
-	handle, known := handlers[r.head.Op]
 	if !known {
 		s.reply(c, wire.ReplyHeader{Xid: r.head.Xid, Zxid: -1, Err: wire.Unimplemented})
 		s.finish(c)

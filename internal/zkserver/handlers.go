@@ -56,7 +56,7 @@ func (s *Server) closeSession(r *request) wire.Code {
 }
 
 // authenticate adds to what the connection may do. It does not count as a sign
-// of life. An unknown scheme ends the connection.
+// of life. An unknown scheme, or too many identities, end the connection.
 func (s *Server) authenticate(r *request) bool {
 	var body wire.AuthRequest
 	if !r.decode(&body) {
@@ -65,7 +65,9 @@ func (s *Server) authenticate(r *request) bool {
 	head := wire.ReplyHeader{Xid: r.head.Xid}
 	switch body.Scheme {
 	case schemeDigest:
-		r.conn.identify(digestOf(body.Auth))
+		if !r.conn.identify(digestOf(body.Auth)) {
+			head.Err = wire.AuthFailed
+		}
 	case schemeIP: // known already
 	default:
 		head.Err = wire.AuthFailed
@@ -77,10 +79,20 @@ func (s *Server) authenticate(r *request) bool {
 	return !r.conn.dead
 }
 
-func (c *conn) identify(id wire.Identity) {
-	if !slices.Contains(c.ids, id) {
-		c.ids = append(c.ids, id)
+// identify adds an identity, unless there are too many.
+func (c *conn) identify(id wire.Identity) bool {
+	if slices.Contains(c.ids, id) {
+		return true
 	}
+	names := len(id.ID)
+	for _, known := range c.ids {
+		names += len(known.ID)
+	}
+	if len(c.ids) >= mostIdentities || names > mostNames {
+		return false
+	}
+	c.ids = append(c.ids, id)
+	return true
 }
 
 // pathOf is the path in a write's body.

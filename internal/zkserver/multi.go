@@ -99,7 +99,7 @@ func (o *outcome) encode(e *wire.Encoder) {
 	}
 }
 
-// multiRead answers every part on its own.
+// multiRead answers every part on its own. A client that asks for more than may wait for it is cut off.
 func (s *Server) multiRead(r *request) wire.Code {
 	var body wire.MultiRequest
 	if !r.decode(&body) {
@@ -110,6 +110,10 @@ func (s *Server) multiRead(r *request) wire.Code {
 			return wire.MarshallingError
 		}
 		s.readPart(r, p.Op, p.Body.(*wire.WatchRequest).Path)
+		if r.reply.Len() > s.config.OutgoingLimit {
+			s.cut(r.conn)
+			return noReply
+		}
 	}
 	wire.MultiEnd.Encode(r.reply)
 	return wire.OK

@@ -1,0 +1,373 @@
+package zkserver
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"math/rand"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+const mebibyte = 1 << 20
+
+// citizen is a well-behaved client that works on while others do not behave. The returned function ends it, and
+// requires that it got on.
+func citizen(t *testing.T, s *Server) (done func()) {
+	a := newStage(t, s).joinFor("citizen", 40*time.Second)
+	stop, ended := make(chan struct{}), make(chan int)
+	go func() {
+		rounds := 0
+		defer func() { ended <- rounds }()
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			for _, op := range []wire.MultiPart{
+				part(wire.OpCreate, create("/citizen", "x", wire.FlagEphemeral)), part(wire.OpGetData, look("/citizen")),
+				part(wire.OpDelete, num("/citizen", -1)),
+			} {
+				if head, _ := a.call(op.Op, op.Body); head.Err != wire.OK {
+					rounds = -1
+					return
+				}
+			}
+			rounds++
+		}
+	}()
+	return func() {
+		close(stop)
+		require.Positive(t, <-ended)
+	}
+}
+
+// handshake is the first frame of a client.
+func handshake(timeout time.Duration) []byte {
+	var e wire.Encoder
+	mark := e.BeginFrame()
+	(&wire.ConnectRequest{Timeout: int32(timeout.Milliseconds())}).Encode(&e)
+	e.EndFrame(mark)
+	return e.Bytes()
+}
+
+// frameOf is a request as bytes; bytes that are no request may follow its header.
+func frameOf(op wire.Op, body []byte) []byte {
+	var e wire.Encoder
+	mark := e.BeginFrame()
+	wire.RequestHeader{Xid: 1, Op: op}.Encode(&e)
+	e.Raw(body)
+	e.EndFrame(mark)
+	return e.Bytes()
+}
+
+// greeted is a connection with a session.
+func greeted(t *testing.T, s *Server) net.Conn {
+	nc := pipeTo(t, s)
+	_, err := nc.Write(handshake(40 * time.Second))
+	require.NoError(t, err)
+	_, err = wire.ReadFrame(nc, nil, wire.MaxFrame)
+	require.NoError(t, err)
+	return nc
+}
+
+func TestLengthsThatCannotBeEndTheConnection(t *testing.T) {
+	s := startServer(t, Config{})
+	done := citizen(t, s)
+	before := heapInUse()
+	for _, length := range []uint32{math.MaxUint32, 1 << 31, math.MaxInt32, wire.MaxFrame + 1} {
+		for _, dial := range []func(*testing.T, *Server) net.Conn{pipeTo, greeted} {
+			nc := dial(t, s)
+			_, err := nc.Write(binary.BigEndian.AppendUint32(nil, length))
+			require.NoError(t, err)
+			requireEnded(t, nc, length)
+		}
+	}
+	nc := pipeTo(t, s)
+	_, _ = nc.Write(binary.BigEndian.AppendUint32(nil, mostHandshake+1)) // a frame that may come later, but not first
+	requireEnded(t, nc, mostHandshake+1)
+	require.Less(t, heapInUse()-before, int64(4*mebibyte))
+	done()
+}
+
+// requireEnded: the server has closed the connection before any deadline of its own.
+func requireEnded(t *testing.T, nc net.Conn, about any) {
+	_ = nc.SetReadDeadline(time.Now().Add(8 * time.Second)) // a pipe that is closed says so
+	_, err := nc.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF, "%v", about)
+	require.NoError(t, nc.Close())
+}
+
+// TestLengthsInsideRecords begins each kind of request, and announces a string, a buffer or a vector of two billion.
+func TestLengthsInsideRecords(t *testing.T) {
+	s := startServer(t, Config{})
+	done := citizen(t, s)
+	huge := binary.BigEndian.AppendUint32(nil, math.MaxInt32)
+	before := heapInUse()
+	for op := wire.Op(-12); op < 120; op++ {
+		for _, prefix := range [][]byte{nil, {0, 0, 0, 1, '/'}, {0, 0, 0, 1, '/', 0, 0, 0, 0}, make([]byte, 8), make([]byte, 12)} {
+			nc := greeted(t, s)
+			go io.Copy(io.Discard, nc) // whatever the answer is
+			_, _ = nc.Write(frameOf(op, append(prefix, huge...)))
+			require.NoError(t, nc.Close())
+		}
+	}
+	done()
+	require.Less(t, heapInUse()-before, int64(32*mebibyte))
+}
+
+func TestASlowHandshakeIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, Config{HandshakeTimeout: 10 * time.Second})
+		start := time.Now()
+		nc := pipeTo(t, s)
+		var err error
+		for _, b := range handshake(4 * time.Second) {
+			if _, err = nc.Write([]byte{b}); err != nil {
+				break
+			}
+			time.Sleep(time.Second)
+		}
+		require.Error(t, err, "a byte a second is too slow")
+		require.LessOrEqual(t, time.Since(start), 11*time.Second)
+		synctest.Wait()
+		require.Zero(t, s.Connections())
+		require.Empty(t, s.Sessions())
+	})
+}
+
+func TestHalfAFrameAndSilenceLastAsLongAsTheSession(t *testing.T) {
+	bubble(t, func(t *testing.T, s *Server, st *stage) {
+		a := st.joinFor("a", 10*time.Second)
+		a.write(frameOf(wire.OpCreate, make([]byte, 1000))[:500])
+		time.Sleep(9 * time.Second)
+		require.Equal(t, 1, s.Connections())
+		time.Sleep(2 * time.Second)
+		require.Zero(t, s.Connections())
+		a.gone()
+	})
+}
+
+// crowd is how many connections come at once.
+const crowd = 10_000
+
+func TestTenThousandSessions(t *testing.T) {
+	s := startServer(t, Config{})
+	before, goroutines := heapInUse(), runtime.NumGoroutine()
+	done := citizen(t, s)
+	conns := make([]net.Conn, crowd)
+	for i := range conns {
+		conns[i] = greeted(t, s)
+		go io.Copy(io.Discard, conns[i]) // until it is closed
+		_, err := conns[i].Write(frameOf(wire.OpGetData, encoded(watch("/"))))
+		require.NoError(t, err)
+	}
+	require.Equal(t, crowd+1, s.Connections())
+	require.Less(t, heapInUse()-before, int64(crowd*48<<10), "of both sides")
+	done()
+	for _, nc := range conns {
+		require.NoError(t, nc.Close())
+	}
+	require.Eventually(t, func() bool { return s.Connections() == 1 }, time.Minute, time.Millisecond)
+	require.Empty(t, s.Watches())
+	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines+8 }, time.Minute, time.Millisecond)
+	for _, info := range s.Sessions() {
+		require.NoError(t, s.Expire(info.ID))
+	}
+	clear(conns)
+	require.Less(t, heapInUse()-before, int64(32*mebibyte), "nothing is kept of them")
+}
+
+func encoded(body wire.Request) []byte {
+	var e wire.Encoder
+	body.Encode(&e)
+	return e.Bytes()
+}
+
+// TestACrowdOverTCP has as many come as there are descriptors for, and more knock: whoever is there goes on.
+func TestACrowdOverTCP(t *testing.T) {
+	s := startServer(t, Config{})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	served := make(chan error)
+	go func() { served <- s.Serve(ln) }()
+	done := citizen(t, s)
+	before := heapInUse()
+	var conns []net.Conn
+	for range crowd {
+		nc, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			break // there are no more descriptors
+		}
+		conns = append(conns, nc)
+	}
+	t.Logf("%d connections", len(conns))
+	require.Greater(t, len(conns), 100)
+	require.Less(t, heapInUse()-before, int64(crowd*48<<10))
+	done()
+	for _, nc := range conns {
+		require.NoError(t, nc.Close())
+	}
+	require.Eventually(t, func() bool { return s.Connections() == 1 }, time.Minute, time.Millisecond)
+	late, err := net.Dial("tcp", ln.Addr().String())
+	require.NoError(t, err)
+	defer late.Close()
+	_, err = late.Write([]byte("ruok"))
+	require.NoError(t, err)
+	answer, err := io.ReadAll(late)
+	require.NoError(t, err)
+	require.Equal(t, "imok", string(answer))
+	require.NoError(t, ln.Close())
+	require.Error(t, <-served, "its listener was closed")
+}
+
+// TestAFloodWithoutReading has many clients ask for much, and read nothing of it.
+func TestAFloodWithoutReading(t *testing.T) {
+	const deaf = 50
+	s := startServer(t, Config{})
+	newStage(t, s).join("a").must(wire.OpCreate, create("/big", strings.Repeat("x", 500_000), 0))
+	done := citizen(t, s)
+	before := heapInUse()
+	var flood sync.WaitGroup
+	var conns []net.Conn
+	for range deaf {
+		nc := greeted(t, s)
+		conns = append(conns, nc)
+		flood.Go(func() {
+			_ = nc.SetWriteDeadline(time.Now().Add(2 * time.Second))
+			for err := error(nil); err == nil; {
+				_, err = nc.Write(frameOf(wire.OpGetData, encoded(look("/big"))))
+			}
+		})
+	}
+	flood.Wait()
+	require.Equal(t, deaf+2, s.Connections(), "they are held up, not cut off")
+	require.Less(t, heapInUse()-before, int64(deaf*(outgoingPause+4*mebibyte)))
+	done()
+	for _, nc := range conns {
+		require.NoError(t, nc.Close())
+	}
+}
+
+// TestAnAnswerMayNotBeHuge asks for the same large node ten thousand times in one request.
+func TestAnAnswerMayNotBeHuge(t *testing.T) {
+	s := startServer(t, Config{OutgoingLimit: 4 * mebibyte})
+	st := newStage(t, s)
+	a := st.join("a")
+	a.must(wire.OpCreate, create("/big", strings.Repeat("x", 500_000), 0))
+	before := heapInUse()
+	ask := func(reads int) *wire.MultiRequest {
+		p := parts()
+		for range reads {
+			p.Parts = append(p.Parts, part(wire.OpGetData, look("/big")))
+		}
+		return p
+	}
+	a.must(wire.OpMultiRead, ask(7))
+	b := st.join("b")
+	b.send(wire.OpMultiRead, ask(10_000))
+	b.gone()
+	require.Less(t, heapInUse()-before, int64(32*mebibyte))
+	a.must(wire.OpMultiRead, ask(7))
+}
+
+func TestIdentitiesAreBounded(t *testing.T) {
+	for _, c := range []struct {
+		name, secret string
+		most         int
+	}{
+		{"many", "x", mostIdentities},
+		{"long", strings.Repeat("x", 300_000), 4},
+	} {
+		s := startServer(t, Config{})
+		st := newStage(t, s)
+		a := st.join("a")
+		refused := 0
+		for i := range 10 * mostIdentities {
+			head, _ := a.call(wire.OpAuth, auth("digest", fmt.Sprintf("%s%d:x", c.secret, i)))
+			if head.Err != wire.OK {
+				require.Equal(t, wire.AuthFailed, head.Err)
+				refused = i
+				break
+			}
+		}
+		require.Positive(t, refused, c.name)
+		require.LessOrEqual(t, refused, c.most, c.name)
+		a.gone()
+		st.join("b").must(wire.OpAuth, auth("digest", "u:p"))
+	}
+}
+
+// TestAHundredThousandWatches sets many on nodes that are not there, has them fire, and goes.
+func TestAHundredThousandWatches(t *testing.T) {
+	s := startServer(t, Config{})
+	st := newStage(t, s)
+	before := heapInUse()
+	a := st.join("a")
+	for batch := range 20 {
+		paths := make([]string, 5000)
+		for i := range paths {
+			paths[i] = fmt.Sprintf("/w%d", batch*5000+i)
+		}
+		a.must(wire.OpSetWatches, &wire.SetWatchesRequest{RelativeZxid: 1 << 40, Exist: paths})
+	}
+	require.Less(t, heapInUse()-before, int64(100_000*1<<10))
+	require.Len(t, s.Watches(), 100_000)
+	done := citizen(t, s)
+	b := st.join("b")
+	for i := range 1000 {
+		go func() { _, _ = a.frame() }()
+		b.must(wire.OpCreate, create(fmt.Sprintf("/w%d", i), "", 0))
+	}
+	done()
+	require.NoError(t, a.nc.Close())
+	require.Eventually(t, func() bool { return len(s.Watches()) == 0 }, time.Minute, time.Millisecond)
+	require.Less(t, heapInUse()-before, int64(16*mebibyte))
+}
+
+// TestOperationsThatDoNotExistAreNotCounted: a count for each would be kept for ever.
+func TestOperationsThatDoNotExistAreNotCounted(t *testing.T) {
+	s := startServer(t, Config{})
+	before := len(s.Requests())
+	for op := range 1000 {
+		nc := greeted(t, s)
+		_, err := nc.Write(frameOf(wire.Op(1_000_000+op), nil))
+		require.NoError(t, err)
+		_, err = io.Copy(io.Discard, nc)
+		require.NoError(t, err)
+		require.NoError(t, nc.Close())
+	}
+	require.Len(t, s.Requests(), before)
+}
+
+// TestGarbageInSessions writes noise behind a handshake, in frames and not.
+func TestGarbageInSessions(t *testing.T) {
+	s := startServer(t, Config{})
+	done := citizen(t, s)
+	random := rand.New(rand.NewSource(1))
+	for i := range 2000 {
+		nc := greeted(t, s)
+		go io.Copy(io.Discard, nc) // whatever it says
+		b := make([]byte, random.Intn(300))
+		_, _ = random.Read(b)
+		if i%2 == 0 {
+			b = frameOf(wire.Op(random.Intn(120)-12), b)
+		}
+		_, _ = nc.Write(b)
+		require.NoError(t, nc.Close())
+	}
+	done()
+	require.Eventually(t, func() bool { return s.Connections() == 1 }, time.Minute, time.Millisecond)
+	checkInvariants(t, s)
+}
