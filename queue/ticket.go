@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -277,29 +278,33 @@ func (sh *shift) moveTo(n int64) {
 	}
 }
 
-// locate looks for the first segment after gone with an item that nobody has a ticket for, or the open one.
+// locate looks for the first segment after gone with an item that nobody has a ticket for, or the open one. If all that
+// it has listed were used up by the time it looked, there are others by then.
 func (sh *shift) locate(gone int64) error {
 	if err := sh.s.Sync(sh.ctx, sh.q.base.dir); err != nil {
 		return err
 	}
-	segments, err := sh.q.base.segments(sh.ctx, sh.s)
-	if err != nil {
-		return err
-	}
-	for _, n := range segments {
-		if n <= gone {
-			continue
-		}
-		used, err := sh.usedUp(n)
+	for {
+		segments, err := sh.q.base.segments(sh.ctx, sh.s)
 		if err != nil {
 			return err
 		}
-		if !used {
-			sh.moveTo(n)
-			return nil
+		segments = slices.DeleteFunc(segments, func(n int64) bool { return n <= gone })
+		if len(segments) == 0 {
+			return fmt.Errorf("%w: %s has no segment to take from", ErrNotQueue, sh.q.base.dir)
+		}
+		for _, n := range segments {
+			used, err := sh.usedUp(n)
+			if err != nil {
+				return err
+			}
+			if !used {
+				sh.moveTo(n)
+				return nil
+			}
+			gone = n
 		}
 	}
-	return fmt.Errorf("%w: %s has no segment to take from", ErrNotQueue, sh.q.base.dir)
 }
 
 // usedUp tells whether a segment is closed and as many tickets were drawn as it had items.
