@@ -68,7 +68,7 @@ func (r *run) storm(d *deck) {
 		began := time.Now()
 		wrong := r.burst(ctx, n, blows, goals())
 		if !r.show {
-			fmt.Printf("burst %d, %v: %s; %s\n", n, time.Since(began).Round(100*time.Millisecond), strings.Join(names, ", "), r.tally.line())
+			fmt.Fprintf(os.Stderr, "burst %d, %v: %s; %s\n", n, time.Since(began).Round(100*time.Millisecond), strings.Join(names, ", "), r.tally.line())
 		}
 		if len(wrong) > 0 {
 			r.fail(wrong)

@@ -65,6 +65,7 @@ func (r *run) burst(ctx context.Context, number int, blows []blow, goals []strin
 		return append(wrong, err)
 	}
 	r.record.heal()
+	r.progress("all is healed")
 	r.arena.order(fmt.Sprint("work ", number))
 	if goals != nil {
 		took, err := r.arena.recover(goals)
@@ -73,6 +74,7 @@ func (r *run) burst(ctx context.Context, number int, blows []blow, goals []strin
 			wrong = append(wrong, err)
 		}
 	}
+	r.progress("coming to rest")
 	began := time.Now()
 	sights, err := r.arena.settle(number)
 	if err != nil {
