@@ -52,6 +52,7 @@ func (s *slice) lock(ctx context.Context) (*Lease, error) {
 		return s.enter(ctx, s.line.Acquire)
 	case <-ctx.Done():
 		s.waiting.Add(-1)
+		s.abandon()
 		return nil, framework.Wrap("acquire", s.line.name, framework.Ended(ctx))
 	}
 }
@@ -101,13 +102,37 @@ func (s *slice) open(node *Lease) {
 func (s *slice) giveBack(early bool) returned {
 	if s.waiting.Load() > 0 && time.Now().Before(s.until) {
 		<-s.turn
+		s.abandon()
 		return returned{gone: over}
 	}
+	node := s.end(early)
+	<-s.turn
+	return node.given
+}
+
+// end ends the slice.
+func (s *slice) end(early bool) *Lease {
 	node := s.node
 	s.node = nil
 	node.finish(ErrReleased, early)
-	<-s.turn
-	return node.given
+	return node
+}
+
+// abandon ends a slice that was left to a goroutine which has given up meanwhile. Both who leaves it and who gives
+// up call it, for neither knows who is later.
+func (s *slice) abandon() {
+	for over := false; !over && s.waiting.Load() == 0; { // else who waits takes the turn, or gives up
+		select {
+		case s.turn <- struct{}{}:
+		default:
+			return // somebody has the turn, and looks when it ends
+		}
+		if s.node != nil && s.waiting.Load() == 0 {
+			s.end(false)
+		}
+		over = s.node == nil
+		<-s.turn
+	}
 }
 
 // over is the way of what needs no way.

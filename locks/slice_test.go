@@ -141,3 +141,29 @@ func TestSlicesAreForMutexes(t *testing.T) {
 		require.ErrorContains(t, err, "WithLocalSlice: 0s")
 	})
 }
+
+// TestASliceIsNotLeftToWhoGivesUp: a turn ends at the instant at which the one that waits for it gives up. The node's lease
+// was once left to nobody then, for ever.
+func TestASliceIsNotLeftToWhoGivesUp(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		mutex := locks.NewMutex(w.member("a").Client, path, locks.WithLocalSlice(time.Hour))
+		other := locks.NewMutex(w.member("b").Client, path)
+		for range 1000 {
+			first := held(t, t.Context(), mutex)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				if second, err := mutex.Lock(ctx); err == nil {
+					released(t, second)
+				}
+			})
+			time.Sleep(time.Millisecond)
+			released(t, first)
+			wg.Wait()
+			cancel()
+			ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
+			released(t, held(t, ctx, other))
+			cancel()
+		}
+	})
+}
