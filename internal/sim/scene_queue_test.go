@@ -165,7 +165,8 @@ func (s *queueScene) begin(a *actor, d *queue.Delivery[string]) {
 		s.w.violate(s.path(), "puts", "%s was delivered, although its put says that it was not done", i.name)
 	case i.acked:
 		s.w.violate(s.path(), "items", "%s has %s, which was acknowledged", a.name, i.name)
-	case i.holder != nil && !over(i.holder) && !i.who.frozen() && !a.frozen() && !s.w.isDoomedProcess(i.who.process):
+	case i.holder != nil && !over(i.holder) && !i.who.frozen() && !a.frozen() &&
+		!s.w.isDoomedProcess(i.who.process) && !s.w.isDoomedProcess(a.process): // either may be who does not know so far
 		s.w.violate(s.path(), "exclusion", "%s has %s beside %s", a.name, i.name, i.who.name)
 	}
 	i.holder, i.who = d.Context(), a

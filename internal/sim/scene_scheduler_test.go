@@ -129,7 +129,7 @@ func (s *schedulerScene) begin(a *actor, ctx context.Context, run scheduler.Run,
 	if late {
 		return
 	}
-	if other := s.running[run.Job]; other != nil && s.goesOn(other) && !a.frozen() && !over(ctx) {
+	if other := s.running[run.Job]; other != nil && s.goesOn(other) && !a.frozen() && !over(ctx) && !s.w.isDoomedProcess(a.process) {
 		s.w.violate(s.path(), "overlap", "%s runs %s while %s does", a.name, key, other.a.name)
 	}
 	s.running[run.Job] = &jobRun{a, ctx, run.ID}
