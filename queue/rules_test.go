@@ -1,0 +1,320 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// What follows strikes between two requests of a consumer whose link is slow, where the rules of
+// docs/adr/0021-a-queue-of-segments-and-tickets.md decide.
+
+const slow = 300 * time.Millisecond
+
+// upon calls f once a member's first request for what begins with a path was done, and before it hears of that.
+func (w *world) upon(m *member, op zktest.Op, path string, f func()) {
+	s, err := m.client.Session(w.t.Context())
+	require.NoError(w.t, err)
+	done := make(chan struct{}, 1)
+	stop := w.Observe(func(r zktest.Request) {
+		if r.Session != s.ID() || r.Op != op || !strings.HasPrefix(r.Path, path) {
+			return
+		}
+		select {
+		case done <- struct{}{}:
+		default:
+		}
+	})
+	go func() {
+		defer stop()
+		select {
+		case <-done:
+			f()
+		case <-time.After(time.Hour):
+			w.t.Errorf("%v %s was not asked for", op, path)
+		}
+	}()
+}
+
+// taking takes in the background.
+func (m *member) taking() chan *Delivery[string] {
+	got := make(chan *Delivery[string], 1)
+	go func() {
+		d, err := m.Take(within(m.t, 5*time.Minute))
+		if err != nil {
+			m.t.Error(err)
+		}
+		got <- d
+	}()
+	return got
+}
+
+// TestAConsumerStandsInLineBeforeItDraws: rule 3.
+func TestAConsumerStandsInLineBeforeItDraws(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a")
+		_, err := a.Len(t.Context()) // makes the queue
+		require.NoError(t, err)
+		a.link.Delay(slow)
+		var inLine, drawn time.Time
+		stop := w.Observe(func(r zktest.Request) {
+			for _, part := range append(r.Parts, r) {
+				switch {
+				case inLine.IsZero() && strings.HasPrefix(part.Result, testPath+"/lock/"):
+					inLine = time.Now()
+				case drawn.IsZero() && strings.HasPrefix(part.Result, testPath+"/tickets/"):
+					drawn = time.Now()
+				}
+			}
+		})
+		defer stop()
+		got := a.taking()
+		time.Sleep(20 * time.Second)
+		require.False(t, inLine.IsZero())
+		require.GreaterOrEqual(t, drawn.Sub(inLine), 2*slow, "it has heard that it stands there")
+		a.put("x")
+		a.ack(<-got)
+	})
+}
+
+// TestTheClerkNoticesThatAConsumerHasGone: rule 3. It waits for items itself, and nothing else happens.
+func TestTheClerkNoticesThatAConsumerHasGone(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		clerk, b, p := w.member("clerk", WithWindow(2)), w.member("b"), w.member("p")
+		p.put("w", "x")
+		first := clerk.take()
+		d := b.take()
+		got := clerk.taking()
+		time.Sleep(time.Second)
+		b.kill()
+		again := <-got
+		require.Equal(t, d.Value, again.Value)
+		require.Equal(t, 2, again.Attempt)
+		clerk.ack(first)
+		clerk.ack(again)
+	})
+}
+
+// TestWhatTheClerkMovesKeepsItsAttempts: rules 3 and 6. Somebody has claimed the item, and died, between the clerk's look
+// and its move.
+func TestWhatTheClerkMovesKeepsItsAttempts(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		clerk, p := w.member("clerk"), w.member("p")
+		got := clerk.taking()
+		time.Sleep(time.Second)
+		clerk.link.Delay(slow)
+		item := testPath + "/lanes/3/0000000000/i-0000000000"
+		w.upon(clerk, zktest.OpGetData, item, func() {
+			data, _, err := p.client.Get(t.Context(), item)
+			if err == nil {
+				_, err = p.client.Multi(t.Context(), framework.SetOp(item, data, framework.AnyVersion), p.core.bellOp())
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		require.NoError(t, p.Put(t.Context(), "x", WithPriority(3)))
+		d := <-got
+		require.Equal(t, 2, d.Attempt)
+		clerk.ack(d)
+	})
+}
+
+// TestADeliveryThatCannotBeSettledIsGivenBack: rule 4. Its item has another version, so nobody may settle it; it is
+// claimed again although its consumer lives on.
+func TestADeliveryThatCannotBeSettledIsGivenBack(t *testing.T) {
+	for name, how := range map[string][]PutOption{"parallel": nil, "of a lane": {WithPriority(2)}} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				a := w.member("a")
+				require.NoError(t, a.Put(t.Context(), "x", how...))
+				d := a.take()
+				n, _ := w.Node(d.Node())
+				_, err := a.client.Set(t.Context(), d.Node(), n.Data, framework.AnyVersion)
+				require.NoError(t, err)
+				require.ErrorIs(t, d.Ack(t.Context()), ErrLost)
+				if how != nil { // the version may be another claim's
+					_, err := a.client.Multi(t.Context(), framework.DeleteOp(d.Node()+"/claim", framework.AnyVersion), a.core.bellOp())
+					require.NoError(t, err)
+				}
+				d = a.take()
+				require.Equal(t, "x", d.Value)
+				require.Equal(t, 3, d.Attempt)
+				a.ack(d)
+			})
+		})
+	}
+}
+
+// TestAnIdleConsumerRingsAgain: rule 5. The urgent item comes between its look at the lanes and its ticket, and the clerk,
+// who has heard of it, has seen nobody idle.
+func TestAnIdleConsumerRingsAgain(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		clerk, b, p := w.member("clerk", WithWindow(1)), w.member("b"), w.member("p")
+		p.put("x")
+		busy := clerk.take()
+		_, err := b.Len(t.Context())
+		require.NoError(t, err)
+		b.link.Delay(slow)
+		w.upon(b, zktest.OpGetChildren2, testPath+"/lanes", func() {
+			if err := p.Put(t.Context(), "urgent", WithPriority(1)); err != nil {
+				t.Error(err)
+			}
+		})
+		d := b.take()
+		require.Equal(t, "urgent", d.Value)
+		b.ack(d)
+		clerk.ack(busy)
+	})
+}
+
+// TestALanesItemIsClaimedAtItsVersion: rule 6. Somebody has claimed it, and died, between the look and the claim.
+func TestALanesItemIsClaimedAtItsVersion(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		clerk, b, p := w.member("clerk", WithWindow(1)), w.member("b"), w.member("p")
+		p.put("x")
+		busy := clerk.take()
+		require.NoError(t, p.Put(t.Context(), "urgent", WithPriority(1)))
+		b.link.Delay(slow)
+		item := testPath + "/lanes/1/0000000000/i-0000000000"
+		w.upon(b, zktest.OpGetData, item, func() {
+			data, _, err := p.client.Get(t.Context(), item)
+			if err == nil {
+				_, err = p.client.Set(t.Context(), item, data, framework.AnyVersion)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		d := b.take()
+		require.Equal(t, "urgent", d.Value)
+		require.Equal(t, 2, d.Attempt)
+		b.ack(d)
+		clerk.ack(busy)
+	})
+}
+
+// TestASegmentIsClosedAndRemovedOnce: a roll that comes late changes nothing, be the next segment there or removed by
+// then; an open segment, or one with items, is not removed.
+func TestASegmentIsClosedAndRemovedOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a", bound(2))
+		l := a.core.base
+		a.put("x")
+		_, err := a.client.Multi(t.Context(), l.reap(0)...)
+		require.Error(t, err, "it has an item")
+		a.drain(1)
+		require.NoError(t, a.Close(t.Context()))
+		_, err = a.client.Multi(t.Context(), l.reap(0)...)
+		require.ErrorIs(t, err, framework.ErrBadVersion, "it is open")
+		b := w.member("b", bound(2))
+		b.put("y", "z")
+		require.Equal(t, []string{"0000000000", "0000000001"}, w.Children(l.dir))
+		_, err = b.client.Multi(t.Context(), l.roll(0)...)
+		require.ErrorIs(t, err, framework.ErrBadVersion)
+		require.Equal(t, []string{"y", "z"}, b.drain(2))
+		require.Equal(t, []string{"0000000001"}, w.Children(l.dir))
+		_, err = b.client.Multi(t.Context(), l.roll(0)...)
+		require.ErrorIs(t, err, framework.ErrNoNode)
+	})
+}
+
+// TestTheSegmentOfADeadConsumerIsRemoved: nobody acknowledges in it.
+func TestTheSegmentOfADeadConsumerIsRemoved(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a", bound(2)), w.member("b", WithWindow(2))
+		a.put(names(0, 3)...)
+		b.take()
+		b.take()
+		b.kill()
+		require.ElementsMatch(t, names(0, 3), a.drain(3))
+		time.Sleep(time.Minute)
+		require.Len(t, w.Children(testPath+"/items"), 1)
+		require.Len(t, w.Children(testPath+"/tickets"), 1)
+	})
+}
+
+// TestAnItemThatComesBetweenTwoLooksIsNoVoid: the ticket's number is given to an item after the consumer has looked for it
+// and before it asks how many there were.
+func TestAnItemThatComesBetweenTwoLooksIsNoVoid(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		clerk, b, p := w.member("clerk", WithWindow(1)), w.member("b"), w.member("p")
+		p.put("x")
+		busy := clerk.take()
+		_, err := b.Len(t.Context())
+		require.NoError(t, err)
+		b.link.Delay(slow)
+		w.upon(b, zktest.OpExists, testPath+"/items/0000000000/i-0000000001", func() {
+			if err := p.Put(t.Context(), "y"); err != nil {
+				t.Error(err)
+			}
+		})
+		d := b.take()
+		require.Equal(t, "y", d.Value)
+		require.Equal(t, 1, d.Attempt)
+		b.ack(d)
+		clerk.ack(busy)
+	})
+}
+
+// TestWithoutTheLockNothingIsAcknowledged: nobody else has the lock yet.
+func TestWithoutTheLockNothingIsAcknowledged(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, p := w.member("a", WithOrder(Strict)), w.member("p", WithOrder(Strict))
+		p.put("x")
+		d := a.take()
+		lines := w.Children(testPath + "/lock")
+		require.Len(t, lines, 1)
+		require.NoError(t, p.client.Delete(t.Context(), testPath+"/lock/"+lines[0], framework.AnyVersion))
+		require.NoError(t, d.Context().Err(), "it has not noticed")
+		require.ErrorIs(t, d.Ack(t.Context()), ErrLost)
+		again := a.take()
+		require.Equal(t, 2, again.Attempt)
+		a.ack(again)
+	})
+}
+
+// TestWhatWasClaimedBeforeIsClaimedAlone: of the three that the dead consumer had, the next one claims one, however many it
+// may have and is asked for. So its death counts for that one alone.
+func TestWhatWasClaimedBeforeIsClaimedAlone(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		opts := []Option{WithOrder(Strict), WithWindow(5), WithPrefetch(5)}
+		a, b, c := w.member("a", opts...), w.member("b", opts...), w.member("c", opts...)
+		a.put(names(0, 3)...)
+		for range 3 {
+			a.take()
+		}
+		a.kill()
+		require.Equal(t, "item 0", b.take().Value)
+		_, err := b.Take(within(t, 10*time.Second))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		b.kill()
+		for i, attempt := range []int{3, 2, 2} {
+			d := c.take()
+			require.Equal(t, fmt.Sprint("item ", i), d.Value)
+			require.Equal(t, attempt, d.Attempt)
+			c.ack(d)
+		}
+	})
+}
+
+// TestWhatIsGivenBackUnderTheLockComesInOrder: in whatever order it was given back.
+func TestWhatIsGivenBackUnderTheLockComesInOrder(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a", WithOrder(Strict), WithWindow(3))
+		a.put(names(0, 4)...)
+		ds := []*Delivery[string]{a.take(), a.take(), a.take()}
+		for _, i := range []int{1, 2, 0} {
+			require.NoError(t, ds[i].Nack(t.Context(), time.Second, errors.New("again")))
+		}
+		require.Equal(t, names(0, 4), a.drain(4))
+	})
+}
