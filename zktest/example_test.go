@@ -148,7 +148,7 @@ func TestRemindersGoOnThroughANight(t *testing.T) {
 		var services sync.WaitGroup
 		members := map[string]*zktest.Member{}
 		for _, name := range []string{"a", "b"} {
-			m := zk.Member(t, name, framework.Config{})
+			m := zk.Member(t, name, framework.Config{SessionTimeout: 40 * time.Second})
 			members[name] = m
 			billing := &Billing{Client: m.Client, Remind: func(ctx context.Context, term *election.Term) error {
 				mu.Lock()
@@ -183,7 +183,7 @@ func TestAReportIsWrittenOnceEachNight(t *testing.T) {
 		var services sync.WaitGroup
 		var links []*zktest.Link
 		for _, name := range []string{"a", "b", "c"} {
-			m := zk.Member(t, name, framework.Config{})
+			m := zk.Member(t, name, framework.Config{SessionTimeout: 40 * time.Second})
 			links = append(links, m.Link)
 			cron := scheduler.New(m.Client, "/cron")
 			require.NoError(t, cron.Add(scheduler.Job{Name: "report", Spec: "0 3 * * *", Location: time.UTC,
