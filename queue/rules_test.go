@@ -75,9 +75,9 @@ func TestAConsumerStandsInLineBeforeItDraws(t *testing.T) {
 				}
 			}
 		})
-		defer stop()
 		got := a.taking()
 		time.Sleep(20 * time.Second)
+		stop() // after which nothing is noted any more
 		require.False(t, inLine.IsZero())
 		require.GreaterOrEqual(t, drawn.Sub(inLine), 2*slow, "it has heard that it stands there")
 		a.put("x")

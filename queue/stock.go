@@ -62,7 +62,5 @@ func (sh *shift) passed(at shelf) bool {
 	if d := sh.deskOf(); d != nil {
 		return d.passed(at)
 	}
-	sh.seg.mu.Lock()
-	defer sh.seg.mu.Unlock()
-	return at.line == sh.q.base && sh.seg.n > at.seg
+	return at.line == sh.q.base && sh.seg.past(at.seg)
 }

@@ -44,6 +44,12 @@ func (g *segment) set(n int64) (before int64, moved bool) {
 	return before, moved
 }
 
+// past tells whether a segment was left behind: it was closed then.
+func (g *segment) past(n int64) bool {
+	now, known := g.get()
+	return known && now > n
+}
+
 // parallel draws tickets for as many items as are wanted.
 func (sh *shift) parallel() error {
 	if err := sh.stand(func(lease *locks.Lease) { sh.end(sh.clerk(lease)) }); err != nil {
@@ -193,8 +199,12 @@ var errVoid = errors.New("void ticket")
 // await waits for a ticket's item.
 func (sh *shift) await(t *ticket) ([]byte, framework.Stat, error) {
 	item := sh.q.base.item(t.seg, t.k)
+	closed := sh.seg.past(t.seg) // before the item is looked for
 	data, st, err := sh.reads.get(sh.ctx, item)
 	for rang := false; errors.Is(err, framework.ErrNoNode); rang = true {
+		if closed {
+			return nil, framework.Stat{}, errVoid
+		}
 		if !rang && sh.bell.rung() { // the clerk may have looked before it could see this ticket
 			sh.q.writer.add(&part{session: sh.s, ops: []framework.Op{sh.q.bellOp()}})
 		}
@@ -254,6 +264,9 @@ func (sh *shift) segment() (int64, error) {
 // advance gives a void ticket up, and goes on to the next segment if its own is closed.
 func (sh *shift) advance(t *ticket) error {
 	defer sh.drop(t)
+	if sh.seg.past(t.seg) {
+		return nil
+	}
 	st, err := sh.s.Exists(sh.ctx, sh.q.base.segment(t.seg))
 	switch {
 	case errors.Is(err, framework.ErrNoNode):
