@@ -139,9 +139,7 @@ func (t *queueTake) work(ctx context.Context, d *queue.Delivery[[]byte]) (int, e
 		return 0, err
 	}
 	defer in.Close()
-	own := os.Stdin
-	os.Stdin = in // the command's is this program's; nobody else reads from it here
-	defer func() { os.Stdin = own }()
+	t.stdin = in
 	return t.run(ctx, grant{d.Context(), int64(d.Attempt)}, "LOCKSTEP_ATTEMPT="+strconv.Itoa(d.Attempt))
 }
 

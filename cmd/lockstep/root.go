@@ -21,28 +21,31 @@ func run(args []string) int {
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "lockstep",
-		Short: "Locks, elections and cron jobs for a cluster, on Apache ZooKeeper",
-		Long: `Locks, elections and cron jobs for a cluster, on Apache ZooKeeper.
+		Short: "Locks, elections, cron jobs, queues and barriers for a cluster, on Apache ZooKeeper",
+		Long: `Locks, elections, cron jobs, queues and barriers for a cluster, on Apache ZooKeeper.
 
-A NAME lives under /lockstep/locks, /lockstep/elections or /lockstep/jobs; one that begins
-with / is the path of the znode itself. Locks and elections have the layouts of Apache
-Curator (InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphoreV2, LeaderLatch),
-so that Java programs can take part.
+A NAME lives under /lockstep/locks, elections, jobs, queues, barriers or gates; one that begins
+with / is the path of the znode itself. Locks, elections and gates have the layouts of Apache
+Curator (InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphoreV2, LeaderLatch,
+DistributedBarrier), so that Java programs can take part.
 
 The command runs in the environment of lockstep, and finds in it
   LOCKSTEP_TOKEN  the fencing token: it rises from holder to holder. Pass it to whatever
-                  the command writes to, and have that refuse lower ones.
-  LOCKSTEP_PATH   the path of the lock, election or job, below --root; several locks' paths
-                  have commas between them
-  LOCKSTEP_TICK   cron only: the scheduled time, RFC 3339 in UTC; LOCKSTEP_ATTEMPT counts its
-                  attempts from 1
+                  the command writes to, and have that refuse lower ones. barrier: the
+                  number of the round; queue take: as LOCKSTEP_ATTEMPT
+  LOCKSTEP_PATH   the path of the lock, election, job or whatever it is, below --root;
+                  several locks' paths have commas between them
+  LOCKSTEP_TICK   cron only: the scheduled time, RFC 3339 in UTC
+  LOCKSTEP_ATTEMPT  cron and queue take: counts the attempts at a tick or an item from 1
 
 Exit codes: the command's own, or 128 + n if signal n has ended it, and
-    1  lock: not obtained under -n or -w (-E changes it)
+    1  lock: not obtained under -n or -w (-E changes it); the others: nobody and nothing
+       came within -w, the queue is full or empty, the gate is up already
    64  usage: a bad flag, name, schedule or duration
-   65  the name is taken by another number of permits, or another kind of thing
+   65  the name is taken by another number of permits or members, another order of a queue,
+       or another kind of thing
    69  no session within --connect-timeout
-   75  lock: the lock was lost while it was needed
+   75  the lock, the item, the round or the gate was lost while it was needed
    77  no permission
   126  the command cannot be run
   127  there is no such command
@@ -54,7 +57,11 @@ LOCKSTEP_SESSION_TIMEOUT, LOCKSTEP_IDENTITY, LOCKSTEP_AUTH_FILE or LOCKSTEP_AUTH
   lockstep lock deploy -- ./deploy.sh                 one at a time, in the whole cluster
   lockstep locks                                      who holds what, and who waits
   lockstep elect billing -- ./billing-server          one leads, the others stand by
-  lockstep cron report '0 3 * * *' -- ./report.sh     once a night, on one machine`,
+  lockstep cron report '0 3 * * *' -- ./report.sh     once a night, on one machine
+  lockstep queue put mails ann bob                    work for whoever takes it
+  lockstep queue take mails --follow -- ./send.sh     item by item, until it is done
+  lockstep barrier enter phase -n 3 -- ./phase.sh     three at a time, together
+  lockstep gate raise maintenance                     lockstep gate wait maintenance waits`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

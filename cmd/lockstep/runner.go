@@ -26,6 +26,7 @@ type runner struct {
 	client  *framework.Client
 	path    string
 	command []string
+	stdin   *os.File // the command's, or nil for this program's
 }
 
 // grant is what a lease, a leader's term and a job's run have in common.
@@ -91,7 +92,7 @@ func (r *runner) run(ctx context.Context, g grant, env ...string) (int, error) {
 		return 0, err
 	}
 	guard := func() child.Guard { return s.GuardCommand() }
-	c := child.Command{Args: r.command, KillAfter: grace, Signals: signals, Guard: guard, Env: append(env,
+	c := child.Command{Args: r.command, Stdin: r.stdin, KillAfter: grace, Signals: signals, Guard: guard, Env: append(env,
 		"LOCKSTEP_TOKEN="+strconv.FormatInt(g.token, 10), "LOCKSTEP_PATH="+r.path)}
 	return c.Run(child.Hold{Context: g.ctx, Remaining: s.LeaseRemaining})
 }

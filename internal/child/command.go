@@ -23,12 +23,14 @@ type Hold struct {
 }
 
 // Command is a command line and how to run it. It has the standard streams and the environment of
-// this process.
+// this process, unless a field says otherwise.
 type Command struct {
 	// Args are the program and its arguments.
 	Args []string
 	// Env is added to the environment, as NAME=value.
 	Env []string
+	// Stdin, if not nil, is the command's standard input instead of this process's.
+	Stdin *os.File
 	// KillAfter is the time between SIGTERM and SIGKILL when the hold is lost.
 	KillAfter time.Duration
 	// Signals are passed on to the command's process group.
@@ -71,7 +73,7 @@ func (c Command) Run(h Hold) (int, error) {
 	}
 	cmd := exec.Command(path, c.Args[1:]...)
 	cmd.Args[0] = c.Args[0]
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.stdin(), os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), c.Env...)
 	p, err := start(cmd, c.guard())
 	if err != nil {
@@ -86,6 +88,13 @@ func (c Command) Run(h Hold) (int, error) {
 		return p.code(), fmt.Errorf("%w: %w", ErrHoldLost, cause)
 	}
 	return p.code(), nil
+}
+
+func (c Command) stdin() *os.File {
+	if c.Stdin == nil {
+		return os.Stdin
+	}
+	return c.Stdin
 }
 
 func (c Command) guard() Guard {

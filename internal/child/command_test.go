@@ -218,3 +218,15 @@ func TestAStoppedCommandHearsTerm(t *testing.T) {
 	require.ErrorIs(t, err, ErrHoldLost)
 	require.Equal(t, 9, code)
 }
+
+func TestACommandMayHaveAnotherInput(t *testing.T) {
+	in, err := os.Open("testdata/input.txt")
+	require.NoError(t, err)
+	defer in.Close()
+	c, file := sh(t, `cat >"$F"`)
+	c.Stdin = in
+	code, err := c.Run(lasting())
+	require.NoError(t, err)
+	require.Zero(t, code)
+	require.Equal(t, "an item", content(t, file))
+}
