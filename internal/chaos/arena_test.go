@@ -106,22 +106,24 @@ func (a *arena) restore() error {
 	for _, c := range a.clients {
 		_ = c.each(func(p *ensemble.Proxy) { p.Heal(); p.Slow(0) })()
 	}
-	for began := time.Now(); time.Since(began) < patience; {
+	silent := time.Now()
+	for began := time.Now(); time.Since(began) < patience/2; time.Sleep(50 * time.Millisecond) {
 		if a.Leader() >= 0 && len(a.Followers()) == len(a.Addrs())-1 {
 			return nil
 		}
-		if time.Since(began) > patience/8 { // what is tested here is the client
+		if time.Since(silent) > patience/8 { // what is tested here is the client
 			a.restartSilent()
+			silent = time.Now()
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
-	return a.Await(context.Background())
+	return a.Await(context.Background()) // its error shows the servers' logs
 }
 
 // restartSilent starts servers again that do not come back by themselves.
 func (a *arena) restartSilent() {
 	for i := range a.Size() {
 		if a.Mode(i) == "" {
+			a.record.remark(fmt.Sprintf("server %d serves nobody: it is started again", i))
 			_ = a.Kill(i) // it may have ended
 			_ = a.Restart(i)
 		}

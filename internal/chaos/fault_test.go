@@ -85,7 +85,7 @@ func fillDisk(a *arena, r *rand.Rand) (func() error, error) {
 	if !ok {
 		return nil, nil
 	}
-	mend := func() error { return errors.Join(a.FreeDisk(i), a.Kill(i), a.Restart(i)) }
+	mend := func() error { return errors.Join(a.Kill(i), a.FreeDisk(i), a.Restart(i)) }
 	return after(mend, free), a.FillDisk(i)
 }
 

@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -62,7 +63,7 @@ func (r *run) burst(ctx context.Context, number int, blows []blow, goals []strin
 		wrong = append(wrong, err)
 	}
 	if err := r.arena.restore(); err != nil {
-		return append(wrong, err)
+		return append(wrong, errors.Join(err, r.giveUp(number)))
 	}
 	r.record.heal()
 	r.progress("all is healed")
@@ -82,6 +83,13 @@ func (r *run) burst(ctx context.Context, number int, blows []blow, goals []strin
 	}
 	r.tally.Rest = max(r.tally.Rest, time.Since(began).Seconds())
 	return append(wrong, r.check(number, sights)...)
+}
+
+// giveUp stops everybody where the servers do not come back, and keeps the history.
+func (r *run) giveUp(number int) error {
+	r.arena.order(fmt.Sprint("rest ", number))
+	r.judge.write(fmt.Sprintf("segment-%d-history.txt", number), strings.Join(r.record.cut().lines, "\n")+"\n")
+	return errors.New("what was held meanwhile is not judged")
 }
 
 // check judges the segment, and takes the measures.
@@ -124,7 +132,8 @@ func (r *run) fail(wrong []error) {
 	for _, place := range r.judge.places {
 		fmt.Fprintln(&text, "shown in", place)
 	}
-	r.t.Errorf("seed %d: %d violations\n%s", r.tally.Seed, len(wrong), text.String())
+	fmt.Fprint(os.Stderr, text.String()) // at once: the rest of the test may take its time
+	r.t.Errorf("seed %d: %d violations, told above", r.tally.Seed, len(wrong))
 }
 
 // progress shows on a terminal how far it is.

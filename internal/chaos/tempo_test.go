@@ -70,6 +70,9 @@ type turn struct {
 // begin waits until the pace is what an actor needs; ok is false when ctx ends first.
 func (t *tempo) begin(ctx context.Context, need pace) (now turn, ok bool) {
 	for {
+		if ctx.Err() != nil { // at whatever pace: it would go on for ever, and get nothing
+			return turn{}, false
+		}
 		t.mu.Lock()
 		if t.pace >= need {
 			defer t.mu.Unlock()
@@ -81,7 +84,6 @@ func (t *tempo) begin(ctx context.Context, need pace) (now turn, ok bool) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return turn{}, false
 		}
 	}
 }
@@ -145,4 +147,7 @@ func TestATempoKnowsWhenAllRest(t *testing.T) {
 	cancel()
 	_, ok = tempo.begin(ctx, drain)
 	require.False(t, ok)
+	tempo.set(storm, 2, func() {})
+	_, ok = tempo.begin(ctx, drain)
+	require.False(t, ok, "not even in a storm")
 }

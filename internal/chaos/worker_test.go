@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 )
@@ -97,11 +98,17 @@ func (c *client) kill() error {
 	return err
 }
 
-// end lets the process close its client, and waits for that.
+// end lets the process close its client, and waits for that. One that does not come to an end is killed, and found
+// fault with; before, it prints its goroutines.
 func (c *client) end() {
 	p := c.present()
 	c.record.dismissed(p.name)
 	_ = p.stdin.Close() // it may have ended
+	late := time.AfterFunc(patience, func() {
+		c.record.fault(fmt.Errorf("%s does not end", p.name))
+		_ = p.cmd.Process.Signal(syscall.SIGQUIT)
+	})
+	defer late.Stop()
 	<-p.heard
 }
 

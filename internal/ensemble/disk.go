@@ -1,6 +1,10 @@
 package ensemble
 
-import "errors"
+import (
+	"errors"
+	"os"
+	"path/filepath"
+)
 
 var errNoDisk = errors.New("ensemble: started without Config.DiskMB")
 
@@ -8,9 +12,27 @@ var errNoDisk = errors.New("ensemble: started without Config.DiskMB")
 // the disk is freed and the server restarted. It needs Config.DiskMB.
 func (e *Ensemble) FillDisk(i int) error { return e.onDisk(i, fillDisk) }
 
-// FreeDisk ends FillDisk. The server has to be killed and restarted to serve again.
+// FreeDisk ends FillDisk. The server is to be killed before and restarted after. A log that was begun when there was
+// no room for its header is removed, as an operator has to: ZooKeeper does not start beside one (ZOOKEEPER-1621).
 func (e *Ensemble) FreeDisk(i int) error {
-	return e.onDisk(i, func(dir string) error { return resizeDisk(dir, int64(e.config.DiskMB)<<20) })
+	return e.onDisk(i, func(dir string) error {
+		return errors.Join(resizeDisk(dir, int64(e.config.DiskMB)<<20), removeStumps(dir))
+	})
+}
+
+// logHeader is the least size of a transaction log.
+const logHeader = 16
+
+func removeStumps(dir string) error {
+	logs, err := filepath.Glob(filepath.Join(dir, "version-2", "log.*"))
+	for _, log := range logs {
+		info, serr := os.Stat(log)
+		if serr == nil && info.Size() < logHeader {
+			serr = os.Remove(log)
+		}
+		err = errors.Join(err, serr)
+	}
+	return err
 }
 
 func (e *Ensemble) onDisk(i int, f func(dir string) error) error {

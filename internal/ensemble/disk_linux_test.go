@@ -4,6 +4,7 @@ import (
 	"io"
 	"log"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -31,11 +32,24 @@ func TestAFullDiskStopsAServer(t *testing.T) {
 		require.NoError(t, err)
 		return e.Mode(victim) == ""
 	}, time.Minute, 20*time.Millisecond)
-	require.NoError(t, e.FreeDisk(victim))
 	require.NoError(t, e.Kill(victim))
+	require.NoError(t, e.FreeDisk(victim))
 	require.NoError(t, e.Restart(victim))
 	require.NoError(t, e.Await(t.Context()))
 	require.NoDirExists(t, e.layout.disk(victim)+"/version-2", "this process does not see the mount")
+}
+
+func TestALogWithoutAHeaderIsRemoved(t *testing.T) {
+	dir := t.TempDir()
+	logs := filepath.Join(dir, "version-2")
+	require.NoError(t, os.Mkdir(logs, 0o755))
+	for name, size := range map[string]int{"log.1": 100, "log.2": 0, "log.3": 15, "acceptedEpoch": 1} {
+		require.NoError(t, os.WriteFile(filepath.Join(logs, name), make([]byte, size), 0o644))
+	}
+	require.NoError(t, removeStumps(dir))
+	left, err := filepath.Glob(filepath.Join(logs, "*"))
+	require.NoError(t, err)
+	require.Equal(t, []string{filepath.Join(logs, "acceptedEpoch"), filepath.Join(logs, "log.1")}, left)
 }
 
 func TestDisksAreAskedFor(t *testing.T) {
