@@ -15,13 +15,14 @@ type clerk struct {
 	*shift
 	ctx     context.Context // done when the lease has ended
 	members []string        // of the line, in the last round
-	holes   map[string]bool // the items that the clerk watches for
+	holes   map[string]bool // the items that the clerk watches for: their tickets had gone before they were put
+	swept   func()          // called after each look
 	come    chan struct{}   // something has happened at a hole
 }
 
-// clerk serves as one until the lease ends. Its error ends the shift.
-func (sh *shift) clerk(lease *locks.Lease) error {
-	c := &clerk{shift: sh, ctx: lease.Context(), holes: map[string]bool{}, come: make(chan struct{}, 1)}
+// clerk serves as one until the lease ends. It calls swept when it has looked for what goes first. Its error ends the shift.
+func (sh *shift) clerk(lease *locks.Lease, swept func()) error {
+	c := &clerk{shift: sh, ctx: lease.Context(), swept: swept, holes: map[string]bool{}, come: make(chan struct{}, 1)}
 	sh.tasks.start(func() { sh.end(sh.courier(c.ctx)) })
 	for {
 		if err := c.round(); err != nil {
@@ -50,6 +51,7 @@ func (c *clerk) round() error {
 	defer bell.Stop()
 	idle, err := c.sweep()
 	if err == nil {
+		c.swept()
 		err = c.handOver(idle)
 	}
 	if err != nil {
@@ -103,6 +105,7 @@ func (c *clerk) sweep() (idle int, err error) {
 // findings are what a look at a segment tells.
 type findings struct {
 	drawn   int64          // tickets ever
+	since   int64          // the transaction that has changed the list of tickets last
 	tickets map[int64]bool // that exist
 	put     int64          // items ever
 	items   []int64        // that exist
@@ -120,10 +123,11 @@ func (c *clerk) look(seg int64) (f findings, err error) {
 	if f.drawn == 0 {
 		return f, nil
 	}
-	names, _, err := c.s.Children(c.ctx, c.q.base.ticketsOf(seg))
+	names, st, err := c.s.Children(c.ctx, c.q.base.ticketsOf(seg))
 	if err != nil {
 		return f, err
 	}
+	f.since = st.Pzxid
 	for _, name := range names {
 		if k, ok := ticketNumber(name); ok {
 			f.tickets[k] = true
@@ -143,7 +147,14 @@ func (c *clerk) rescue(seg int64, f findings) error {
 		if k >= f.drawn || f.tickets[k] {
 			continue
 		}
-		if err := c.move(c.q.base.item(seg, k), c.q.lane(redoLane), 1, c.q.bellOp()); err != nil {
+		item := c.q.base.item(seg, k)
+		claimed := func(st framework.Stat) int { // not if the ticket had gone before the item was put
+			if c.holes[item] || st.Czxid > f.since {
+				return 0
+			}
+			return 1
+		}
+		if err := c.move(item, c.q.lane(redoLane), claimed, c.q.bellOp()); err != nil {
 			return err
 		}
 	}
@@ -153,9 +164,9 @@ func (c *clerk) rescue(seg int64, f findings) error {
 	return nil
 }
 
-// move moves an item that nobody has to the end of a line, with so many attempts more. It is no error if the
-// item has gone elsewhere, or is claimed.
-func (c *clerk) move(item string, to line, attempts int, more ...framework.Op) error {
+// move moves an item that nobody has to the end of a line, and counts the attempts that its node does not tell of. It is no
+// error if the item has gone elsewhere, or is claimed.
+func (c *clerk) move(item string, to line, attempts func(framework.Stat) int, more ...framework.Op) error {
 	data, st, err := c.s.Get(c.ctx, item)
 	if errors.Is(err, framework.ErrNoNode) || err == nil && st.NumChildren > 0 {
 		return nil
@@ -165,7 +176,7 @@ func (c *clerk) move(item string, to line, attempts int, more ...framework.Op) e
 	}
 	e, err := decodeEnvelope(data)
 	if err == nil {
-		e.header.Attempts += int(st.Version) + attempts
+		e.header.Attempts += int(st.Version) + attempts(st)
 		if moved, err := e.encode(); err == nil {
 			data = moved
 		} // else its header has outgrown it: it keeps its attempts
@@ -234,7 +245,7 @@ func (c *clerk) handOver(idle int) error {
 		return err
 	}
 	for _, it := range found {
-		if err := c.move(it.path, c.q.base, 0); err != nil {
+		if err := c.move(it.path, c.q.base, func(framework.Stat) int { return 0 }); err != nil {
 			return err
 		}
 	}

@@ -235,11 +235,12 @@ func (sh *shift) goHome() {
 	wg.Wait()
 }
 
-// stand joins the queue's line and calls granted when it is first. It returns once the consumer stands in line.
-func (sh *shift) stand(granted func(*locks.Lease)) error {
+// stand joins the queue's line and calls granted when it is first. It returns once the consumer stands in line, and
+// where that is its head, once granted says so.
+func (sh *shift) stand(granted func(lease *locks.Lease, ready func())) error {
 	joined := make(chan struct{})
-	var once sync.Once
-	line := locks.NewMutex(sh.q.client, sh.q.below(lockDir), locks.WithQueued(func(int) { once.Do(func() { close(joined) }) }))
+	ready := sync.OnceFunc(func() { close(joined) })
+	line := locks.NewMutex(sh.q.client, sh.q.below(lockDir), locks.WithQueued(func(int) { ready() }))
 	failed := make(chan error, 1)
 	sh.tasks.start(func() {
 		lease, err := line.Lock(sh.ctx)
@@ -249,9 +250,9 @@ func (sh *shift) stand(granted func(*locks.Lease)) error {
 			return
 		}
 		defer func() { _ = lease.Release(context.WithoutCancel(sh.ctx)) }() // never fails
-		once.Do(func() { close(joined) })
+		defer ready()
 		if lease.Session() == sh.s.ID() {
-			granted(lease)
+			granted(lease, ready)
 		}
 		if sh.ctx.Err() == nil {
 			sh.end(fmt.Errorf("%w: %w", errStale, context.Cause(lease.Context())))

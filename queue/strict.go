@@ -41,7 +41,7 @@ type returned struct {
 
 // strict serves when it has the queue's lock.
 func (sh *shift) strict() error {
-	if err := sh.stand(func(lease *locks.Lease) { sh.newDesk(lease).serve() }); err != nil {
+	if err := sh.stand(func(lease *locks.Lease, ready func()) { ready(); sh.newDesk(lease).serve() }); err != nil {
 		return err
 	}
 	return sh.attend(func() {

@@ -52,7 +52,7 @@ func (g *segment) past(n int64) bool {
 
 // parallel draws tickets for as many items as are wanted.
 func (sh *shift) parallel() error {
-	if err := sh.stand(func(lease *locks.Lease) { sh.end(sh.clerk(lease)) }); err != nil {
+	if err := sh.stand(func(lease *locks.Lease, ready func()) { sh.end(sh.clerk(lease, ready)) }); err != nil {
 		return err
 	}
 	return sh.attend(func() {

@@ -1,0 +1,76 @@
+package queue
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A consumer that waits for an item has its ticket before the item is put. If it ends, nobody has had that item: its
+// attempts count from one, and while nobody else was there it comes in its place.
+
+func TestAnItemForAConsumerThatHasLeftIsNew(t *testing.T) {
+	for name, leave := range map[string]func(t *testing.T, m *member){
+		"closed":   func(t *testing.T, m *member) { require.NoError(t, m.Close(t.Context())) },
+		"lingered": func(*testing.T, *member) { time.Sleep(time.Minute) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				a, b, p := w.member("a", WithPrefetch(2)), w.member("b"), w.member("p")
+				p.put("zero")
+				a.drain(1)
+				a.requireNone()
+				leave(t, a)
+				p.put(names(0, 4)...)
+				for _, want := range names(0, 4) {
+					d := b.take()
+					require.Equal(t, want, d.Value)
+					require.Equal(t, 1, d.Attempt)
+					b.ack(d)
+				}
+			})
+		})
+	}
+}
+
+func TestAnItemForAConsumerThatHasDiedIsNew(t *testing.T) {
+	for name, before := range map[string]bool{"before the next consumer came": true, "beside another consumer": false} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				a, b, p := w.member("a"), w.member("b"), w.member("p")
+				p.put("zero")
+				a.drain(1)
+				dead := a.waiting()
+				var got chan *Delivery[string]
+				if !before {
+					got = b.taking()
+				}
+				time.Sleep(time.Second)
+				a.kill()
+				<-dead
+				time.Sleep(time.Minute)
+				p.put("one", "two")
+				if before {
+					got = b.taking()
+				}
+				d := <-got
+				require.Equal(t, 1, d.Attempt)
+				b.ack(d)
+				d = b.take()
+				require.Equal(t, 1, d.Attempt)
+				b.ack(d)
+			})
+		})
+	}
+}
+
+// waiting takes in the background, in vain.
+func (m *member) waiting() chan error {
+	ended := make(chan error, 1)
+	go func() {
+		_, err := m.Take(within(m.t, 5*time.Minute))
+		ended <- err
+	}()
+	return ended
+}
