@@ -15,7 +15,7 @@ import (
 // ids remembers those of lately. <path>/ids holds the number of the present bucket, <path>/ids/<n>, whose version says
 // 0 open, 1 closed. A bucket has 64 directories of names, which are hashes. A put with an id creates its name in the
 // present bucket, and creates and deletes it in the one before, which is refused where it exists. When a bucket has
-// been open for the window, the next put opens another, and the one before the last is removed.
+// been open for the window, the next put opens another, and those before the last are removed.
 type ids struct {
 	known   bool
 	dir     string
@@ -118,13 +118,24 @@ func (d *ids) rotate(ctx context.Context, s *framework.Session, q *core) error {
 	if errors.Is(err, framework.ErrBadVersion) || errors.Is(err, framework.ErrSuspended) || errors.Is(err, framework.ErrNodeExists) {
 		return nil
 	}
-	if old := d.bucket - 1; err == nil && old >= 0 {
-		path := d.path(old)
+	if dir, present := d.dir, d.bucket; err == nil {
 		q.tasks.start(func() {
-			if err := removeTree(q.work, s, path); err != nil && q.work.Err() == nil {
-				q.client.Logger().Warn("ids could not be removed; the next change of buckets does not try again", "path", path, "error", err)
+			if err := removeBuckets(q.work, s, dir, present); err != nil && q.work.Err() == nil {
+				q.client.Logger().Warn("ids could not be removed; the next change of buckets tries again", "path", dir, "error", err)
 			}
 		})
+	}
+	return err
+}
+
+// removeBuckets removes the buckets before one, also what others have left there that died meanwhile.
+func removeBuckets(ctx context.Context, s *framework.Session, dir string, before int64) error {
+	buckets, err := numbersIn(ctx, s, dir, "")
+	for _, n := range buckets {
+		if n >= before || err != nil {
+			return err
+		}
+		err = removeTree(ctx, s, framework.Join(dir, number(n)))
 	}
 	return err
 }
