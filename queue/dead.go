@@ -89,9 +89,9 @@ func (q *core) requeue(ctx context.Context, s *framework.Session, node string, d
 
 // eachDead calls f with each dead letter in order, until it returns an error.
 func (q *core) eachDead(ctx context.Context, f func(*framework.Session, string, []byte, framework.Stat) error) error {
-	s, err := q.session(ctx)
+	s, err := q.visit(ctx)
 	if err != nil {
-		return err
+		return there(err)
 	}
 	segments, err := q.dead.segments(ctx, s)
 	if err != nil {
@@ -135,4 +135,33 @@ func (q *core) session(ctx context.Context) (*framework.Session, error) {
 		return nil, err
 	}
 	return s, s.Sync(ctx, q.path)
+}
+
+// visit is session for who looks, and makes no queue: errAbsent.
+func (q *core) visit(ctx context.Context) (*framework.Session, error) {
+	if err := q.usable(); err != nil {
+		return nil, err
+	}
+	s, err := q.client.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Sync(ctx, q.path); err != nil || q.found.Load() != nil {
+		return s, err
+	}
+	err = q.read(ctx, s)
+	if errors.Is(err, framework.ErrNoNode) || errors.Is(err, errVacant) {
+		err = errAbsent
+	}
+	return s, err
+}
+
+var errAbsent = errors.New("there is no queue yet")
+
+// there is the error of who has looked for something: where there is no queue yet, there is nothing of it.
+func there(err error) error {
+	if errors.Is(err, errAbsent) {
+		return nil
+	}
+	return err
 }

@@ -27,11 +27,11 @@ func (q *Queue[T]) Len(ctx context.Context) (int, error) {
 
 // Counts counts the queue's items, as Len does.
 func (q *Queue[T]) Counts(ctx context.Context) (c Counts, err error) {
-	s, err := q.core.session(ctx)
+	s, err := q.core.visit(ctx)
 	if err == nil {
 		c, err = q.core.count(ctx, s)
 	}
-	return c, framework.Wrap("count", q.core.path, err)
+	return c, framework.Wrap("count", q.core.path, there(err))
 }
 
 func (q *core) count(ctx context.Context, s *framework.Session) (c Counts, err error) {
@@ -98,7 +98,10 @@ func (q *Queue[T]) Peek(ctx context.Context) (value T, err error) {
 }
 
 func (q *core) peek(ctx context.Context) ([]byte, error) {
-	s, err := q.session(ctx)
+	s, err := q.visit(ctx)
+	if errors.Is(err, errAbsent) {
+		return nil, ErrEmpty
+	}
 	if err != nil {
 		return nil, err
 	}

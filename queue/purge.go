@@ -12,11 +12,11 @@ import (
 // acknowledgement then returns ErrLost, and those for later; not the dead letters. It returns how many it has
 // removed. When it returns an error some may be left.
 func (q *Queue[T]) Purge(ctx context.Context) (n int, err error) {
-	s, err := q.core.session(ctx)
+	s, err := q.core.visit(ctx)
 	if err == nil {
 		n, err = q.core.purge(ctx, s)
 	}
-	return n, framework.Wrap("purge", q.core.path, err)
+	return n, framework.Wrap("purge", q.core.path, there(err))
 }
 
 func (q *core) purge(ctx context.Context, s *framework.Session) (n int, err error) {

@@ -16,7 +16,7 @@ type Queue[T any] struct {
 	codec Codec[T]
 }
 
-// New returns a queue at path. Nothing is created before it is used: the first to use it makes it. An
+// New returns a queue at path. Nothing is created before it is used: the first to put or take makes it, who looks does not. An
 // argument that cannot be used makes every call return an error that says so.
 func New[T any](client *framework.Client, path string, codec Codec[T], opts ...Option) *Queue[T] {
 	q := &Queue[T]{newCore(client, path, opts), codec}

@@ -60,8 +60,9 @@ func (m *member) taking() chan *Delivery[string] {
 // TestAConsumerStandsInLineBeforeItDraws: rule 3.
 func TestAConsumerStandsInLineBeforeItDraws(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a := w.member("a")
-		_, err := a.Len(t.Context()) // makes the queue
+		a, p := w.member("a"), w.member("p")
+		p.put("x")
+		_, err := a.Len(t.Context()) // it is connected
 		require.NoError(t, err)
 		a.link.Delay(slow)
 		var inLine, drawn time.Time
@@ -70,7 +71,7 @@ func TestAConsumerStandsInLineBeforeItDraws(t *testing.T) {
 				switch {
 				case inLine.IsZero() && strings.HasPrefix(part.Result, testPath+"/lock/"):
 					inLine = time.Now()
-				case drawn.IsZero() && strings.HasPrefix(part.Result, testPath+"/tickets/"):
+				case drawn.IsZero() && strings.HasPrefix(part.Result, testPath+"/tickets/0000000000/"):
 					drawn = time.Now()
 				}
 			}
@@ -221,6 +222,7 @@ func TestASegmentIsClosedAndRemovedOnce(t *testing.T) {
 		_, err = b.client.Multi(t.Context(), l.roll(0)...)
 		require.ErrorIs(t, err, framework.ErrBadVersion)
 		require.Equal(t, []string{"y", "z"}, b.drain(2))
+		time.Sleep(time.Minute)
 		require.Equal(t, []string{"0000000001"}, w.Children(l.dir))
 		_, err = b.client.Multi(t.Context(), l.roll(0)...)
 		require.ErrorIs(t, err, framework.ErrNoNode)
