@@ -28,12 +28,11 @@ type lookup struct {
 }
 
 // What one answer may hold. The size of an item is not known before it was read: what counts is the largest of the last
-// answer, and that the number grows slowly and not beyond mostLookups, which is 64 MB if suddenly all are as
-// large as can be.
+// answer. If suddenly all are as large as can be, mostLookups keeps the answer below 16 MiB.
 const (
 	firstLookups = 8
-	mostLookups  = 64
-	mostRequests = 4 // under way
+	mostLookups  = 16
+	mostRequests = 8 // under way
 	answerBytes  = 256 << 10
 )
 
