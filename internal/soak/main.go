@@ -28,6 +28,7 @@ type options struct {
 	warmUp   time.Duration
 	pipeline string // the program
 	out      string // files' names, without their ends
+	table    string // of a run that is over, to be drawn again
 	workers  int
 	spared   int
 	items    int
@@ -42,6 +43,7 @@ func main() {
 	flag.DurationVar(&o.warmUp, "warm-up", 0, "what is left out of the fits (default a sixth of the time)")
 	flag.StringVar(&o.pipeline, "pipeline", "bin/pipeline", "the pipeline example, built")
 	flag.StringVar(&o.out, "out", "bin/soak", "where to write: .csv, .svg, .txt, .events")
+	flag.StringVar(&o.table, "draw", "", "only draw this .csv of a former run again")
 	flag.IntVar(&o.workers, "workers", 5, "the pipeline's workers")
 	flag.IntVar(&o.spared, "spare", 2, "how many of them live as long as the run")
 	flag.IntVar(&o.items, "items", 60, "items of each phase")
@@ -50,6 +52,13 @@ func main() {
 	flag.Parse()
 	if o.warmUp == 0 {
 		o.warmUp = o.lasts / 6
+	}
+	if o.table != "" {
+		if err := redraw(o); err != nil {
+			fmt.Fprintln(os.Stderr, "soak:", err)
+			os.Exit(1)
+		}
+		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -40,7 +41,7 @@ const (
 	top        = 34
 	plotWide   = panelWide - left - 24
 	plotHigh   = panelHigh - top - 40
-	mostPoints = 400 // of a line
+	mostPoints = 180 // of a line
 )
 
 const head = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="system-ui, sans-serif" font-size="11">
@@ -121,12 +122,12 @@ func (p panel) axes(b *strings.Builder, limit float64, run time.Duration) {
 	const steps = 4
 	for i := range steps + 1 {
 		y := top + plotHigh - plotHigh*i/steps
-		fmt.Fprintf(b, `<path class="grid" d="M%d %dh%d"/><text x="%d" y="%d" text-anchor="end">%.4g</text>`+"\n",
-			left, y, plotWide, left-6, y+4, limit*float64(i)/steps)
+		fmt.Fprintf(b, `<path class="grid" d="M%d %dh%d"/><text x="%d" y="%d" text-anchor="end">%s</text>`+"\n",
+			left, y, plotWide, left-6, y+4, strconv.FormatFloat(limit*float64(i)/steps, 'f', -1, 32))
 	}
 	for i := range steps + 1 {
 		x := left + plotWide*i/steps
-		fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle">%.3g min</text>`+"\n",
+		fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle">%.0f min</text>`+"\n",
 			x, top+plotHigh+16, run.Minutes()*float64(i)/steps)
 	}
 }

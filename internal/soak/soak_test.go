@@ -164,6 +164,25 @@ func TestThePlotIsWellFormed(t *testing.T) {
 	require.Contains(t, draw(collection{}), "</svg>")
 }
 
+func TestATableIsReadAsItWasWritten(t *testing.T) {
+	r, _ := heard(t)
+	r.alive["worker-1.1"] = event{Process: 1 << 30, Goroutines: 5, Heap: 1 << 20}
+	require.NoError(t, r.sample(1500*time.Millisecond))
+	c, err := readTable(r.o.out + ".csv")
+	require.NoError(t, err)
+	require.Equal(t, r.series, c)
+	o := options{out: r.o.out, table: r.o.out + ".csv"}
+	require.NoError(t, redraw(o))
+	drawn, err := os.ReadFile(o.out + ".svg")
+	require.NoError(t, err)
+	require.Equal(t, draw(r.series), string(drawn))
+	for _, bad := range []string{"a,b,c,d\nx,y,z,1\n", "a,b,c,d\n1,y,z,x\n", "a,b\n1,2,3\n"} {
+		require.NoError(t, os.WriteFile(o.table, []byte(bad), 0o644))
+		require.Error(t, redraw(o), bad)
+	}
+	require.ErrorIs(t, redraw(options{table: "no.csv"}), os.ErrNotExist)
+}
+
 func TestAxesEndAtRoundNumbers(t *testing.T) {
 	for v, want := range map[float64]float64{0: 1, 0.3: 0.4, 1: 1, 1.1: 2, 33: 40, 47: 50, 61: 80, 99: 100, 12345: 20000} {
 		require.InDelta(t, want, roundUp(v), 1e-9, v)
