@@ -208,9 +208,6 @@ func (m *member) withdraw(ctx context.Context, s *framework.Session, st state) e
 // retake gives up the place in a session that was lost: its node may outlast it for a while. It
 // fails if a round may have begun with that.
 func (m *member) retake(ctx context.Context, s *framework.Session) error {
-	if m.data != nil {
-		m.b.forget() // what is known of base may be too low to tell
-	}
 	if m.node == "" && m.data != nil { // its create may have been applied all the same
 		node, err := m.b.find(ctx, s, m.data)
 		if err == nil && node != "" {
@@ -224,7 +221,7 @@ func (m *member) retake(ctx context.Context, s *framework.Session) error {
 		if err := s.Sync(ctx, m.b.path); err != nil {
 			return err
 		}
-		st, err := m.b.read(ctx, s)
+		st, err := m.b.readAnew(ctx, s)
 		switch {
 		case err == nil && m.number-st.base < 0:
 			s.Discard(m.node)

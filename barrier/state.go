@@ -99,6 +99,11 @@ func (b *Double) complete(ctx context.Context, s *framework.Session, seen state)
 		known.vague = seen.vague
 		return known, nil
 	}
+	return b.load(ctx, s, seen)
+}
+
+// load returns what was seen with what else the servers tell of it, whatever is known.
+func (b *Double) load(ctx context.Context, s *framework.Session, seen state) (state, error) {
 	r, err := parseSized(b.path, doubleKind, seen.data, mostMembers)
 	if err != nil {
 		return state{}, err
@@ -133,12 +138,21 @@ func (b *Double) complete(ctx context.Context, s *framework.Session, seen state)
 
 // read reads the barrier's state.
 func (b *Double) read(ctx context.Context, s *framework.Session) (state, error) {
+	return b.reading(ctx, s, b.complete)
+}
+
+// readAnew is read, for who has to know the base: what is known of it may be a guess, and too low.
+func (b *Double) readAnew(ctx context.Context, s *framework.Session) (state, error) {
+	return b.reading(ctx, s, b.load)
+}
+
+func (b *Double) reading(ctx context.Context, s *framework.Session, rest func(context.Context, *framework.Session, state) (state, error)) (state, error) {
 	for {
 		data, st, err := s.Get(ctx, b.path)
 		if err != nil {
 			return state{}, err
 		}
-		seen, err := b.complete(ctx, s, state{made: st.Czxid, data: data, phase: st.Version, epoch: s.Epoch()})
+		seen, err := rest(ctx, s, state{made: st.Czxid, data: data, phase: st.Version, epoch: s.Epoch()})
 		if !errors.Is(err, errAgain) {
 			return seen, err
 		}

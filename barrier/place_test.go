@@ -1,0 +1,55 @@
+package barrier
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// TestAPlaceOfALostSessionIsJudgedByWhatTheServersSay: a round has begun with the member, and is over. Another member of
+// this Double has guessed the base, which is too low, since the first number was a dead one's: by that the place was
+// never let in.
+func TestAPlaceOfALostSessionIsJudgedByWhatTheServersSay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		m := zk.Member(t, "m", framework.Config{})
+		b := NewDouble(m.Client, "/b", 2)
+		ended, cancel := context.WithCancel(t.Context())
+		go func() {
+			synctest.Wait()
+			cancel()
+		}()
+		_, err := b.Enter(ended) // number 0
+		require.ErrorIs(t, err, context.Canceled)
+
+		s, err := m.Session(t.Context())
+		require.NoError(t, err)
+		rounds := make(chan *Round, 2)
+		for range 2 { // numbers 1 and 2
+			go func() {
+				r, err := b.Enter(t.Context())
+				if err != nil {
+					t.Error(err)
+				}
+				rounds <- r
+			}()
+		}
+		first, second := <-rounds, <-rounds
+		go func() { _ = first.Leave(t.Context()) }()
+		require.NoError(t, second.Leave(t.Context()))
+		truth, err := b.readAnew(t.Context(), s)
+		require.NoError(t, err)
+		require.EqualValues(t, 3, truth.base)
+
+		guessed := truth
+		guessed.base = 2
+		b.remember(guessed)
+		lost := &member{b: b, s: s, data: []byte("{}"), node: b.place(2), number: 2}
+		require.ErrorIs(t, lost.retake(t.Context(), s), errInside)
+	})
+}
