@@ -175,7 +175,7 @@ func (s sample) process(whose string, pid int) {
 	}
 }
 
-// servers adds what the servers count. When one does not answer, this sample has nothing of them.
+// servers adds what the servers count. When one does not answer, or has no leader just now, this sample has nothing of them.
 func (s sample) servers(addrs []string) {
 	total := map[string]float64{}
 	reports := make([]map[string]float64, len(addrs))
@@ -185,6 +185,9 @@ func (s sample) servers(addrs []string) {
 			return
 		}
 		reports[i] = numbers(report)
+		if _, serves := reports[i][counted[0].name]; !serves {
+			return
+		}
 		for name, n := range reports[i] {
 			total[name] += n
 		}

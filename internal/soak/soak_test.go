@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -112,6 +113,40 @@ func TestASampleOfThisProcess(t *testing.T) {
 func TestTheServersNumbers(t *testing.T) {
 	n := numbers("zk_version\t3.8.0-1, built on x\nzk_znode_count\t17\nzk_avg_latency\t0.5\n")
 	require.Equal(t, map[string]float64{"zk_znode_count": 17, "zk_avg_latency": 0.5}, n)
+}
+
+// answering is the address of a server that answers each four-letter word the same.
+func answering(t *testing.T, report string) string {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.ReadFull(nc, make([]byte, 4))
+			_, _ = io.WriteString(nc, report)
+			nc.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		ln.Close()
+		<-ended
+	})
+	return ln.Addr().String()
+}
+
+func TestServersCountTogetherOrNotAtAll(t *testing.T) {
+	r, _ := heard(t)
+	serves := answering(t, "zk_znode_count\t17\nzk_watch_count\t2\nzk_num_alive_connections\t1\n")
+	sample{r, time.Second}.servers([]string{serves, answering(t, "This ZooKeeper instance is not currently serving requests\n")})
+	require.Empty(t, r.series)
+	sample{r, 2 * time.Second}.servers([]string{serves, serves})
+	require.Equal(t, []point{{2 * time.Second, 17}}, r.series[name{"server-2", "znodes"}])
+	require.Equal(t, []point{{2 * time.Second, 4}}, r.series[name{"servers", "watches"}])
 }
 
 // sound is a good run's summary.
