@@ -26,7 +26,7 @@ const (
 	siegeProcesses = 2 // consumers that are processes of their own
 	siegeBatch     = 25
 	siegeTimeout   = 4 * time.Second // of a session: eight ticks of the servers
-	siegePatience  = 3 * time.Minute
+	siegePatience  = 10 * time.Minute
 )
 
 // TestNothingIsLostInASiege is the flood on three real servers: links are cut, black-holed and lose replies, sessions
@@ -87,7 +87,7 @@ func (s *siege) open(l *links) (*framework.Client, *Queue[string]) {
 }
 
 func siegeConfig(servers []string, root string) framework.Config {
-	return framework.Config{Servers: servers, Root: root, SessionTimeout: siegeTimeout, DialTimeout: siegeTimeout / 4}
+	return framework.Config{Servers: servers, Root: root, SessionTimeout: siegeTimeout, DialTimeout: siegeTimeout / 2}
 }
 
 func siegeOptions(o Order) []Option {

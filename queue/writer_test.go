@@ -1,0 +1,271 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// The rules of docs/adr/0022-one-writer-and-its-marker.md, at the writer itself. It is idle meanwhile.
+
+// written is a member that has put something, its writer and its session.
+func (w *world) written() (*member, *writer, *framework.Session) {
+	w.t.Helper()
+	m := w.member("a", bound(100))
+	m.put("x")
+	s, err := m.client.Session(w.t.Context())
+	require.NoError(w.t, err)
+	return m, m.core.writer, s
+}
+
+// TestAFenceTellsItselfFromATransaction: the reply of a fence may be lost too.
+func TestAFenceTellsItselfFromATransaction(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		_, wr, s := w.written()
+		for range 3 {
+			applied, err := wr.fence(t.Context(), s)
+			require.NoError(t, err)
+			require.False(t, applied)
+			wr.version-- // as it was before its reply
+		}
+		_, err := s.Set(t.Context(), wr.marker, wr.mark(), wr.version+1)
+		require.NoError(t, err)
+		applied, err := wr.fence(t.Context(), s)
+		require.NoError(t, err)
+		require.True(t, applied)
+	})
+}
+
+func TestATransactionFromBeforeAFenceIsRefused(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m, wr, s := w.written()
+		p, err := m.core.putting(putting{}, [][]byte{{1, 0}})
+		require.NoError(t, err)
+		late := wr.assemble([]*part{p})
+		_, err = wr.fence(t.Context(), s)
+		require.NoError(t, err)
+		_, err = s.Multi(t.Context(), late.ops...)
+		require.ErrorIs(t, err, framework.ErrBadVersion)
+	})
+}
+
+// removeMarker does what the servers do some time after the writer's session.
+func (m *member) removeMarker(s *framework.Session) {
+	m.t.Helper()
+	wr := m.core.writer
+	require.NoError(m.t, m.client.Delete(m.t.Context(), wr.child(s), framework.AnyVersion))
+	require.NoError(m.t, m.client.Delete(m.t.Context(), wr.marker, framework.AnyVersion))
+}
+
+func TestWithoutItsMarkerAnOutcomeIsUnknown(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m, wr, s := w.written()
+		m.removeMarker(s)
+		outcome := make(chan error, 1)
+		again, err := wr.settle(t.Context(), []*part{{then: func(_ []framework.OpResult, err error) { outcome <- err }}}, framework.ErrSuspended)
+		require.NoError(t, err)
+		require.Empty(t, again)
+		require.ErrorIs(t, <-outcome, ErrUnknown)
+		m.put("y")
+		m.put("z")
+		require.Equal(t, []string{"x", "y", "z"}, m.drain(3))
+	})
+}
+
+func TestAMarkerThatIsGoneIsMadeAgain(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m, _, s := w.written()
+		m.removeMarker(s)
+		m.put("y")
+		require.Equal(t, []string{"x", "y"}, m.drain(2))
+	})
+}
+
+// TestWhatIsRefusedTakesNothingElseWithIt: of the parts of one transaction.
+func TestWhatIsRefusedTakesNothingElseWithIt(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m, wr, _ := w.written()
+		other, err := w.member("other").client.Session(t.Context())
+		require.NoError(t, err)
+		lease, err := locks.NewMutex(m.client, "/lock").Lock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, m.client.Delete(t.Context(), lease.Node(), framework.AnyVersion))
+		y, err := m.core.putting(putting{}, [][]byte{{1, 0, 'y'}})
+		require.NoError(t, err)
+		missing := framework.DeleteOp(testPath+"/missing", framework.AnyVersion)
+		parts := []*part{{ops: []framework.Op{missing}}, {guard: lease}, {session: other}, y}
+		outcomes := make([]chan error, len(parts))
+		for i, p := range parts {
+			outcomes[i] = make(chan error, 1)
+			p.then = func(_ []framework.OpResult, err error) { outcomes[i] <- err }
+		}
+		wr.add(parts...)
+		require.ErrorIs(t, <-outcomes[0], framework.ErrNoNode)
+		require.Error(t, <-outcomes[1])
+		require.ErrorIs(t, <-outcomes[2], framework.ErrSessionLost)
+		require.NoError(t, <-outcomes[3])
+		require.Equal(t, []string{"x", "y"}, m.drain(2))
+	})
+}
+
+func TestATransactionIsBounded(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m, _, _ := w.written()
+		most := 0
+		stop := w.Observe(func(r zktest.Request) {
+			n := 0
+			for _, p := range r.Parts {
+				if p.Op == zktest.OpCreate || p.Op == zktest.OpCreate2 {
+					n++
+				}
+			}
+			most = max(most, n)
+		})
+		defer stop()
+		m.link.Delay(100 * time.Millisecond)
+		var puts []*Pending
+		for range 9 {
+			puts = append(puts, m.PutAsync(t.Context(), strings.Repeat("x", 200_000)))
+		}
+		for _, p := range puts {
+			require.NoError(t, p.Wait(t.Context()))
+		}
+		require.Equal(t, 2, most, "of 200 kB each")
+	})
+}
+
+func TestTheClockIsTheEnsembles(t *testing.T) {
+	in(t, func(t *testing.T, _ *world) {
+		var c clock
+		said := time.Unix(1_000_000, 0)
+		c.hear(said)
+		time.Sleep(5 * time.Second)
+		require.Equal(t, said.Add(5*time.Second), c.now())
+	})
+}
+
+// TestAFullSecondPassesOnToTheNext, so that no list is long.
+func TestAFullSecondPassesOnToTheNext(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a", bound(2))
+		for i := range 6 {
+			require.NoError(t, m.Put(t.Context(), fmt.Sprint("item ", i), WithDelay(time.Hour)))
+		}
+		hours := w.Children(testPath + "/later")
+		require.Len(t, hours, 1)
+		seconds := w.Children(testPath + "/later/" + hours[0])
+		require.Len(t, seconds, 3)
+		for _, s := range seconds {
+			require.Len(t, w.Children(testPath+"/later/"+hours[0]+"/"+s), 2)
+		}
+		time.Sleep(2 * time.Hour)
+		require.Equal(t, names(0, 6), m.drain(6))
+	})
+}
+
+// TestWhatComesBackIsFirstWhenItsTimeHasCome, in a parallel queue: before what was put meanwhile.
+func TestWhatComesBackIsFirstWhenItsTimeHasCome(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		clerk, a := w.member("clerk", WithWindow(1)), w.member("a")
+		clerk.put("w", "x", "y")
+		busy := clerk.take()
+		require.NoError(t, a.take().Nack(t.Context(), 10*time.Second, nil))
+		time.Sleep(20 * time.Second)
+		d := a.take()
+		require.Equal(t, "x", d.Value)
+		require.Equal(t, 2, d.Attempt)
+		a.ack(d)
+		clerk.ack(busy)
+	})
+}
+
+func TestADeadLetterMakesRoom(t *testing.T) {
+	inEachOrder(t, func(t *testing.T, w *world, order Option) {
+		a := w.member("a", order, WithCapacity(1), WithMaxAttempts(1))
+		a.put("x")
+		require.NoError(t, a.take().Nack(t.Context(), 0, errors.New("why")))
+		a.put("y")
+		require.Equal(t, []string{"y"}, a.drain(1))
+	})
+}
+
+// TestOneProducerWaitsForRoomAtATime: the others wait behind it.
+func TestOneProducerWaitsForRoomAtATime(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a", WithCapacity(1))
+		a.put("x")
+		done := make(chan error, 3)
+		for i := range 3 {
+			p := w.member(fmt.Sprint("p", i))
+			go func() { done <- p.Put(within(t, time.Hour), "y") }()
+		}
+		time.Sleep(time.Minute)
+		watches := 0
+		for _, watch := range w.Watches() {
+			if watch.Path == testPath+"/out" {
+				watches++
+			}
+		}
+		require.Equal(t, 1, watches)
+		a.drain(4)
+		for range 3 {
+			require.NoError(t, <-done)
+		}
+	})
+}
+
+// TestAnIDGoesIntoTheOpenBucket: a producer that has not heard of its successor must not use the former one.
+func TestAnIDGoesIntoTheOpenBucket(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a", WithDedup(time.Minute)), w.member("b")
+		require.NoError(t, a.Put(t.Context(), "x", WithID("1")))
+		require.NoError(t, b.Put(t.Context(), "x", WithID("2")))
+		time.Sleep(2 * time.Minute)
+		require.NoError(t, a.Put(t.Context(), "x", WithID("3")))
+		b.core.writer.ids.opened = time.Now().Add(time.Hour) // its clock is wrong
+		require.NoError(t, b.Put(t.Context(), "x", WithID("4")))
+		require.ErrorIs(t, a.Put(t.Context(), "x", WithID("4")), ErrDuplicate)
+		_, there := w.Node(b.core.writer.ids.name(1, "4"))
+		require.True(t, there)
+	})
+}
+
+// TestAnAcknowledgementDrawsTheNextTicket: one transaction an item.
+func TestAnAcknowledgementDrawsTheNextTicket(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a")
+		a.put(names(0, 52)...)
+		a.drain(2)
+		before := w.Requests()[zktest.OpMulti]
+		for range 40 {
+			a.ack(a.take())
+		}
+		beats := int64(5) // of the sessions, meanwhile
+		require.LessOrEqual(t, w.Requests()[zktest.OpMulti]-before, 40+beats)
+	})
+}
+
+// TestAStrictQueueClaimsNothingAhead, unless it is told to: a claim counts an attempt.
+func TestAStrictQueueClaimsNothingAhead(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		strict := WithOrder(Strict)
+		a, b := w.member("a", strict), w.member("b", strict)
+		a.put(names(0, 2)...)
+		a.drain(1)
+		time.Sleep(time.Second)
+		a.kill()
+		d, err := b.Take(within(t, time.Minute))
+		require.NoError(t, err)
+		require.Equal(t, 1, d.Attempt)
+		require.NoError(t, d.Ack(context.WithoutCancel(t.Context())))
+	})
+}
