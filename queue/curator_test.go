@@ -75,15 +75,15 @@ func TestAConsumerGetsOverALongPartition(t *testing.T) {
 		got := make(chan string, 1)
 		go func() {
 			d, err := a.Take(within(t, 24*time.Hour))
+			if err == nil {
+				err = d.Ack(t.Context())
+			}
 			if err != nil {
 				t.Error(err)
 				got <- ""
 				return
 			}
 			got <- d.Value
-			if err := d.Ack(t.Context()); err != nil {
-				t.Error(err)
-			}
 		}()
 		time.Sleep(time.Minute)
 		a.link.BlackHole(true, true)
