@@ -284,28 +284,35 @@ func TestWithoutTheLockNothingIsAcknowledged(t *testing.T) {
 	})
 }
 
-// TestWhatWasClaimedBeforeIsClaimedAlone: of the three that the dead consumer had, the next one claims one, however many it
-// may have and is asked for. So its death counts for that one alone.
+// TestWhatWasClaimedBeforeIsClaimedAlone: of what the dead consumer had, the next one claims one item, and none behind it,
+// however many it may have and is asked for. So its death counts for that one alone.
 func TestWhatWasClaimedBeforeIsClaimedAlone(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
-		opts := []Option{WithOrder(Strict), WithWindow(5), WithPrefetch(5)}
-		a, b, c := w.member("a", opts...), w.member("b", opts...), w.member("c", opts...)
-		a.put(names(0, 3)...)
-		for range 3 {
-			a.take()
-		}
-		a.kill()
-		require.Equal(t, "item 0", b.take().Value)
-		_, err := b.Take(within(t, 10*time.Second))
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		b.kill()
-		for i, attempt := range []int{3, 2, 2} {
-			d := c.take()
-			require.Equal(t, fmt.Sprint("item ", i), d.Value)
-			require.Equal(t, attempt, d.Attempt)
-			c.ack(d)
-		}
-	})
+	for name, c := range map[string]struct {
+		had      int // by the first
+		attempts []int
+	}{"others that were claimed before": {3, []int{3, 2, 2}}, "others that were not": {1, []int{3, 1, 1}}} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				strict, several := WithOrder(Strict), []Option{WithOrder(Strict), WithWindow(5), WithPrefetch(5)}
+				first, b, last := w.member("first", strict, WithWindow(c.had)), w.member("b", several...), w.member("last", strict)
+				first.put(names(0, 3)...)
+				for range c.had {
+					first.take()
+				}
+				first.kill()
+				require.Equal(t, "item 0", b.take().Value)
+				_, err := b.Take(within(t, 10*time.Second))
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				b.kill()
+				for i, attempt := range c.attempts {
+					d := last.take()
+					require.Equal(t, fmt.Sprint("item ", i), d.Value)
+					require.Equal(t, attempt, d.Attempt)
+					last.ack(d)
+				}
+			})
+		})
+	}
 }
 
 // TestWhatIsGivenBackUnderTheLockComesInOrder: in whatever order it was given back.
