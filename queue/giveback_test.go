@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -32,4 +33,26 @@ func TestAStrictQueuesConsumerKeepsTheTimeOfWhatItGaveBack(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWhatWasGivenBackUnderTheLockGoesAlone: not beside what is open, and not before somebody asks for it, whatever is to be
+// claimed ahead: it may be what kills its consumers.
+func TestWhatWasGivenBackUnderTheLockGoesAlone(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		opts := []Option{WithOrder(Strict), WithWindow(3), WithPrefetch(3)}
+		a, b := w.member("a", opts...), w.member("b", opts...)
+		a.put(names(0, 3)...)
+		ds := []*Delivery[string]{a.take(), a.take(), a.take()}
+		require.NoError(t, ds[0].Nack(t.Context(), 0, nil))
+		_, err := a.Take(within(t, 10*time.Second))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		a.ack(ds[1])
+		a.ack(ds[2])
+		time.Sleep(time.Second)
+		a.kill()
+		d := b.take()
+		require.Equal(t, "item 0", d.Value)
+		require.Equal(t, 2, d.Attempt)
+		b.ack(d)
+	})
 }
