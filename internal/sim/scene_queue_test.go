@@ -163,7 +163,7 @@ func (s *queueScene) begin(a *actor, d *queue.Delivery[string]) {
 		return
 	case i.refused:
 		s.w.violate(s.path(), "puts", "%s was delivered, although its put says that it was not done", i.name)
-	case i.acked:
+	case i.acked && !s.w.isDoomedProcess(a.process): // whose session an operator has ended may have claimed it before
 		s.w.violate(s.path(), "items", "%s has %s, which was acknowledged", a.name, i.name)
 	case i.holder != nil && !over(i.holder) && !i.who.frozen() && !a.frozen() &&
 		!s.w.isDoomedProcess(i.who.process) && !s.w.isDoomedProcess(a.process): // either may be who does not know so far
