@@ -16,7 +16,7 @@ SEED      ?= 1
 RUNS      ?= 1000
 RECIPES   ?=
 DURATION  ?= 1h
-WORKLOADS ?= W0 W1 W2 W3 W4 W5 W7 W8 M
+WORKLOADS ?= W0 W1 W2 W3 W4 W5 W6 W7 W8 M
 
 GOLANGCI      := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 WITH_ENSEMBLE := $(GO) run ./internal/ensemble/cmd/with-ensemble

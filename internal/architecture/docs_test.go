@@ -53,3 +53,14 @@ func tests(t *testing.T) map[string]bool {
 	require.NoError(t, err)
 	return exist
 }
+
+// TestThePictureNamesEachRoom: what is below internal, users cannot look up elsewhere.
+func TestThePictureNamesEachRoom(t *testing.T) {
+	page, err := os.ReadFile("../../docs/architecture.md")
+	require.NoError(t, err)
+	rooms, err := os.ReadDir("..")
+	require.NoError(t, err)
+	for _, room := range rooms {
+		require.Contains(t, string(page), "\n  "+room.Name()+"/", "docs/architecture.md")
+	}
+}
