@@ -88,6 +88,10 @@ var mutants = []mutant{
 		old: "ops = append(ops, framework.CheckOp(m.b.place(n), framework.AnyVersion))", new: "_ = m.b.place(n)",
 	},
 	{
+		name: "the clerk moves items whose tickets are there", file: "queue/clerk.go", recipes: "queue", rule: anyRule,
+		old: "if k >= f.drawn || f.tickets[k] {", new: "if k >= f.drawn {",
+	},
+	{
 		name: "a job's state is written at any version", file: "scheduler/book.go", recipes: "scheduler", rule: anyRule,
 		old: "framework.SetOp(b.node, data, b.version)", new: "framework.SetOp(b.node, data, framework.AnyVersion+0*b.version)",
 	},
