@@ -97,7 +97,11 @@ func TestATermIsNotGrantedWithARecordThatCannotBeRead(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
 		require.NoError(t, a.lead(t).Resign(t.Context()))
-		for data, want := range map[string]error{"garbage": election.ErrBadRecord, `{"v":7}`: election.ErrNewerRecord} {
+		for _, c := range []struct {
+			data string
+			want error
+		}{{"garbage", election.ErrBadRecord}, {`{"v":7}`, election.ErrNewerRecord}} {
+			data, want := c.data, c.want
 			_, err := a.client.Set(t.Context(), path+"~term", []byte(data), framework.AnyVersion)
 			require.NoError(t, err)
 			_, err = a.Campaign(t.Context())
