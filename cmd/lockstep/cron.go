@@ -107,7 +107,7 @@ func (c *cron) serve(ctx context.Context) error {
 // tick runs the command for one tick.
 func (c *cron) tick(ctx, held context.Context, run scheduler.Run) error {
 	code, err := c.run(ctx, grant{held, run.Token}, "LOCKSTEP_TICK="+run.Tick.UTC().Format(time.RFC3339), "LOCKSTEP_ATTEMPT="+strconv.Itoa(run.Attempt))
-	if endedBySignal(ctx) {
+	if c.signalled.Load() && (err == nil || code != 0) {
 		c.last.Store(int64(code))
 	}
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,6 +28,8 @@ type runner struct {
 	path    string
 	command []string
 	stdin   *os.File // the command's, or nil for this program's
+
+	signalled atomic.Bool // a signal has come while a command ran
 }
 
 // grant is what a lease, a leader's term and a job's run have in common.
@@ -74,12 +77,31 @@ func (r *runner) grace(t time.Duration) (time.Duration, error) {
 		time.Duration(r.killAfter), t, (t / 3).Truncate(time.Millisecond))
 }
 
+// listen returns the signals that are to be passed on, until stop is called. That one has come is noted before anybody can
+// act on it.
+func (r *runner) listen() (passed <-chan os.Signal, stop func()) {
+	come, pass := make(chan os.Signal, 8), make(chan os.Signal, 8)
+	signal.Notify(come, endings()...)
+	go func() {
+		for s := range come {
+			r.signalled.Store(true)
+			select {
+			case pass <- s:
+			default: // nobody listens any more
+			}
+		}
+	}()
+	return pass, func() {
+		signal.Stop(come)
+		close(come)
+	}
+}
+
 // run runs the command under a grant and returns its exit code. Its error wraps child.ErrHoldLost if the
 // grant was lost first; the command has ended then.
 func (r *runner) run(ctx context.Context, g grant, env ...string) (int, error) {
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, endings()...)
-	defer signal.Stop(signals)
+	signals, stop := r.listen()
+	defer stop()
 	if endedBySignal(ctx) { // those from now on are passed on
 		return 0, context.Cause(ctx)
 	}
