@@ -191,7 +191,6 @@ func TestAContextThatEndsAnywhereLeavesNoNode(t *testing.T) {
 			if at%3 == 1 {
 				w.DropReply(1+at%4, zktest.Match{Op: zktest.OpMulti, Session: w.session(ms[0]).ID(), Path: "/"})
 			}
-			time.AfterFunc(20*time.Millisecond, func() {})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(at)*2*time.Millisecond)
 			defer cancel()
 			first := enter(t, ctx, bs[0])

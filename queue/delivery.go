@@ -147,11 +147,11 @@ func lost(err error) error {
 func (d *delivery) over(err error) {
 	if err == nil {
 		err = ErrSettled
-		d.shift.settled(d.shift.q.shelfOf(d.item))
 	} else if d.claim != "" {
 		d.shift.q.writer.add(d.part(d.unclaiming()))
 	}
 	d.tenure.End(err)
+	d.shift.settled(d.shift.q.shelfOf(d.item))
 	d.shift.settling(d)
 	d.shift.closed(d)
 }

@@ -86,7 +86,7 @@ func (l *lookups) next() (batch []lookup) {
 	return batch
 }
 
-// read reads a batch in one request; what is too large for that, one by one.
+// read reads a batch in one request; what is too large for that, by halves.
 func (l *lookups) read(batch []lookup) {
 	paths := make([]string, len(batch))
 	for i, b := range batch {
