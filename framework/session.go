@@ -50,6 +50,7 @@ func newSession(c *Client, epoch int64) (*Session, error) {
 		Dial: c.dial, Now: c.clock.Now, Failed: c.servers.fail,
 		HandshakeTimeout: max(c.cfg.DialTimeout, c.cfg.SessionTimeout/3),
 	})
+	s.watches.send = s.mon.Send
 	s.alarm = c.clock.NewAlarm(func() { s.standing() })
 	var err error
 	if s.zk, err = openZK(c.cfg, s.mon, c.servers, c.log, s.watches.fire); err != nil {

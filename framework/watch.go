@@ -1,6 +1,11 @@
 package framework
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/lockstep-go/lockstep/internal/link"
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
 
 // watchKind is what of a node is watched.
 type watchKind int
@@ -28,7 +33,8 @@ type Watch struct {
 // C gets the event, once. It stays empty after Stop.
 func (w *Watch) C() <-chan Event { return w.event }
 
-// Stop ends the interest. The server's watch stays until the node changes next, for whoever asks then.
+// Stop ends the interest. The server's watch on a node that is there stays until that changes next, for whoever
+// asks then; one on a missing node, which may never come, goes with the last who waits.
 func (w *Watch) Stop() { w.entry.leave(w) }
 
 // watches are a session's shared watches.
@@ -38,6 +44,8 @@ func (w *Watch) Stop() { w.entry.leave(w) }
 type watches struct {
 	// asking keeps a read that relies on an armed watch behind the request that arms it.
 	asking sync.Mutex
+
+	send func(calls ...*link.Call) bool // to the server
 
 	mu      sync.Mutex
 	entries map[watchKey]*watchEntry
@@ -54,6 +62,7 @@ type watchEntry struct {
 
 	// Guarded by set.mu.
 	armed   bool
+	absent  bool // the node was missing when the watch was armed
 	waiting map[*Watch]bool
 }
 
@@ -74,10 +83,31 @@ func (ws *watches) join(key watchKey) *Watch {
 }
 
 func (e *watchEntry) leave(w *Watch) {
+	if e.key.kind == watchExists { // who asks for a watch from now on asks behind its removal
+		e.set.asking.Lock()
+		defer e.set.asking.Unlock()
+	}
+	if e.without(w) {
+		e.set.send(&link.Call{
+			Op:   wire.OpRemoveWatches,
+			Body: &wire.NumberRequest{Path: e.key.full, Number: wire.WatcherData},
+			Done: func(link.Reply) {}, // a refusal says that it has fired
+		})
+	}
+}
+
+// without takes a waiter out, and tells whether the server's watch is to go too. Servers know one watch for both
+// kinds that tell of data, so it stays while the other kind has an entry.
+func (e *watchEntry) without(w *Watch) (remove bool) {
 	e.set.mu.Lock()
 	defer e.set.mu.Unlock()
 	delete(e.waiting, w)
+	remove = len(e.waiting) == 0 && e.armed && e.absent && e.set.entries[watchKey{watchData, e.key.full}] == nil
+	if remove {
+		e.armed, e.absent = false, false
+	}
 	e.sweep()
+	return remove
 }
 
 // sweep forgets an entry that nobody waits for and no server knows of.
@@ -126,6 +156,6 @@ func (e *watchEntry) tell(ev Event) {
 		w.event <- ev // has room: a watch gets one event
 	}
 	clear(e.waiting)
-	e.armed = false
+	e.armed, e.absent = false, false
 	e.sweep()
 }

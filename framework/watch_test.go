@@ -192,3 +192,50 @@ func TestNoChangeIsMissedByWhoSharesAWatch(t *testing.T) {
 		done.Wait()
 	})
 }
+
+// TestNobodyWatchesForWhatNeverComes: the server's watch on a missing node goes with the last who waits, and with nobody
+// before; who waits again hears of the node.
+func TestNobodyWatchesForWhatNeverComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, zk := t.Context(), zktest.Start(t)
+		s := session(t, zk.Member(t, "a", config))
+		wait := func() *framework.Watch {
+			_, w, err := s.WatchExists(ctx, "/a")
+			require.ErrorIs(t, err, framework.ErrNoNode)
+			return w
+		}
+		before := len(zk.Watches())
+		for range 10 {
+			first, second := wait(), wait()
+			first.Stop()
+			synctest.Wait()
+			require.Len(t, zk.Watches(), before+1, "somebody waits")
+			second.Stop()
+			second.Stop()
+			synctest.Wait()
+			require.Len(t, zk.Watches(), before)
+		}
+		last := wait()
+		wait().Stop()
+		require.NoError(t, s.Create(ctx, "/a", nil, framework.Persistent))
+		require.Equal(t, framework.NodeCreated, (<-last.C()).Kind)
+
+		_, there, err := s.WatchExists(ctx, "/a")
+		require.NoError(t, err)
+		_, _, data, err := s.WatchData(ctx, "/a")
+		require.NoError(t, err)
+		there.Stop()
+		require.NoError(t, s.Delete(ctx, "/a", framework.AnyVersion))
+		require.Equal(t, framework.NodeDeleted, (<-data.C()).Kind)
+
+		for range 200 { // the node comes while the last one stops
+			gone := wait()
+			go gone.Stop()
+			require.NoError(t, s.Create(ctx, "/a", nil, framework.Persistent))
+			_, _, data, err := s.WatchData(ctx, "/a")
+			require.NoError(t, err)
+			require.NoError(t, s.Delete(ctx, "/a", framework.AnyVersion))
+			require.Equal(t, framework.NodeDeleted, (<-data.C()).Kind)
+		}
+	})
+}

@@ -103,11 +103,12 @@ func (e *watchEntry) unset(err error) bool {
 // asked notes the outcome of a request for the watch. Who has joined meanwhile is told that there is none,
 // but for a lost connection: of that, everybody is told once it has been replaced.
 func (e *watchEntry) asked(err error) {
-	if !e.unset(err) {
-		return
-	}
 	e.set.mu.Lock()
 	defer e.set.mu.Unlock()
+	if !e.unset(err) {
+		e.absent = err != nil
+		return
+	}
 	e.armed = false
 	switch {
 	case errors.Is(err, ErrSuspended):

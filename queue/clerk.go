@@ -13,16 +13,23 @@ import (
 // hands the lanes' items to idle consumers (docs/adr/0021-a-queue-of-segments-and-tickets.md, rules 3 to 5).
 type clerk struct {
 	*shift
-	ctx     context.Context // done when the lease has ended
-	members []string        // of the line, in the last round
-	holes   map[string]bool // the items that the clerk watches for: their tickets had gone before they were put
-	swept   func()          // called after each look
-	come    chan struct{}   // something has happened at a hole
+	ctx     context.Context  // done when the lease has ended
+	members []string         // of the line, in the last round
+	holes   map[int64]*holes // by segment
+	swept   func()           // called after each look
+	come    chan struct{}    // something has happened at a hole
+}
+
+// holes are the items of a segment that the clerk watches for: their tickets had gone before they were put.
+type holes struct {
+	numbers map[int64]bool
+	ctx     context.Context
+	fill    context.CancelFunc // ends the watching
 }
 
 // clerk serves as one until the lease ends. It calls swept when it has looked for what goes first. Its error ends the shift.
 func (sh *shift) clerk(lease *locks.Lease, swept func()) error {
-	c := &clerk{shift: sh, ctx: lease.Context(), swept: swept, holes: map[string]bool{}, come: make(chan struct{}, 1)}
+	c := &clerk{shift: sh, ctx: lease.Context(), swept: swept, holes: map[int64]*holes{}, come: make(chan struct{}, 1)}
 	sh.tasks.start(func() { sh.end(sh.courier(c.ctx)) })
 	for {
 		if err := c.round(); err != nil {
@@ -82,6 +89,11 @@ func (c *clerk) sweep() (idle int, err error) {
 	segments, err := c.q.base.segments(c.ctx, c.s)
 	if err != nil {
 		return 0, err
+	}
+	for seg := range c.holes {
+		if !slices.Contains(segments, seg) { // it was reaped
+			c.fill(seg)
+		}
 	}
 	for _, seg := range segments {
 		f, err := c.look(seg)
@@ -147,14 +159,13 @@ func (c *clerk) rescue(seg int64, f findings) error {
 		if k >= f.drawn || f.tickets[k] {
 			continue
 		}
-		item := c.q.base.item(seg, k)
 		claimed := func(st framework.Stat) int { // not if the ticket had gone before the item was put
-			if c.holes[item] || st.Czxid > f.since {
+			if h := c.holes[seg]; h != nil && h.numbers[k] || st.Czxid > f.since {
 				return 0
 			}
 			return 1
 		}
-		if err := c.move(item, c.q.lane(redoLane), claimed, c.q.bellOp()); err != nil {
+		if err := c.move(c.q.base.item(seg, k), c.q.lane(redoLane), claimed, c.q.bellOp()); err != nil {
 			return err
 		}
 	}
@@ -192,7 +203,8 @@ func (c *clerk) move(item string, to line, attempts func(framework.Stat) int, mo
 
 // attendTo watches for the items of tickets that have gone, and counts the tickets that wait for items.
 func (c *clerk) attendTo(seg int64, f findings) (idle int) {
-	if f.closed {
+	if f.closed { // nothing comes any more
+		c.fill(seg)
 		return 0
 	}
 	for k := f.put; k < f.drawn; k++ {
@@ -200,11 +212,7 @@ func (c *clerk) attendTo(seg int64, f findings) (idle int) {
 			idle++
 			continue
 		}
-		item := c.q.base.item(seg, k)
-		if !c.holes[item] {
-			c.holes[item] = true
-			c.tasks.start(func() { c.watchHole(item) })
-		}
+		c.dig(seg, k)
 	}
 	for k := range f.tickets {
 		if k >= f.drawn { // drawn meanwhile
@@ -214,9 +222,31 @@ func (c *clerk) attendTo(seg int64, f findings) (idle int) {
 	return idle
 }
 
+// dig watches for an item, if the clerk does not so far.
+func (c *clerk) dig(seg, k int64) {
+	h := c.holes[seg]
+	if h == nil {
+		h = &holes{numbers: map[int64]bool{}}
+		h.ctx, h.fill = context.WithCancel(c.ctx)
+		c.holes[seg] = h
+	}
+	if !h.numbers[k] {
+		h.numbers[k] = true
+		c.tasks.start(func() { c.watchHole(h.ctx, c.q.base.item(seg, k)) })
+	}
+}
+
+// fill ends the watching for a segment's items.
+func (c *clerk) fill(seg int64) {
+	if h := c.holes[seg]; h != nil {
+		h.fill()
+		delete(c.holes, seg)
+	}
+}
+
 // watchHole tells the clerk when an item has come whose ticket has gone.
-func (c *clerk) watchHole(item string) {
-	_, w, err := c.s.WatchExists(c.ctx, item)
+func (c *clerk) watchHole(ctx context.Context, item string) {
+	_, w, err := c.s.WatchExists(ctx, item)
 	if w != nil {
 		defer w.Stop()
 	}
@@ -225,7 +255,7 @@ func (c *clerk) watchHole(item string) {
 		case <-w.C():
 		case <-c.shift.ctx.Done():
 			return
-		case <-c.ctx.Done():
+		case <-ctx.Done():
 			return
 		}
 	}
