@@ -122,9 +122,9 @@ func (c *Client) publish(s *Session) {
 	}
 }
 
-// Close ends the session, so that its nodes are deleted at once, and waits until nothing of the client
-// runs any more. When ctx ends first its error is returned and the rest goes on in the background.
-// It may be called more than once.
+// Close ends the session and waits until nothing of the client runs any more. The session's nodes are deleted
+// at once if the servers can be told within a second, else when it has timed out. When ctx ends first its error
+// is returned and the rest goes on in the background. It may be called more than once.
 func (c *Client) Close(ctx context.Context) error {
 	c.cancel(ErrClosed)
 	c.start.Do(func() { close(c.stopped) })

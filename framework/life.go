@@ -136,9 +136,13 @@ func (s *Session) idle(generation int64) error {
 	}
 }
 
+// farewell is how long an ended session waits for a connection, on which the servers can be told of its end.
+const farewell = time.Second
+
 // hangUp ends the connection, with a word to the server if it can be reached, and waits until the
 // library has stopped: a server that hears it deletes the session's nodes at once.
 func (s *Session) hangUp() {
+	s.reach()
 	told := make(chan struct{})
 	go func() {
 		defer close(told)
@@ -154,6 +158,26 @@ func (s *Session) hangUp() {
 	<-told
 	<-s.zk.gone
 	<-s.tasks.done()
+}
+
+// reach waits for the connection that is being made: the servers may open the session on it, or take it back
+// for another whole timeout. One that was closed while it was suspended waits for a connection, too.
+func (s *Session) reach() {
+	closed := errors.Is(context.Cause(s.ctx), ErrClosed)
+	t := time.NewTimer(farewell)
+	defer t.Stop()
+	for {
+		st := s.mon.Status()
+		suspended := closed && st.Handshake.SessionID != 0
+		if st.Up || st.Expired || !st.Greeting && !suspended {
+			return
+		}
+		select {
+		case <-s.mon.Changed():
+		case <-t.C:
+			return
+		}
+	}
 }
 
 // within waits until c is closed, for no longer than d.

@@ -192,6 +192,29 @@ func TestCloseEndsEverything(t *testing.T) {
 	})
 }
 
+// TestCloseAmidAHandshakeLeavesNoSession closes at each moment of a connection's making: the first, whose answer
+// brings a session, and a later one, that takes a session with a node back.
+func TestCloseAmidAHandshakeLeavesNoSession(t *testing.T) {
+	for after := time.Duration(0); after < 150*time.Millisecond; after += 5 * time.Millisecond {
+		for _, kept := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				zk := zktest.Start(t)
+				m := zk.Member(t, "a", config)
+				if s := session(t, m); kept {
+					require.NoError(t, s.Create(t.Context(), "/e", nil, framework.Ephemeral))
+					m.Link.Reset()
+				} else {
+					require.NoError(t, zk.Expire(s.ID()))
+				}
+				m.Link.Delay(10 * time.Millisecond)
+				time.Sleep(after)
+				require.NoError(t, m.Close(t.Context()))
+				require.Empty(t, zk.Sessions(), "%v after the loss, its session kept: %v", after, kept)
+			})
+		}
+	}
+}
+
 func TestCloseOnADeadLinkEnds(t *testing.T) {
 	for _, fault := range []func(*zktest.Link){
 		(*zktest.Link).Cut,

@@ -49,6 +49,8 @@ type Handshake struct {
 type Status struct {
 	// Generation counts connect requests; it rises with each one written.
 	Generation int64
+	// Greeting says that a connection is open whose connect request is not answered: it may open the session.
+	Greeting bool
 	// Up says that the connection of this generation is established and not yet broken.
 	Up bool
 	// Expired says that a server has declared the session over.
@@ -155,7 +157,7 @@ func (m *Monitor) adopt(c *conn) error {
 	if m.ctx.Err() != nil {
 		return ErrClosed
 	}
-	m.cur = c
+	m.cur, m.status.Greeting = c, true
 	return nil
 }
 
@@ -177,6 +179,9 @@ func (m *Monitor) greeting(c *conn, sessionID int64) error {
 func (m *Monitor) greeted(c *conn, h Handshake) {
 	h.SentAt, h.Server = c.sentAt, c.address
 	m.mu.Lock()
+	if m.cur == c {
+		m.status.Greeting = false
+	}
 	if h.SessionID == 0 || h.Timeout <= 0 {
 		m.status.Expired, m.status.Up = true, false
 	} else if c.generation == m.status.Generation {
@@ -196,7 +201,7 @@ func (m *Monitor) broken(c *conn, err error) {
 		m.status.Up = false
 	}
 	if m.cur == c {
-		m.cur = nil
+		m.cur, m.status.Greeting = nil, false
 	}
 	m.mu.Unlock()
 	m.notify()
