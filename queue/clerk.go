@@ -246,16 +246,8 @@ func (c *clerk) fill(seg int64) {
 
 // watchHole tells the clerk when an item has come whose ticket has gone.
 func (c *clerk) watchHole(ctx context.Context, item string) {
-	_, w, err := c.s.WatchExists(ctx, item)
-	if w != nil {
-		defer w.Stop()
-	}
-	if errors.Is(err, framework.ErrNoNode) {
-		select {
-		case <-w.C():
-		case <-c.shift.ctx.Done():
-			return
-		case <-ctx.Done():
+	for !c.filled(ctx, item) {
+		if ctx.Err() != nil || c.shift.ctx.Err() != nil {
 			return
 		}
 	}
@@ -263,6 +255,24 @@ func (c *clerk) watchHole(ctx context.Context, item string) {
 	case c.come <- struct{}{}:
 	default:
 	}
+}
+
+// filled waits until something has happened at a hole, be it that the connection was replaced, and tells whether the item
+// was there before.
+func (c *clerk) filled(ctx context.Context, item string) bool {
+	_, w, err := c.s.WatchExists(ctx, item)
+	if w != nil {
+		defer w.Stop()
+	}
+	if !errors.Is(err, framework.ErrNoNode) {
+		return true
+	}
+	select {
+	case <-w.C():
+	case <-c.shift.ctx.Done():
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // handOver moves items of the lanes to the end of the queue, where so many consumers wait for them.

@@ -65,6 +65,33 @@ func TestAnItemForAConsumerThatHasDiedIsNew(t *testing.T) {
 	}
 }
 
+// TestAHoleIsWatchedOnTheNextConnection: the servers forget a connection's watches.
+func TestAHoleIsWatchedOnTheNextConnection(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b, p := w.member("a"), w.member("b"), w.member("p")
+		p.put("zero")
+		a.drain(1)
+		dead := a.waiting()
+		time.Sleep(time.Second)
+		got := b.taking()
+		time.Sleep(time.Second)
+		a.kill()
+		<-dead
+		time.Sleep(time.Minute)
+		b.link.Reset()
+		time.Sleep(time.Minute)
+		p.put("one")
+		time.Sleep(time.Second)
+		select {
+		case d := <-got:
+			require.Equal(t, "one", d.Value)
+			b.ack(d)
+		default:
+			require.Fail(t, "the item is nobody's")
+		}
+	})
+}
+
 // waiting takes in the background, in vain.
 func (m *member) waiting() chan error {
 	ended := make(chan error, 1)
