@@ -56,3 +56,16 @@ func TestWhatWasGivenBackUnderTheLockGoesAlone(t *testing.T) {
 		b.ack(d)
 	})
 }
+
+func TestWhatWasGivenBackUnderTheLockGoesByPriority(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a", WithOrder(Strict), WithWindow(2))
+		a.put("low")
+		require.NoError(t, a.Put(t.Context(), "high", WithPriority(5)))
+		high, low := a.take(), a.take()
+		require.Equal(t, "low", low.Value)
+		require.NoError(t, low.Nack(t.Context(), 0, nil))
+		require.NoError(t, high.Nack(t.Context(), 0, nil))
+		require.Equal(t, []string{"high", "low"}, a.drain(2))
+	})
+}

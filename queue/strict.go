@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ type desk struct {
 	mu      sync.Mutex
 	reached progress
 	again   []returned // in order
+	waking  time.Time  // that a timer is set to
 	solo    bool       // what is open goes alone
 }
 
@@ -164,7 +166,7 @@ func (d *desk) nextItem() *fetched {
 func (d *desk) first() (item *fetched, take func()) {
 	if len(d.again) > 0 {
 		if wait := time.Until(d.again[0].when); wait > 0 {
-			time.AfterFunc(wait, d.c.kick)
+			d.wake(d.again[0].when)
 			return nil, nil
 		}
 		return d.again[0].item, func() { d.again = d.again[1:] }
@@ -179,6 +181,14 @@ func (d *desk) first() (item *fetched, take func()) {
 		}
 	}
 	return nil, nil
+}
+
+// wake has the claims looked at again when an item's time has come. d.mu is held.
+func (d *desk) wake(at time.Time) {
+	if !at.Equal(d.waking) {
+		d.waking = at
+		time.AfterFunc(time.Until(at), d.c.kick)
+	}
 }
 
 // head is a reader's first item, if its answer is there.
@@ -252,7 +262,9 @@ func (d *desk) giveBack(got *delivery, after time.Duration) {
 	f := &fetched{path: got.item, at: d.q.shelfOf(got.item), claimed: true, Node: framework.Node{Data: got.data, Stat: framework.Stat{Version: got.version}}}
 	d.again = append(d.again, returned{f, time.Now().Add(after)})
 	d.stock.add(f.at)
-	slices.SortStableFunc(d.again, func(a, b returned) int { return strings.Compare(a.item.path, b.item.path) })
+	slices.SortFunc(d.again, func(a, b returned) int {
+		return cmp.Or(strings.Compare(rank(b.item.at.line), rank(a.item.at.line)), strings.Compare(a.item.path, b.item.path))
+	})
 }
 
 // passed tells whether the reader of a line has left a segment behind.
