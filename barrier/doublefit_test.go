@@ -1,0 +1,145 @@
+package barrier_test
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/barrier"
+)
+
+func TestOneTooMany(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		bs := doubles(3, w.members(5)...)
+		rs := enterAll(t, bs[:3]...)
+		began := time.Now()
+		err := enter(t, t.Context(), bs[3]).failed()
+		require.ErrorIs(t, err, barrier.ErrTooMany)
+		require.ErrorContains(t, err, "all 3 members are inside")
+		require.LessOrEqual(t, time.Since(began), 2*timeout)
+		require.Len(t, w.Children(path+"/in"), 3)
+		late := enter(t, t.Context(), bs[4])
+		require.False(t, late.over())
+		leaveAll(t, rs...)
+		err = late.failed()
+		require.ErrorIs(t, err, barrier.ErrTooMany)
+		require.ErrorContains(t, err, "passed beside this member")
+		w.nobody()
+	})
+}
+
+// TestOneTooManyAtOnce: of four that come at once to a barrier of three, three get in, and one is told.
+func TestOneTooManyAtOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		var inside, tooMany atomic.Int64
+		var all sync.WaitGroup
+		for _, b := range doubles(3, w.members(4)...) {
+			all.Go(func() {
+				r, err := b.Enter(t.Context())
+				switch {
+				case err == nil:
+					inside.Add(1)
+					time.Sleep(time.Second)
+					_ = r.Leave(t.Context())
+				case errors.Is(err, barrier.ErrTooMany):
+					tooMany.Add(1)
+				default:
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		require.Equal(t, int64(3), inside.Load())
+		require.Equal(t, int64(1), tooMany.Load())
+		w.nobody()
+	})
+}
+
+// TestAMemberThatIsStartedAgainIsNotTooMany: its former self is dead, but the servers do not know yet.
+func TestAMemberThatIsStartedAgainIsNotTooMany(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		ms := w.members(4)
+		bs := doubles(3, ms...)
+		rs := enterAll(t, bs[:3]...)
+		ms[0].Link.Cut()
+		again := enter(t, t.Context(), bs[3])
+		leaveAll(t, rs[1:]...)
+		next := enterAll(t, bs[1:3]...)
+		require.Equal(t, int64(2), next[0].Number())
+		leaveAll(t, next[0], next[1], again.round())
+	})
+}
+
+func TestAnotherNumber(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		ms := w.members(3)
+		three := enter(t, t.Context(), barrier.NewDouble(ms[0].Client, path, 3))
+		err := enter(t, t.Context(), barrier.NewDouble(ms[1].Client, path, 2)).failed()
+		var differs *barrier.MismatchError
+		require.ErrorAs(t, err, &differs)
+		require.Equal(t, barrier.MismatchError{Path: path, Stored: 3, Given: 2}, *differs)
+		require.ErrorIs(t, err, barrier.ErrMismatch)
+		require.ErrorContains(t, err, "has 3, 2 was given")
+		require.Len(t, w.Children(path+"/in"), 1)
+		require.False(t, three.over())
+	})
+}
+
+// TestTheNumberMayChangeOnceNobodyIsThere, and those who were there with the former one are told.
+func TestTheNumberMayChangeOnceNobodyIsThere(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		ms := w.members(3)
+		three := doubles(3, ms...)
+		for range 3 {
+			leaveAll(t, enterAll(t, three...)...)
+		}
+		began := time.Now()
+		two := doubles(2, ms[:2]...)
+		rs := enterAll(t, two...)
+		require.Equal(t, timeout, time.Since(began))
+		require.Equal(t, int64(5), rs[0].Number(), "rounds are never counted twice")
+		leaveAll(t, rs...)
+		leaveAll(t, enterAll(t, two...)...)
+
+		late := enter(t, t.Context(), three[0])
+		require.False(t, late.over(), "it waits whether anybody is there: %v", late.err)
+		leaveAll(t, enterAll(t, two...)...)
+		require.ErrorIs(t, late.failed(), barrier.ErrMismatch)
+		w.nobody()
+	})
+}
+
+func TestMembersOfOneClient(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		b := barrier.NewDouble(w.member("a").Client, path, 5)
+		var inside atomic.Int64
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() {
+				for range 30 {
+					r, err := b.Enter(t.Context())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					inside.Add(1)
+					time.Sleep(time.Millisecond)
+					if n := inside.Load(); n != 5 {
+						t.Errorf("%d are inside", n)
+					}
+					time.Sleep(time.Millisecond)
+					inside.Add(-1)
+					if err := r.Leave(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		w.nobody()
+	})
+}
