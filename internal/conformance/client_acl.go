@@ -172,8 +172,8 @@ func addressIsPermission(t *testing.T, s *site) {
 	require.NoError(t, err)
 	_, err = c.Set(s.path("a"), nil, -1)
 	require.NoError(t, err)
-	_, err = c.SetACL(s.path("a"), nobody, -1)
+	_, err = c.Create(s.path("b"), nil, 0, nobody)
 	require.NoError(t, err)
-	_, err = c.Set(s.path("a"), nil, -1)
+	_, err = c.Set(s.path("b"), nil, -1)
 	require.ErrorIs(t, err, zk.ErrNoAuth)
 }
