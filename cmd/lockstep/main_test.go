@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/itself"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -26,7 +27,7 @@ import (
 // with the same race detector and coverage as their own.
 func TestMain(m *testing.M) {
 	framework.WatchdogMain()
-	if os.Getenv("LOCKSTEP_TEST_PROGRAM") != "" {
+	if itself.Asked() {
 		os.Exit(run(os.Args[1:]))
 	}
 	goleak.VerifyTestMain(m)
@@ -60,8 +61,7 @@ func onServers(t *testing.T, servers string) *stage {
 			s.env = append(s.env, v)
 		}
 	}
-	s.env = append(s.env, "LOCKSTEP_TEST_PROGRAM=1", "LOCKSTEP_SERVERS="+servers, "DIR="+s.dir,
-		"GORACE=atexit_sleep_ms=0") // the race detector's second at the end of each process
+	s.env = append(append(s.env, itself.Environment()...), "LOCKSTEP_SERVERS="+servers, "DIR="+s.dir)
 	return s
 }
 

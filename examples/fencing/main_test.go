@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -13,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/itself"
 )
 
 // TestMain makes this test binary the example itself when asked to: its holders are processes.
@@ -22,28 +21,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, send(text)) // it returns only if it has failed
 		os.Exit(1)
 	}
-	if os.Getenv("FENCING_TEST_PROGRAM") != "" || os.Getenv(partVariable) != "" {
+	if itself.Asked() || os.Getenv(partVariable) != "" {
 		main()
 	}
 	goleak.VerifyTestMain(m)
-}
-
-func program(args ...string) *exec.Cmd {
-	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), "FENCING_TEST_PROGRAM=1", "GORACE=atexit_sleep_ms=0")
-	return cmd
-}
-
-func watch(t *testing.T, args ...string) (stdout, stderr string, code int) {
-	t.Helper()
-	cmd := program(args...)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	_ = cmd.Run() // the state says how it ended
-	if t.Failed() {
-		t.Log(out.String(), errs.String())
-	}
-	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
 // read reads the JSON that is printed.
@@ -60,7 +41,7 @@ func read(t *testing.T, out string) (s summary) {
 
 func TestInMemory(t *testing.T) {
 	t.Parallel()
-	out, errs, code := watch(t, "--json")
+	out, errs, code := itself.Run(t, "--json")
 	require.Equal(t, 0, code, errs)
 	s := read(t, out)
 	require.True(t, s.Fenced)
@@ -72,7 +53,7 @@ func TestInMemory(t *testing.T) {
 
 func TestWithoutTheFence(t *testing.T) {
 	t.Parallel()
-	out, errs, code := watch(t, "-no-fence", "-json", "-session-timeout", "1s")
+	out, errs, code := itself.Run(t, "-no-fence", "-json", "-session-timeout", "1s")
 	require.Equal(t, 1, code, errs)
 	s := read(t, out)
 	require.False(t, s.Fenced)
@@ -83,7 +64,7 @@ func TestWithoutTheFence(t *testing.T) {
 
 func TestForPeople(t *testing.T) {
 	t.Parallel()
-	out, errs, code := watch(t, "--session-timeout", "1s")
+	out, errs, code := itself.Run(t, "--session-timeout", "1s")
 	require.Equal(t, 0, code, errs)
 	require.Empty(t, errs)
 	require.Contains(t, out, "a ZooKeeper in memory")
@@ -97,19 +78,19 @@ func TestUsage(t *testing.T) {
 	for _, line := range []string{
 		"--session-timeout 0", "--session-timeout -1s", "--session-timeout 1ms", "--session-timeout x", "--zk ,", "--bogus", "word",
 	} {
-		out, errs, code := watch(t, strings.Fields(line)...)
+		out, errs, code := itself.Run(t, strings.Fields(line)...)
 		require.Equal(t, 64, code, line)
 		require.Empty(t, out, line)
 		require.Regexp(t, `^fencing: .+\nfencing: see --help\n$`, errs, line)
 	}
-	out, _, code := watch(t, "--help")
+	out, _, code := itself.Run(t, "--help")
 	require.Equal(t, 0, code)
 	require.Contains(t, out, "-session-timeout")
 }
 
 func TestServersThatAreNotThere(t *testing.T) {
 	t.Parallel()
-	out, errs, code := watch(t, "--zk", "127.0.0.1:1", "--json")
+	out, errs, code := itself.Run(t, "--zk", "127.0.0.1:1", "--json")
 	require.Equal(t, 1, code)
 	require.Empty(t, out)
 	require.Contains(t, errs, "127.0.0.1:1")

@@ -32,10 +32,12 @@ var arrows = map[string][]string{
 	"internal/chaos":        nil, // tests only
 	"internal/child":        nil,
 	"internal/conformance":  {"internal/wire"},
+	"internal/counts":       nil,
 	"internal/ensemble":     nil,
 	"internal/ensemble/cmd": {"internal/ensemble"},
 	"internal/faults":       nil, // tests only
 	"internal/interop":      nil, // its tests use all
+	"internal/itself":       nil,
 	"internal/link":         {"internal/wire"},
 	"internal/security":     nil, // tests only
 	"internal/sim":          nil, // tests only

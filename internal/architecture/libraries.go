@@ -38,10 +38,10 @@ func Libraries(files []File) (wrong []string) {
 	return wrong
 }
 
-// isSuite tells packages that are tests, written to be run from several packages.
+// isSuite tells packages that are tests, or parts of them, for several packages.
 func isSuite(f File) bool {
 	room, _ := roomOf(f.Dir())
-	return room == "internal/conformance"
+	return room == "internal/conformance" || room == "internal/itself"
 }
 
 func misplaced(f File, imported string) (keeper, bool) {

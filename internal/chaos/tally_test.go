@@ -6,38 +6,38 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/counts"
 )
 
 // tally is what a run has come to.
 type tally struct {
 	mu sync.Mutex
 
-	Seed       uint64         `json:"seed"`
-	Seconds    float64        `json:"seconds"`
-	Bursts     int            `json:"bursts"`
-	Operations map[kind]int   `json:"operations"` // granted or done
-	Missed     map[kind]int   `json:"missed"`     // given up, or refused for a reason
-	Ends       map[how]int    `json:"ends"`       // of holds and deliveries
-	Faults     map[string]int `json:"faults"`
-	LeftOut    []string       `json:"left_out"`                         // faults that cannot be made here, and why
-	Stall      float64        `json:"longest_seconds_without_progress"` // of anybody, after the last fault of a burst was healed
-	Rest       float64        `json:"longest_seconds_until_rest"`
-	Checked    int            `json:"checked_operations"`
-	Check      float64        `json:"longest_check_seconds"`
-	HeapMB     float64        `json:"most_mb_harness"`
-	ClientMB   float64        `json:"most_mb_client"`
-	Violations int            `json:"violations"`
+	Seed       uint64            `json:"seed"`
+	Seconds    float64           `json:"seconds"`
+	Bursts     int               `json:"bursts"`
+	Operations counts.By[kind]   `json:"operations"` // granted or done
+	Missed     counts.By[kind]   `json:"missed"`     // given up, or refused for a reason
+	Ends       counts.By[how]    `json:"ends"`       // of holds and deliveries
+	Faults     counts.By[string] `json:"faults"`
+	LeftOut    []string          `json:"left_out"`                         // faults that cannot be made here, and why
+	Stall      float64           `json:"longest_seconds_without_progress"` // of anybody, after the last fault of a burst was healed
+	Rest       float64           `json:"longest_seconds_until_rest"`
+	Checked    int               `json:"checked_operations"`
+	Check      float64           `json:"longest_check_seconds"`
+	HeapMB     float64           `json:"most_mb_harness"`
+	ClientMB   float64           `json:"most_mb_client"`
+	Violations int               `json:"violations"`
 
 	began time.Time
 }
 
 func newTally(seed uint64) *tally {
-	return &tally{Seed: seed, Operations: map[kind]int{}, Missed: map[kind]int{}, Ends: map[how]int{}, Faults: map[string]int{},
+	return &tally{Seed: seed, Operations: counts.By[kind]{}, Missed: counts.By[kind]{}, Ends: counts.By[how]{}, Faults: counts.By[string]{},
 		LeftOut: []string{}, began: time.Now()}
 }
 
@@ -60,7 +60,7 @@ func (t *tally) line() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return fmt.Sprintf("%v: %d bursts, %d faults, %d operations, %d holds lost, %d violations", time.Since(t.began).Round(time.Second), t.Bursts,
-		sum(t.Faults), sum(t.Operations), t.safely(), t.Violations)
+		t.Faults.Sum(), t.Operations.Sum(), t.safely(), t.Violations)
 }
 
 func (t *tally) print(to io.Writer) {
@@ -68,7 +68,7 @@ func (t *tally) print(to io.Writer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, row := range [][2]string{
-		{"operations", table(t.Operations)}, {"given up", table(t.Missed)}, {"ends", table(t.Ends)}, {"faults", table(t.Faults)},
+		{"operations", t.Operations.String()}, {"given up", t.Missed.String()}, {"ends", t.Ends.String()}, {"faults", t.Faults.String()},
 		{"left out", strings.Join(t.LeftOut, ", ")},
 		{"holds lost safely", fmt.Sprint(t.safely())},
 		{"longest time without progress after the last fault was healed", fmt.Sprintf("%.1f s", t.Stall)},
@@ -86,19 +86,4 @@ func (t *tally) printJSON(to io.Writer) error {
 	e := json.NewEncoder(to)
 	e.SetIndent("", "  ")
 	return e.Encode(t)
-}
-
-func sum[K comparable](counts map[K]int) (n int) {
-	for _, c := range counts {
-		n += c
-	}
-	return n
-}
-
-func table[K ~string](counts map[K]int) string {
-	var parts []string
-	for _, k := range slices.Sorted(maps.Keys(counts)) {
-		parts = append(parts, fmt.Sprintf("%s %d", k, counts[k]))
-	}
-	return strings.Join(parts, ", ")
 }

@@ -4,27 +4,26 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
-	"strings"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/counts"
 )
 
 // tally is what many seeds have come to.
 type tally struct {
-	Seeds      int            `json:"seeds"`
-	Failed     []uint64       `json:"failed"`
-	Hours      float64        `json:"virtual_hours"`
-	Seconds    float64        `json:"seconds"`
-	Events     int            `json:"events"`
-	Faults     map[kind]int   `json:"faults"`
-	Operations map[string]int `json:"operations"`
+	Seeds      int               `json:"seeds"`
+	Failed     []uint64          `json:"failed"`
+	Hours      float64           `json:"virtual_hours"`
+	Seconds    float64           `json:"seconds"`
+	Events     int               `json:"events"`
+	Faults     counts.By[kind]   `json:"faults"`
+	Operations counts.By[string] `json:"operations"`
 
 	began time.Time
 }
 
 func newTally() *tally {
-	return &tally{Failed: []uint64{}, Faults: map[kind]int{}, Operations: map[string]int{}, began: time.Now()}
+	return &tally{Failed: []uint64{}, Faults: counts.By[kind]{}, Operations: counts.By[string]{}, began: time.Now()}
 }
 
 func (t *tally) add(r result) {
@@ -45,32 +44,17 @@ func (t *tally) add(r result) {
 
 // line is how far it is.
 func (t *tally) line(of int) string {
-	return fmt.Sprintf("%d of %d seeds, %d failed, %.1f virtual hours, %d faults, %.0f s", t.Seeds, of, len(t.Failed), t.Hours, sum(t.Faults), t.Seconds)
+	return fmt.Sprintf("%d of %d seeds, %d failed, %.1f virtual hours, %d faults, %.0f s", t.Seeds, of, len(t.Failed), t.Hours, t.Faults.Sum(), t.Seconds)
 }
 
 func (t *tally) print(to io.Writer) {
 	fmt.Fprintln(to, t.line(t.Seeds))
-	fmt.Fprintln(to, "faults:    ", table(t.Faults))
-	fmt.Fprintln(to, "operations:", table(t.Operations))
+	fmt.Fprintln(to, "faults:    ", t.Faults)
+	fmt.Fprintln(to, "operations:", t.Operations)
 }
 
 func (t *tally) printJSON(to io.Writer) error {
 	e := json.NewEncoder(to)
 	e.SetIndent("", "  ")
 	return e.Encode(t)
-}
-
-func sum[K comparable](counts map[K]int) (n int) {
-	for _, c := range counts {
-		n += c
-	}
-	return n
-}
-
-func table[K ~string](counts map[K]int) string {
-	var parts []string
-	for _, k := range slices.Sorted(maps.Keys(counts)) {
-		parts = append(parts, fmt.Sprintf("%s %d", k, counts[k]))
-	}
-	return strings.Join(parts, ", ")
 }

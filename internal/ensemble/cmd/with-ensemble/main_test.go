@@ -14,18 +14,19 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockstep-go/lockstep/internal/ensemble"
+	"github.com/lockstep-go/lockstep/internal/itself"
 )
 
 // TestMain lets the test binary stand in for the program itself.
 func TestMain(m *testing.M) {
-	if os.Getenv("WITH_ENSEMBLE_ITSELF") != "" {
+	if itself.Asked() {
 		main()
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// itself runs this program with the given arguments; its temporary files go to dir.
-func itself(t *testing.T, dir string, args ...string) *exec.Cmd {
+// program runs this program with the given arguments; its temporary files go to dir.
+func program(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	if err := ensemble.Installed(); err != nil {
 		if os.Getenv("CI") == "true" {
@@ -33,8 +34,8 @@ func itself(t *testing.T, dir string, args ...string) *exec.Cmd {
 		}
 		t.Skip(err)
 	}
-	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), "WITH_ENSEMBLE_ITSELF=1", "TMPDIR="+dir)
+	cmd := itself.Command(args...)
+	cmd.Env = append(cmd.Env, "TMPDIR="+dir)
 	return cmd
 }
 
@@ -51,7 +52,7 @@ func wantNothingLeft(t *testing.T, dir, servers string) {
 
 func TestCommandFindsServersAndItsExitCodeIsPassedOn(t *testing.T) {
 	dir := t.TempDir()
-	out, err := itself(t, dir, "-servers", "1", "-nofsync", "--", "sh", "-c", "echo $"+ensemble.ServersVariable+"; exit 7").Output()
+	out, err := program(t, dir, "-servers", "1", "-nofsync", "--", "sh", "-c", "echo $"+ensemble.ServersVariable+"; exit 7").Output()
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
 	require.Equal(t, 7, exit.ExitCode())
@@ -61,7 +62,7 @@ func TestCommandFindsServersAndItsExitCodeIsPassedOn(t *testing.T) {
 
 func TestSignalIsPassedOn(t *testing.T) {
 	dir := t.TempDir()
-	cmd := itself(t, dir, "-servers", "1", "-nofsync", "--", "sh", "-c",
+	cmd := program(t, dir, "-servers", "1", "-nofsync", "--", "sh", "-c",
 		"trap 'exit 9' TERM; echo $"+ensemble.ServersVariable+"; while :; do sleep 0.1; done")
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -75,7 +76,7 @@ func TestSignalIsPassedOn(t *testing.T) {
 }
 
 func TestCommandEndedBySignal(t *testing.T) {
-	err := itself(t, t.TempDir(), "-servers", "1", "-nofsync", "--", "sh", "-c", "kill -9 $$").Run()
+	err := program(t, t.TempDir(), "-servers", "1", "-nofsync", "--", "sh", "-c", "kill -9 $$").Run()
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
 	require.Equal(t, 137, exit.ExitCode())
@@ -83,13 +84,13 @@ func TestCommandEndedBySignal(t *testing.T) {
 
 func TestCommandThatCannotRun(t *testing.T) {
 	dir := t.TempDir()
-	out, err := itself(t, dir, "-servers", "1", "-nofsync", "--", "./no-such-command").CombinedOutput()
+	out, err := program(t, dir, "-servers", "1", "-nofsync", "--", "./no-such-command").CombinedOutput()
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
 	require.Equal(t, notRun, exit.ExitCode())
 	require.Contains(t, string(out), "no-such-command")
 
-	out, err = itself(t, dir).CombinedOutput()
+	out, err = program(t, dir).CombinedOutput()
 	require.ErrorAs(t, err, &exit)
 	require.Equal(t, notRun, exit.ExitCode())
 	require.Contains(t, string(out), "usage: with-ensemble")
