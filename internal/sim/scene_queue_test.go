@@ -13,12 +13,15 @@ import (
 
 func init() { makers["queue"] = newQueueScene }
 
-// queueScene is a queue: each actor puts and takes. At the end, a process of its own takes what is left.
+// queueScene is a queue: each actor puts and takes. At the end, the actors go on until nothing comes any more, or leave what is
+// there to a process of its own.
 type queueScene struct {
 	base
-	order queue.Order
+	order  queue.Order
+	thirst bool // the actors go on
 
 	mu      sync.Mutex
+	took    time.Time // when a delivery began last
 	items   map[string]*item
 	started map[string]int // of each producer, the last item that a delivery began of for the first time
 }
@@ -39,7 +42,7 @@ type item struct {
 
 func newQueueScene(w *world, spec sceneSpec) scene {
 	r := stream(w.plan.seed, spec.path)
-	return &queueScene{base: base{w, spec}, order: pick(r, queue.Parallel, queue.Strict), items: map[string]*item{}, started: map[string]int{}}
+	return &queueScene{base: base{w, spec}, order: pick(r, queue.Parallel, queue.Strict), thirst: oneIn(r, 2), items: map[string]*item{}, started: map[string]int{}}
 }
 
 // stays allows for watches of sessions that have waited for an item, or a pause, which never came, and
@@ -68,7 +71,43 @@ func (s *queueScene) play(a *actor) {
 			s.take(a, a.w.over)
 		}
 	}
+	if s.thirst && a.ctx.Err() == nil {
+		s.exhaust(a)
+	}
 	s.closeLast(a)
+}
+
+// exhaust takes until nothing comes for a while. Who waits then waits in vain for nothing: nobody is there who could give an
+// item back, or has died and is not known to have.
+func (s *queueScene) exhaust(a *actor) {
+	calm := s.w.plan.timeout + 30*time.Second
+	until := s.w.h.began.Add(s.w.plan.length + 3*calm)
+	ctx, cancel := context.WithDeadline(a.ctx, until)
+	defer cancel()
+	for ctx.Err() == nil {
+		asked := time.Now()
+		d, err := s.queue(a.process).Take(ctx)
+		switch {
+		case err == nil:
+			s.begin(a, d)
+			s.finish(a, a.ctx, d)
+		case lostInside(err):
+		case a.ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
+			if !a.excused(ctx, err) {
+				s.w.violate(s.path(), "errors", "%s cannot take: %v", a.name, err)
+			}
+			return
+		case time.Since(asked) >= calm && s.idle() >= calm && s.left() > 0:
+			s.w.violate(s.path(), "progress", "%s has waited for %v beside %d items", a.name, time.Since(asked), s.left())
+		}
+	}
+}
+
+// idle is the time since a delivery began last.
+func (s *queueScene) idle() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Since(s.took)
 }
 
 // closeLast closes the process's queue when all of its actors have gone. The first of them does.
@@ -156,6 +195,7 @@ func (s *queueScene) begin(a *actor, d *queue.Delivery[string]) {
 	s.w.h.note(s.path(), "%s has %s, attempt %d", a.name, d.Value, d.Attempt)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.took = time.Now()
 	i := s.items[d.Value]
 	switch {
 	case i == nil:
@@ -188,6 +228,11 @@ func (s *queueScene) settle(a *actor, d *queue.Delivery[string]) {
 		s.w.h.note(s.path(), "%s gives %s back: %s", a.name, d.Value, outcome(err))
 		return
 	}
+	s.finish(a, ctx, d)
+}
+
+// finish acknowledges a delivery.
+func (s *queueScene) finish(a *actor, ctx context.Context, d *queue.Delivery[string]) {
 	err := d.Ack(ctx)
 	s.w.h.note(s.path(), "%s acknowledges %s: %s", a.name, d.Value, outcome(err))
 	s.mu.Lock()
