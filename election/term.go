@@ -36,7 +36,7 @@ type Term struct {
 func newTerm(e *Election, lease *locks.Lease) *Term {
 	t := &Term{election: e, lease: lease, began: time.Now(), writing: make(chan struct{}, 1)}
 	base, cancel := context.WithCancelCause(lease.Context())
-	t.ctx, t.cancel = termContext{base, t}, cancel
+	t.ctx, t.cancel = framework.Standing(base, lease.Err), cancel
 	return t
 }
 
@@ -128,16 +128,5 @@ func (t *Term) within(ctx context.Context) (context.Context, context.CancelFunc)
 	if ctx.Err() != nil { // AfterFunc would tell a moment later
 		cancel(context.Cause(ctx))
 	}
-	return termContext{both, t}, func() { stop(); cancel(context.Canceled) }
-}
-
-// termContext is a context within a term: asked for its error, it checks the clock first.
-type termContext struct {
-	context.Context
-	term *Term
-}
-
-func (c termContext) Err() error {
-	_ = c.term.lease.Err() // ends the lease's context, and this one, if its time is over
-	return c.Context.Err()
+	return framework.Standing(both, t.lease.Err), func() { stop(); cancel(context.Canceled) }
 }

@@ -103,7 +103,8 @@ type joint struct {
 // one that somebody else ends.
 func newJoint(values context.Context, parts []*Lease) *joint {
 	base, cancel := context.WithCancelCause(parts[0].Context())
-	j := &joint{parts, jointContext{base, values, parts}, cancel}
+	j := &joint{parts: parts, cancel: cancel}
+	j.ctx = jointContext{framework.Standing(base, j.standing), values, parts}
 	for _, p := range parts[1:] {
 		context.AfterFunc(p.Context(), func() { cancel(context.Cause(p.Context())) })
 	}
@@ -135,8 +136,14 @@ func (j *joint) Err() error {
 	if j.ctx.Err() != nil {
 		return context.Cause(j.ctx)
 	}
+	return j.standing()
+}
+
+// standing ends the whole if a part has ended, and tells why.
+func (j *joint) standing() error {
 	for _, p := range j.parts {
 		if err := p.Err(); err != nil {
+			j.cancel(err)
 			return err
 		}
 	}

@@ -55,7 +55,7 @@ type returned struct {
 
 // Context is done when the lease has ended; its cause wraps ErrReleased, ErrMaxHold, framework.ErrSessionLost,
 // framework.ErrNodeGone or framework.ErrClosed. It carries the values of the context that the lease
-// was asked for with, but not its end.
+// was asked for with, but not its end. Asked for its error, it reads the clock as Err does.
 func (l *Lease) Context() context.Context { return l.tenure.Context() }
 
 // Token is the fencing token: it rises with every exclusive grant on the path. What the lock protects

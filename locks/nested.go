@@ -2,6 +2,8 @@ package locks
 
 import (
 	"context"
+
+	"github.com/lockstep-go/lockstep/framework"
 )
 
 // heldKey is the key of the lease that a context belongs to, of one lock.
@@ -52,7 +54,7 @@ type within struct {
 
 func newWithin(outer *Lease, values context.Context) *within {
 	base, cancel := context.WithCancelCause(outer.Context())
-	return &within{outer, withValues{base, values}, cancel}
+	return &within{outer, withValues{framework.Standing(base, outer.Err), values}, cancel}
 }
 
 func (w *within) Context() context.Context { return w.ctx }

@@ -50,6 +50,7 @@ func TestSurvey(t *testing.T) {
 		require.Equal(t, []string{"/z mutex"}, survey(t, b, "/z"), "the root itself")
 		require.Empty(t, survey(t, b, "/team/data"))
 		require.Empty(t, survey(t, b, "/none"))
+		synctest.Wait()
 		require.Len(t, w.zk.Watches(), 1, "the claim's own")
 
 		for r, err := range locks.Survey(t.Context(), b, "/") {

@@ -68,7 +68,8 @@ type underLock struct {
 
 func newUnderLock(lease *locks.Lease) *underLock {
 	u := &underLock{lease: lease}
-	u.ctx, u.cancel = context.WithCancelCause(lease.Context())
+	base, cancel := context.WithCancelCause(lease.Context())
+	u.ctx, u.cancel = framework.Standing(base, lease.Err), cancel
 	return u
 }
 

@@ -1,12 +1,15 @@
 package queue
 
 import (
+	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -94,5 +97,30 @@ func TestTwoMayCloseAtOnce(t *testing.T) {
 			})
 		}
 		both.Wait()
+	})
+}
+
+// stopped is the clock of a process that is stopped: when it goes on, time has passed, and no timer has fired yet.
+type stopped struct {
+	framework.Clock
+	ahead atomic.Int64
+}
+
+func (c *stopped) Now() time.Duration { return c.Clock.Now() + time.Duration(c.ahead.Load()) }
+
+func TestADeliverysContextTellsAStoppedProcessAtOnce(t *testing.T) {
+	inEachOrder(t, func(t *testing.T, w *world, order Option) {
+		clock := &stopped{Clock: framework.TimeClock()}
+		client := w.Member(t, "a", config, framework.WithClock(clock)).Client
+		q := New(client, testPath, Text(), order)
+		require.NoError(t, q.Put(t.Context(), "x"))
+		d, err := q.Take(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, d.Context().Err())
+		clock.ahead.Store(int64(timeout))
+		require.Error(t, d.Context().Err())
+		require.ErrorIs(t, context.Cause(d.Context()), framework.ErrSessionLost)
+		require.NoError(t, client.Close(t.Context()))
+		require.NoError(t, q.Close(t.Context()))
 	})
 }

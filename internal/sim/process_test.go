@@ -28,6 +28,7 @@ type process struct {
 	active   map[kind]int
 	delays   []time.Duration
 	thawed   chan struct{} // not nil while the process is frozen
+	woke     time.Time     // when it went on last
 	moments  []*moment
 	requests int
 	locals   map[string]any
@@ -100,10 +101,11 @@ func (p *process) gate() (waited bool) {
 	}
 }
 
+// frozen tells whether the process cannot have heard of its timers: it stands still, or goes on in this very instant.
 func (p *process) frozen() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.thawed != nil
+	return p.thawed != nil || p.woke.Equal(time.Now())
 }
 
 func (p *process) freeze() {
@@ -121,7 +123,7 @@ func (p *process) thaw() {
 	defer p.mu.Unlock()
 	if p.thawed != nil {
 		close(p.thawed)
-		p.thawed = nil
+		p.thawed, p.woke = nil, time.Now()
 	}
 }
 

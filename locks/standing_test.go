@@ -1,0 +1,69 @@
+package locks_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+// stopped is the clock of a process that is stopped: when it goes on, time has passed, and no timer has fired yet.
+type stopped struct {
+	framework.Clock
+	ahead atomic.Int64
+}
+
+func (c *stopped) Now() time.Duration { return c.Clock.Now() + time.Duration(c.ahead.Load()) }
+
+// TestAStoppedProcessIsToldAtOnce by the context of each kind of lease, whatever it lies within.
+func TestAStoppedProcessIsToldAtOnce(t *testing.T) {
+	for name, take := range map[string]func(ctx context.Context, c *framework.Client) (*locks.Lease, error){
+		"mutex": func(ctx context.Context, c *framework.Client) (*locks.Lease, error) {
+			return locks.NewMutex(c, path).Lock(ctx)
+		},
+		"claim": func(ctx context.Context, c *framework.Client) (*locks.Lease, error) {
+			return locks.NewClaim(c, path).Lock(ctx)
+		},
+		"turn of a slice": func(ctx context.Context, c *framework.Client) (*locks.Lease, error) {
+			return locks.NewMutex(c, path, locks.WithLocalSlice(time.Second)).Lock(ctx)
+		},
+		"nested": func(ctx context.Context, c *framework.Client) (*locks.Lease, error) {
+			m := locks.NewMutex(c, path, locks.WithReentry())
+			outer, err := m.Lock(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return m.Lock(outer.Context())
+		},
+		"read under write": func(ctx context.Context, c *framework.Client) (*locks.Lease, error) {
+			rw := locks.NewRWLock(c, path)
+			outer, err := rw.Lock(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return rw.RLock(outer.Context())
+		},
+		"several": func(ctx context.Context, c *framework.Client) (*locks.Lease, error) {
+			return locks.NewMulti(locks.NewMutex(c, path), locks.NewMutex(c, path+"-2")).Lock(ctx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				clock := &stopped{Clock: framework.TimeClock()}
+				lease, err := take(t.Context(), w.zk.Member(t, "a", config, framework.WithClock(clock)).Client)
+				require.NoError(t, err)
+				ctx := lease.Context()
+				require.NoError(t, ctx.Err())
+				clock.ahead.Store(int64(timeout))
+				require.Error(t, ctx.Err())
+				require.ErrorIs(t, context.Cause(ctx), framework.ErrSessionLost)
+				require.ErrorIs(t, lease.Err(), framework.ErrSessionLost)
+			})
+		})
+	}
+}
