@@ -166,6 +166,7 @@ func (s *Session) reach() {
 	closed := errors.Is(context.Cause(s.ctx), ErrClosed)
 	t := time.NewTimer(farewell)
 	defer t.Stop()
+	late := false
 	for {
 		st := s.mon.Status()
 		suspended := closed && st.Handshake.SessionID != 0
@@ -175,7 +176,11 @@ func (s *Session) reach() {
 		select {
 		case <-s.mon.Changed():
 		case <-t.C:
-			return
+			if late || !s.mon.Status().Greeting {
+				return
+			}
+			late = true // the servers may have taken the session back: without a word it lasts a timeout from now
+			t.Reset(farewell)
 		}
 	}
 }

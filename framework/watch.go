@@ -102,12 +102,26 @@ func (e *watchEntry) without(w *Watch) (remove bool) {
 	e.set.mu.Lock()
 	defer e.set.mu.Unlock()
 	delete(e.waiting, w)
-	remove = len(e.waiting) == 0 && e.armed && e.absent && e.set.entries[watchKey{watchData, e.key.full}] == nil
+	remove = e.forlorn() && e.set.entries[watchKey{watchData, e.key.full}] == nil
 	if remove {
 		e.armed, e.absent = false, false
 	}
 	e.sweep()
 	return remove
+}
+
+// forlorn tells that a server watches a missing node for nobody: for this entry, which is known or has had its event
+// before the answer. Guarded by set.mu.
+func (e *watchEntry) forlorn() bool {
+	known := e.set.entries[e.key]
+	return e.absent && len(e.waiting) == 0 && (known == e && e.armed || known == nil)
+}
+
+// tidy has the server's watch taken away if nobody waits for it when it is set. Guarded by set.mu.
+func (e *watchEntry) tidy() {
+	if e.key.kind == watchExists && e.forlorn() {
+		go e.leave(nil)
+	}
 }
 
 // sweep forgets an entry that nobody waits for and no server knows of.

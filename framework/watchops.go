@@ -107,9 +107,15 @@ func (e *watchEntry) asked(err error) {
 	defer e.set.mu.Unlock()
 	if !e.unset(err) {
 		e.absent = err != nil
+		e.tidy()
 		return
 	}
 	e.armed = false
+	defer func() {
+		if there := e.set.entries[watchKey{watchExists, e.key.full}]; there != nil {
+			there.tidy()
+		}
+	}()
 	switch {
 	case errors.Is(err, ErrSuspended):
 		e.sweep()

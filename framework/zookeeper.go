@@ -20,9 +20,9 @@ type zkConn struct {
 
 // openZK starts the library on one session. changed is called for each watch event, from the
 // receiving goroutine, and must not block.
-func openZK(cfg Config, mon *link.Monitor, srv *servers, log *slog.Logger, changed func(Event)) (*zkConn, error) {
+func openZK(cfg Config, mon *link.Monitor, srv *servers, log *slog.Logger, ended <-chan struct{}, changed func(Event)) (*zkConn, error) {
 	dial := func(network, address string, _ time.Duration) (net.Conn, error) {
-		if err := srv.rest(mon.Context()); err != nil {
+		if err := srv.rest(mon.Context(), ended); err != nil {
 			return nil, err
 		}
 		return mon.Dial(network, address, cfg.DialTimeout)

@@ -57,6 +57,9 @@ func (r *row) enter(c *contender) {
 	}
 	r.members[c.place.seq] = c
 	if p := r.members[c.place.seq-1]; p != nil {
+		for p.next != nil && p.next.place.seq == p.place.seq { // several may stand in a writer's place
+			p = p.next
+		}
 		p.link(c)
 	}
 	if n := r.members[c.place.seq+1]; n != nil {

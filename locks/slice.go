@@ -85,6 +85,9 @@ func (s *slice) enter(ctx context.Context, acquire func(context.Context) (*Lease
 	t.Lease = Lease{path: s.line.name, kind: s.line.kind, node: s.node.node, token: s.node.token, turn: s.turns, session: s.node.session,
 		contender: s.node.contender, back: s.back, tenure: t}
 	s.present.Store(t)
+	if t.node.Context().Err() != nil { // open's function may have looked before
+		t.end(nil)
+	}
 	return &t.Lease, nil
 }
 

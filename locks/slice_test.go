@@ -167,3 +167,30 @@ func TestASliceIsNotLeftToWhoGivesUp(t *testing.T) {
 		}
 	})
 }
+
+// TestATurnThatBeginsAsItsNodeEndsHoldsUpNobody: the node's lease ends at the instant at which a turn begins, whose holder
+// never releases it.
+func TestATurnThatBeginsAsItsNodeEndsHoldsUpNobody(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := locks.NewMutex(w.member("a").Client, path, locks.WithLocalSlice(time.Hour), locks.WithMaxHold(time.Second))
+		for i := range 3000 {
+			first := held(t, t.Context(), m)
+			done := make(chan struct{})
+			go func() { // keeps the slice
+				defer close(done)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				_, _ = m.Lock(ctx) // forgotten
+			}()
+			synctest.Wait()
+			at := time.AfterFunc(time.Second, func() { _ = first.Release(t.Context()) })
+			_ = at
+			<-done
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			third, err := m.Lock(ctx)
+			cancel()
+			require.NoError(t, err, "try %d", i)
+			released(t, third)
+		}
+	})
+}
