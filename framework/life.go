@@ -161,13 +161,13 @@ func (s *Session) hangUp() {
 }
 
 // reach waits for the connection that is being made: the servers may open the session on it, or take it back
-// for another whole timeout. One that was closed while it was suspended waits for a connection, too.
+// for another whole timeout. One that was closed while it was suspended waits for a connection, too. What is under way
+// when the time is over gets as much again.
 func (s *Session) reach() {
 	closed := errors.Is(context.Cause(s.ctx), ErrClosed)
 	t := time.NewTimer(farewell)
 	defer t.Stop()
-	late := false
-	for {
+	for more := true; ; {
 		st := s.mon.Status()
 		suspended := closed && st.Handshake.SessionID != 0
 		if st.Up || st.Expired || !st.Greeting && !suspended {
@@ -176,10 +176,10 @@ func (s *Session) reach() {
 		select {
 		case <-s.mon.Changed():
 		case <-t.C:
-			if late || !s.mon.Status().Greeting {
+			if !more || !s.mon.Status().Greeting {
 				return
 			}
-			late = true // the servers may have taken the session back: without a word it lasts a timeout from now
+			more = false
 			t.Reset(farewell)
 		}
 	}

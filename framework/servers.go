@@ -51,25 +51,19 @@ func (s *servers) fail(server string, err error) {
 	s.failures[server] = err
 }
 
-// rest pauses before the next attempt when every server has just failed, but briefly once the session has ended: then there
-// is a second to tell a server of it.
-func (s *servers) rest(ctx context.Context, ended <-chan struct{}) error {
+// rest pauses before the next attempt when every server has just failed, but briefly once the session has ended: then
+// there is a second to tell a server of it.
+func (s *servers) rest(session, link context.Context) error {
 	s.mu.Lock()
 	var d time.Duration
 	if s.failed > 0 && s.failed%len(s.list) == 0 {
 		d = s.pauses.next()
 	}
 	s.mu.Unlock()
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err()
-	case <-ctx.Done():
-		return Ended(ctx)
-	case <-ended:
-		return Pause(ctx, min(d, s.pauses.cfg.RetryBase))
+	if Pause(session, d) == nil {
+		return link.Err()
 	}
+	return Pause(link, min(d, s.pauses.cfg.RetryBase))
 }
 
 // causes lists each server with the last reason it gave.

@@ -53,7 +53,7 @@ func newSession(c *Client, epoch int64) (*Session, error) {
 	s.watches.send = s.mon.Send
 	s.alarm = c.clock.NewAlarm(func() { s.standing() })
 	var err error
-	if s.zk, err = openZK(c.cfg, s.mon, c.servers, c.log, s.ctx.Done(), s.watches.fire); err != nil {
+	if s.zk, err = openZK(s.ctx, c.cfg, s.mon, c.servers, c.log, s.watches.fire); err != nil {
 		s.alarm.Stop()
 		return nil, fmt.Errorf("framework: open a session: %w", err)
 	}

@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net"
@@ -18,11 +19,11 @@ type zkConn struct {
 	gone chan struct{} // closed when the library's goroutines have ended
 }
 
-// openZK starts the library on one session. changed is called for each watch event, from the
+// openZK starts the library on one session, whose context is ctx. changed is called for each watch event, from the
 // receiving goroutine, and must not block.
-func openZK(cfg Config, mon *link.Monitor, srv *servers, log *slog.Logger, ended <-chan struct{}, changed func(Event)) (*zkConn, error) {
+func openZK(ctx context.Context, cfg Config, mon *link.Monitor, srv *servers, log *slog.Logger, changed func(Event)) (*zkConn, error) {
 	dial := func(network, address string, _ time.Duration) (net.Conn, error) {
-		if err := srv.rest(mon.Context(), ended); err != nil {
+		if err := srv.rest(ctx, mon.Context()); err != nil {
 			return nil, err
 		}
 		return mon.Dial(network, address, cfg.DialTimeout)
