@@ -29,7 +29,10 @@ type holes struct {
 
 // clerk serves as one until the lease ends. It calls swept when it has looked for what goes first. Its error ends the shift.
 func (sh *shift) clerk(lease *locks.Lease, swept func()) error {
-	c := &clerk{shift: sh, ctx: lease.Context(), swept: swept, holes: map[int64]*holes{}, come: make(chan struct{}, 1)}
+	ctx, cancel := context.WithCancelCause(lease.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(sh.ctx, func() { cancel(context.Cause(sh.ctx)) })()
+	c := &clerk{shift: sh, ctx: ctx, swept: swept, holes: map[int64]*holes{}, come: make(chan struct{}, 1)}
 	sh.tasks.start(func() { sh.end(sh.courier(c.ctx)) })
 	for {
 		if err := c.round(); err != nil {
@@ -188,10 +191,10 @@ func (c *clerk) move(item string, to line, attempts func(framework.Stat) int, mo
 	e, err := decodeEnvelope(data)
 	if err == nil {
 		e.header.Attempts += int(st.Version) + attempts(st)
-		if moved, err := e.encode(); err == nil {
-			data = moved
-		} // else its header has outgrown it: it keeps its attempts
-	}
+		if data, err = e.encode(); err != nil {
+			return err
+		}
+	} // else it is moved as it is
 	p := &part{session: c.s, ops: append([]framework.Op{framework.DeleteOp(item, st.Version)}, more...), puts: []put{{line: to, data: data}}}
 	_, err = c.q.writer.do(context.Background(), p)
 	var tx *framework.TxError
@@ -207,12 +210,24 @@ func (c *clerk) attendTo(seg int64, f findings) (idle int) {
 		c.fill(seg)
 		return 0
 	}
+	missing := 0
 	for k := f.put; k < f.drawn; k++ {
 		if f.tickets[k] {
 			idle++
 			continue
 		}
-		c.dig(seg, k)
+		missing++
+	}
+	if missing > maxHoles {
+		if _, err := c.s.Multi(c.ctx, c.q.base.roll(seg)...); err == nil {
+			c.fill(seg)
+			return 0 // who waits goes on to the next segment
+		}
+	}
+	for k := f.put; k < f.drawn; k++ {
+		if !f.tickets[k] {
+			c.dig(seg, k)
+		}
 	}
 	for k := range f.tickets {
 		if k >= f.drawn { // drawn meanwhile
@@ -221,6 +236,9 @@ func (c *clerk) attendTo(seg int64, f findings) (idle int) {
 	}
 	return idle
 }
+
+// maxHoles is how many holes of a segment the clerk watches before it closes the segment.
+const maxHoles = 4
 
 // dig watches for an item, if the clerk does not so far.
 func (c *clerk) dig(seg, k int64) {

@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// TestAPutThatIsOnItsWayAsAllEndsMayBeDone: whoever ends, be it the Queue whose Close was not waited for or its client,
-// a put on its way may have been done, and its error says so.
+// TestAPutThatIsOnItsWayAsAllEndsMayBeDone: a Queue whose Close was not waited for finishes it. When the client ends, it may
+// have been done, and its error says so.
 func TestAPutThatIsOnItsWayAsAllEndsMayBeDone(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -29,7 +29,11 @@ func TestAPutThatIsOnItsWayAsAllEndsMayBeDone(t *testing.T) {
 				time.Sleep(1500 * time.Millisecond) // done, and the reply is on its way
 				end(a)
 				err := <-outcome
-				require.ErrorIs(t, err, ErrUnknown)
+				if name == "queue" {
+					require.NoError(t, err)
+				} else {
+					require.ErrorIs(t, err, ErrUnknown)
+				}
 				require.Equal(t, []string{"x", "y"}, b.drain(2))
 			})
 		})
@@ -60,4 +64,67 @@ func TestACloseLeavesNothingOfItsSession(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestCloseFinishesWhatWasBegun(t *testing.T) {
+	inEachOrder(t, func(t *testing.T, w *world, order Option) {
+		a, b := w.member("a", order), w.member("b", order)
+		a.put("x")
+		d := a.take()
+		a.link.Delay(slow)
+		put := a.PutAsync(t.Context(), "y") // on its way
+		time.Sleep(10 * time.Millisecond)
+		ack := d.AckAsync() // in the next transaction
+		require.NoError(t, a.Close(within(t, time.Minute)))
+		require.NoError(t, put.Wait(t.Context()))
+		require.NoError(t, ack.Wait(t.Context()))
+		next := b.take()
+		require.Equal(t, "y", next.Value)
+		b.ack(next)
+	})
+}
+
+func TestPutsThatWaitForRoomEndWithClose(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a", WithCapacity(1)), w.member("b", WithCapacity(1))
+		a.put("x")
+		for _, m := range []*member{b, a} {
+			go func() { _ = m.Put(within(t, 10*time.Minute), "y") }()
+			time.Sleep(time.Second)
+		}
+		ended := make(chan error, 1)
+		c := w.member("c", WithCapacity(1))
+		go func() { ended <- c.Put(within(t, 10*time.Minute), "z") }()
+		time.Sleep(time.Second)
+		require.NoError(t, c.Close(within(t, time.Minute)))
+		time.Sleep(time.Minute)
+		select {
+		case err := <-ended:
+			require.ErrorIs(t, err, ErrClosed)
+		default:
+			t.Error("the put goes on waiting")
+		}
+		_ = a.Close(t.Context())
+		_ = b.Close(t.Context())
+		time.Sleep(11 * time.Minute)
+	})
+}
+
+// TestACloseThatWasNotWaitedForGivesBack: its client, and so its session, live on.
+func TestACloseThatWasNotWaitedForGivesBack(t *testing.T) {
+	inEachOrder(t, func(t *testing.T, w *world, order Option) {
+		a, b := w.member("a", order), w.member("b", order)
+		a.put("x")
+		d := a.take()
+		a.link.Cut()
+		require.Error(t, a.Close(within(t, time.Second)))
+		a.link.Heal()
+		time.Sleep(time.Minute)
+		s, err := a.client.Session(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, int64(1), s.Epoch(), "the session has survived")
+		require.Error(t, d.Context().Err())
+		require.Empty(t, w.Children(testPath+"/writers"), "the marker has gone")
+		require.Equal(t, []string{"x"}, b.drain(1))
+	})
 }

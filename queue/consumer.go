@@ -99,6 +99,9 @@ func (c *consumer) kick() {
 
 // serve hands out what is ready. c.mu is held.
 func (c *consumer) serve(sh *shift) {
+	if sh.ctx.Err() != nil { // what is ready goes back
+		return
+	}
 	for len(sh.ready) > 0 && len(c.waits) > 0 {
 		d, t := sh.ready[0], c.waits[0]
 		sh.ready, c.waits = sh.ready[1:], c.waits[1:]
@@ -126,7 +129,11 @@ func (c *consumer) fail(err error) {
 func (c *consumer) run() {
 	back := c.q.client.Retries()
 	for {
+		began := time.Now()
 		err := c.work()
+		if time.Since(began) > c.q.client.Config().SessionTimeout {
+			back.Reset()
+		}
 		switch {
 		case c.q.work.Err() != nil:
 			c.fail(context.Cause(c.q.work))

@@ -12,7 +12,6 @@ import (
 
 // core is a Queue without its type.
 type core struct {
-	left   sync.Once // the writer's marker was removed
 	client *framework.Client
 	path   string
 	err    error // of the arguments
@@ -39,6 +38,9 @@ type core struct {
 	life  context.Context // done when Close ends: nothing more is written
 	kill  context.CancelCauseFunc
 	tasks tasks
+
+	ending sync.Once
+	closed chan struct{}
 }
 
 func newCore(client *framework.Client, path string, opts []Option) *core {
@@ -46,6 +48,7 @@ func newCore(client *framework.Client, path string, opts []Option) *core {
 		record: record{V: recordVersion, Recipe: recipe}}
 	q.work, q.stop = context.WithCancelCause(context.Background())
 	q.life, q.kill = context.WithCancelCause(context.Background())
+	q.closed = make(chan struct{})
 	q.writer, q.consumer = newWriter(q), newConsumer(q)
 	if q.err = q.check(); q.err != nil {
 		return q
@@ -91,14 +94,18 @@ func (q *core) usable() error {
 // close ends the consumer, then what is still to be written.
 func (q *core) close(ctx context.Context) error {
 	q.stop(ErrClosed)
-	ended := q.tasks.done()
+	q.ending.Do(func() {
+		go func() {
+			defer close(q.closed)
+			<-q.tasks.done()
+			q.kill(ErrClosed)
+			q.writer.leave()
+		}()
+	})
 	select {
-	case <-ended:
-		q.kill(ErrClosed)
-		q.left.Do(func() { q.writer.leave(ctx) })
+	case <-q.closed:
 		return nil
 	case <-ctx.Done():
-		q.kill(ErrClosed)
 		return fmt.Errorf("queue: close: %w", framework.Ended(ctx))
 	}
 }

@@ -29,7 +29,9 @@ type delivery struct {
 	mu      sync.Mutex
 	settled error // why it can be settled no more, or nil
 
-	leaves bool // it is counted as being settled; guarded by the consumer's mutex
+	// Guarded by the consumer's mutex.
+	leaves bool // it is counted as being settled
+	unseen bool // it is given back and was handed to nobody
 }
 
 // open reads the item and begins the delivery's time. The attempt is what is stored, the version, and one if the claim
@@ -113,15 +115,23 @@ func (d *delivery) part(ops []framework.Op, puts ...put) *part {
 // begin marks the delivery as settled for a reason; only the first call succeeds.
 func (d *delivery) begin(reason error) error {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	if d.settled != nil {
+		defer d.mu.Unlock()
 		return d.settled
 	}
-	if err := d.tenure.Err(); err != nil {
-		return fmt.Errorf("%w: %w", ErrLost, err)
+	err := d.tenure.Err()
+	if err != nil {
+		reason = fmt.Errorf("%w: %w", ErrLost, err)
 	}
 	d.settled = reason
-	return nil
+	d.mu.Unlock()
+	if err == nil {
+		return nil
+	}
+	if d.shift.ctx.Err() == nil {
+		d.over(reason) // makes room: the consumer lives on
+	}
+	return reason
 }
 
 // settle writes a part that ends the delivery, and more that may follow in its transaction. finished is called with the outcome, once.
@@ -132,7 +142,7 @@ func (d *delivery) settle(p *part, more func() []*part, finished func(error)) {
 		finished(err)
 	}
 	d.shift.settling(d)
-	d.shift.q.writer.add(append([]*part{p}, more()...)...)
+	d.shift.write(append([]*part{p}, more()...)...)
 }
 
 // lost tells what the refusal of a part of a delivery's means.
@@ -149,7 +159,7 @@ func (d *delivery) over(err error) {
 	if err == nil {
 		err = ErrSettled
 	} else if d.claim != "" {
-		d.shift.q.writer.add(d.part(d.unclaiming()))
+		d.shift.write(d.part(d.unclaiming()))
 	}
 	d.tenure.End(err)
 	d.shift.settled(d.shift.q.shelfOf(d.item))

@@ -124,3 +124,37 @@ func TestADeliverysContextTellsAStoppedProcessAtOnce(t *testing.T) {
 		require.NoError(t, q.Close(t.Context()))
 	})
 }
+
+func TestSessionsThatAreLostNowAndThenAreReplacedAtOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, p := w.member("a"), w.member("p")
+		ctx, cancel := context.WithCancel(t.Context())
+		taken := make(chan string, 1)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for {
+				d, err := a.Take(ctx)
+				if err != nil {
+					return
+				}
+				_ = d.Ack(ctx)
+				taken <- d.Value
+			}
+		})
+		var last time.Duration
+		for range 14 {
+			time.Sleep(time.Hour)
+			s, err := a.client.Session(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, w.Expire(s.ID()))
+			time.Sleep(200 * time.Millisecond)
+			p.put("x")
+			began := time.Now()
+			<-taken
+			last = time.Since(began)
+		}
+		cancel()
+		wg.Wait()
+		require.Less(t, last, time.Second)
+	})
+}

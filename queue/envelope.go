@@ -13,7 +13,8 @@ import (
 // envelopeVersion begins every stored item.
 const envelopeVersion = 1
 
-// maxItem is the most bytes of a stored item, so that a transaction with one stays below maxTransaction.
+// maxItem is the most bytes of an item that is put. What attempts and their errors add later still fits into a
+// transaction.
 const maxItem = 500_000
 
 // envelope is what is stored of an item: one byte of version, the length of the header as a varint, the header as
@@ -65,10 +66,16 @@ func (e envelope) encode() ([]byte, error) {
 	out = append(out, envelopeVersion)
 	out = binary.AppendUvarint(out, uint64(len(head)))
 	out = append(append(out, head...), e.payload...)
+	return out, nil
+}
+
+// encodeNew is encode for an item that is put.
+func (e envelope) encodeNew() ([]byte, error) {
+	out, err := e.encode()
 	if len(out) > maxItem {
 		return nil, fmt.Errorf("%w: the item has %d bytes, at most %d are taken", framework.ErrTooLarge, len(out), maxItem)
 	}
-	return out, nil
+	return out, err
 }
 
 func (h header) encode() ([]byte, error) {

@@ -49,7 +49,7 @@ func TestWhatIsNoItemIsRefused(t *testing.T) {
 	}
 	_, err := decodeEnvelope([]byte{2, 0})
 	require.ErrorIs(t, err, ErrNewer)
-	_, err = envelope{payload: bytes.Repeat([]byte{1}, maxItem)}.encode()
+	_, err = envelope{payload: bytes.Repeat([]byte{1}, maxItem)}.encodeNew()
 	require.ErrorIs(t, err, framework.ErrTooLarge)
 	require.Len(t, envelope{}.failed(1, strings.Repeat("x", 5000)).header.Error, maxReason)
 }

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -67,5 +68,17 @@ func TestWhatWasGivenBackUnderTheLockGoesByPriority(t *testing.T) {
 		require.NoError(t, low.Nack(t.Context(), 0, nil))
 		require.NoError(t, high.Nack(t.Context(), 0, nil))
 		require.Equal(t, []string{"high", "low"}, a.drain(2))
+	})
+}
+
+// TestNothingBehindComesBeforeWhatWasGivenBack: not what was claimed ahead either.
+func TestNothingBehindComesBeforeWhatWasGivenBack(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a", WithOrder(Strict), WithWindow(5), WithPrefetch(5))
+		a.put(names(0, 3)...)
+		d := a.take()
+		time.Sleep(time.Second)
+		require.NoError(t, d.Nack(t.Context(), 0, errors.New("again")))
+		require.Equal(t, names(0, 3), a.drain(3))
 	})
 }

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -100,4 +101,29 @@ func (m *member) waiting() chan error {
 		ended <- err
 	}()
 	return ended
+}
+
+// TestHolesAreNotPassedOneByOne: each call of Take that ends in vain may leave one.
+func TestHolesAreNotPassedOneByOne(t *testing.T) {
+	for _, n := range []int{1, 50, 100, 200} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				a, b, p := w.member("a"), w.member("b"), w.member("p")
+				p.put("zero")
+				a.drain(1)
+				for range n { // polls now and then
+					_, err := a.Take(within(t, time.Second))
+					require.Error(t, err)
+					time.Sleep(10 * time.Second)
+				}
+				got := b.taking()
+				time.Sleep(time.Second)
+				b.link.Delay(5 * time.Millisecond)
+				began := time.Now()
+				p.put("one")
+				b.ack(<-got)
+				require.Less(t, time.Since(began), time.Second)
+			})
+		})
+	}
 }

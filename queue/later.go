@@ -19,23 +19,40 @@ func (q *core) laterOp() framework.Op {
 	return framework.SetOp(q.below(laterDir), nil, framework.AnyVersion)
 }
 
-// clock estimates the ensemble's, from the time that a write was given and what has passed here since.
+// clock estimates the ensemble's, from the times that writes were given and what has passed here since.
 type clock struct {
 	mu    sync.Mutex
 	said  time.Time
 	heard time.Time
 }
 
-func (c *clock) hear(t time.Time) {
+// hear takes in the time t of a write that was asked for at a time and is answered now. It was given in between, so the
+// estimate is moved only as far as that says: a reply that comes late does not set it back.
+func (c *clock) hear(t, asked time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.said, c.heard = t, time.Now()
+	switch now := time.Now(); {
+	case c.heard.IsZero(), c.at(now).Before(t):
+		c.said, c.heard = t, now
+	case c.at(asked).After(t):
+		c.said, c.heard = t, asked
+	}
+}
+
+// at is the estimate for a moment here. c.mu is held.
+func (c *clock) at(moment time.Time) time.Time { return c.said.Add(moment.Sub(c.heard)) }
+
+// unset tells that nothing was heard so far.
+func (c *clock) unset() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.heard.IsZero()
 }
 
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.said.Add(time.Since(c.heard))
+	return c.at(time.Now())
 }
 
 // second is the directory of items that are due at a second.
@@ -43,9 +60,9 @@ func (q *core) second(t int64) string {
 	return framework.Join(framework.Join(q.below(laterDir), number(t/3600)), number(t))
 }
 
-// laterDir is where an item goes that is due after a time: at the next second that is not full.
-func (w *writer) laterDir(after time.Duration) string {
-	due := w.q.clock.now().Add(after + time.Second - 1).Unix()
+// laterDir is where an item goes that is due at a time: at the next second that is not full.
+func (w *writer) laterDir(at time.Time) string {
+	due := at.Add(time.Second - 1).Unix()
 	for w.seconds[due] {
 		due++
 	}

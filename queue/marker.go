@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -25,6 +26,7 @@ func (w *writer) ready(ctx context.Context, s *framework.Session) error {
 			}
 			w.marker, w.version = path, 0
 		}
+		asked := time.Now()
 		err := s.Create(ctx, w.child(s), nil, framework.Ephemeral)
 		switch {
 		case errors.Is(err, framework.ErrNoNode):
@@ -32,11 +34,13 @@ func (w *writer) ready(ctx context.Context, s *framework.Session) error {
 		case err != nil && !errors.Is(err, framework.ErrNodeExists):
 			return err
 		default:
-			st, err := s.Exists(ctx, w.child(s))
-			if err != nil {
-				return err
+			st, there := s.Exists(ctx, w.child(s))
+			if there != nil {
+				return there
 			}
-			w.q.clock.hear(st.Ctime)
+			if err == nil || w.q.clock.unset() { // one that was there may be older than the question
+				w.q.clock.hear(st.Ctime, asked)
+			}
 			w.lively = s
 		}
 	}
@@ -99,16 +103,27 @@ func (w *writer) fence(ctx context.Context, s *framework.Session) (applied bool,
 }
 
 // leave removes the marker; nothing is written any more.
-func (w *writer) leave(ctx context.Context) {
+func (w *writer) leave() {
 	if w.marker == "" || w.lively == nil {
 		return
 	}
 	own := framework.DeleteOp(w.child(w.lively), framework.AnyVersion)
-	_, err := w.lively.Multi(ctx, own, framework.DeleteOp(w.marker, framework.AnyVersion))
+	err := w.last(own, framework.DeleteOp(w.marker, framework.AnyVersion))
 	if errors.Is(err, framework.ErrNotEmpty) { // the servers have not ended a former session yet, and remove the rest then
-		_, _ = w.lively.Multi(ctx, own)
+		_ = w.last(own)
 	} // else the servers remove both after the session
 	w.marker = ""
+}
+
+// last writes until the servers have answered, or the session has ended. What was done is not there any more.
+func (w *writer) last(ops ...framework.Op) error {
+	ctx, back := w.lively.Context(), w.q.client.Retries()
+	for {
+		_, err := w.lively.Multi(ctx, ops...)
+		if !errors.Is(err, framework.ErrSuspended) || back.Pause(ctx) != nil {
+			return err
+		}
+	}
 }
 
 // child is the marker's child of a session.

@@ -34,6 +34,7 @@ func (p *part) again() *part {
 type put struct {
 	line  line
 	after time.Duration
+	due   time.Time // of after, once it was tried
 	data  []byte
 }
 
@@ -128,9 +129,13 @@ func (w *writer) addPart(a *assembly, p *part) {
 			a.add(owner{part: p, ids: true}, op)
 		}
 	}
-	for _, u := range p.puts {
+	for i := range p.puts {
+		u := &p.puts[i]
 		if u.after > 0 {
-			dir := w.laterDir(u.after)
+			if u.due.IsZero() {
+				u.due = w.q.clock.now().Add(u.after)
+			}
+			dir := w.laterDir(u.due)
 			a.add(owner{part: p, later: dir}, framework.CreateOp(framework.Join(dir, itemPrefix), u.data, framework.PersistentSequential))
 			continue
 		}

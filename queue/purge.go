@@ -61,7 +61,7 @@ func (q *core) purgeLine(ctx context.Context, s *framework.Session, l line) (n i
 		return 0, err
 	}
 	for _, seg := range segments {
-		removed, err := q.empty(ctx, s, l.segment(seg))
+		removed, err := q.empty(ctx, s, l.segment(seg), q.purging())
 		n += removed
 		if err != nil {
 			return n, err
@@ -82,7 +82,7 @@ func (q *core) purgeLater(ctx context.Context, s *framework.Session) (n int, err
 			return n, err
 		}
 		for _, t := range seconds {
-			removed, err := q.empty(ctx, s, q.second(t))
+			removed, err := q.empty(ctx, s, q.second(t), nil) // nobody has read them
 			n += removed
 			if err != nil {
 				return n, err
@@ -92,13 +92,14 @@ func (q *core) purgeLater(ctx context.Context, s *framework.Session) (n int, err
 	return n, nil
 }
 
-// empty removes the items of a directory, some at a time, or one by one where somebody else is at work.
-func (q *core) empty(ctx context.Context, s *framework.Session, dir string) (n int, err error) {
+// empty removes the items of a directory, some at a time, or one by one where somebody else is at work. Operations go with
+// each transaction.
+func (q *core) empty(ctx context.Context, s *framework.Session, dir string, with []framework.Op) (n int, err error) {
 	items, err := numbersIn(ctx, s, dir, itemPrefix)
 	for len(items) > 0 && err == nil {
 		some := items[:min(len(items), 400)]
 		items = items[len(some):]
-		ops := q.purging()
+		ops := slices.Clone(with)
 		for _, k := range some {
 			ops = append(append(ops, framework.DeleteOp(framework.Join(dir, itemPrefix+number(k)), framework.AnyVersion)), q.gone()...)
 		}
@@ -112,7 +113,7 @@ func (q *core) empty(ctx context.Context, s *framework.Session, dir string) (n i
 		}
 		err = nil
 		for _, k := range some {
-			removed, e := q.remove(ctx, s, framework.Join(dir, itemPrefix+number(k)))
+			removed, e := q.remove(ctx, s, framework.Join(dir, itemPrefix+number(k)), with)
 			if removed {
 				n++
 			}
@@ -125,9 +126,9 @@ func (q *core) empty(ctx context.Context, s *framework.Session, dir string) (n i
 }
 
 // remove removes one item, with its claim if it has one below it.
-func (q *core) remove(ctx context.Context, s *framework.Session, item string) (bool, error) {
+func (q *core) remove(ctx context.Context, s *framework.Session, item string, with []framework.Op) (bool, error) {
 	for {
-		ops := slices.Concat([]framework.Op{framework.DeleteOp(item, framework.AnyVersion)}, q.gone(), q.purging())
+		ops := slices.Concat([]framework.Op{framework.DeleteOp(item, framework.AnyVersion)}, q.gone(), with)
 		_, err := s.Multi(ctx, ops...)
 		if errors.Is(err, framework.ErrNotEmpty) {
 			claim := framework.DeleteOp(framework.Join(item, claimNode), framework.AnyVersion)

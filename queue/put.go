@@ -56,6 +56,9 @@ func (q *core) put(ctx context.Context, p *part) error {
 
 // putWhenRoom waits in line for room, and puts.
 func (q *core) putWhenRoom(ctx context.Context, p *part) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(q.work, func() { cancel(context.Cause(q.work)) })()
 	lease, err := locks.NewMutex(q.client, q.below(roomDir)).Lock(ctx)
 	if err != nil {
 		return err

@@ -32,7 +32,8 @@ func (q *Queue[T]) Path() string { return q.core.path }
 
 // Close stops taking: deliveries that are open end, with ErrClosed as the cause of their contexts, and their items go
 // to other consumers. Puts and acknowledgements that were begun are finished. When ctx ends first its error is
-// returned, and the outcome of what is on its way is unknown. It may be called more than once.
+// returned, and the rest goes on in the background, until the client is closed at the latest. It may be called more
+// than once.
 func (q *Queue[T]) Close(ctx context.Context) error { return q.core.close(ctx) }
 
 // Put puts a value at the end of the queue and waits until the servers have it.
@@ -134,7 +135,7 @@ func (q *Queue[T]) encode(how putting, values []T) (*part, error) {
 		if err != nil {
 			return nil, err
 		}
-		if items[i], err = (envelope{how.header, payload}).encode(); err != nil {
+		if items[i], err = (envelope{how.header, payload}).encodeNew(); err != nil {
 			return nil, err
 		}
 	}

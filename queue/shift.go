@@ -3,15 +3,11 @@ package queue
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/locks"
 )
 
 // shift is a consumer's time on one session.
@@ -23,6 +19,8 @@ type shift struct {
 	ctx    context.Context // done when the shift is over, with the session at the latest
 	cancel context.CancelCauseFunc
 	tasks  tasks
+	owed   tasks // parts on their way
+	place  place
 	gate   gate
 	bell   bell
 	reads  *lookups
@@ -36,12 +34,14 @@ type shift struct {
 	held   map[*delivery]bool // handed out, and not settled
 	ending int                // being settled
 	hopes  int                // calls of Take that are expected, since deliveries were settled
-
+	spell  spell
 }
 
 func newShift(c *consumer, s *framework.Session) *shift {
 	sh := &shift{c: c, q: c.q, s: s, id: uuid.NewString()[:8], held: map[*delivery]bool{}, stock: stock{n: map[shelf]int{}}}
 	sh.ctx, sh.cancel = context.WithCancelCause(c.q.work)
+	sh.spell = newSpell(sh.ctx)
+	sh.place.ctx, sh.place.leave = context.WithCancel(s.Context())
 	sh.gate.init(c.kick)
 	sh.reads = newLookups(sh)
 	sh.bell.turn = make(chan struct{}, 1)
@@ -57,6 +57,7 @@ func (sh *shift) run() error {
 	sh.end(err)
 	<-sh.tasks.done()
 	sh.goHome()
+	sh.leave()
 	return err
 }
 
@@ -148,7 +149,7 @@ func (sh *shift) settling(d *delivery) {
 	delete(sh.held, d)
 	d.leaves = true
 	sh.ending++
-	sh.c.last = time.Now()
+	sh.used(d)
 }
 
 // hope expects another call of Take, as mostly follows an acknowledgement.
@@ -167,8 +168,15 @@ func (sh *shift) closed(d *delivery) {
 	if d.leaves {
 		sh.ending--
 	}
-	sh.c.last = time.Now()
+	sh.used(d)
 	sh.c.kick()
+}
+
+// used notes that somebody needs the shift, unless nobody has seen the delivery. c.mu is held.
+func (sh *shift) used(d *delivery) {
+	if !d.unseen {
+		sh.c.last = time.Now()
+	}
 }
 
 // idle tells whether nobody has needed the shift for a while, or else when to ask again.
@@ -206,65 +214,6 @@ var errStale = fmt.Errorf("the place in line was lost: %w", framework.ErrSession
 
 // errTakenBack is why a delivery cannot be settled after its Queue was closed.
 var errTakenBack = fmt.Errorf("%w: %w", ErrLost, ErrClosed)
-
-// goHome ends what is left of the shift's deliveries, and gives their items back. Only those that were handed out
-// have had an attempt.
-func (sh *shift) goHome() {
-	sh.c.mu.Lock()
-	ready, held := sh.ready, slices.Collect(maps.Keys(sh.held))
-	sh.ready = nil
-	for _, d := range ready {
-		sh.held[d] = true
-	}
-	sh.c.mu.Unlock()
-	var wg sync.WaitGroup
-	back := func(d *delivery, attempts int) {
-		if d.begin(errTakenBack) != nil {
-			return
-		}
-		d.tenure.End(ErrClosed)
-		wg.Add(1)
-		d.putBack(attempts, func(error) { wg.Done() })
-	}
-	for _, d := range ready {
-		back(d, d.attempt-1)
-	}
-	for _, d := range held {
-		back(d, d.attempt)
-	}
-	wg.Wait()
-}
-
-// stand joins the queue's line and calls granted when it is first. It returns once the consumer stands in line, and
-// where that is its head, once granted says so.
-func (sh *shift) stand(granted func(lease *locks.Lease, ready func())) error {
-	joined := make(chan struct{})
-	ready := sync.OnceFunc(func() { close(joined) })
-	line := locks.NewMutex(sh.q.client, sh.q.below(lockDir), locks.WithQueued(func(int) { ready() }))
-	failed := make(chan error, 1)
-	sh.tasks.start(func() {
-		lease, err := line.Lock(sh.ctx)
-		if err != nil {
-			failed <- err
-			sh.end(err)
-			return
-		}
-		defer func() { _ = lease.Release(context.WithoutCancel(sh.ctx)) }() // never fails
-		defer ready()
-		if lease.Session() == sh.s.ID() {
-			granted(lease, ready)
-		}
-		if sh.ctx.Err() == nil {
-			sh.end(fmt.Errorf("%w: %w", errStale, context.Cause(lease.Context())))
-		}
-	})
-	select {
-	case <-joined:
-		return nil
-	case err := <-failed:
-		return err
-	}
-}
 
 // next are the parts of claims that can begin at once, to share a transaction with what makes room for them.
 func (sh *shift) next() []*part {

@@ -239,6 +239,11 @@ func (d *desk) claim(f *fetched) *part {
 		}
 		got := &delivery{shift: d.shift, item: f.path, version: version, guard: d.lease, data: f.Data, tenure: newUnderLock(d.lease)}
 		got.read(f.Data, 1)
+		if d.behind(f) {
+			d.gaveUp()
+			d.keepBack(got)
+			return
+		}
 		d.offer(got)
 	}
 	return p
@@ -255,16 +260,47 @@ func (d *desk) refused(f *fetched, err error) {
 	d.end(err)
 }
 
-// giveBack makes a delivery's item the first again, once its time has come.
+// giveBack makes a delivery's item the first again, once its time has come. What was claimed behind it and handed to nobody
+// goes behind it.
 func (d *desk) giveBack(got *delivery, after time.Duration) {
+	d.c.mu.Lock()
+	unseen := d.takeReady()
+	d.c.mu.Unlock()
+	d.goesAgain(got, true, after)
+	for _, other := range unseen {
+		d.keepBack(other)
+	}
+}
+
+// keepBack ends a delivery that nobody was handed. If it was its item's first claim, the next one is so again.
+func (d *desk) keepBack(got *delivery) {
+	if got.begin(errTakenBack) == nil {
+		d.goesAgain(got, got.version > 0, 0)
+		got.over(nil)
+	}
+}
+
+func (d *desk) goesAgain(got *delivery, claimed bool, after time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	f := &fetched{path: got.item, at: d.q.shelfOf(got.item), claimed: true, Node: framework.Node{Data: got.data, Stat: framework.Stat{Version: got.version}}}
+	f := &fetched{path: got.item, at: d.q.shelfOf(got.item), claimed: claimed, Node: framework.Node{Data: got.data, Stat: framework.Stat{Version: got.version}}}
+	_, name := framework.Split(got.item)
+	f.k, _ = parseNumber(name, itemPrefix)
 	d.again = append(d.again, returned{f, time.Now().Add(after)})
 	d.stock.add(f.at)
-	slices.SortFunc(d.again, func(a, b returned) int {
-		return cmp.Or(strings.Compare(rank(b.item.at.line), rank(a.item.at.line)), strings.Compare(a.item.path, b.item.path))
-	})
+	slices.SortFunc(d.again, func(a, b returned) int { return order(a.item, b.item) })
+}
+
+// order is that in which items go.
+func order(a, b *fetched) int {
+	return cmp.Or(strings.Compare(rank(b.at.line), rank(a.at.line)), strings.Compare(a.path, b.path))
+}
+
+// behind tells whether something that was given back goes before an item.
+func (d *desk) behind(f *fetched) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.again) > 0 && order(d.again[0].item, f) < 0
 }
 
 // passed tells whether the reader of a line has left a segment behind.

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,7 @@ func (sh *shift) parallel() error {
 		return err
 	}
 	return sh.attend(func() {
+		sh.shed()
 		for range sh.begin(sh.q.windowSize(), false) {
 			sh.tasks.start(func() { sh.claim(nil, nil) })
 		}
@@ -64,35 +66,37 @@ func (sh *shift) parallel() error {
 
 // claim gets one item: of the ticket if there is one, or from the lanes, else from the queue.
 func (sh *shift) claim(t *ticket, err error) {
+	ctx := sh.patience()
 	var d *delivery
 	if err == nil && t != nil {
-		d, err = sh.redeem(t)
+		d, err = sh.redeem(ctx, t)
 	}
 	if err == nil && d == nil {
 		d, err = sh.fromLanes()
 	}
 	for err == nil && d == nil {
-		d, err = sh.byTicket()
+		d, err = sh.byTicket(ctx)
 	}
 	if err == nil {
-		err = sh.gate.pass(sh.ctx)
+		err = sh.gate.pass(ctx)
 	}
 	switch {
 	case err == nil:
 		sh.offer(d)
 		return
 	case d != nil && d.begin(errTakenBack) == nil:
+		d.unseen = true
 		d.tenure.End(err)
 		d.putBack(d.attempt-1, func(error) {})
 	}
 	sh.gaveUp()
-	if sh.ctx.Err() == nil {
+	if ctx.Err() == nil {
 		sh.end(err)
 	}
 }
 
 // byTicket draws a ticket and waits for its item; nil if there will be none.
-func (sh *shift) byTicket() (*delivery, error) {
+func (sh *shift) byTicket(ctx context.Context) (*delivery, error) {
 	seg, err := sh.segment()
 	if err != nil {
 		return nil, err
@@ -103,7 +107,7 @@ func (sh *shift) byTicket() (*delivery, error) {
 	if err != nil || t == nil {
 		return nil, err
 	}
-	return sh.redeem(t)
+	return sh.redeem(ctx, t)
 }
 
 // nextDraws are the draws of the tickets that are wanted, unless the lanes have to be looked at first.
@@ -130,18 +134,24 @@ func (sh *shift) nextDraws() (parts []*part) {
 	return parts
 }
 
-// redeem waits for a ticket's item; nil if there will be none.
-func (sh *shift) redeem(t *ticket) (*delivery, error) {
-	data, st, err := sh.await(t)
-	switch {
-	case errors.Is(err, errVoid):
+// redeem waits for a ticket's item; nil if there will be none. When it returns an error, too, the item has come as the wait
+// ended: it is given back as one that nobody had.
+func (sh *shift) redeem(ctx context.Context, t *ticket) (*delivery, error) {
+	item := sh.q.base.item(t.seg, t.k)
+	data, st, err := sh.await(ctx, t, item)
+	if errors.Is(err, errVoid) {
 		return nil, sh.advance(t)
-	case err != nil:
-		sh.drop(t, sh.q.bellOp())
-		return nil, err
 	}
-	d := &delivery{shift: sh, item: sh.q.base.item(t.seg, t.k), version: st.Version, claim: t.node}
-	return d.open(data, 1)
+	if err != nil {
+		var missing error
+		if data, st, missing = sh.s.Get(sh.s.Context(), item); missing != nil {
+			sh.drop(t, sh.q.bellOp())
+			return nil, err
+		}
+	}
+	d := &delivery{shift: sh, item: item, version: st.Version, claim: t.node}
+	d, broken := d.open(data, 1)
+	return d, cmp.Or(err, broken)
 }
 
 // draw is the part that draws a ticket, and the beginning of its name.
@@ -197,10 +207,9 @@ func (sh *shift) findTicket(seg int64, prefix string) (*ticket, error) {
 var errVoid = errors.New("void ticket")
 
 // await waits for a ticket's item.
-func (sh *shift) await(t *ticket) ([]byte, framework.Stat, error) {
-	item := sh.q.base.item(t.seg, t.k)
+func (sh *shift) await(ctx context.Context, t *ticket, item string) ([]byte, framework.Stat, error) {
 	closed := sh.seg.past(t.seg) // before the item is looked for
-	data, st, err := sh.reads.get(sh.ctx, item)
+	data, st, err := sh.reads.get(ctx, item)
 	for rang := false; errors.Is(err, framework.ErrNoNode); rang = true {
 		if closed {
 			return nil, framework.Stat{}, errVoid
@@ -208,17 +217,17 @@ func (sh *shift) await(t *ticket) ([]byte, framework.Stat, error) {
 		if !rang && sh.bell.rung() { // the clerk may have looked before it could see this ticket
 			sh.q.writer.add(&part{session: sh.s, ops: []framework.Op{sh.q.bellOp()}})
 		}
-		if err := sh.coming(t, item); err != nil {
+		if err := sh.coming(ctx, t, item); err != nil {
 			return nil, framework.Stat{}, err
 		}
-		data, st, err = sh.reads.get(sh.ctx, item)
+		data, st, err = sh.reads.get(ctx, item)
 	}
 	return data, st, err
 }
 
 // coming waits until the item is there or its segment has changed. It returns errVoid when it cannot come any more.
-func (sh *shift) coming(t *ticket, item string) error {
-	_, there, err := sh.s.WatchExists(sh.ctx, item)
+func (sh *shift) coming(ctx context.Context, t *ticket, item string) error {
+	_, there, err := sh.s.WatchExists(ctx, item)
 	if err == nil {
 		there.Stop()
 		return nil
@@ -227,7 +236,7 @@ func (sh *shift) coming(t *ticket, item string) error {
 		return err
 	}
 	defer there.Stop()
-	_, st, changed, err := sh.s.WatchData(sh.ctx, sh.q.base.segment(t.seg))
+	_, st, changed, err := sh.s.WatchData(ctx, sh.q.base.segment(t.seg))
 	if errors.Is(err, framework.ErrNoNode) {
 		return errVoid
 	}
@@ -236,7 +245,7 @@ func (sh *shift) coming(t *ticket, item string) error {
 	}
 	defer changed.Stop()
 	if st.Version > 0 || created(st) > t.k {
-		if _, err = sh.s.Exists(sh.ctx, item); errors.Is(err, framework.ErrNoNode) {
+		if _, err = sh.s.Exists(ctx, item); errors.Is(err, framework.ErrNoNode) {
 			err = errVoid // whatever the number was given to
 		}
 		return err
@@ -244,8 +253,8 @@ func (sh *shift) coming(t *ticket, item string) error {
 	select {
 	case <-there.C():
 	case <-changed.C():
-	case <-sh.ctx.Done():
-		return context.Cause(sh.ctx)
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 	return nil
 }
@@ -272,8 +281,8 @@ func (sh *shift) advance(t *ticket) error {
 	case errors.Is(err, framework.ErrNoNode):
 	case err != nil:
 		return err
-	case st.Version == 0:
-		return nil // a foreign node has taken the number
+	case st.Version == 0, t.k < created(st) && st.NumChildren > 0:
+		return nil // a foreign node has taken the number, or a purge has, and has left others
 	}
 	sh.moveTo(t.seg + 1)
 	return nil
@@ -281,7 +290,7 @@ func (sh *shift) advance(t *ticket) error {
 
 // drop gives a ticket up.
 func (sh *shift) drop(t *ticket, more ...framework.Op) {
-	sh.q.writer.add(&part{session: sh.s, ops: append(more, framework.DeleteOp(t.node, framework.AnyVersion)),
+	sh.write(&part{session: sh.s, ops: append(more, framework.DeleteOp(t.node, framework.AnyVersion)),
 		then: func([]framework.OpResult, error) { sh.settled(shelf{sh.q.base, t.seg}) }})
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -168,6 +169,10 @@ func (w *writer) write(parts []*part) {
 			return
 		case framework.IsTransient(err):
 			_ = back.Pause(ctx) // the next step sees it
+		case errors.Is(err, framework.ErrTooLarge) && len(parts) > 1: // paths and ids weigh, too
+			half := len(parts) / 2
+			w.write(parts[:half:half])
+			parts = parts[half:]
 		default:
 			w.end(parts, err)
 			return
@@ -196,10 +201,12 @@ func (w *writer) try(ctx context.Context, s *framework.Session, parts []*part) (
 		return nil, nil
 	}
 	a := w.assemble(parts)
+	asked := time.Now()
 	results, err := s.Multi(ctx, a.ops...)
 	var refused *framework.TxError
 	switch {
 	case err == nil:
+		w.q.clock.hear(results[0].Stat.Mtime, asked)
 		w.applied(ctx, s, a, parts, results)
 		return nil, nil
 	case errors.As(err, &refused):
@@ -219,7 +226,6 @@ func (w *writer) try(ctx context.Context, s *framework.Session, parts []*part) (
 func (w *writer) applied(ctx context.Context, s *framework.Session, a *assembly, parts []*part, results []framework.OpResult) {
 	w.version++
 	w.count++
-	w.q.clock.hear(results[0].Stat.Mtime)
 	w.room.added(adding(parts))
 	own := a.results(results)
 	for _, p := range parts {

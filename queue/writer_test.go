@@ -147,7 +147,7 @@ func TestTheClockIsTheEnsembles(t *testing.T) {
 	in(t, func(t *testing.T, _ *world) {
 		var c clock
 		said := time.Unix(1_000_000, 0)
-		c.hear(said)
+		c.hear(said, time.Now())
 		time.Sleep(5 * time.Second)
 		require.Equal(t, said.Add(5*time.Second), c.now())
 	})

@@ -1,0 +1,93 @@
+package queue
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// TestAPurgedClaimFreesItsWindow: its delivery can be settled no more, and made no room once.
+func TestAPurgedClaimFreesItsWindow(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, p := w.member("a", WithWindow(1)), w.member("p")
+		require.NoError(t, p.Put(t.Context(), "urgent", WithPriority(3)))
+		d := a.take()
+		require.Contains(t, d.Node(), "/lanes/3/")
+		n, err := p.Purge(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		time.Sleep(time.Minute)
+		require.Error(t, d.Context().Err(), "it has noticed")
+		require.ErrorIs(t, d.Ack(t.Context()), ErrLost)
+		p.put("next")
+		require.Equal(t, "next", a.take().Value)
+	})
+}
+
+// TestWhatAPurgeLeavesIsDelivered: a consumer went on to the next segment at the first item that was gone.
+func TestWhatAPurgeLeavesIsDelivered(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, p := w.member("a", WithWindow(1)), w.member("p")
+		require.NoError(t, p.PutBatch(t.Context(), names(0, 410)))
+		purger := w.member("purger")
+		_, err := purger.Len(t.Context())
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		multis := 0
+		purger.link.Delay(50 * time.Millisecond)
+		s, _ := purger.client.Session(t.Context())
+		stop := w.Observe(func(r zktest.Request) {
+			if r.Session == s.ID() && r.Op == zktest.OpMulti {
+				if multis++; multis == 2 { // the roll, and the first 400
+					cancel()
+				}
+			}
+		})
+		_, err = purger.Purge(ctx)
+		stop()
+		require.ErrorIs(t, err, context.Canceled)
+		left, err := p.Len(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 10, left)
+		require.Equal(t, names(400, 410), a.drain(10))
+	})
+}
+
+// TestAPurgeEndsOnlyWhatItRemoves: items for later are read by nobody, so that their removal is no reason to read again.
+func TestAPurgeEndsOnlyWhatItRemoves(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		strict := []Option{WithOrder(Strict), WithWindow(2)}
+		a, p, purger := w.member("a", strict...), w.member("p", strict...), w.member("purger", strict...)
+		require.NoError(t, p.Put(t.Context(), "later", WithDelay(time.Hour)))
+		p.put("old")
+		_, err := purger.Len(t.Context())
+		require.NoError(t, err)
+		a.drain(1)
+		purger.link.Delay(slow)
+		purged := make(chan error, 1)
+		var d *Delivery[string]
+		w.upon(purger, zktest.OpGetChildren2, testPath+"/later", func() {
+			if err := p.Put(t.Context(), "new"); err != nil {
+				t.Error(err)
+			}
+			d, _ = a.Take(t.Context())
+		})
+		go func() {
+			_, err := purger.Purge(t.Context())
+			purged <- err
+		}()
+		require.NoError(t, <-purged)
+		require.NotNil(t, d)
+		require.NoError(t, d.Context().Err())
+		p.put("next")
+		next := a.waiting()
+		time.Sleep(time.Second)
+		require.NoError(t, d.Context().Err(), "%v", context.Cause(d.Context()))
+		require.NoError(t, d.Ack(t.Context()))
+		<-next
+	})
+}

@@ -1,0 +1,112 @@
+package queue
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestAHopeIsGivenBack: the call of Take that was expected has not come, and another delivery is open for long.
+func TestAHopeIsGivenBack(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b, p := w.member("a"), w.member("b"), w.member("p")
+		p.put("x", "y")
+		x, y := a.take(), a.take()
+		a.ack(x) // one of a's two workers ends; the other one works on y for long
+		time.Sleep(time.Minute)
+		got := b.taking()
+		time.Sleep(time.Second)
+		p.put("z")
+		time.Sleep(time.Minute)
+		select {
+		case d := <-got:
+			b.ack(d)
+		default:
+			t.Error("z is kept from b")
+			p.put("zz")
+			d := <-got
+			b.ack(d)
+		}
+		a.ack(y)
+	})
+}
+
+func TestATicketOfATakeThatHasEndedIsGivenBack(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b, p := w.member("a"), w.member("b"), w.member("p")
+		p.put("y")
+		y := a.take()
+		_, err := a.Take(within(t, time.Second))
+		require.Error(t, err)
+		time.Sleep(time.Minute)
+		got := b.taking()
+		time.Sleep(time.Second)
+		p.put("z")
+		time.Sleep(time.Minute)
+		select {
+		case d := <-got:
+			b.ack(d)
+		default:
+			t.Error("z is kept from b")
+			p.put("zz")
+			d := <-got
+			b.ack(d)
+		}
+		a.ack(y)
+	})
+}
+
+// TestATakeAtTheEndOfTheLingerTime gets nothing of the shift that ends.
+func TestATakeAtTheEndOfTheLingerTime(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, p := w.member("a", WithPrefetch(2)), w.member("p")
+		p.put(names(0, 3)...)
+		a.drain(1)
+		time.Sleep(4 * time.Second)
+		a.link.Delay(slow)
+		time.Sleep(time.Second + 100*time.Millisecond)
+		d, err := a.Take(within(t, time.Minute))
+		require.NoError(t, err)
+		time.Sleep(2 * time.Second)
+		require.NoError(t, d.Context().Err(), "%v attempt %d: %v", d.Value, d.Attempt, context.Cause(d.Context()))
+		require.NoError(t, d.Ack(t.Context()))
+	})
+}
+
+// TestAnItemThatComesAsAConsumerLeavesIsNew: nobody was handed it, so that it counts no attempt.
+func TestAnItemThatComesAsAConsumerLeavesIsNew(t *testing.T) {
+	for name, c := range map[string]time.Duration{"closes": 0, "lingers": 0} {
+		_ = c
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				a, b, p := w.member("a"), w.member("b", WithMaxAttempts(1)), w.member("p")
+				p.put("zero")
+				a.drain(1)
+				_, err := a.Take(within(t, time.Second))
+				require.Error(t, err)
+				got := b.taking()
+				time.Sleep(time.Second)
+				a.link.Delay(slow)
+				if name == "closes" {
+					go func() { time.Sleep(100 * time.Millisecond); _ = a.Close(t.Context()) }()
+				} else {
+					time.Sleep(3*time.Second - 100*time.Millisecond)
+				}
+				p.put("one")
+				time.Sleep(10 * time.Second)
+				n, err := p.Counts(t.Context())
+				require.NoError(t, err)
+				require.Zero(t, n.Dead)
+				if n.Items == 0 {
+					p.put("x")
+				}
+				d := <-got
+				require.Equal(t, 1, d.Attempt)
+				require.Equal(t, "one", d.Value)
+				b.ack(d)
+			})
+		})
+	}
+}
