@@ -167,15 +167,10 @@ func (s *queueScene) take(a *actor, over <-chan struct{}) {
 		}
 	}()
 	d, err := s.queue(a.process).Take(ctx)
-	late := a.gate()
 	if err != nil {
 		if !a.excused(ctx, err, queue.ErrClosed) && !lostInside(err) {
 			s.w.violate(s.path(), "errors", "%s cannot take: %v", a.name, err)
 		}
-		return
-	}
-	if late && d.Context().Err() != nil { // it was lost before it could be seen
-		s.settle(a, d)
 		return
 	}
 	s.begin(a, d)
@@ -189,8 +184,11 @@ func lostInside(err error) bool {
 	return errors.Is(err, context.Canceled) && strings.Contains(err.Error(), "session lost")
 }
 
-// begin notes a delivery, and checks that nobody else has the item.
+// begin notes a delivery, and checks that nobody else has the item; but not one that was lost before it could be seen.
 func (s *queueScene) begin(a *actor, d *queue.Delivery[string]) {
+	if late := a.gate(); (late || a.frozen()) && d.Context().Err() != nil {
+		return
+	}
 	s.w.count("take")
 	s.w.h.note(s.path(), "%s has %s, attempt %d", a.name, d.Value, d.Attempt)
 	s.mu.Lock()
