@@ -252,10 +252,12 @@ func (d *desk) claim(f *fetched) *part {
 // refused deals with a claim that has failed: its item was purged, and perhaps what was read after it; or the lock was
 // lost, which ends the shift.
 func (d *desk) refused(f *fetched, err error) {
-	if !f.claimed && !errors.Is(err, framework.ErrNoAuth) {
-		err = fmt.Errorf("%w: %w", errStale, err)
-	} else if f.claimed {
+	switch {
+	case errors.Is(err, framework.ErrNoAuth):
+	case f.claimed:
 		return
+	default:
+		err = fmt.Errorf("%w: %w", errStale, err)
 	}
 	d.end(err)
 }

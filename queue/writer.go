@@ -50,7 +50,14 @@ func (w *writer) add(parts ...*part) {
 	w.running = true
 	w.mu.Unlock()
 	if start && !w.q.tasks.start(w.run) {
-		w.run() // closed: refuses everything
+		w.refuse()
+	}
+}
+
+// refuse ends what was queued after the end.
+func (w *writer) refuse() {
+	for parts := w.next(); len(parts) > 0; parts = w.next() {
+		w.end(parts, ErrClosed)
 	}
 }
 
