@@ -173,32 +173,39 @@ func (s *lockScene) step(a *actor) {
 	s.release(a, lease)
 }
 
-// downgrade goes on as a reader, and releases both leases in any order.
+// downgrade goes on as one reader or two, and releases all leases in any order.
 func (s *lockScene) downgrade(a *actor, q ask, lease *locks.Lease) {
-	reader, err := q.goOn(lease.Context())
-	a.gate()
-	s.w.h.note(s.path(), "%s goes on as a reader: %s", a.name, outcome(err))
-	if err != nil {
-		if lease.Err() == nil && !a.w.isDoomed(lease.Session(), lease.Node()) {
-			s.w.violate(s.path(), "downgrade", "%s may not go on as a reader: %v", a.name, err)
+	held := []*locks.Lease{lease}
+	for range 1 + a.r.IntN(2) {
+		reader, err := q.goOn(lease.Context())
+		a.gate()
+		s.w.h.note(s.path(), "%s goes on as a reader: %s", a.name, outcome(err))
+		if err != nil {
+			if lease.Err() == nil && !a.w.isDoomed(lease.Session(), lease.Node()) {
+				s.w.violate(s.path(), "downgrade", "%s may not go on as a reader: %v", a.name, err)
+			}
+			break
 		}
-		s.release(a, lease)
-		return
+		if reader.Token() != lease.Token() {
+			s.w.violate(s.path(), "downgrade", "%s goes on with token %d after %d", a.name, reader.Token(), lease.Token())
+		}
+		a.w.count("downgrade")
+		held = append(held, reader)
 	}
-	if reader.Token() != lease.Token() {
-		s.w.violate(s.path(), "downgrade", "%s goes on with token %d after %d", a.name, reader.Token(), lease.Token())
-	}
-	a.w.count("downgrade")
-	first, second := lease, reader
 	if oneIn(a.r, 3) {
-		first, second = reader, lease
+		a.r.Shuffle(len(held), func(i, j int) { held[i], held[j] = held[j], held[i] })
 	}
-	s.release(a, first)
-	if second == reader {
-		s.book.goesOn(ask{shared: true}.hold(a, reader))
+	for i, next := range held {
+		s.release(a, next)
+		if next == lease {
+			for _, reader := range held[i+1:] {
+				s.book.goesOn(ask{shared: true}.hold(a, reader))
+			}
+		}
+		if i+1 < len(held) {
+			a.rest(held[i+1].Context(), between(a.r, 0, time.Second))
+		}
 	}
-	a.rest(second.Context(), between(a.r, 0, time.Second))
-	s.release(a, second)
 }
 
 func (q ask) lock(ctx context.Context) (*locks.Lease, error) {
