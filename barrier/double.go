@@ -117,7 +117,7 @@ func (b *Double) enter(ctx, linger context.Context) (*Round, error) {
 			return nil, m.unsettled(framework.Ended(ctx))
 		case errors.Is(err, errInside):
 			return nil, err
-		case errors.Is(err, ErrMismatch) && m.data != nil: // what was known of the barrier was old
+		case errors.Is(err, ErrMismatch) && m.node == "" && m.data != nil: // what was known of the barrier was old
 			b.forget()
 			m.data = nil
 		case !lost(err):

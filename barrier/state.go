@@ -11,7 +11,7 @@ import (
 
 // state is what is known of a double barrier at one phase.
 type state struct {
-	made  int64  // the transaction that has created the barrier
+	numbering
 	data  []byte // its record, as it is written again
 	size  int    // the number of members in it
 	phase int32  // the record's version
@@ -86,7 +86,7 @@ func (b *Double) watch(ctx context.Context, s *framework.Session) (state, *frame
 	if err != nil {
 		return state{}, nil, err
 	}
-	seen := state{made: st.Czxid, data: data, phase: st.Version, epoch: s.Epoch()}
+	seen := state{numbering: numbering{made: st.Czxid}, data: data, phase: st.Version, epoch: s.Epoch()}
 	seen.vague = len(w.C()) > 0 && !(known.same(seen) && known.epoch == seen.epoch)
 	return seen, w, nil
 }
@@ -123,7 +123,7 @@ func (b *Double) load(ctx context.Context, s *framework.Session, seen state) (st
 	case last.Phase-seen.phase > 0: // a round has begun between the two reads
 		return state{}, errAgain
 	}
-	seen.base = last.Base
+	seen.base, seen.origin = last.Base, last.Origin
 	if last.Phase == seen.phase {
 		seen.numbers = last.Numbers
 	}
@@ -135,6 +135,9 @@ func (b *Double) load(ctx context.Context, s *framework.Session, seen state) (st
 	}
 	return seen, nil
 }
+
+// reader is read or readAnew.
+type reader func(context.Context, *framework.Session) (state, error)
 
 // read reads the barrier's state.
 func (b *Double) read(ctx context.Context, s *framework.Session) (state, error) {
@@ -152,7 +155,7 @@ func (b *Double) reading(ctx context.Context, s *framework.Session, rest func(co
 		if err != nil {
 			return state{}, err
 		}
-		seen, err := rest(ctx, s, state{made: st.Czxid, data: data, phase: st.Version, epoch: s.Epoch()})
+		seen, err := rest(ctx, s, state{numbering: numbering{made: st.Czxid}, data: data, phase: st.Version, epoch: s.Epoch()})
 		if !errors.Is(err, errAgain) {
 			return seen, err
 		}
@@ -264,4 +267,6 @@ func (b *Double) renumber(ctx context.Context, s *framework.Session) error {
 }
 
 // beginning is the record of a round before the first, whose numbers begin again.
-func beginning(phase int32) []byte { return record{Kind: roundKind, Phase: phase}.encode() }
+func beginning(phase int32) []byte {
+	return record{Kind: roundKind, Phase: phase, Origin: phase}.encode()
+}
