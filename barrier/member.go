@@ -15,7 +15,8 @@ type member struct {
 	b *Double
 	s *framework.Session
 	place
-	hold *framework.Hold
+	known state // of the barrier, when the place was asked for
+	hold  *framework.Hold
 	rivals
 }
 
@@ -31,7 +32,8 @@ func (m *member) enter(ctx, linger context.Context, s *framework.Session) (*Roun
 	if err := m.b.prepare(ctx, s); err != nil {
 		return nil, err
 	}
-	m.rivals = rivals{before: m.b.recall().phase}
+	m.known = m.b.recall()
+	m.rivals = rivals{before: m.known.phase}
 	if err := m.take(linger); err != nil {
 		return nil, err
 	}
@@ -65,14 +67,15 @@ func (m *member) take(ctx context.Context) error {
 		err error
 	}
 	s, done := m.s, make(chan outcome, 1)
-	m.data = record{Kind: memberKind, ID: uuid.NewString(), Owner: m.b.client.Config().Identity}.encode()
-	data := m.data
+	data := record{Kind: memberKind, ID: uuid.NewString(), Owner: m.b.client.Config().Identity}.encode()
+	m.place = place{data: data, unsure: true}
 	go func() {
 		p, err := m.b.create(s, data)
 		done <- outcome{p, err}
 	}()
 	select {
 	case o := <-done:
+		m.unsure = lost(o.err)
 		if o.err == nil {
 			m.place = o.place
 		}

@@ -20,6 +20,7 @@ type place struct {
 	data   []byte // of the node that was asked for last
 	node   string // "" while there is none
 	number int32
+	unsure bool // whether there is a node: its create was asked for, and nobody has said what came of it
 	numbering
 }
 
@@ -118,12 +119,8 @@ func (m *member) withdraw(ctx context.Context, s *framework.Session, st state) e
 // retake gives up the place in a session that was lost: its node may outlast it for a while. It
 // fails if a round may have begun with that.
 func (m *member) retake(ctx context.Context, s *framework.Session) error {
-	if m.node == "" && m.data != nil { // its create may have been applied all the same
-		node, err := m.b.find(ctx, s, m.data)
-		if err == nil && node != "" {
-			err = m.settle(node)
-		}
-		if err != nil {
+	if m.unsure {
+		if err := m.trace(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -134,7 +131,7 @@ func (m *member) retake(ctx context.Context, s *framework.Session) error {
 		inside, err := m.vacate(ctx, s)
 		switch {
 		case err == nil && inside || errors.Is(err, framework.ErrNoNode): // nothing tells what came of a barrier that is gone
-			return fmt.Errorf("%w: %w", errInside, framework.ErrSessionLost)
+			return died()
 		case err == nil:
 			m.node = ""
 		case !errors.Is(err, errAgain):
@@ -143,6 +140,30 @@ func (m *member) retake(ctx context.Context, s *framework.Session) error {
 	}
 	return nil
 }
+
+// trace looks for a node whose create may have been applied. If there is none any more and a round has begun since, that
+// may have been with it.
+func (m *member) trace(ctx context.Context, s *framework.Session) error {
+	node, err := m.b.find(ctx, s, m.data)
+	if err != nil {
+		return err
+	}
+	if node != "" {
+		m.unsure = false
+		return m.settle(node)
+	}
+	st, err := m.b.readAnew(ctx, s)
+	switch {
+	case errors.Is(err, framework.ErrNoNode), err == nil && (st.numbering != m.known.numbering || st.rounds() != m.known.rounds()):
+		return died()
+	case err == nil:
+		m.unsure = false
+	}
+	return err
+}
+
+// died is the error of a member that may have been inside when it lost its place.
+func died() error { return fmt.Errorf("%w: %w", errInside, framework.ErrSessionLost) }
 
 // vacate deletes the member's node, unless a round may have begun with it.
 func (m *member) vacate(ctx context.Context, s *framework.Session) (inside bool, err error) {
@@ -161,9 +182,9 @@ func (m *member) vacate(ctx context.Context, s *framework.Session) (inside bool,
 	return false, m.withdraw(ctx, s, st)
 }
 
-// unsettled adds to the error of a member that still has a place that its round may have begun.
+// unsettled adds to the error of a member that has a place, or may have one, that its round may have begun.
 func (m *member) unsettled(err error) error {
-	if m.node == "" {
+	if m.node == "" && !m.unsure {
 		return err
 	}
 	return unknown(err)

@@ -82,3 +82,45 @@ func TestAPlaceInADeletedBarrierIsNotThatOfItsSuccessor(t *testing.T) {
 		})
 	}
 }
+
+// TestAWaitThatEndsWhileItsPlaceIsBeingTakenSaysThatItDoesNotKnow: the request has arrived, the answer has not, and a round
+// begins with the place.
+func TestAWaitThatEndsWhileItsPlaceIsBeingTakenSaysThatItDoesNotKnow(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		ms := w.members(2)
+		bs := doubles(2, ms...)
+		leaveAll(t, enterAll(t, bs...)...)
+		ms[0].Link.BlackHole(false, true)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		a := enter(t, ctx, bs[0])
+		b := enter(t, t.Context(), bs[1]).round()
+		require.EqualValues(t, 2, b.Number())
+		err := a.failed()
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, framework.ErrSuspended)
+		ms[0].Link.Heal()
+		require.NoError(t, b.Leave(t.Context()))
+		leaveAll(t, enterAll(t, bs...)...)
+	})
+}
+
+// TestARoundThatBeginsWithAPlaceNobodyWasToldOf: the same, but the session is lost, and with it the place.
+func TestARoundThatBeginsWithAPlaceNobodyWasToldOf(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		ms := w.members(2)
+		bs := doubles(2, ms...)
+		leaveAll(t, enterAll(t, bs...)...)
+		ms[0].Link.BlackHole(false, true)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*timeout)
+		defer cancel()
+		a := enter(t, ctx, bs[0])
+		b := enter(t, t.Context(), bs[1]).round()
+		require.EqualValues(t, 2, b.Number())
+		ms[0].Link.Cut()
+		require.NoError(t, b.Leave(t.Context()), "once the servers know that the other is dead")
+		ms[0].Link.Heal()
+		require.ErrorIs(t, a.failed(), framework.ErrSessionLost)
+		leaveAll(t, enterAll(t, bs...)...)
+	})
+}

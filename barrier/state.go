@@ -27,6 +27,9 @@ type state struct {
 
 func (st state) inside() bool { return st.phase&1 == 1 }
 
+// rounds is how many rounds have begun.
+func (st state) rounds() int64 { return (int64(st.phase) + 1) / 2 }
+
 // same tells whether what was seen of the barrier is this state.
 func (st state) same(seen state) bool {
 	return st.made == seen.made && st.phase == seen.phase && bytes.Equal(st.data, seen.data)
