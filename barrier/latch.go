@@ -62,7 +62,7 @@ func (l *Latch) CountDown(ctx context.Context, id string) error {
 			framework.CreateOp(framework.Join(l.at, countName), []byte(id), framework.PersistentSequential))
 		switch {
 		case errors.Is(err, framework.ErrNodeExists):
-			return nil
+			return l.counted(ctx, s, id)
 		case errors.Is(err, framework.ErrSuspended):
 			return errAgain
 		case err != nil:
@@ -75,10 +75,62 @@ func (l *Latch) CountDown(ctx context.Context, id string) error {
 	})
 }
 
+// counted judges the count that a caller has already: if it came after the last, it was one too many, and the reply that
+// would have said so was lost.
+func (l *Latch) counted(ctx context.Context, s *framework.Session, id string) error {
+	if err := s.Sync(ctx, l.path); err != nil { // whose server said that it is there may be another
+		return err
+	}
+	own, err := s.Exists(ctx, framework.Join(l.by, id))
+	if errors.Is(err, framework.ErrNoNode) { // taken back, or the latch was reset
+		return errAgain
+	}
+	if err != nil {
+		return err
+	}
+	last, err := s.Exists(ctx, l.last())
+	switch {
+	case errors.Is(err, framework.ErrNoNode), err == nil && own.Czxid <= last.Czxid:
+		return nil
+	case err != nil:
+		return err
+	}
+	count, err := l.madeBy(ctx, s, own.Czxid)
+	if err != nil {
+		return err
+	}
+	return l.undo(ctx, s, id, count)
+}
+
+// madeBy returns the count that a transaction has made after the last.
+func (l *Latch) madeBy(ctx context.Context, s *framework.Session, zxid int64) (string, error) {
+	names, _, err := s.Children(ctx, l.at)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range names {
+		count := framework.Join(l.at, name)
+		if count <= l.last() {
+			continue
+		}
+		st, err := s.Exists(ctx, count)
+		switch {
+		case err == nil && st.Czxid == zxid:
+			return count, nil
+		case err != nil && !errors.Is(err, framework.ErrNoNode):
+			return "", err
+		}
+	}
+	return "", errAgain
+}
+
 // undo takes back a count of an open latch.
 func (l *Latch) undo(ctx context.Context, s *framework.Session, id, count string) error {
 	_, err := s.Multi(ctx, framework.DeleteOp(framework.Join(l.by, id), framework.AnyVersion), framework.DeleteOp(count, framework.AnyVersion))
-	if err != nil && !errors.Is(err, framework.ErrNoNode) {
+	switch {
+	case errors.Is(err, framework.ErrSuspended):
+		return errAgain
+	case err != nil && !errors.Is(err, framework.ErrNoNode):
 		return err
 	}
 	return fmt.Errorf("%w: all %d counts were counted by others than %q", ErrTooMany, l.size, id)

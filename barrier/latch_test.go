@@ -88,6 +88,22 @@ func TestALatchSurvives(t *testing.T) {
 	})
 }
 
+// TestACountTooManyIsToldThoughItsReplyIsLost, be it that to the count or that to its being taken back.
+func TestACountTooManyIsToldThoughItsReplyIsLost(t *testing.T) {
+	for nth := 1; nth <= 2; nth++ {
+		in(t, func(t *testing.T, w *world) {
+			l := barrier.NewLatch(w.member("a").Client, path, 1)
+			require.NoError(t, l.CountDown(t.Context(), "x"))
+			f := w.DropReply(nth, zktest.Match{Op: zktest.OpMulti, Path: path + "/by/y"})
+			require.ErrorIs(t, l.CountDown(t.Context(), "y"), barrier.ErrTooMany, nth)
+			<-f.Hit()
+			require.Equal(t, []string{"x"}, w.Children(path+"/by"))
+			require.Len(t, w.Children(path+"/at"), 1)
+			require.NoError(t, l.CountDown(t.Context(), "x"), "it has counted")
+		})
+	}
+}
+
 func TestALatchWaitEndsWithItsContext(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
