@@ -129,10 +129,11 @@ var errFew = errors.New("not enough members")
 
 // beginWithListed begins a round with the first members that are there.
 func (m *member) beginWithListed(ctx context.Context, st state) (state, error) {
-	numbers, _, err := m.b.list(ctx, m.s)
+	numbers, listed, err := m.b.list(ctx, m.s)
 	if err != nil {
 		return state{}, err
 	}
+	m.rivals = rivals{phase: st.phase + 1, left: listed.Version} // if the next round begins without this member
 	numbers = slices.DeleteFunc(numbers, func(n int32) bool { return n-st.base < 0 })
 	slices.SortFunc(numbers, func(x, y int32) int { return cmp.Compare(x-y, 0) })
 	if len(numbers) < m.b.size {

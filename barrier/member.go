@@ -32,8 +32,7 @@ func (m *member) enter(ctx, linger context.Context, s *framework.Session) (*Roun
 	if err := m.b.prepare(ctx, s); err != nil {
 		return nil, err
 	}
-	m.known = m.b.recall()
-	m.rivals = rivals{before: m.known.phase}
+	m.known, m.rivals = m.b.recall(), rivals{}
 	if err := m.take(linger); err != nil {
 		return nil, err
 	}
