@@ -57,8 +57,7 @@ func NewDouble(client *framework.Client, path string, members int, opts ...Optio
 
 // mostMembers is how many one transaction can check.
 func (b *Double) mostMembers() int {
-	const transaction, node = 900 << 10, 128 // bytes, the latter without the path
-	return min(mostMembers, transaction/(node+len(b.path)+len(b.client.Config().Root)))
+	return min(mostMembers, transactionBytes/(nodeBytes+len(b.path)+len(b.client.Config().Root)))
 }
 
 // Path is the barrier's path.

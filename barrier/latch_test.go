@@ -2,7 +2,9 @@ package barrier_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,6 +102,26 @@ func TestACountTooManyIsToldThoughItsReplyIsLost(t *testing.T) {
 			require.Equal(t, []string{"x"}, w.Children(path+"/by"))
 			require.Len(t, w.Children(path+"/at"), 1)
 			require.NoError(t, l.CountDown(t.Context(), "x"), "it has counted")
+		})
+	}
+}
+
+// TestALatchOfManyLongIdsCanBeReset: all of its nodes go in one transaction, so an id that is too long for that is refused.
+func TestALatchOfManyLongIdsCanBeReset(t *testing.T) {
+	for name, path := range map[string]string{"short": "/l", "long": "/" + strings.Repeat("l", 250)} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				l := barrier.NewLatch(w.member("a").Client, path, 1000)
+				id := func(n, length int) string { return fmt.Sprintf("%0*d", length, n) }
+				long := 900
+				for ; errors.Is(l.CountDown(t.Context(), id(0, long)), barrier.ErrCaller); long-- {
+					require.Greater(t, long, 100, "any such id is short enough")
+				}
+				for n := 1; n < 1000; n++ {
+					require.NoError(t, l.CountDown(t.Context(), id(n, long)))
+				}
+				require.NoError(t, l.Reset(t.Context()))
+			})
 		})
 	}
 }
