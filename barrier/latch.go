@@ -64,6 +64,9 @@ func (l *Latch) Wait(ctx context.Context) (err error) {
 	defer func() { end(err) }()
 	first := int32(-1) // the count that this wait is for
 	return l.each(ctx, "wait at", func(s *framework.Session) error {
+		if err := s.Sync(ctx, l.path); err != nil { // who has reset it may have done so on another server
+			return err
+		}
 		for {
 			open, err := l.watch(ctx, s, &first)
 			if open || err != nil {

@@ -126,6 +126,22 @@ func TestALatchOfManyLongIdsCanBeReset(t *testing.T) {
 	}
 }
 
+// TestAWaitAtALatchLooksBehindASync, or a server that lags behind would show the opening before a reset.
+func TestAWaitAtALatchLooksBehindASync(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		l := barrier.NewLatch(m.Client, path, 1)
+		require.NoError(t, l.CountDown(t.Context(), "x"))
+		var synced, looked bool
+		defer w.Observe(func(r zktest.Request) {
+			looked = looked || r.Op == zktest.OpExists && strings.HasPrefix(r.Path, path+"/at/")
+			synced = synced || r.Op == zktest.OpSync && r.Path == path && !looked
+		})()
+		require.NoError(t, l.Wait(t.Context()))
+		require.True(t, looked && synced)
+	})
+}
+
 func TestALatchWaitEndsWithItsContext(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
