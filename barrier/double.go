@@ -57,8 +57,7 @@ func NewDouble(client *framework.Client, path string, members int, opts ...Optio
 
 // mostMembers is how many one transaction can check.
 func (b *Double) mostMembers() int {
-	const transaction, node = 900 << 10, 128 // bytes, the latter without the path
-	return min(mostMembers, transaction/(node+len(b.path)+len(b.client.Config().Root)))
+	return min(mostMembers, transactionBytes/(nodeBytes+len(b.path)+len(b.client.Config().Root)))
 }
 
 // Path is the barrier's path.
@@ -117,7 +116,7 @@ func (b *Double) enter(ctx, linger context.Context) (*Round, error) {
 			return nil, m.unsettled(framework.Ended(ctx))
 		case errors.Is(err, errInside):
 			return nil, err
-		case errors.Is(err, ErrMismatch) && m.data != nil: // what was known of the barrier was old
+		case errors.Is(err, ErrMismatch) && m.node == "" && m.data != nil: // what was known of the barrier was old
 			b.forget()
 			m.data = nil
 		case !lost(err):

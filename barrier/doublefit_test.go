@@ -74,6 +74,65 @@ func TestAMemberThatIsStartedAgainIsNotTooMany(t *testing.T) {
 	})
 }
 
+// TestARoundThatPassedUnseenWithADeadMemberIsNoSignOfOneTooMany: who was cut off sees only afterwards that a round has passed
+// beside it. One of the others was dead, perhaps its own former self.
+func TestARoundThatPassedUnseenWithADeadMemberIsNoSignOfOneTooMany(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		ms := w.members(3)
+		bs := doubles(2, ms...)
+		dead := w.session(ms[0]).ID()
+		enter(t, t.Context(), bs[0])
+		ms[0].Link.Cut()
+		time.Sleep(time.Second)
+		ms[1].Link.Delay(300 * time.Millisecond)
+		slow := enter(t, t.Context(), bs[1])
+		await(func() bool { return len(w.Children(path+"/in")) == 2 })
+		ms[2].Link.Delay(10 * time.Millisecond)
+		third := enter(t, t.Context(), bs[2])
+		await(func() bool { n, _ := w.Node(path); return n.Stat.Version == 1 })
+		ms[2].Link.Cut() // it has begun the round of the two before it, and was not told
+		require.Len(t, w.Children(path+"/in"), 3)
+		r := slow.round()
+		ms[1].Link.Delay(0)
+		require.NoError(t, w.Expire(dead))
+		require.NoError(t, r.Leave(t.Context()))
+		ms[2].Link.Heal()
+		time.Sleep(timeout / 2)
+		require.False(t, third.over(), "%v", third.err)
+		leaveAll(t, third.roundWith(bs[1])...)
+	})
+}
+
+// TestOneTooManyWhoseRoundPassedUnseenIsTold: the same, but all of the others have left alive.
+func TestOneTooManyWhoseRoundPassedUnseenIsTold(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		ms := w.members(3)
+		bs := doubles(2, ms...)
+		first := enter(t, t.Context(), bs[0])
+		ms[1].Link.Delay(300 * time.Millisecond)
+		slow := enter(t, t.Context(), bs[1])
+		await(func() bool { return len(w.Children(path+"/in")) == 2 })
+		ms[2].Link.Delay(10 * time.Millisecond)
+		third := enter(t, t.Context(), bs[2])
+		await(func() bool { n, _ := w.Node(path); return n.Stat.Version == 1 })
+		ms[2].Link.Cut()
+		leaveAll(t, first.round(), slow.round())
+		ms[2].Link.Heal()
+		require.ErrorIs(t, third.failed(), barrier.ErrTooMany)
+		w.nobody()
+	})
+}
+
+// await looks each millisecond, for ten seconds at most.
+func await(is func() bool) {
+	for range 10000 {
+		if is() {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
 func TestAnotherNumber(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(3)

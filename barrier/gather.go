@@ -37,7 +37,7 @@ func (st state) has(number int32) bool { return st.inside() && slices.Contains(s
 
 // gather waits for a round that lets this member in, and begins it when all are there.
 func (m *member) gather(ctx context.Context) (state, error) {
-	if st := m.b.recall(); st.data != nil && !st.inside() && m.number-st.base == int32(m.b.size)-1 {
+	if st := m.b.recall(); st.numbering == m.numbering && !st.inside() && m.number-st.base == int32(m.b.size)-1 {
 		if begun, err := m.begin(ctx, st, m.justNow(st)); err == nil || !errors.Is(err, errAgain) {
 			return begun, err
 		}
@@ -67,6 +67,9 @@ func (m *member) turn(ctx context.Context) (state, error) {
 		return state{}, err
 	}
 	defer w.Stop()
+	if m.made != 0 && seen.made != m.made {
+		return state{}, fmt.Errorf("%w: %s was deleted, and made anew without this member", framework.ErrNoNode, m.b.path)
+	}
 	if begun, ok := m.letIn(m.b.recall(), seen); ok {
 		return begun, nil
 	}
@@ -126,10 +129,11 @@ var errFew = errors.New("not enough members")
 
 // beginWithListed begins a round with the first members that are there.
 func (m *member) beginWithListed(ctx context.Context, st state) (state, error) {
-	numbers, _, err := m.b.list(ctx, m.s)
+	numbers, listed, err := m.b.list(ctx, m.s)
 	if err != nil {
 		return state{}, err
 	}
+	m.rivals = rivals{phase: st.phase + 1, left: listed.Version} // if the next round begins without this member
 	numbers = slices.DeleteFunc(numbers, func(n int32) bool { return n-st.base < 0 })
 	slices.SortFunc(numbers, func(x, y int32) int { return cmp.Compare(x-y, 0) })
 	if len(numbers) < m.b.size {
@@ -166,7 +170,7 @@ func (m *member) begin(ctx context.Context, st state, numbers []int32) (state, e
 		ops = append(ops, framework.CheckOp(m.b.place(n), framework.AnyVersion))
 	}
 	ops = append(ops, framework.SetOp(m.b.path, st.data, st.phase), framework.SetOp(m.b.round,
-		record{Kind: roundKind, Phase: begun.phase, Base: begun.base, Numbers: numbers}.encode(), framework.AnyVersion))
+		record{Kind: roundKind, Phase: begun.phase, Origin: begun.origin, Base: begun.base, Numbers: numbers}.encode(), framework.AnyVersion))
 	_, err := m.s.Multi(ctx, ops...)
 	switch {
 	case err == nil:

@@ -3,8 +3,6 @@ package barrier
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -27,62 +25,21 @@ type Latch struct {
 	err          error // of the arguments
 }
 
-// NewLatch returns a latch of so many counts at path, 1 to 1000. Nothing is created before it is used. An
+// NewLatch returns a latch of so many counts at path, 1 to 1000 (less if the path is longer than some 280 bytes,
+// since one transaction resets it). Nothing is created before it is used. An
 // argument that cannot be used makes every call return an error that says so.
 func NewLatch(client *framework.Client, path string, counts int) *Latch {
 	l := &Latch{client: client, path: path, size: counts}
 	if l.err = check(client, path); l.err != nil {
 		return l
 	}
-	l.err = checkSize(counts, mostMembers)
+	l.err = checkSize(counts, l.mostCounts())
 	l.by, l.at, l.tel = framework.Join(path, "by"), framework.Join(path, "at"), newTelemetry(client)
 	return l
 }
 
 // Path is the latch's path.
 func (l *Latch) Path() string { return l.path }
-
-// countName is what counts' nodes are called, before their numbers.
-const countName = "c-"
-
-// last is the node whose creation opens the latch.
-func (l *Latch) last() string {
-	return framework.Join(l.at, fmt.Sprintf("%s%010d", countName, l.size-1))
-}
-
-// CountDown counts for the caller id, unless it has counted already. An id is a node's name, such as a host's
-// or a task's. The error wraps ErrTooMany when others have counted the latch down to zero, ErrCaller,
-// ErrMismatch, ErrForeign, or is that of ctx: whether it was counted is unknown then; ask again.
-func (l *Latch) CountDown(ctx context.Context, id string) error {
-	if l.err == nil && (id == "" || framework.ValidatePath(framework.Join(l.by, id)) != nil || strings.Contains(id, "/")) {
-		return framework.Wrap("count down", l.path, fmt.Errorf("%w: %q", ErrCaller, id))
-	}
-	return l.each(ctx, "count down", func(s *framework.Session) error {
-		rs, err := s.Multi(ctx, framework.CreateOp(framework.Join(l.by, id), nil, framework.Persistent),
-			framework.CreateOp(framework.Join(l.at, countName), []byte(id), framework.PersistentSequential))
-		switch {
-		case errors.Is(err, framework.ErrNodeExists):
-			return nil
-		case errors.Is(err, framework.ErrSuspended):
-			return errAgain
-		case err != nil:
-			return err
-		}
-		if rs[1].Path > l.last() {
-			return l.undo(ctx, s, id, rs[1].Path)
-		}
-		return nil
-	})
-}
-
-// undo takes back a count of an open latch.
-func (l *Latch) undo(ctx context.Context, s *framework.Session, id, count string) error {
-	_, err := s.Multi(ctx, framework.DeleteOp(framework.Join(l.by, id), framework.AnyVersion), framework.DeleteOp(count, framework.AnyVersion))
-	if err != nil && !errors.Is(err, framework.ErrNoNode) {
-		return err
-	}
-	return fmt.Errorf("%w: all %d counts were counted by others than %q", ErrTooMany, l.size, id)
-}
 
 // Remaining is how many counts are missing.
 func (l *Latch) Remaining(ctx context.Context) (n int, err error) {
@@ -107,6 +64,9 @@ func (l *Latch) Wait(ctx context.Context) (err error) {
 	defer func() { end(err) }()
 	first := int32(-1) // the count that this wait is for
 	return l.each(ctx, "wait at", func(s *framework.Session) error {
+		if err := s.Sync(ctx, l.path); err != nil { // who has reset it may have done so on another server
+			return err
+		}
 		for {
 			open, err := l.watch(ctx, s, &first)
 			if open || err != nil {

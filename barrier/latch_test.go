@@ -2,7 +2,9 @@ package barrier_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,6 +87,58 @@ func TestALatchSurvives(t *testing.T) {
 		m.Link.Heal()
 		require.NoError(t, waited(), "it was open for a moment while nobody could see it")
 		require.Equal(t, 2, remaining(t, b))
+	})
+}
+
+// TestACountTooManyIsToldThoughItsReplyIsLost, be it that to the count or that to its being taken back.
+func TestACountTooManyIsToldThoughItsReplyIsLost(t *testing.T) {
+	for nth := 1; nth <= 2; nth++ {
+		in(t, func(t *testing.T, w *world) {
+			l := barrier.NewLatch(w.member("a").Client, path, 1)
+			require.NoError(t, l.CountDown(t.Context(), "x"))
+			f := w.DropReply(nth, zktest.Match{Op: zktest.OpMulti, Path: path + "/by/y"})
+			require.ErrorIs(t, l.CountDown(t.Context(), "y"), barrier.ErrTooMany, nth)
+			<-f.Hit()
+			require.Equal(t, []string{"x"}, w.Children(path+"/by"))
+			require.Len(t, w.Children(path+"/at"), 1)
+			require.NoError(t, l.CountDown(t.Context(), "x"), "it has counted")
+		})
+	}
+}
+
+// TestALatchOfManyLongIdsCanBeReset: all of its nodes go in one transaction, so an id that is too long for that is refused.
+func TestALatchOfManyLongIdsCanBeReset(t *testing.T) {
+	for name, path := range map[string]string{"short": "/l", "long": "/" + strings.Repeat("l", 250)} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				l := barrier.NewLatch(w.member("a").Client, path, 1000)
+				id := func(n, length int) string { return fmt.Sprintf("%0*d", length, n) }
+				long := 900
+				for ; errors.Is(l.CountDown(t.Context(), id(0, long)), barrier.ErrCaller); long-- {
+					require.Greater(t, long, 100, "any such id is short enough")
+				}
+				for n := 1; n < 1000; n++ {
+					require.NoError(t, l.CountDown(t.Context(), id(n, long)))
+				}
+				require.NoError(t, l.Reset(t.Context()))
+			})
+		})
+	}
+}
+
+// TestAWaitAtALatchLooksBehindASync, or a server that lags behind would show the opening before a reset.
+func TestAWaitAtALatchLooksBehindASync(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		l := barrier.NewLatch(m.Client, path, 1)
+		require.NoError(t, l.CountDown(t.Context(), "x"))
+		var synced, looked bool
+		defer w.Observe(func(r zktest.Request) {
+			looked = looked || r.Op == zktest.OpExists && strings.HasPrefix(r.Path, path+"/at/")
+			synced = synced || r.Op == zktest.OpSync && r.Path == path && !looked
+		})()
+		require.NoError(t, l.Wait(t.Context()))
+		require.True(t, looked && synced)
 	})
 }
 

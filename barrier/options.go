@@ -60,6 +60,12 @@ func check(client *framework.Client, path string) error {
 // mostMembers bounds what one transaction checks and one list shows.
 const mostMembers = 1000
 
+// A transaction of a recipe has at most so many bytes, of which each node takes so many beside its path.
+const (
+	transactionBytes = 900 << 10
+	nodeBytes        = 128
+)
+
 // checkSize refuses a number that cannot be.
 func checkSize(n, most int) error {
 	if n < 1 || n > most {

@@ -10,70 +10,30 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// rivals tell whether as many members as the barrier has were there beside this one: then it is one too many,
-// unless one of them was dead and its session had not ended yet.
+// rivals are a round of others, beside which this member was there: if all of them leave alive, it is one too many.
+// Who has died may have been its own former self.
 type rivals struct {
-	before int32     // the phase up to which is known who has begun
-	phase  int32     // of the rivals' round; 0 if there are none
-	rest   int       // how many of them had not left when they were seen first
-	left   int32     // how many had ever left the barrier alive then
-	since  time.Time // when that was
+	phase int32     // of their round; 0 if none is known
+	left  int32     // how many members had ever left the barrier alive before any of them did
+	since time.Time // since when all of them are inside, as far as this member knows
 }
 
-// tooMany judges the rounds that have begun without this member.
+// tooMany judges the round that has passed without this member. It says nothing of one of which it does not know how
+// many had left before, nor once another has begun.
 func (m *member) tooMany(ctx context.Context, st state) error {
-	switch {
-	case m.phase != 0 && m.phase != st.phase:
-		return m.judge(ctx, st)
-	case m.before == st.phase:
+	if m.phase == 0 || st.phase-m.phase <= 0 {
 		return nil
 	}
-	beside, err := m.wasThere(ctx)
-	if err != nil {
-		return err
-	}
-	m.before = st.phase
-	switch {
-	case !beside:
+	next := st.phase == m.phase+1
+	m.phase = 0
+	if !next {
 		return nil
-	case !st.inside():
-		return m.surplus()
 	}
-	rest, listed, err := m.b.remaining(ctx, m.s, st)
-	if err == nil {
-		m.see(st.phase, len(rest), listed.Version)
+	in, err := m.s.Exists(ctx, m.b.in)
+	if err == nil && int(in.Version-m.left) >= m.b.size {
+		err = m.surplus()
 	}
 	return err
-}
-
-func (m *member) see(phase int32, rest int, left int32) {
-	m.phase, m.rest, m.left, m.since = phase, rest, left, time.Now()
-}
-
-// wasThere tells whether this member was there when the last round began.
-func (m *member) wasThere(ctx context.Context) (bool, error) {
-	own, err := m.s.Exists(ctx, m.node)
-	if errors.Is(err, framework.ErrNoNode) {
-		return false, fmt.Errorf("%w: %s", framework.ErrNodeGone, m.node)
-	}
-	if err != nil {
-		return false, err
-	}
-	round, err := m.s.Exists(ctx, m.b.round)
-	return own.Czxid < round.Mzxid, err
-}
-
-// judge looks whether all rivals have left alive: each left by a transaction that counts.
-func (m *member) judge(ctx context.Context, st state) error {
-	in, err := m.s.Exists(ctx, m.b.in)
-	if err != nil {
-		return err
-	}
-	m.phase, m.before = 0, st.phase
-	if int(in.Version-m.left) >= m.rest {
-		return m.surplus()
-	}
-	return nil
 }
 
 func (m *member) surplus() error {
@@ -92,8 +52,11 @@ func (m *member) outside(ctx context.Context, st state, w *framework.Watch) erro
 	}
 	patience := time.Duration(-1)
 	if len(rest) == m.b.size {
-		if m.phase == 0 {
-			m.see(st.phase, len(rest), listed.Version)
+		if m.phase != st.phase {
+			m.rivals = rivals{phase: st.phase, left: listed.Version}
+		}
+		if m.since.IsZero() {
+			m.since = time.Now()
 		}
 		if patience = m.s.Timeout()*3/2 - time.Since(m.since); patience <= 0 { // the dead are gone by then
 			return fmt.Errorf("%w: all %d members are inside", ErrTooMany, m.b.size)

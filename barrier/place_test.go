@@ -49,7 +49,7 @@ func TestAPlaceOfALostSessionIsJudgedByWhatTheServersSay(t *testing.T) {
 		guessed := truth
 		guessed.base = 2
 		b.remember(guessed)
-		lost := &member{b: b, s: s, data: []byte("{}"), node: b.place(2), number: 2}
+		lost := &member{b: b, s: s, place: place{data: []byte("{}"), node: b.place(2), number: 2, numbering: truth.numbering}}
 		require.ErrorIs(t, lost.retake(t.Context(), s), errInside)
 	})
 }

@@ -28,9 +28,11 @@ type record struct {
 	Size int `json:"size,omitempty"`
 
 	// Phase is the version of the double barrier's node at which the round began, Numbers are those of its
-	// members, and all numbers below Base belong to this round, to former ones or to the dead.
+	// members, and all numbers below Base belong to this round, to former ones or to the dead. Origin is the
+	// phase from which numbers are counted.
 	Phase   int32   `json:"phase,omitempty"`
 	Base    int32   `json:"base,omitempty"`
+	Origin  int32   `json:"origin,omitempty"`
 	Numbers []int32 `json:"numbers,omitempty"`
 
 	// ID tells a member's node from all others. Who has made a gate or a member is written for people.

@@ -16,6 +16,7 @@ var golden = map[string]record{
 	`{"v":1,"kind":"round"}`:                                               {Kind: roundKind},
 	`{"v":1,"kind":"round","phase":7,"base":32,"numbers":[24,25,27,31]}`:   {Kind: roundKind, Phase: 7, Base: 32, Numbers: []int32{24, 25, 27, 31}},
 	`{"v":1,"kind":"round","phase":-2147483647,"base":1,"numbers":[-1,0]}`: {Kind: roundKind, Phase: -2147483647, Base: 1, Numbers: []int32{-1, 0}},
+	`{"v":1,"kind":"round","phase":9,"base":2,"origin":8,"numbers":[0,1]}`: {Kind: roundKind, Phase: 9, Base: 2, Origin: 8, Numbers: []int32{0, 1}},
 	`{"v":1,"kind":"latch","size":3}`:                                      {Kind: latchKind, Size: 3},
 	`{"v":1,"kind":"gate","owner":"o","host":"h","pid":5,"since":"2026-11-21T00:00:00Z"}`: {
 		Kind: gateKind, Owner: "o", Host: "h", PID: 5, Since: new(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))},

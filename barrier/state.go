@@ -11,7 +11,7 @@ import (
 
 // state is what is known of a double barrier at one phase.
 type state struct {
-	made  int64  // the transaction that has created the barrier
+	numbering
 	data  []byte // its record, as it is written again
 	size  int    // the number of members in it
 	phase int32  // the record's version
@@ -26,6 +26,9 @@ type state struct {
 }
 
 func (st state) inside() bool { return st.phase&1 == 1 }
+
+// rounds is how many rounds have begun.
+func (st state) rounds() int64 { return (int64(st.phase) + 1) / 2 }
 
 // same tells whether what was seen of the barrier is this state.
 func (st state) same(seen state) bool {
@@ -86,7 +89,7 @@ func (b *Double) watch(ctx context.Context, s *framework.Session) (state, *frame
 	if err != nil {
 		return state{}, nil, err
 	}
-	seen := state{made: st.Czxid, data: data, phase: st.Version, epoch: s.Epoch()}
+	seen := state{numbering: numbering{made: st.Czxid}, data: data, phase: st.Version, epoch: s.Epoch()}
 	seen.vague = len(w.C()) > 0 && !(known.same(seen) && known.epoch == seen.epoch)
 	return seen, w, nil
 }
@@ -123,7 +126,7 @@ func (b *Double) load(ctx context.Context, s *framework.Session, seen state) (st
 	case last.Phase-seen.phase > 0: // a round has begun between the two reads
 		return state{}, errAgain
 	}
-	seen.base = last.Base
+	seen.base, seen.origin = last.Base, last.Origin
 	if last.Phase == seen.phase {
 		seen.numbers = last.Numbers
 	}
@@ -135,6 +138,9 @@ func (b *Double) load(ctx context.Context, s *framework.Session, seen state) (st
 	}
 	return seen, nil
 }
+
+// reader is read or readAnew.
+type reader func(context.Context, *framework.Session) (state, error)
 
 // read reads the barrier's state.
 func (b *Double) read(ctx context.Context, s *framework.Session) (state, error) {
@@ -152,7 +158,7 @@ func (b *Double) reading(ctx context.Context, s *framework.Session, rest func(co
 		if err != nil {
 			return state{}, err
 		}
-		seen, err := rest(ctx, s, state{made: st.Czxid, data: data, phase: st.Version, epoch: s.Epoch()})
+		seen, err := rest(ctx, s, state{numbering: numbering{made: st.Czxid}, data: data, phase: st.Version, epoch: s.Epoch()})
 		if !errors.Is(err, errAgain) {
 			return seen, err
 		}
@@ -264,4 +270,6 @@ func (b *Double) renumber(ctx context.Context, s *framework.Session) error {
 }
 
 // beginning is the record of a round before the first, whose numbers begin again.
-func beginning(phase int32) []byte { return record{Kind: roundKind, Phase: phase}.encode() }
+func beginning(phase int32) []byte {
+	return record{Kind: roundKind, Phase: phase, Origin: phase}.encode()
+}
