@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/election"
 )
 
 // Several assign the jobs at once: who has waited for another must not go by what was known before.
@@ -14,24 +16,20 @@ func TestJobsAreAssignedByWhatIsKnownLast(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", jobs("j", "* * * * *", quick))
 		time.Sleep(time.Second)
-		lead := func() func() { // as if a term had not begun yet
+		setTerm := func(term *election.Term) (old *election.Term) {
 			a.Scheduler.mu.Lock()
 			defer a.Scheduler.mu.Unlock()
-			term := a.term
-			a.term = nil
-			return func() {
-				a.Scheduler.mu.Lock()
-				defer a.Scheduler.mu.Unlock()
-				a.term = term
-			}
-		}()
+			old, a.term = a.term, term
+			return old
+		}
+		term := setTerm(nil) // as before it has begun
 		sh := a.present()
 		sh.mu.Lock()
 		go a.assign()
 		for range 1000 { // until it waits for the shift: nothing else can be seen of that
 			runtime.Gosched()
 		}
-		lead()
+		setTerm(term)
 		sh.mu.Unlock()
 		synctest.Wait()
 		time.Sleep(time.Minute)
