@@ -24,8 +24,10 @@ func (t *Term) oversee() {
 	if e.stepDown == AtSuspended {
 		changes := e.client.States(t.ctx) // from now on
 		t.overseen.Go(func() {
-			for range changes {
-				t.checkConnection()
+			for c := range changes { // each: the session may be connected again by now
+				if c.SessionID == t.Session() {
+					t.stepDownUnless(c.State)
+				}
 			}
 		})
 		t.checkConnection()
@@ -42,7 +44,14 @@ func (t *Term) watchHealth() {
 // checkConnection ends the term when its session is not connected.
 func (t *Term) checkConnection() {
 	s, err := t.session(t.ctx)
-	if err == nil && s.State() != framework.Connected {
-		t.end(fmt.Errorf("%w: the session is %v", ErrDisconnected, s.State()))
+	if err == nil {
+		t.stepDownUnless(s.State())
+	}
+}
+
+// stepDownUnless ends the term unless the session's state is that it is connected.
+func (t *Term) stepDownUnless(state framework.State) {
+	if state != framework.Connected {
+		t.end(fmt.Errorf("%w: the session is %v", ErrDisconnected, state))
 	}
 }

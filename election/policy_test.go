@@ -241,6 +241,22 @@ func TestStepDown(t *testing.T) {
 	}
 }
 
+// In few of these worlds the leader looks at its session only when that is connected again.
+func TestALeaderStepsDownHoweverSoonTheConnectionIsBack(t *testing.T) {
+	for range 300 {
+		in(t, func(t *testing.T, w *world) {
+			a := w.member("a")
+			term, err := election.New(a.client, path, election.WithStepDown(election.AtSuspended)).Campaign(t.Context())
+			require.NoError(t, err)
+			time.Sleep(time.Minute)
+			a.link.Reset()
+			time.Sleep(time.Minute)
+			require.ErrorIs(t, term.Err(), election.ErrDisconnected)
+			require.NoError(t, term.Resign(t.Context()))
+		})
+	}
+}
+
 func TestIdleCandidatesAskNothing(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")

@@ -58,8 +58,8 @@ func (t *Term) write(ctx context.Context, change func(termRecord) termRecord) er
 	case <-ctx.Done():
 		return framework.Ended(ctx)
 	}
-	for tried := false; ; tried = true {
-		if err := t.read(ctx, tried); err != nil {
+	for {
+		if err := t.read(ctx); err != nil {
 			return err
 		}
 		next := change(t.record.termRecord)
@@ -67,30 +67,35 @@ func (t *Term) write(ctx context.Context, change func(termRecord) termRecord) er
 			return t.Err()
 		}
 		err := t.put(ctx, next)
-		if err == nil || !errors.Is(err, errOvertaken) {
+		if err == nil {
+			return nil
+		}
+		t.record, t.doubtful = stored{}, true // whatever the error is, it may have been written
+		if !errors.Is(err, errOvertaken) {
 			return err
 		}
-		t.record.known = false
 	}
 }
 
 // errOvertaken says that the record is another one than was read, or may be.
 var errOvertaken = errors.New("the record has changed")
 
-// read reads the record, unless it is known. Behind a sync the server shows what was written before; else
-// what it shows may be old, which the write will tell.
-func (t *Term) read(ctx context.Context, sync bool) error {
+// read reads the record, unless it is known. Behind a sync, which is needed when a write may have been done, the
+// server shows what was written before; else what it shows may be old, which the write will tell.
+func (t *Term) read(ctx context.Context) error {
 	if t.record.known {
 		return nil
 	}
 	s, err := t.session(ctx)
-	if err == nil && sync {
+	if err == nil && t.doubtful {
 		err = s.Sync(ctx, t.election.termPath())
 	}
 	if err != nil {
 		return err
 	}
-	t.record, err = readTerm(ctx, s, t.election.termPath())
+	if t.record, err = readTerm(ctx, s, t.election.termPath()); err == nil {
+		t.doubtful = false
+	}
 	return err
 }
 

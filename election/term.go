@@ -22,10 +22,11 @@ type Term struct {
 	began    time.Time
 	overseen sync.WaitGroup
 
-	number  int64
-	since   time.Time
-	writing chan struct{} // of the one who may write the record
-	record  stored        // as this term has last seen it
+	number   int64
+	since    time.Time
+	writing  chan struct{} // of the one who may write the record
+	record   stored        // as this term has last seen it
+	doubtful bool          // whether a write was done that failed: a server may lag behind it
 
 	mu        sync.Mutex
 	led       bool // by Lead, which gives the term up once its function has returned

@@ -72,6 +72,27 @@ func TestATermIsCountedOnceWhateverReplyIsLost(t *testing.T) {
 	}
 }
 
+func TestAnUpdateIsWrittenBehindOneWhoseOutcomeNobodyAwaited(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		term := m.lead(t)
+		old, next := election.Metadata{"v": "old"}, election.Metadata{"v": "new"}
+		require.NoError(t, term.Update(t.Context(), old))
+		late := w.DelayReplies(2*time.Second, zktest.Match{Op: zktest.OpMulti, Path: path + "~term"})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, term.Update(ctx, next), context.DeadlineExceeded)
+		late.Cancel()
+		time.Sleep(time.Minute)
+		synced := w.Requests()[zktest.OpSync]
+		require.NoError(t, term.Update(t.Context(), old))
+		require.Equal(t, synced+1, w.Requests()[zktest.OpSync], "the server may lag behind")
+		leader, err := m.Leader(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, old, leader.Metadata)
+	})
+}
+
 func TestAWinnerWhoseNodeIsGoneDoesNotLead(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")

@@ -118,6 +118,14 @@ func (s *Scheduler) createChanges(ctx context.Context, session *framework.Sessio
 	return err
 }
 
+// subject is what is announced of jobs that were changed at once: one of them, or all there are.
+func subject(jobs []string) string {
+	if len(jobs) == 1 {
+		return jobs[0]
+	}
+	return ""
+}
+
 // announce is the operation that tells the members of a change, and is refused if there was another meanwhile.
 func (s *Scheduler) announce(ctx context.Context, session *framework.Session, job string) (framework.Op, error) {
 	c, version, err := s.readChanges(ctx, session)

@@ -26,15 +26,20 @@ func (s *Scheduler) Trigger(ctx context.Context, name string) error {
 			return false, fmt.Errorf("%w: %d runs of job %q", ErrTooManyPending, len(st.Pending), name)
 		}
 		st.ask(Pending{Tick: now.Truncate(time.Second), Manual: true, Attempt: 1, request: request})
+		st.note(request)
 		return true, nil
 	})
 }
 
-// asked tells whether a request is known.
-func (s State) asked(request string) bool {
-	return slices.ContainsFunc(s.Pending, func(p Pending) bool { return p.request == request }) ||
-		slices.ContainsFunc(s.Running, func(r RunRecord) bool { return r.request == request }) ||
-		s.LastRun != nil && s.LastRun.request == request
+// asked tells whether a request is known, whatever has become of its run since.
+func (s State) asked(request string) bool { return slices.Contains(s.requests, request) }
+
+// note remembers a request beside the latest ones: a connection may be gone for long before its reply is settled.
+func (s *State) note(request string) {
+	s.requests = append(s.requests, request)
+	if over := len(s.requests) - maxRequests; over > 0 {
+		s.requests = s.requests[over:]
+	}
 }
 
 // Pause keeps a job from running until Resume; a run that goes on is not disturbed. Ticks that are due

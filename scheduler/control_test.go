@@ -52,6 +52,31 @@ func TestALostReplyOfATriggerRunsItOnce(t *testing.T) {
 	})
 }
 
+func TestATriggerThatIsSettledLateRunsOnceThoughOthersHaveRunSince(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.start("a", one(Job{Spec: "* * * * * *", Run: quick}))
+		b := w.member("b", nil)
+		_, err := b.State(t.Context(), "j")
+		require.NoError(t, err)
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/changes"})
+		done := make(chan error)
+		go func() { done <- b.Trigger(t.Context(), "j") }()
+		<-lost.Hit()
+		b.link.Cut()
+		time.Sleep(time.Minute)
+		b.link.Heal()
+		require.NoError(t, <-done)
+		time.Sleep(10 * time.Second)
+		manual := 0
+		for _, e := range w.log.all(EventStarted) {
+			if e.Run.Manual {
+				manual++
+			}
+		}
+		require.Equal(t, 1, manual)
+	})
+}
+
 func TestATriggerSurvivesEverybody(t *testing.T) {
 	inDays(t, func(t *testing.T, w *world) {
 		job := one(Job{Spec: "0 0 1 1 *", Run: quick})

@@ -285,11 +285,17 @@ func (d *duty) refused(err error) (step, error) {
 	return nil, err
 }
 
-// start starts a claimed run, which takes over a slot.
+// start starts a claimed run, which takes over a slot, unless another look has started it: that of a post which
+// the job has had here before or since.
 func (d *duty) start(r RunRecord, token int64) {
 	d.booked = false
 	e := newExecution(d, r, token)
-	fresh := d.job.begin(e)
+	fresh, begun := d.job.begin(e)
+	if !begun {
+		e.stop(nil)
+		d.slots.give()
+		return
+	}
 	d.tour.runs.Go(func() { e.live(fresh) })
 }
 

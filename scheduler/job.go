@@ -95,9 +95,11 @@ type job struct {
 	Job
 	schedule Schedule // as it was added
 
-	mu    sync.Mutex
-	first time.Time            // ticks up to there were started here
-	local map[int64]*execution // runs in this member, by number; nil if there are none
+	mu      sync.Mutex
+	first   time.Time            // ticks up to there were started here
+	local   map[int64]*execution // runs in this member, by number; nil if there are none
+	session int64                // of the latest run that was started here
+	token   int64                // of that run
 }
 
 func newJob(j Job) (*job, error) {
@@ -181,23 +183,29 @@ func (j *job) pause(tries int) time.Duration {
 }
 
 // begin notes that a run goes on here, and tells whether its tick is new here, whatever the caller has read:
-// the state may have been deleted meanwhile.
-func (j *job) begin(e *execution) bool {
+// the state may have been deleted meanwhile. A run that was begun before is not begun again, even if it has ended
+// since: who claims a run has seen, and begun, those that were claimed before it.
+func (j *job) begin(e *execution) (fresh, begun bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	session, token := e.session.ID(), e.record.Token
+	if session == j.session && token <= j.token {
+		return false, false
+	}
+	j.session, j.token = session, token
 	if j.local == nil {
 		j.local = map[int64]*execution{}
 	}
 	r := e.record
 	j.local[r.Number] = e
 	if r.Manual || r.Attempt > 1 {
-		return true
+		return true, true
 	}
 	if !r.Tick.After(j.first) {
-		return false
+		return false, true
 	}
 	j.first = r.Tick
-	return true
+	return true, true
 }
 
 // latest is up to where ticks were started here.

@@ -109,7 +109,7 @@ type Pending struct {
 	Manual  bool
 	Attempt int
 
-	request string // tells what was asked for twice
+	request string // what it was asked for by, one of the state's requests
 	rest    fields
 }
 

@@ -3,8 +3,8 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
-	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -13,25 +13,40 @@ import (
 const registerers = 32
 
 // register stores the schedules of this member's jobs where there are none, or others that these replace, and
-// tells the others if anything has changed. Its error is that of the first job that cannot be registered.
+// tells the others. Its error is that of the first job that cannot be registered.
 func (s *Scheduler) register(ctx context.Context) error {
+	created, old, err := s.enterAll(ctx)
+	for some := range slices.Chunk(old, replacedAtOnce) {
+		if err == nil {
+			err = s.replace(ctx, some)
+		}
+	}
+	if err != nil || len(created) == 0 {
+		return err
+	}
+	return s.publish(ctx, subject(created))
+}
+
+// enterAll enters this member's jobs, and returns the names of those that were created and what is to be
+// replaced.
+func (s *Scheduler) enterAll(ctx context.Context) (created []string, old []outdated, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	jobs := make(chan *job)
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	var news []string
 	for range registerers {
 		all.Go(func() {
 			for j := range jobs {
-				changed, err := s.enter(ctx, j)
+				fresh, stale, err := s.enter(ctx, j)
 				if err != nil {
 					cancel(err)
 				}
 				mu.Lock()
-				if changed {
-					news = append(news, j.Name)
+				if fresh {
+					created = append(created, j.Name)
 				}
+				old = append(old, stale...)
 				mu.Unlock()
 			}
 		})
@@ -43,15 +58,7 @@ func (s *Scheduler) register(ctx context.Context) error {
 	}
 	close(jobs)
 	all.Wait()
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case len(news) == 0:
-		return nil
-	case len(news) == 1:
-		return s.publish(ctx, news[0])
-	}
-	return s.publish(ctx, "")
+	return created, old, context.Cause(ctx)
 }
 
 // publish tells the members that a job has changed, or all.
@@ -84,29 +91,22 @@ func (s *Scheduler) settling(ctx context.Context, f func(*framework.Session) err
 	}
 }
 
-// enter stores a job's schedule if there is none, or one that it replaces, and tells whether it did.
-func (s *Scheduler) enter(ctx context.Context, j *job) (changed bool, err error) {
+// enter stores a job's state if there is none, and tells whether it did; else it returns what is stored, if that is
+// to be replaced.
+func (s *Scheduler) enter(ctx context.Context, j *job) (created bool, old []outdated, err error) {
 	err = s.settling(ctx, func(session *framework.Session) error {
 		b := newBook(s.node(j.Name))
 		state, err := b.read(ctx, session)
 		if errors.Is(err, ErrUnknownJob) {
-			changed = true
+			created = true
 			return s.create(ctx, session, j)
 		}
-		if err != nil || j.agrees(state) {
-			return err
+		if err == nil && !j.agrees(state) {
+			old = []outdated{{j, b}}
 		}
-		now, err := s.ensembleTime(ctx, session)
-		if err != nil {
-			return err
-		}
-		changed = true
-		state = state.clone()
-		j.declare(&state, now)
-		_, err = b.write(ctx, session, state, nil, nil)
 		return err
 	})
-	return changed, err
+	return created, old, err
 }
 
 func (s *Scheduler) create(ctx context.Context, session *framework.Session, j *job) error {
@@ -125,8 +125,11 @@ func (s *Scheduler) create(ctx context.Context, session *framework.Session, j *j
 func (s *Scheduler) join(ctx context.Context, j *job) {
 	back := s.client.Retries()
 	for ctx.Err() == nil {
-		changed, err := s.enter(ctx, j)
-		if err == nil && changed {
+		created, old, err := s.enter(ctx, j)
+		if err == nil && len(old) > 0 {
+			err = s.replace(ctx, old)
+		}
+		if err == nil && created {
 			err = s.publish(ctx, j.Name)
 		}
 		if err == nil && j.Placement == Spread {
@@ -162,50 +165,4 @@ func (s *Scheduler) describeAgain(ctx context.Context) error {
 		return err
 	}
 	return s.publish(ctx, "")
-}
-
-// spec is the job's schedule as it is stored.
-func (j *job) spec() (spec, zone string) {
-	return j.schedule.String(), j.schedule.Location().String()
-}
-
-// declared is the schedule that the releases have given, whatever it was changed to at run time.
-func (s State) declared() (spec, zone string) {
-	if s.declaredSpec != "" {
-		return s.declaredSpec, s.declaredZone
-	}
-	return s.Spec, s.Zone
-}
-
-// agrees tells whether a stored state need not be changed: its schedule was given by the same release, or
-// one of a higher revision.
-func (j *job) agrees(st State) bool {
-	spec, zone := j.spec()
-	declaredSpec, declaredZone := st.declared()
-	return j.Revision < st.Revision || j.Revision == st.Revision && spec == declaredSpec && zone == declaredZone
-}
-
-// declare makes the job's schedule the stored one. What was changed at run time stays if the releases'
-// schedule is the same.
-func (j *job) declare(st *State, now time.Time) {
-	st.Revision = j.Revision
-	spec, zone := j.spec()
-	if was, in := st.declared(); was == spec && in == zone {
-		return
-	}
-	st.declaredSpec, st.declaredZone = "", ""
-	st.reschedule(spec, zone, now)
-}
-
-// reschedule changes the schedule. The old one's ticks that were not seen to are missed, and no tick of the
-// new one before now is due.
-func (s *State) reschedule(spec, zone string, now time.Time) {
-	why := ReasonChanged
-	if !s.Paused.IsZero() {
-		why = ReasonPaused
-	}
-	if old, err := s.schedule(); err == nil { // nobody can tell the ticks of one that cannot be read
-		s.pass(old, now, why)
-	}
-	s.Spec, s.Zone, s.Since = spec, zone, now
 }

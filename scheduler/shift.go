@@ -264,10 +264,10 @@ func (s *Scheduler) assign() {
 	if sh == nil {
 		return
 	}
-	term := s.leadership(sh)
-	jobs := s.known()
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	term := s.leadership(sh) // behind the lock: who comes last goes by what is known last
+	jobs := s.known()
 	for _, j := range jobs {
 		mine := term != nil
 		if j.Placement == Spread {

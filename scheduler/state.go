@@ -42,7 +42,8 @@ type State struct {
 	// Gaps are the latest 10 rows of missed ticks, oldest first.
 	Gaps []Gap
 
-	declaredSpec, declaredZone string // the releases' schedule, where it was changed at run time; else ""
+	declaredSpec, declaredZone string   // the releases' schedule, where it was changed at run time; else ""
+	requests                   []string // the latest that runs were asked for by, oldest first
 
 	rest fields
 }
@@ -73,6 +74,7 @@ const (
 	stateVersion = 1
 	maxGaps      = 10
 	maxPending   = 10
+	maxRequests  = 32
 )
 
 // schedule reads the stored schedule.
@@ -122,7 +124,7 @@ func (s *State) take() error {
 	err := errors.Join(f.take("spec", &s.Spec), f.take("zone", &s.Zone), f.take("revision", &s.Revision),
 		f.take("declaredSpec", &s.declaredSpec), f.take("declaredZone", &s.declaredZone),
 		f.takeTime("since", &s.Since), f.takeTime("paused", &s.Paused), f.takeTime("last", &s.Last), f.takeTime("holdUntil", &s.HoldUntil),
-		f.take("number", &s.Number), f.take("running", &s.Running), f.take("pending", &s.Pending), f.take("lastRun", &s.LastRun),
+		f.take("number", &s.Number), f.take("running", &s.Running), f.take("pending", &s.Pending), f.take("lastRun", &s.LastRun), f.take("requests", &s.requests),
 		f.take("fired", &s.Fired), f.take("failures", &s.Failures), f.take("missed", &s.Missed), f.take("gaps", &s.Gaps))
 	if err != nil {
 		return err
@@ -159,6 +161,9 @@ func (s State) encode() ([]byte, error) {
 	if len(s.Pending) > 0 {
 		known["pending"] = s.Pending
 	}
+	if len(s.requests) > 0 {
+		known["requests"] = s.requests
+	}
 	if s.LastRun != nil {
 		known["lastRun"] = s.LastRun
 	}
@@ -174,6 +179,7 @@ func (s State) clone() State {
 	s.Gaps = slices.Clone(s.Gaps)
 	s.Running = slices.Clone(s.Running)
 	s.Pending = slices.Clone(s.Pending)
+	s.requests = slices.Clone(s.requests)
 	return s
 }
 

@@ -31,7 +31,8 @@ func fullState(t testing.TB) State {
 		LastRun: &RunRecord{Number: 8, ID: "20260504T101000Z-8", Tick: at(t, "2026-05-04T10:10:00Z"), Manual: true, Attempt: 1, Token: 26,
 			Runner: "host-2", Started: at(t, "2026-05-04T10:10:00Z"), Ended: at(t, "2026-05-04T10:11:00Z"), Outcome: Failed,
 			Error: "no disk", request: "r-1"},
-		Fired: 7, Failures: 1, Missed: map[Reason]int64{ReasonOverlap: 2, ReasonNoLeader: 3},
+		requests: []string{"r-1", "r-2"},
+		Fired:    7, Failures: 1, Missed: map[Reason]int64{ReasonOverlap: 2, ReasonNoLeader: 3},
 		Gaps: []Gap{
 			{From: at(t, "2026-05-04T09:00:00Z"), To: at(t, "2026-05-04T09:10:00Z"), Count: 3, Reason: ReasonNoLeader},
 			{From: at(t, "2026-05-04T09:30:00Z"), To: at(t, "2026-05-04T09:35:00Z"), Count: 2, Reason: ReasonOverlap},
