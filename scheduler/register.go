@@ -106,6 +106,9 @@ func (s *Scheduler) enter(ctx context.Context, j *job) (created bool, old []outd
 		}
 		return err
 	})
+	if err == nil {
+		j.entered.Store(true)
+	}
 	return created, old, err
 }
 

@@ -250,6 +250,9 @@ func (s *Scheduler) assign() {
 	term := s.leadership(sh) // behind the lock: who comes last goes by what is known last
 	jobs := s.known()
 	for _, j := range jobs {
+		if !j.entered.Load() {
+			continue // it would be taken for removed
+		}
 		mine := term != nil
 		if j.Placement == Spread {
 			mine = j.owner(sh.met) == sh.name
