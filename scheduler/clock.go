@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -51,11 +52,16 @@ func (c *clocks) held(due time.Time) bool {
 	return !due.After(c.local()) && due.After(c.now())
 }
 
-// ensembleTime is the ensemble's time, from a write that changes nothing.
+// ensembleTime is the ensemble's time, from a write that changes nothing. The servers may remove the directory
+// while it is empty.
 func (s *Scheduler) ensembleTime(ctx context.Context, session *framework.Session) (time.Time, error) {
-	if err := session.MakeDirs(ctx, s.directory()); err != nil {
-		return time.Time{}, err
+	for {
+		if err := session.MakeDirs(ctx, s.directory()); err != nil {
+			return time.Time{}, err
+		}
+		st, err := session.Set(ctx, s.directory(), nil, framework.AnyVersion)
+		if !errors.Is(err, framework.ErrNoNode) {
+			return st.Mtime.UTC(), err
+		}
 	}
-	st, err := session.Set(ctx, s.directory(), nil, framework.AnyVersion)
-	return st.Mtime.UTC(), err
 }

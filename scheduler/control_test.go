@@ -207,6 +207,28 @@ func TestJobsAreAddedAndRemovedWhileTheyRun(t *testing.T) {
 	})
 }
 
+func TestARemovedJobIsAddedToAnyMember(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		all := append(spreadJobs(20, "* * * * *", quick), jobs("j", "* * * * *", quick)...)
+		a, b := w.start("a", all), w.start("b", all)
+		require.Equal(t, "a", w.leader())
+		time.Sleep(time.Second)
+		for _, j := range all {
+			require.NoError(t, b.Remove(t.Context(), j.Name))
+		}
+		time.Sleep(time.Second)
+		for _, m := range []*actor{b, a} { // whether the jobs were its own or not
+			for _, j := range all {
+				require.NoError(t, m.Add(j), j.Name)
+			}
+		}
+		time.Sleep(2 * time.Minute)
+		for _, j := range all {
+			require.Positive(t, w.state(j.Name).Fired, j.Name)
+		}
+	})
+}
+
 func TestEverythingIsCaughtUpByPolicyAfterARestartOfAll(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var all []Job

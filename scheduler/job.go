@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -93,7 +94,8 @@ const (
 // job is a job that was added, and what of it runs in this member.
 type job struct {
 	Job
-	schedule Schedule // as it was added
+	schedule Schedule    // as it was added
+	entered  atomic.Bool // its state was there, or was created: if it is not there now, the job was removed
 
 	mu      sync.Mutex
 	first   time.Time            // ticks up to there were started here

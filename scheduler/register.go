@@ -106,6 +106,9 @@ func (s *Scheduler) enter(ctx context.Context, j *job) (created bool, old []outd
 		}
 		return err
 	})
+	if err == nil {
+		j.entered.Store(true)
+	}
 	return created, old, err
 }
 
@@ -145,24 +148,4 @@ func (s *Scheduler) join(ctx context.Context, j *job) {
 		}
 		_ = back.Pause(ctx) // the loop sees it
 	}
-}
-
-// describeAgain stores this member's description anew, and has the others read it. Without a shift there
-// is none: the next one's is right.
-func (s *Scheduler) describeAgain(ctx context.Context) error {
-	sh := s.present()
-	if sh == nil {
-		return nil
-	}
-	data, err := sh.describe()
-	if err == nil {
-		_, err = sh.session.Set(ctx, framework.Join(s.members(), sh.name), data, framework.AnyVersion)
-	}
-	if errors.Is(err, framework.ErrSessionLost) || errors.Is(err, framework.ErrNoNode) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return s.publish(ctx, "")
 }

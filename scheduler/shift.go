@@ -26,6 +26,9 @@ type shift struct {
 	woken   chan struct{}
 	revised chan struct{} // the members' own descriptions have changed
 
+	telling   chan struct{} // taken by the one who stores this member's description; a channel, as it is held while waiting
+	described []byte        // what is stored of it and told to the others; nil if that is not known
+
 	mu      sync.Mutex
 	posts   map[string]*post
 	agenda  agenda
@@ -73,7 +76,7 @@ func (s *Scheduler) work(ctx context.Context, t *tour, session *framework.Sessio
 	sh := &shift{
 		Scheduler: s, tour: t, session: session, clocks: &clocks{local: s.now}, posts: map[string]*post{},
 		name:  s.nonce + "-" + strconv.FormatUint(uint64(session.ID()), 16),
-		woken: make(chan struct{}, 1), revised: make(chan struct{}, 1),
+		woken: make(chan struct{}, 1), revised: make(chan struct{}, 1), telling: make(chan struct{}, 1),
 	}
 	now, err := s.ensembleTime(ctx, session)
 	if err != nil {
@@ -88,6 +91,7 @@ func (s *Scheduler) work(ctx context.Context, t *tour, session *framework.Sessio
 	defer context.AfterFunc(ctx, cancel)()
 	sh.ctx = within
 	s.start(sh)
+	sh.work.Go(sh.keepDescribed) // jobs may have been added since it enlisted
 	sh.work.Go(sh.watchMembers)
 	listening, deafen := context.WithCancel(session.Context())
 	t.ears.Go(func() { sh.watchChanges(listening) })
@@ -120,29 +124,6 @@ func (s *Scheduler) present() *shift {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.shift
-}
-
-// enlist creates the member node.
-func (sh *shift) enlist(ctx context.Context) (framework.Created, error) {
-	data, err := sh.describe()
-	if err != nil {
-		return framework.Created{}, err
-	}
-	nodes, err := sh.session.CreateTogether(ctx, framework.Together{
-		Dir: sh.members(), Name: sh.name, Plain: true, Data: data, Count: 1, Mode: framework.Ephemeral,
-	})
-	if err != nil {
-		return framework.Created{}, err
-	}
-	sh.hold, err = sh.session.Hold(context.Background(), nodes[0].Path)
-	return nodes[0], err
-}
-
-// describe is what this member stores of itself.
-func (sh *shift) describe() ([]byte, error) {
-	sh.Scheduler.mu.Lock()
-	defer sh.Scheduler.mu.Unlock()
-	return member{id: sh.client.Config().Identity, labels: sh.labels, keys: keysOf(sh.jobs)}.encode()
 }
 
 // loop waits for what is due until the shift ends.
@@ -269,6 +250,9 @@ func (s *Scheduler) assign() {
 	term := s.leadership(sh) // behind the lock: who comes last goes by what is known last
 	jobs := s.known()
 	for _, j := range jobs {
+		if !j.entered.Load() {
+			continue // it would be taken for removed
+		}
 		mine := term != nil
 		if j.Placement == Spread {
 			mine = j.owner(sh.met) == sh.name
@@ -317,8 +301,8 @@ func (sh *shift) forgo(j *job) {
 	for _, e := range j.executions() {
 		e.stop(ErrRemoved)
 	}
-	if j.Placement == Spread { // it may be added to others again; if this cannot be told, the next shift does
-		sh.tour.ears.Go(func() { _ = sh.settling(sh.ctx, func(*framework.Session) error { return sh.describeAgain(sh.ctx) }) })
+	if j.Placement == Spread { // it may be added to others again
+		sh.tour.ears.Go(sh.keepDescribed)
 	}
 	sh.client.Logger().Warn("a job was removed", "path", sh.path, "job", j.Name)
 	sh.tell(Event{Kind: EventRemoved, Job: j.Name})

@@ -144,7 +144,7 @@ func (sh *shift) follow(ctx context.Context, jobs []string, all bool) error {
 			return err
 		}
 	}
-	return nil
+	return sh.dropRemoved(ctx, jobs, all)
 }
 
 // recall ends the runs of a job that go on here and are not to: the job was removed, or its next run is due
