@@ -190,8 +190,9 @@ func (sh *shift) idle() (bool, time.Duration) {
 	return left <= 0, left
 }
 
-// attend calls work whenever something may have changed, until the shift ends.
-func (sh *shift) attend(work func()) error {
+// attend calls work whenever something may have changed, and rested when nothing has for the linger time, until the
+// shift ends.
+func (sh *shift) attend(work, rested func()) error {
 	for sh.ctx.Err() == nil {
 		work()
 		idle, left := sh.idle()
@@ -202,6 +203,7 @@ func (sh *shift) attend(work func()) error {
 		select {
 		case <-sh.c.kicked:
 		case <-timer.C:
+			rested()
 		case <-sh.ctx.Done():
 		}
 		timer.Stop()

@@ -50,7 +50,7 @@ func (sh *shift) strict() error {
 		if d := sh.deskOf(); d != nil {
 			sh.q.writer.add(d.nextParts()...)
 		}
-	})
+	}, func() {})
 }
 
 func (sh *shift) newDesk(lease *locks.Lease) *desk {

@@ -57,11 +57,10 @@ func (sh *shift) parallel() error {
 		return err
 	}
 	return sh.attend(func() {
-		sh.shed()
 		for range sh.begin(sh.q.windowSize(), false) {
 			sh.tasks.start(func() { sh.claim(nil, nil) })
 		}
-	})
+	}, sh.shed)
 }
 
 // claim gets one item: of the ticket if there is one, or from the lanes, else from the queue.
