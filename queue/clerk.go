@@ -13,7 +13,7 @@ import (
 // hands the lanes' items to idle consumers (docs/adr/0021-a-queue-of-segments-and-tickets.md, rules 3 to 5).
 type clerk struct {
 	*shift
-	ctx     context.Context  // done when the lease has ended
+	ctx     context.Context  // done when the lease or the shift has ended
 	members []string         // of the line, in the last round
 	holes   map[int64]*holes // by segment
 	swept   func()           // called after each look
@@ -210,24 +210,22 @@ func (c *clerk) attendTo(seg int64, f findings) (idle int) {
 		c.fill(seg)
 		return 0
 	}
-	missing := 0
+	var missing []int64
 	for k := f.put; k < f.drawn; k++ {
 		if f.tickets[k] {
 			idle++
 			continue
 		}
-		missing++
+		missing = append(missing, k)
 	}
-	if missing > maxHoles {
+	if len(missing) > maxHoles {
 		if _, err := c.s.Multi(c.ctx, c.q.base.roll(seg)...); err == nil {
-			c.fill(seg)
-			return 0 // who waits goes on to the next segment
+			c.lookAgain() // an item may have come into a hole before
+			return 0      // who waits goes on to the next segment
 		}
 	}
-	for k := f.put; k < f.drawn; k++ {
-		if !f.tickets[k] {
-			c.dig(seg, k)
-		}
+	for _, k := range missing {
+		c.dig(seg, k)
 	}
 	for k := range f.tickets {
 		if k >= f.drawn { // drawn meanwhile
@@ -265,10 +263,14 @@ func (c *clerk) fill(seg int64) {
 // watchHole tells the clerk when an item has come whose ticket has gone.
 func (c *clerk) watchHole(ctx context.Context, item string) {
 	for !c.filled(ctx, item) {
-		if ctx.Err() != nil || c.shift.ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return
 		}
 	}
+	c.lookAgain()
+}
+
+func (c *clerk) lookAgain() {
 	select {
 	case c.come <- struct{}{}:
 	default:
@@ -287,7 +289,6 @@ func (c *clerk) filled(ctx context.Context, item string) bool {
 	}
 	select {
 	case <-w.C():
-	case <-c.shift.ctx.Done():
 	case <-ctx.Done():
 	}
 	return false

@@ -127,3 +127,33 @@ func TestHolesAreNotPassedOneByOne(t *testing.T) {
 		})
 	}
 }
+
+// TestAnItemThatComesAsItsSegmentIsClosedForItsHoles: the clerk has looked, and closes the segment when it is there.
+func TestAnItemThatComesAsItsSegmentIsClosedForItsHoles(t *testing.T) {
+	for after := time.Duration(0); after < 6*time.Second; after += slow / 2 {
+		in(t, func(t *testing.T, w *world) {
+			a, b, p := w.member("a"), w.member("b"), w.member("p")
+			p.put("zero")
+			a.drain(1)
+			for range maxHoles + 1 {
+				_, err := a.Take(within(t, time.Second))
+				require.Error(t, err)
+				time.Sleep(10 * time.Second)
+			}
+			_, err := b.Len(t.Context())
+			require.NoError(t, err)
+			b.link.Delay(slow)
+			got := b.taking()
+			time.Sleep(after)
+			p.put("one")
+			time.Sleep(time.Minute)
+			select {
+			case d := <-got:
+				require.Equal(t, "one", d.Value)
+				b.ack(d)
+			default:
+				require.Fail(t, "the item is nobody's", "put after %v", after)
+			}
+		})
+	}
+}

@@ -64,8 +64,8 @@ func WithPrefetch(n int) Option {
 	}
 }
 
-// WithLinger says how long this Queue goes on being a consumer when nobody calls Take any more and no delivery is
-// open. Then it gives back what it has claimed ahead, and in a strict queue the lock. Default 5 s.
+// WithLinger says how long this Queue keeps what it has claimed ahead when nobody calls Take any more, and goes on being
+// a consumer when no delivery is open either. A strict queue's keeps both, with the lock, while one is. Default 5 s.
 func WithLinger(d time.Duration) Option {
 	return func(q *core) error {
 		if d <= 0 {

@@ -8,6 +8,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// requireNext checks that what is put next comes to this member, which waits for it.
+func (m *member) requireNext(p *member) {
+	m.t.Helper()
+	got := m.taking()
+	time.Sleep(time.Second)
+	p.put("next")
+	time.Sleep(time.Minute)
+	select {
+	case d := <-got:
+		m.ack(d)
+	default:
+		require.Fail(m.t, "somebody keeps it")
+	}
+}
+
 // TestAHopeIsGivenBack: the call of Take that was expected has not come, and another delivery is open for long.
 func TestAHopeIsGivenBack(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
@@ -16,19 +31,7 @@ func TestAHopeIsGivenBack(t *testing.T) {
 		x, y := a.take(), a.take()
 		a.ack(x) // one of a's two workers ends; the other one works on y for long
 		time.Sleep(time.Minute)
-		got := b.taking()
-		time.Sleep(time.Second)
-		p.put("z")
-		time.Sleep(time.Minute)
-		select {
-		case d := <-got:
-			b.ack(d)
-		default:
-			t.Error("z is kept from b")
-			p.put("zz")
-			d := <-got
-			b.ack(d)
-		}
+		b.requireNext(p)
 		a.ack(y)
 	})
 }
@@ -41,19 +44,7 @@ func TestATicketOfATakeThatHasEndedIsGivenBack(t *testing.T) {
 		_, err := a.Take(within(t, time.Second))
 		require.Error(t, err)
 		time.Sleep(time.Minute)
-		got := b.taking()
-		time.Sleep(time.Second)
-		p.put("z")
-		time.Sleep(time.Minute)
-		select {
-		case d := <-got:
-			b.ack(d)
-		default:
-			t.Error("z is kept from b")
-			p.put("zz")
-			d := <-got
-			b.ack(d)
-		}
+		b.requireNext(p)
 		a.ack(y)
 	})
 }
