@@ -5,6 +5,7 @@
 # make fuzz    every fuzz target for FUZZTIME
 # make sim     RUNS seeds of the simulation from SEED on (RECIPES=mutex,queue for some, JSON=1 for a summary in JSON)
 # make sim-mutants  takes safeguards out, one at a time: the simulation must notice each
+# make mutants  takes safeguards out, one at a time: a test of the package must fail (LIST=locks for some)
 # make chaos   client processes on three servers, under bursts of faults drawn from SEED, for DURATION (JSON=1 as above)
 # make soak    the pipeline example for DURATION, with workers killed all the while: memory and the like must stay flat
 # make build   compile everything
@@ -15,13 +16,14 @@ FUZZTIME  ?= 10s
 SEED      ?= 1
 RUNS      ?= 1000
 RECIPES   ?=
+LIST      ?=
 DURATION  ?= 1h
 WORKLOADS ?= W0 W1 W2 W3 W4 W5 W6 W7 W8 M
 
 GOLANGCI      := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 WITH_ENSEMBLE := $(GO) run ./internal/ensemble/cmd/with-ensemble
 
-.PHONY: all build test lint vuln bench fuzz sim sim-mutants chaos soak zookeeper peers
+.PHONY: all build test lint vuln bench fuzz sim sim-mutants mutants chaos soak zookeeper peers
 all: build lint test
 
 build:
@@ -58,6 +60,9 @@ sim:
 
 sim-mutants:
 	$(GO) test -run TestEachMutantIsCaught -v -timeout 30m ./internal/sim -mutants
+
+mutants:
+	$(GO) test -count=1 -run 'TestEachMutantIsCaught/$(LIST)' -v -timeout 120m ./internal/mutants -mutants
 
 chaos: zookeeper
 	$(GO) test -c -o bin/chaos ./internal/chaos

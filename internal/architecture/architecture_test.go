@@ -106,12 +106,12 @@ func TestNorms(t *testing.T) {
 	for _, c := range []struct {
 		path, body, says string
 	}{
-		{"locks/a.go", lines(399), ""},
-		{"locks/a.go", lines(400), "locks/a.go: 401 lines, at most 400"},
+		{"locks/a.go", lines(599), ""},
+		{"locks/a.go", lines(600), "locks/a.go: 601 lines, at most 600"},
 		{"locks/a_test.go", lines(1000), ""},
-		{"locks/a.go", function(60), ""},
-		{"locks/a.go", function(61), "locks/a.go: f has 61 lines, at most 60"},
-		{"locks/a.go", lines(10) + method(61), "m has 61 lines"},
+		{"locks/a.go", function(80), ""},
+		{"locks/a.go", function(81), "locks/a.go: f has 81 lines, at most 80"},
+		{"locks/a.go", lines(10) + method(81), "m has 81 lines"},
 		{"locks/a_test.go", function(200), ""},
 	} {
 		wantWrong(t, Norms(house(t, c.path, c.body)), c.says, c.path)

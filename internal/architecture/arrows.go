@@ -39,6 +39,7 @@ var arrows = map[string][]string{
 	"internal/interop":      nil, // its tests use all
 	"internal/itself":       nil,
 	"internal/link":         {"internal/wire"},
+	"internal/mutants":      nil,
 	"internal/security":     nil, // tests only
 	"internal/sim":          nil, // tests only
 	"internal/soak":         {"internal/ensemble"},

@@ -2,10 +2,11 @@ package architecture
 
 import "fmt"
 
-// The longest that a file and a function may be. Tests may be longer: a table is no complexity.
+// The longest that a file and a function may be. One linear function is easier to follow than six that pass the same
+// arguments around, so the limits leave room for it. Tests may be longer.
 const (
-	MostFileLines     = 400
-	MostFunctionLines = 60
+	MostFileLines     = 600
+	MostFunctionLines = 80
 )
 
 // Norms returns the files and functions that are too long.

@@ -1,18 +1,16 @@
 package sim
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/lockstep-go/lockstep/internal/mutants"
 	"github.com/stretchr/testify/require"
 )
 
@@ -34,16 +32,16 @@ func TestEachMutantIsCaught(t *testing.T) {
 	if !*mutate {
 		t.Skip("it builds the simulation many times, which takes minutes: make sim-mutants")
 	}
-	for _, m := range mutants {
+	for _, m := range safeguards {
 		t.Run(m.name, func(t *testing.T) { m.requireCaught(t) })
 	}
 }
 
 // TestMutantsFitTheCode finds mutants whose safeguard has moved, without building anything.
 func TestMutantsFitTheCode(t *testing.T) {
-	for _, m := range mutants {
-		_, source := m.source(t)
-		require.NotEqual(t, source, m.mutate(t, source), m.name)
+	for _, m := range safeguards {
+		_, err := m.change().Apply("../..")
+		require.NoError(t, err, m.name)
 	}
 }
 
@@ -71,31 +69,16 @@ func (m mutant) requireCaught(t *testing.T) {
 // build builds the simulation with the mutant in it.
 func (m mutant) build(t *testing.T) string {
 	dir := t.TempDir()
-	original, source := m.source(t)
-	mutated := filepath.Join(dir, "mutated.go")
-	require.NoError(t, os.WriteFile(mutated, m.mutate(t, source), 0o600))
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {original: mutated}})
+	overlay, err := m.change().Overlay("../..", dir)
 	require.NoError(t, err)
-	list := filepath.Join(dir, "overlay.json")
-	require.NoError(t, os.WriteFile(list, overlay, 0o600))
 	binary := filepath.Join(dir, "sim.test")
-	out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", list, "-o", binary, ".").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", overlay, "-o", binary, ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return binary
 }
 
-// source reads the file that the mutant changes.
-func (m mutant) source(t *testing.T) (path string, source []byte) {
-	path, err := filepath.Abs(filepath.Join("../..", m.file))
-	require.NoError(t, err)
-	source, err = os.ReadFile(path)
-	require.NoError(t, err)
-	return path, source
-}
-
-func (m mutant) mutate(t *testing.T, source []byte) []byte {
-	require.Equal(t, 1, bytes.Count(source, []byte(m.old)), "%s has changed: the mutant's text is not there once:\n%s", m.file, m.old)
-	return bytes.Replace(source, []byte(m.old), []byte(m.new), 1)
+func (m mutant) change() mutants.Change {
+	return mutants.Change{File: m.file, Old: m.old, New: m.new}
 }
 
 func tail(out []byte) string {

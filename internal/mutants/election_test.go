@@ -1,0 +1,6 @@
+package mutants
+
+func init() { lists["election"] = electionMutants }
+
+// electionMutants are the safeguards of package election.
+var electionMutants = []mutant{}

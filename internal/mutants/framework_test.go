@@ -1,0 +1,6 @@
+package mutants
+
+func init() { lists["framework"] = frameworkMutants }
+
+// frameworkMutants are the safeguards of package framework.
+var frameworkMutants = []mutant{}

@@ -1,0 +1,6 @@
+package mutants
+
+func init() { lists["link"] = linkMutants }
+
+// linkMutants are the safeguards of package internal/link.
+var linkMutants = []mutant{}

@@ -1,0 +1,58 @@
+// Package mutants takes safeguards out of the code, one at a time, so that tests can show that a test notices.
+//
+// A mutant is a textual change of one file. The compiler gets the changed file as an overlay, so the code has no switches. The lists are
+// in this package's tests, a file for each package, and in internal/sim, whose mutants are noticed by the simulation.
+package mutants
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Change replaces one text of a file by another.
+type Change struct {
+	File string // from the module's root
+	Old  string // occurs exactly once in the file
+	New  string
+}
+
+// Apply returns the file with the change. It refuses a text that does not occur exactly once: the safeguard has moved.
+func (c Change) Apply(root string) ([]byte, error) {
+	source, err := os.ReadFile(filepath.Join(root, c.File))
+	if err != nil {
+		return nil, err
+	}
+	if n := bytes.Count(source, []byte(c.Old)); n != 1 {
+		return nil, fmt.Errorf("%s: the text occurs %d times, not once:\n%s", c.File, n, c.Old)
+	}
+	changed := bytes.Replace(source, []byte(c.Old), []byte(c.New), 1)
+	if bytes.Equal(source, changed) {
+		return nil, fmt.Errorf("%s: the change changes nothing:\n%s", c.File, c.Old)
+	}
+	return changed, nil
+}
+
+// Overlay writes the changed file and a list for "go build -overlay" into dir, and returns the list's path.
+func (c Change) Overlay(root, dir string) (string, error) {
+	changed, err := c.Apply(root)
+	if err != nil {
+		return "", err
+	}
+	original, err := filepath.Abs(filepath.Join(root, c.File))
+	if err != nil {
+		return "", err
+	}
+	mutated := filepath.Join(dir, "mutated.go")
+	if err := os.WriteFile(mutated, changed, 0o600); err != nil {
+		return "", err
+	}
+	list, err := json.Marshal(map[string]map[string]string{"Replace": {original: mutated}})
+	if err != nil {
+		return "", err
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	return overlay, os.WriteFile(overlay, list, 0o600)
+}

@@ -1,0 +1,6 @@
+package mutants
+
+func init() { lists["scheduler"] = schedulerMutants }
+
+// schedulerMutants are the safeguards of package scheduler.
+var schedulerMutants = []mutant{}
