@@ -106,8 +106,8 @@ func (c *clerk) sweep() (idle int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if f.drawn == 0 {
-			break // nobody has come so far
+		if f.drawn == 0 && (!f.closed || f.put > 0) {
+			break // no consumer has come so far: they pass a segment without a ticket only if it was closed without items
 		}
 		if err := c.rescue(seg, f); err != nil {
 			return 0, err
@@ -135,9 +135,6 @@ func (c *clerk) look(seg int64) (f findings, err error) {
 		return f, err
 	}
 	f.drawn, f.tickets = created(st), map[int64]bool{}
-	if f.drawn == 0 {
-		return f, nil
-	}
 	names, st, err := c.s.Children(c.ctx, c.q.base.ticketsOf(seg))
 	if err != nil {
 		return f, err

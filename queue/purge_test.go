@@ -91,3 +91,25 @@ func TestAPurgeEndsOnlyWhatItRemoves(t *testing.T) {
 		<-next
 	})
 }
+
+// TestItemsOfADeadConsumerComeBackBehindAnEmptyClosedSegment: a purge that dies between its two transactions leaves one, in
+// which no consumer ever draws a ticket.
+func TestItemsOfADeadConsumerComeBackBehindAnEmptyClosedSegment(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b, clerk := w.member("a"), w.member("b"), w.member("clerk")
+		_, err := a.Paused(t.Context()) // makes the queue
+		require.NoError(t, err)
+		_, err = a.client.Multi(t.Context(), a.core.base.roll(0)...)
+		require.NoError(t, err)
+		a.put(names(0, 2)...)
+		first := clerk.take()
+		lost := b.take()
+		b.kill()
+		again := clerk.take()
+		require.Equal(t, lost.Value, again.Value)
+		require.Equal(t, 2, again.Attempt)
+		clerk.ack(first)
+		clerk.ack(again)
+		require.Equal(t, []string{"0000000001"}, w.Children(testPath+"/items"), "the empty segment is removed")
+	})
+}
