@@ -86,6 +86,24 @@ func TestTheMostPreferredTakesOver(t *testing.T) {
 	})
 }
 
+// TestAPreferredNodeOutsideTheLineKeepsNobodyOut leaves a node below ~waiting whose candidate never joins the line.
+func TestAPreferredNodeOutsideTheLineKeepsNobodyOut(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, hung := w.member("a"), w.member("hung")
+		plain, _ := reigns(t.Context(), a.Election)
+		got(t, plain)
+		require.NoError(t, hung.client.MakeDirs(t.Context(), path+"~waiting"))
+		require.NoError(t, hung.client.Create(t.Context(), path+"~waiting/_c_0-p900", []byte(`{"v":1,"id":"hung"}`), framework.Ephemeral))
+		began := time.Now()
+		leads, _ := reigns(t.Context(), election.New(w.member("low").client, path, election.WithPriority(10, time.Second)))
+		got(t, leads)
+		require.Less(t, time.Since(began), 5*time.Second)
+
+		top, _ := reigns(t.Context(), election.New(hung.client, path, election.WithID("hung"), election.WithPriority(900, 0)))
+		require.Equal(t, "hung", got(t, top).ID(), "the one that joins takes over")
+	})
+}
+
 func TestAPreferredCandidateOutlivesItsSession(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, c := w.member("a"), w.member("c")

@@ -1,9 +1,12 @@
 package election
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -124,15 +127,15 @@ func (w *preferences) know(ctx context.Context, s *framework.Session, name strin
 // await waits for a change, and hands the term over meanwhile if somebody's time has come.
 func (w *preferences) await(ctx context.Context, s *framework.Session, changed *framework.Watch) error {
 	for {
-		next, wait := w.next(time.Now())
-		if next != nil && wait <= 0 {
-			if err := w.yield(ctx, next); err != nil {
+		due, wait := w.due(time.Now())
+		if len(due) > 0 {
+			if err := w.yield(ctx, due); err != nil {
 				return err
 			}
-			wait = retryYield // it is not in line yet, or any more
+			wait = min(wait, retryYield) // none of them is in line yet, or any more
 		}
 		var timer <-chan time.Time
-		if next != nil {
+		if len(w.seen) > 0 {
 			timer = time.After(wait)
 		}
 		select {
@@ -147,43 +150,38 @@ func (w *preferences) await(ctx context.Context, s *framework.Session, changed *
 	}
 }
 
-// retryYield is the pause after a preferred candidate was not found in line.
+// retryYield is the pause after no preferred candidate was found in line.
 const retryYield = time.Second
 
-// next is whose time has come, the most preferred of them, or else whose comes next.
-func (w *preferences) next(now time.Time) (next *preferred, wait time.Duration) {
+// due returns the candidates whose time has come, the most preferred first, and the time until the next one's comes.
+func (w *preferences) due(now time.Time) (due []*preferred, wait time.Duration) {
+	wait = math.MaxInt64
 	for _, p := range w.seen {
-		if next == nil || p.before(next, now) {
-			next = p
+		if p.due.After(now) {
+			wait = min(wait, p.due.Sub(now))
+		} else {
+			due = append(due, p)
 		}
 	}
-	if next != nil {
-		wait = next.due.Sub(now)
-	}
-	return next, wait
+	slices.SortFunc(due, func(p, q *preferred) int {
+		return cmp.Or(cmp.Compare(q.priority, p.priority), cmp.Compare(p.order, q.order))
+	})
+	return due, wait
 }
 
-func (p *preferred) before(q *preferred, now time.Time) bool {
-	mine, its := !p.due.After(now), !q.due.After(now)
-	switch {
-	case mine != its:
-		return mine
-	case mine && p.priority != q.priority:
-		return p.priority > q.priority
-	case !mine && !p.due.Equal(q.due):
-		return p.due.Before(q.due)
+// yield ends the term in favour of the most preferred of the candidates that is in line. A node below ~waiting
+// alone does not count: its process may hang between the two, and must not keep the others out.
+func (w *preferences) yield(ctx context.Context, due []*preferred) error {
+	line, err := w.term.waiting(ctx)
+	if err != nil {
+		return err
 	}
-	return p.order < q.order
-}
-
-// yield ends the term in favour of a candidate, if it is in line.
-func (w *preferences) yield(ctx context.Context, p *preferred) error {
-	s, err := w.term.waits(ctx, func(c Candidate) bool { return c.Session == p.Session && c.ID == p.ID })
-	if errors.Is(err, ErrNoCandidate) {
-		return nil
+	for _, p := range due {
+		s := choose(line, func(c Candidate) bool { return c.Session == p.Session && c.ID == p.ID })
+		if s != nil {
+			_, err := w.term.endFor(s, fmt.Errorf("%w: to %q, of priority %d", ErrTransferred, p.ID, p.priority))
+			return err
+		}
 	}
-	if err == nil {
-		_, err = w.term.endFor(s, fmt.Errorf("%w: to %q, of priority %d", ErrTransferred, p.ID, p.priority))
-	}
-	return err
+	return nil
 }

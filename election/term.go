@@ -101,17 +101,18 @@ func (t *Term) Resign(ctx context.Context) error {
 	return nil
 }
 
-// end ends the term's context, and tells whether Lead will give the term up.
+// end ends the term's context, and reports whether Lead will give the term up. The lock keeps it out of
+// the moment in which endFor has found the term standing and ends it.
 func (t *Term) end(cause error) (led bool) {
-	t.cancel(cause)
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.cancel(cause)
 	return t.led
 }
 
 // leave gives the term's place up. Its error is that of the hand-over to a successor, of the first call.
 func (t *Term) leave(ctx context.Context) (err error) {
-	t.cancel(ErrResigned)
+	t.end(ErrResigned)
 	t.gave.Do(func() {
 		t.overseen.Wait()
 		err = t.handOver(ctx)

@@ -15,7 +15,8 @@ import (
 // The term's context ends at once, with ErrTransferred as its cause. Within Lead, leadership goes over once
 // the function has returned; else TransferTo hands it over before it returns, and there is nothing left to
 // resign. The error wraps ErrNoCandidate when nobody of that name waits, and then the term stands; or it is
-// why the term had ended before. When the candidate leaves at the last moment, or it cannot be known
+// why the term had ended before: of several transfers at once, one is done, and the others return its
+// ErrTransferred. When the candidate leaves at the last moment, or it cannot be known
 // whether it leads, the term is over all the same, the first in line leads, and the error says so; Lead logs it.
 func (t *Term) TransferTo(ctx context.Context, id string) error {
 	return framework.Wrap("transfer", t.election.path, t.transfer(ctx, id))
@@ -44,39 +45,56 @@ type successor struct {
 
 // waits finds the first candidate behind the leader that is meant. Nodes before it can only vanish.
 func (t *Term) waits(ctx context.Context, meant func(Candidate) bool) (*successor, error) {
+	line, err := t.waiting(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s := choose(line, meant); s != nil {
+		return s, nil
+	}
+	if err := t.Err(); err != nil { // the line changes when a term ends
+		return nil, err
+	}
+	return nil, ErrNoCandidate
+}
+
+// waiting lists the candidates behind the leader, in order.
+func (t *Term) waiting(ctx context.Context) ([]contender, error) {
 	line, err := t.election.line.Contenders(ctx)
 	if err != nil {
 		return nil, err
 	}
 	own := slices.IndexFunc(line, func(c contender) bool { return c.Node == t.Node() })
-	if own < 0 { // the server may lag
-		if err := t.Err(); err != nil {
-			return nil, err
-		}
-		return nil, ErrNoCandidate
+	if own < 0 { // the server may lag, or the term is over
+		return nil, nil
 	}
+	return line[own+1:], nil
+}
+
+// choose returns the first candidate of the line that is meant, as a successor, or nil.
+func choose(line []contender, meant func(Candidate) bool) *successor {
 	s := &successor{}
-	for _, c := range line[own+1:] {
+	for _, c := range line {
 		if meant(candidate(c)) {
 			s.node = c.Node
-			return s, nil
+			return s
 		}
 		s.passed = append(s.passed, c.Node)
 	}
-	return nil, ErrNoCandidate
+	return nil
 }
 
-// endFor ends the term in favour of a successor, unless it has ended already.
+// endFor ends the term in favour of a successor. When the term has ended already, it returns why, and the
+// successor is not taken: of several transfers at once, one is done and the others fail.
 func (t *Term) endFor(s *successor, cause error) (led bool, err error) {
 	t.mu.Lock()
-	if err = t.Err(); err == nil {
-		t.successor = s
-	}
-	t.mu.Unlock()
-	if err != nil {
+	defer t.mu.Unlock()
+	if err := t.Err(); err != nil {
 		return false, err
 	}
-	return t.end(cause), nil
+	t.successor = s
+	t.cancel(cause)
+	return t.led, nil
 }
 
 // handOver makes the successor the first in line, if there is one, by one transaction: whoever stands between

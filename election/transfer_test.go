@@ -117,6 +117,41 @@ func TestATransferToNobodyChangesNothing(t *testing.T) {
 	})
 }
 
+// TestOfTransfersAtOnceOneIsDone lets the transfers race: whichever returns nil names the next leader.
+func TestOfTransfersAtOnceOneIsDone(t *testing.T) {
+	for range 500 {
+		in(t, func(t *testing.T, w *world) {
+			term := w.member("a").lead(t)
+			won := map[string]<-chan *election.Term{}
+			for _, id := range []string{"b", "c"} {
+				won[id] = campaign(t, w.member(id).Election)
+			}
+			const each = 4
+			type result struct {
+				id  string
+				err error
+			}
+			results := make(chan result, 2*each)
+			for i := range 2 * each {
+				id := []string{"b", "c"}[i%2]
+				go func() { results <- result{id, term.TransferTo(t.Context(), id)} }()
+			}
+			var done []string
+			for range 2 * each {
+				if r := <-results; r.err == nil {
+					done = append(done, r.id)
+				} else {
+					require.ErrorIs(t, r.err, election.ErrTransferred)
+				}
+			}
+			require.Len(t, done, 1)
+			next := got(t, won[done[0]])
+			require.ErrorContains(t, term.Err(), fmt.Sprintf("%q", done[0]))
+			require.NoError(t, next.Resign(t.Context()))
+		})
+	}
+}
+
 func TestATransferWhoseReplyIsLostIsDoneOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
