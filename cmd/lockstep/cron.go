@@ -57,7 +57,7 @@ other flags are each process's own.`,
 
 func (c *cron) main(cmd *cobra.Command, args []string) error {
 	own, command := split(cmd, args)
-	path, err := pathOf("jobs", own[0])
+	path, err := jobPath(own[0])
 	if err != nil {
 		return err
 	}

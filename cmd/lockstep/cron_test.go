@@ -124,6 +124,27 @@ func TestJobsAreShownAndControlled(t *testing.T) {
 	s.left()
 }
 
+func TestJobsWithSlashesInTheirNamesAreListed(t *testing.T) {
+	s := newStage(t)
+	for _, name := range []string{"team", "team/report", "a/b/c"} {
+		p := s.start("cron", name, "0 3 1 1 *", "--", "true")
+		s.queue("/lockstep/jobs/"+name+"/members", 1)
+		p.signal(syscall.SIGTERM)
+		require.Equal(t, 0, p.wait())
+	}
+	var listed []any
+	for line := range strings.Lines(s.ok("jobs", "--json")) {
+		listed = append(listed, decode(t, line)["name"])
+	}
+	require.Equal(t, []any{"a/b/c", "team", "team/report"}, listed)
+	s.ok("jobs", "pause", listed[2].(string))
+	require.Contains(t, s.ok("jobs"), "team/report  0 3 1 1 *  UTC")
+
+	code, _, errs := s.run("cron", "team/jobs", "@daily", "--", "true")
+	require.Equal(t, 64, code)
+	require.Contains(t, errs, `"team/jobs"`)
+}
+
 func TestCronGoesOnWhenItsCommandFails(t *testing.T) {
 	s := newStage(t)
 	p := s.start("cron", "demo", "* * * * * *", "--", "sh", "-c", "echo ran; exit 6")

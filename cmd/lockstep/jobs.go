@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,7 +31,7 @@ func (p *place) register(cmd *cobra.Command) {
 // of is the scheduler and the name of the job that NAME means.
 func (p *place) of(name string) (path, job string, err error) {
 	if p.scheduler == "" {
-		if path, err = pathOf("jobs", name); err != nil {
+		if path, err = jobPath(name); err != nil {
 			return "", "", err
 		}
 		_, job = framework.Split(path)
@@ -55,7 +57,7 @@ ask for is stored.`,
 		Example: `  lockstep jobs                                   those of lockstep cron
   lockstep jobs --scheduler /lockstep/scheduler   those of a service
   lockstep jobs run report                        once, now
-  lockstep jobs pause report`,
+  lockstep jobs pause team/report`,
 		Args: cobra.NoArgs,
 		RunE: coded(p.list),
 	}
@@ -134,18 +136,52 @@ func (p *place) reports(ctx context.Context, client *framework.Client) ([]schedu
 	if p.scheduler != "" {
 		return scheduler.New(client, p.scheduler).Jobs(ctx)
 	}
-	names, _, err := client.Children(ctx, jobsDir)
-	if errors.Is(err, framework.ErrNoNode) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
 	var all []scheduler.Report
 	var errs []error
-	for _, name := range sorted(names) {
-		reports, err := scheduler.New(client, framework.Join(jobsDir, name)).Jobs(ctx)
+	for _, path := range jobPaths(ctx, client, jobsDir, &errs) {
+		reports, err := scheduler.New(client, path).Jobs(ctx)
+		_, own := framework.Split(path)
+		for i := range reports {
+			if reports[i].Name == own { // as "lockstep cron" has made it: what the other subcommands call it
+				reports[i].Name = strings.TrimPrefix(path, jobsDir+"/")
+			}
+		}
 		all, errs = append(all, reports...), append(errs, err)
 	}
 	return all, errors.Join(errs...)
+}
+
+// schedulerNodes are the nodes that a scheduler keeps in its directory.
+var schedulerNodes = []string{"changes", "election", "election~term", "election~waiting", "jobs", "members"}
+
+// jobPaths returns the schedulers at any depth below a directory, in order. A NAME may have slashes, and be the
+// beginning of another: team and team/report. What cannot be read is added to errs.
+func jobPaths(ctx context.Context, client *framework.Client, directory string, errs *[]error) (paths []string) {
+	names, _, err := client.Children(ctx, directory)
+	if errors.Is(err, framework.ErrNoNode) {
+		return nil
+	}
+	if err != nil {
+		*errs = append(*errs, err)
+		return nil
+	}
+	if directory != jobsDir && slices.Contains(names, "jobs") {
+		paths = append(paths, directory)
+	}
+	for _, name := range sorted(names) {
+		if directory == jobsDir || !slices.Contains(schedulerNodes, name) {
+			paths = append(paths, jobPaths(ctx, client, framework.Join(directory, name), errs)...)
+		}
+	}
+	return paths
+}
+
+// jobPath is the scheduler of the job that NAME means. A part that is called as a node of the scheduler
+// above it would be taken for that node.
+func jobPath(name string) (string, error) {
+	parts := strings.Split(name, "/")
+	if !strings.HasPrefix(name, "/") && slices.ContainsFunc(parts[1:], func(part string) bool { return slices.Contains(schedulerNodes, part) }) {
+		return "", usage("the NAME %q cannot be used: after a /, none of %s can stand", name, strings.Join(schedulerNodes, ", "))
+	}
+	return pathOf("jobs", name)
 }
