@@ -73,7 +73,7 @@ func (q *core) requeue(ctx context.Context, s *framework.Session, node string, d
 	if err == nil && e.header.Raw {
 		data = e.payload
 	} else if err == nil {
-		e.header.Attempts, e.header.Error = 0, ""
+		e.header.Attempts, e.header.Unseen, e.header.Error = 0, 0, ""
 		if data, err = e.encode(); err != nil {
 			return false, err
 		}

@@ -51,7 +51,7 @@ func (d *delivery) read(data []byte, more int) {
 	if d.env, d.bad = decodeEnvelope(data); d.bad != nil {
 		d.env = envelope{payload: data}
 	}
-	d.attempt = d.env.header.Attempts + int(d.version) + more
+	d.attempt = d.env.header.Attempts + int(d.version) + more - d.env.header.Unseen
 }
 
 // tenure is how long a delivery stands.

@@ -32,6 +32,8 @@ type header struct {
 	Priority int
 	// Attempts were made before the item was stored here; the node's version counts those since.
 	Attempts int
+	// Unseen is how many changes of the node's version were no attempts.
+	Unseen int
 	// Error is why the last attempt failed.
 	Error string
 	// Raw says of a dead letter that its payload is all that was stored.
@@ -47,12 +49,13 @@ type stored struct {
 	ID       string            `json:"id,omitempty"`
 	Priority int               `json:"prio,omitempty"`
 	Attempts int               `json:"tries,omitempty"`
+	Unseen   int               `json:"unseen,omitempty"`
 	Error    string            `json:"err,omitempty"`
 	Raw      bool              `json:"raw,omitempty"`
 	Trace    map[string]string `json:"trace,omitempty"`
 }
 
-var storedNames = []string{"id", "prio", "tries", "err", "raw", "trace"}
+var storedNames = []string{"id", "prio", "tries", "unseen", "err", "raw", "trace"}
 
 // errEnvelope is wrapped by what an item's bytes are refused with.
 var errEnvelope = errors.New("not an item")
@@ -79,7 +82,7 @@ func (e envelope) encodeNew() ([]byte, error) {
 }
 
 func (h header) encode() ([]byte, error) {
-	known, err := json.Marshal(stored{h.ID, h.Priority, h.Attempts, h.Error, h.Raw, h.Trace})
+	known, err := json.Marshal(stored{h.ID, h.Priority, h.Attempts, h.Unseen, h.Error, h.Raw, h.Trace})
 	if err != nil {
 		return nil, err
 	}
@@ -130,8 +133,8 @@ func decodeHeader(head []byte) (h header, err error) {
 	if s.Priority < 0 || s.Priority > MaxPriority {
 		return h, fmt.Errorf("prio %d is not between 0 and %d", s.Priority, MaxPriority)
 	}
-	if s.Attempts < 0 {
-		return h, fmt.Errorf("tries %d is negative", s.Attempts)
+	if s.Attempts < 0 || s.Unseen < 0 {
+		return h, fmt.Errorf("tries %d or unseen %d is negative", s.Attempts, s.Unseen)
 	}
 	if err := json.Unmarshal(head, &h.rest); err != nil {
 		return h, err
@@ -139,7 +142,7 @@ func decodeHeader(head []byte) (h header, err error) {
 	for _, name := range storedNames {
 		delete(h.rest, name)
 	}
-	h.ID, h.Priority, h.Attempts, h.Error, h.Raw, h.Trace = s.ID, s.Priority, s.Attempts, s.Error, s.Raw, s.Trace
+	h.ID, h.Priority, h.Attempts, h.Unseen, h.Error, h.Raw, h.Trace = s.ID, s.Priority, s.Attempts, s.Unseen, s.Error, s.Raw, s.Trace
 	return h, nil
 }
 
@@ -148,7 +151,7 @@ const maxReason = 1024
 
 // failed is the envelope after an attempt that ended with a reason.
 func (e envelope) failed(attempts int, reason string) envelope {
-	e.header.Attempts = attempts
+	e.header.Attempts, e.header.Unseen = attempts, 0
 	e.header.Error = reason[:min(len(reason), maxReason)]
 	return e
 }

@@ -20,6 +20,7 @@ func TestItemsOfThisReleaseStayReadable(t *testing.T) {
 		"\x01\x00hello":               {payload: []byte("hello")},
 		"\x01\x0a{\"id\":\"a\"}hello": {header{ID: "a"}, []byte("hello")},
 		"\x01\x44{\"id\":\"a\",\"prio\":3,\"tries\":2,\"err\":\"no\",\"trace\":{\"traceparent\":\"x\"}}": {full, []byte{}},
+		"\x01\x16{\"tries\":1,\"unseen\":2}": {header{Attempts: 1, Unseen: 2}, []byte{}},
 	} {
 		data, err := e.encode()
 		require.NoError(t, err)

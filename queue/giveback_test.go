@@ -82,3 +82,33 @@ func TestNothingBehindComesBeforeWhatWasGivenBack(t *testing.T) {
 		require.Equal(t, names(0, 3), a.drain(3))
 	})
 }
+
+// TestWhatWasGivenBackForATimeHoldsUpThoseBehindItAlone: an urgent item goes before it, whether it comes before or after.
+func TestWhatWasGivenBackForATimeHoldsUpThoseBehindItAlone(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a", WithOrder(Strict), WithLinger(2*time.Hour))
+		urgent := func(value string, priority int) {
+			require.NoError(t, a.Put(t.Context(), value, WithPriority(priority)))
+		}
+		urgent("5", 5)
+		a.put("0")
+		d := a.take()
+		require.Equal(t, "5", d.Value)
+		require.NoError(t, d.Nack(t.Context(), time.Hour, nil))
+		began := time.Now()
+		urgent("9", 9)
+		urgent("4", 4)
+		urgent("5 again", 5)
+		require.Equal(t, []string{"9"}, a.drain(1))
+		a.requireNone()
+		urgent("6", 6)
+		require.Equal(t, []string{"6"}, a.drain(1))
+		for _, want := range []string{"5", "5 again", "4", "0"} {
+			d, err := a.Take(within(t, 2*time.Hour))
+			require.NoError(t, err)
+			require.Equal(t, want, d.Value)
+			require.GreaterOrEqual(t, time.Since(began), time.Hour)
+			a.ack(d)
+		}
+	})
+}

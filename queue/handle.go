@@ -46,7 +46,8 @@ func (d *Delivery[T]) AckAsync() *Pending { return d.pending("ack", d.d.ack) }
 // first in line, with a higher Attempt. An item whose attempts are used up (WithMaxAttempts) becomes a dead letter. Its
 // errors are those of Ack.
 //
-// In a strict queue nothing behind the item comes before it, and this Queue alone keeps the time: whoever is the consumer
+// In a strict queue nothing behind the item comes before it, but items of a higher priority do. This Queue alone keeps the
+// time: whoever is the consumer
 // after it, because it has died, was closed or has lingered (WithLinger), gets the item at once.
 func (d *Delivery[T]) Nack(ctx context.Context, after time.Duration, reason error) error {
 	if after < 0 {

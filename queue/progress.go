@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -56,6 +57,13 @@ func (p progress) covers(at shelf, k int64) bool {
 // reach notes that an item is claimed, and with it all before it.
 func (p progress) reach(at shelf, k int64) { p.Lines[at.line.name()] = position{at.seg, k} }
 
+// lower says of an item that neither it nor any behind it is claimed.
+func (p progress) lower(at shelf, k int64) {
+	if p.covers(at, k) {
+		p.reach(at, k-1)
+	}
+}
+
 // load reads how far the queue was claimed, and what tells whether it was purged since. It comes after the last holder's
 // last claim: this server has seen the end of that one's place in the lock's line.
 func (d *desk) load() error {
@@ -102,4 +110,46 @@ func (q *core) purging() []framework.Op {
 		return nil
 	}
 	return []framework.Op{framework.SetOp(q.below(itemsDir), nil, framework.AnyVersion)}
+}
+
+// unclaim takes back the claims of what nobody was handed: the next holder of the lock is not to count them as attempts.
+// What the desk claimed of a line and nobody has had is the end of what it claimed of that line.
+func (d *desk) unclaim() {
+	d.c.mu.Lock()
+	ready := slices.Clone(d.ready)
+	d.c.mu.Unlock()
+	d.mu.Lock()
+	changed := len(ready)+len(d.again) > 0
+	for _, got := range ready {
+		if got.version == 0 {
+			_, name := framework.Split(got.item)
+			k, _ := parseNumber(name, itemPrefix)
+			d.reached.lower(d.q.shelfOf(got.item), k)
+			continue
+		}
+		if p := got.uncount(); p != nil {
+			d.write(p)
+		}
+	}
+	for _, r := range d.again {
+		if !r.item.claimed {
+			d.reached.lower(r.item.at, r.item.k)
+		}
+	}
+	data := d.reached.encode()
+	d.mu.Unlock()
+	if changed {
+		d.write(&part{session: d.s, guard: d.lease, ops: []framework.Op{framework.SetOp(d.q.below(claimedNode), data, framework.AnyVersion)}})
+	}
+}
+
+// uncount is the part that has the item's last claim count as no attempt; nil if the item cannot be written.
+func (d *delivery) uncount() *part {
+	e := d.env
+	e.header.Unseen += 2 // the claim has raised the version, and so does this
+	data, err := e.encode()
+	if err != nil {
+		return nil
+	}
+	return d.part([]framework.Op{framework.SetOp(d.item, data, d.version)})
 }

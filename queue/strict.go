@@ -23,7 +23,9 @@ type desk struct {
 	readers []*reader // in the order in which their items go
 	heads   map[*reader]*fetched
 
-	claims sync.Mutex // held while claims are made, so that they are made in order
+	claims sync.Mutex     // held while claims are made, so that they are made in order
+	over   bool           // no more claims are made; guarded by claims
+	onWay  sync.WaitGroup // claims whose outcome is not known yet
 
 	before progress // of the holders before this one
 	purges int32    // the version of the items' directory, before they are read
@@ -80,7 +82,17 @@ func (d *desk) serve() {
 	d.wg.Go(func() { d.end(d.courier(d.ctx)) })
 	d.end(d.followLanes())
 	<-d.ctx.Done()
+	d.finishClaims()
+	d.unclaim()
 	d.goHome()
+}
+
+// finishClaims waits for the claims that are on their way, and lets no others begin.
+func (d *desk) finishClaims() {
+	d.claims.Lock()
+	d.over = true
+	d.claims.Unlock()
+	d.onWay.Wait()
 }
 
 // followLanes starts a reader of the queue's line and of each lane, as they appear.
@@ -132,11 +144,12 @@ func rank(l line) string {
 func (d *desk) nextParts() (parts []*part) {
 	d.claims.Lock()
 	defer d.claims.Unlock()
-	for d.gate.isOpen() {
+	for !d.over && d.gate.isOpen() {
 		item := d.nextItem()
 		if item == nil {
 			break
 		}
+		d.onWay.Add(1)
 		parts = append(parts, d.claim(item))
 	}
 	return parts
@@ -162,16 +175,13 @@ func (d *desk) nextItem() *fetched {
 	return item
 }
 
-// first finds the item that goes next, and how to take it. d.mu is held.
+// first finds the item that goes next, and how to take it. An item that was given back for a time holds up those behind
+// it, and none of a line before its own. d.mu is held.
 func (d *desk) first() (item *fetched, take func()) {
-	if len(d.again) > 0 {
-		if wait := time.Until(d.again[0].when); wait > 0 {
-			d.wake(d.again[0].when)
-			return nil, nil
-		}
-		return d.again[0].item, func() { d.again = d.again[1:] }
-	}
 	for _, r := range d.readers {
+		if len(d.again) > 0 && rank(d.again[0].item.at.line) >= rank(r.line) {
+			return d.firstAgain()
+		}
 		idle := r.idle.Load() // before its items are looked at
 		if f := d.head(r); f != nil {
 			return f, func() { delete(d.heads, r) }
@@ -181,6 +191,16 @@ func (d *desk) first() (item *fetched, take func()) {
 		}
 	}
 	return nil, nil
+}
+
+// firstAgain is the first item that was given back, if its time has come. d.mu is held.
+func (d *desk) firstAgain() (item *fetched, take func()) {
+	first := d.again[0]
+	if time.Until(first.when) > 0 {
+		d.wake(first.when)
+		return nil, nil
+	}
+	return first.item, func() { d.again = d.again[1:] }
 }
 
 // wake has the claims looked at again when an item's time has come. d.mu is held.
@@ -231,6 +251,7 @@ func (d *desk) claim(f *fetched) *part {
 		p.desk = d
 	}
 	p.then = func(_ []framework.OpResult, err error) {
+		defer d.onWay.Done()
 		if err != nil {
 			d.settled(f.at)
 			d.gaveUp()
