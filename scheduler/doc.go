@@ -26,8 +26,9 @@
 // its labels. Whoever it belongs to waits for its ticks; the others ask the servers for nothing. A tick costs
 // two transactions, one to claim and one to record the outcome, however many members there are.
 //
-// All members should have the same jobs of OnLeader: while the leader lacks one, its ticks wait, and are
-// then run or missed by the misfire policy. When a member is gone, those that get its jobs look at what was
+// Members that have jobs of OnLeader campaign; one with jobs of Spread alone does not. All that campaign should
+// have the same jobs of OnLeader: while the leader lacks one, its ticks wait, and are then run or missed by the misfire
+// policy. When a member is gone, those that get its jobs look at what was
 // due meanwhile.
 //
 // When a scheduler is stopped, its jobs belong to others at once, and the runs that go on here may finish

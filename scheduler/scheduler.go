@@ -34,6 +34,8 @@ type Scheduler struct {
 	maxPause   time.Duration
 	slots      slots
 
+	jobsChanged chan struct{} // wakes campaign; buffered
+
 	mu    sync.Mutex
 	jobs  map[string]*job
 	ran   map[string]time.Time // of jobs that were removed: ticks up to there were started here
@@ -59,6 +61,7 @@ func New(client *framework.Client, path string, opts ...Option) *Scheduler {
 	s := &Scheduler{
 		client: client, path: path, nonce: uuid.NewString()[:8], jobs: map[string]*job{}, ran: map[string]time.Time{},
 		drain: DefaultDrain, stuckAfter: DefaultStuckAfter, history: DefaultHistory, now: time.Now, maxPause: maxPause,
+		jobsChanged: make(chan struct{}, 1),
 	}
 	if s.err = s.check(); s.err != nil {
 		return s
@@ -106,6 +109,7 @@ func (s *Scheduler) Add(j Job) error {
 	}
 	added.first = s.ran[j.Name]
 	s.jobs[j.Name] = added
+	s.noteJobs()
 	if t := s.tour; t != nil && !t.over {
 		t.runs.Go(func() { s.join(t.ctx, added) })
 	}
@@ -164,7 +168,7 @@ func (s *Scheduler) end() {
 	s.tour = nil
 }
 
-// serve campaigns and takes part until ctx ends or one of them cannot go on.
+// serve campaigns, if there are jobs of OnLeader, and takes part until ctx ends or one of them cannot go on.
 func (s *Scheduler) serve(t *tour) error {
 	ctx, cancel := context.WithCancel(t.ctx)
 	defer cancel()
@@ -172,7 +176,7 @@ func (s *Scheduler) serve(t *tour) error {
 	var failed error
 	campaign.Go(func() {
 		defer cancel()
-		failed = s.election.Lead(ctx, s.lead)
+		failed = s.campaign(ctx)
 	})
 	err := s.takePart(ctx, t)
 	cancel()

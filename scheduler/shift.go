@@ -291,6 +291,7 @@ func (sh *shift) forgo(j *job) {
 	if sh.jobs[j.Name] == j {
 		delete(sh.jobs, j.Name)
 		sh.ran[j.Name] = j.latest()
+		sh.noteJobs()
 	}
 	sh.Scheduler.mu.Unlock()
 	sh.mu.Lock()
