@@ -111,6 +111,39 @@ func TestLeadPausesAfterAnError(t *testing.T) {
 	})
 }
 
+func TestLeadPausesAfterTermsOfNoTime(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a")
+		for name, give := range map[string]func(context.Context, *election.Term){
+			"returns": func(context.Context, *election.Term) {},
+			"resigns": func(ctx context.Context, term *election.Term) { require.NoError(t, term.Resign(ctx)) },
+		} {
+			terms := 0
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			err := a.Lead(ctx, func(ctx context.Context, term *election.Term) error {
+				terms++
+				give(ctx, term)
+				return nil
+			})
+			cancel()
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Less(t, terms, int(2*time.Hour/framework.DefaultRetryMax), "a function that %s at once", name)
+			require.Greater(t, terms, int(time.Hour/framework.DefaultRetryMax/2), "the pause has a bound")
+		}
+
+		var began []time.Time
+		err := a.Lead(t.Context(), func(context.Context, *election.Term) error {
+			if began = append(began, time.Now()); len(began) == 100 {
+				return election.ErrStop
+			}
+			time.Sleep(time.Second)
+			return nil
+		})
+		require.NoError(t, err)
+		require.Less(t, began[99].Sub(began[0]), 101*time.Second, "no pause after terms of a second")
+	})
+}
+
 func TestLeadWaitsForItsFunctionBeforeItGivesUp(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")

@@ -13,8 +13,11 @@ import (
 // lead to return before it gives the term up, and never calls it in a term that has ended.
 //
 // An error of lead while its context stood is logged and followed by a pause, which grows from the client's
-// RetryBase to its RetryMax. ErrStop makes Lead return nil, and an error of Permanent is returned. Otherwise
-// Lead returns the error of ctx, or what Campaign returns.
+// RetryBase to its RetryMax. Such a pause also follows a term of less than a second, however it ended, so
+// that a function that returns at once does not campaign in a tight loop; WithMinTerm makes terms last.
+//
+// ErrStop makes Lead return nil, and an error of Permanent is returned. Otherwise Lead returns the error of ctx,
+// or what Campaign returns.
 func (e *Election) Lead(ctx context.Context, lead func(ctx context.Context, term *Term) error) error {
 	err := e.err
 	if err == nil && lead == nil {
@@ -26,6 +29,9 @@ func (e *Election) Lead(ctx context.Context, lead func(ctx context.Context, term
 	return framework.Wrap("lead", e.path, err)
 }
 
+// briefTerm is the length up to which a term is followed by a pause.
+const briefTerm = time.Second
+
 func (e *Election) lead(ctx context.Context, lead func(context.Context, *Term) error) error {
 	back := e.client.Retries()
 	for {
@@ -36,6 +42,8 @@ func (e *Election) lead(ctx context.Context, lead func(context.Context, *Term) e
 		err = e.serve(ctx, term, lead)
 		var permanent *permanentError
 		switch {
+		case err == nil && time.Since(term.began) < briefTerm:
+			_ = back.Pause(ctx) // the next Campaign says if ctx has ended
 		case err == nil:
 			back.Reset()
 		case errors.Is(err, ErrStop):
