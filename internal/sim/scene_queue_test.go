@@ -91,7 +91,6 @@ func (s *queueScene) exhaust(a *actor) {
 		case err == nil:
 			s.begin(a, d)
 			s.finish(a, a.ctx, d)
-		case lostInside(err):
 		case a.ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
 			if !a.excused(ctx, err) {
 				s.w.violate(s.path(), "errors", "%s cannot take: %v", a.name, err)
@@ -168,7 +167,7 @@ func (s *queueScene) take(a *actor, over <-chan struct{}) {
 	}()
 	d, err := s.queue(a.process).Take(ctx)
 	if err != nil {
-		if !a.excused(ctx, err, queue.ErrClosed) && !lostInside(err) {
+		if !a.excused(ctx, err, queue.ErrClosed) {
 			s.w.violate(s.path(), "errors", "%s cannot take: %v", a.name, err)
 		}
 		return
@@ -176,12 +175,6 @@ func (s *queueScene) take(a *actor, over <-chan struct{}) {
 	s.begin(a, d)
 	a.rest(d.Context(), pick(a.r, 0, between(a.r, 0, time.Second), between(a.r, 0, s.w.plan.timeout)))
 	s.settle(a, d)
-}
-
-// lostInside tells the error of a take whose session was lost in the midst of it, at a rare moment (about one seed in
-// 500 before the last mend). That it does not go on with the next session is a shortcoming that this excuses.
-func lostInside(err error) bool {
-	return errors.Is(err, context.Canceled) && strings.Contains(err.Error(), "session lost")
 }
 
 // begin notes a delivery, and checks that nobody else has the item; but not one that was lost before it could be seen.
