@@ -3,12 +3,12 @@ package election
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"go.uber.org/fx"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/appmodule"
 )
 
 // Module leads for the application: it campaigns for every duty that AsDuty provides, from the application's
@@ -31,10 +31,11 @@ type Duty struct {
 	Lead func(ctx context.Context, term *Term) error
 }
 
-// AsDuty adds the duty that a constructor returns. The constructor may take anything the application
-// provides.
-func AsDuty(constructor any) fx.Option {
-	return fx.Provide(fx.Annotate(constructor, fx.ResultTags(`group:"lockstep.election.duties"`)))
+// AsDuty adds the duty that a constructor returns: a Duty or a []Duty, and an error if it may fail. The
+// application does not build with any other constructor. It may take anything the application provides, also with
+// annotations, such as fx.ParamTags.
+func AsDuty(constructor any, annotations ...fx.Annotation) fx.Option {
+	return appmodule.Collect[Duty]("election.AsDuty", "lockstep.election.duties", constructor, annotations)
 }
 
 // Factory makes elections on one client.
@@ -89,19 +90,20 @@ func provideOffices(p params) (*offices, error) {
 }
 
 // provideStatus is called only if somebody asks for the status.
-func provideStatus(lc fx.Lifecycle, o *offices) *Status {
+func provideStatus(lc fx.Lifecycle, client *framework.Client, o *offices) *Status {
 	var elections []*Election
 	for _, one := range o.all {
 		elections = append(elections, one.Election)
 	}
 	s := NewStatus(elections...)
-	between(lc, s.Run)
+	s.client = client // of an application without duties too
+	appmodule.Run(lc, "election", s.Run)
 	return s
 }
 
 // manage serves the duties.
 func manage(lc fx.Lifecycle, o *offices, stop fx.Shutdowner) {
-	between(lc, func(ctx context.Context) {
+	appmodule.Run(lc, "election", func(ctx context.Context) {
 		var all sync.WaitGroup
 		for _, one := range o.all {
 			all.Go(func() { one.serve(ctx, stop) })
@@ -121,25 +123,4 @@ func (o office) serve(ctx context.Context, stop fx.Shutdowner) {
 	if err := stop.Shutdown(fx.ExitCode(1)); err != nil {
 		log.Error("the application cannot be shut down", "error", err)
 	}
-}
-
-// between runs f from the application's start to its stop, which waits for f to return.
-func between(lc fx.Lifecycle, f func(context.Context)) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	lc.Append(fx.Hook{
-		OnStart: func(context.Context) error {
-			go func() { defer close(done); f(ctx) }()
-			return nil
-		},
-		OnStop: func(within context.Context) error {
-			cancel()
-			select {
-			case <-done:
-				return nil
-			case <-within.Done():
-				return fmt.Errorf("election: stop: %w", framework.Ended(within))
-			}
-		},
-	})
 }

@@ -133,6 +133,59 @@ func TestModuleRefusesBadDuties(t *testing.T) {
 	}
 }
 
+func TestModuleRefusesConstructorsOfOtherTypes(t *testing.T) {
+	made := election.Duty{}
+	for says, constructor := range map[string]any{
+		"got func() *election.Duty":              func() *election.Duty { return &made },
+		"got func() string":                      func() string { return "" },
+		"got election.Duty":                      made,
+		"got <nil>":                              nil,
+		"got func()":                             func() {},
+		"got func() (election.Duty, bool)":       func() (election.Duty, bool) { return made, true },
+		"got func() (election.Duty, int, error)": func() (election.Duty, int, error) { return made, 0, nil },
+	} {
+		app := fx.New(fx.NopLogger, framework.Module, election.Module, fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}), election.AsDuty(constructor))
+		require.ErrorContains(t, app.Err(), "election.AsDuty: want a function that returns election.Duty or []election.Duty")
+		require.ErrorContains(t, app.Err(), says)
+	}
+}
+
+// TestModuleTakesSeveralDutiesOfOneConstructor also passes an annotation on.
+func TestModuleTakesSeveralDutiesOfOneConstructor(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		began := make(chan *election.Term, 2)
+		lead := func(ctx context.Context, term *election.Term) error {
+			began <- term
+			<-ctx.Done()
+			return nil
+		}
+		app := w.app("a",
+			fx.Supply(fx.Annotate("/elections/", fx.ResultTags(`name:"directory"`))),
+			election.AsDuty(func(directory string) ([]election.Duty, error) {
+				return []election.Duty{{Path: directory + "1", Lead: lead}, {Path: directory + "2", Lead: lead}}, nil
+			}, fx.ParamTags(`name:"directory"`)))
+		app.RequireStart()
+		require.NotEqual(t, got(t, began).Node(), got(t, began).Node())
+		app.RequireStop()
+		require.Empty(t, w.Sessions())
+	})
+}
+
+func TestModulesStatusNeedsNoDuty(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		var status *election.Status
+		app := w.app("a", framework.WaitForSession, fx.Populate(&status))
+		app.RequireStart()
+		code, v := probe(t, status, "/")
+		require.Equal(t, http.StatusOK, code)
+		require.Equal(t, map[string]any{"session": "connected", "elections": []any{}}, v)
+		app.RequireStop()
+		code, v = probe(t, status, "/")
+		require.Equal(t, http.StatusServiceUnavailable, code)
+		require.Equal(t, "none", v["session"])
+	})
+}
+
 func TestCampaignsAreTraced(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		spans := tracetest.NewSpanRecorder()

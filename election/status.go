@@ -19,6 +19,7 @@ import (
 // what is meant for the leader. What leaders write into their metadata is shown: do not publish it if it is
 // secret.
 type Status struct {
+	client    *framework.Client // nil: not known
 	elections []*Election
 
 	mu    sync.Mutex
@@ -31,9 +32,16 @@ type seat struct {
 	err    error
 }
 
-// NewStatus returns the status of some elections of one client. Until Run has begun, no leader is known.
+// NewStatus returns the status of some elections of one client. Until Run has begun, no leader is known. Without
+// elections it knows no client: its session is "unknown", and the code is 200.
 func NewStatus(elections ...*Election) *Status {
-	return &Status{elections: elections, seats: make([]seat, len(elections))}
+	s := &Status{elections: elections, seats: make([]seat, len(elections))}
+	for _, e := range elections {
+		if e.client != nil {
+			s.client = e.client
+		}
+	}
+	return s
 }
 
 // Run observes the elections until ctx ends, or the client is closed.
@@ -120,9 +128,8 @@ func (v statusView) leads(path string) bool {
 func (s *Status) view() statusView {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := statusView{Session: noSession, Elections: make([]electionView, len(s.elections))}
+	v := statusView{Session: s.session(), Elections: make([]electionView, len(s.elections))}
 	for i, e := range s.elections {
-		v.Session = sessionState(e.client)
 		v.Elections[i] = electionView{Path: e.path, ID: e.id, Leading: e.Term() != nil, Leader: s.seats[i].leader.view()}
 		if err := errors.Join(e.err, s.seats[i].err); err != nil {
 			v.Elections[i].Error = err.Error()
@@ -142,18 +149,25 @@ func (c *Candidate) view() *leaderView {
 	return v
 }
 
-const noSession = "none"
+// What a status says instead of the session's state.
+const (
+	noSession      = "none"
+	unknownSession = "unknown"
+)
 
-// sessionState is that of the client's session at this moment.
-func sessionState(c *framework.Client) string {
-	if c == nil {
+// session is the state of the client's session at this moment.
+func (s *Status) session() string {
+	switch {
+	case s.client == nil && len(s.elections) == 0:
+		return unknownSession
+	case s.client == nil: // none of the elections can be used
 		return noSession
 	}
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
-	s, err := c.Session(now) // does not wait
+	session, err := s.client.Session(now) // does not wait
 	if err != nil {
 		return noSession
 	}
-	return s.State().String()
+	return session.State().String()
 }

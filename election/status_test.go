@@ -118,6 +118,15 @@ func TestStatusShowsWhatIsWrong(t *testing.T) {
 	})
 }
 
+func TestStatusOfNoElectionsSaysSo(t *testing.T) {
+	code, v := probe(t, election.NewStatus(), "/")
+	require.Equal(t, http.StatusOK, code)
+	require.Equal(t, map[string]any{"session": "unknown", "elections": []any{}}, v)
+	code, v = probe(t, election.NewStatus(election.New(nil, path)), "/")
+	require.Equal(t, http.StatusServiceUnavailable, code)
+	require.Equal(t, "none", v["session"])
+}
+
 func TestStatusTakesNoOtherMethod(t *testing.T) {
 	w := httptest.NewRecorder()
 	election.NewStatus().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", nil))

@@ -2,12 +2,13 @@ package framework
 
 import (
 	"context"
+	"log/slog"
 
 	"go.uber.org/fx"
 )
 
 // Module provides a *Client from a supplied Config, and options from the value group
-// "lockstep.framework". Building and starting the application do not wait for ZooKeeper: the client
+// "lockstep.framework". It logs to the application's *slog.Logger if there is one. Building and starting the application do not wait for ZooKeeper: the client
 // connects when it can. On stop the client is closed after the recipes that take it.
 var Module = fx.Module("lockstep.framework", fx.Provide(provide))
 
@@ -32,11 +33,16 @@ type params struct {
 
 	Lifecycle fx.Lifecycle
 	Config    Config
-	Options   []Option `group:"lockstep.framework"`
+	Logger    *slog.Logger `optional:"true"`
+	Options   []Option     `group:"lockstep.framework"`
 }
 
 func provide(p params) (*Client, error) {
-	c, err := New(p.Config, p.Options...)
+	var options []Option
+	if p.Logger != nil {
+		options = append(options, WithLogger(p.Logger))
+	}
+	c, err := New(p.Config, append(options, p.Options...)...) // an option's logger replaces the application's
 	if err != nil {
 		return nil, err
 	}

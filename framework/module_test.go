@@ -38,3 +38,16 @@ func TestAnAppWithABadConfigDoesNotBuild(t *testing.T) {
 	require.ErrorIs(t, err, framework.ErrInvalidConfig)
 	require.ErrorContains(t, err, "no servers given")
 }
+
+func TestAnAppsClientLogsToTheAppsLogger(t *testing.T) {
+	apps, options := slog.New(slog.DiscardHandler), slog.New(slog.DiscardHandler)
+	for want, opts := range map[*slog.Logger][]fx.Option{
+		apps:    {fx.Supply(apps)},
+		options: {fx.Supply(apps), framework.AsOption(framework.WithLogger(options))},
+	} {
+		var c *framework.Client
+		app := fx.New(append(opts, fx.NopLogger, framework.Module, fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}), fx.Populate(&c))...)
+		require.NoError(t, app.Err())
+		require.Same(t, want, c.Logger())
+	}
+}

@@ -46,7 +46,19 @@ func (s *Scheduler) hasLeaderJobs() bool {
 	return false
 }
 
-// noteJobs wakes campaign after this member's jobs have changed.
+// awaitJob waits until this member has a job. It returns an error when ctx ends first.
+func (s *Scheduler) awaitJob(ctx context.Context) error {
+	for len(s.known()) == 0 {
+		select {
+		case <-s.jobsChanged:
+		case <-ctx.Done():
+			return framework.Ended(ctx)
+		}
+	}
+	return nil
+}
+
+// noteJobs wakes campaign and awaitJob after this member's jobs have changed.
 func (s *Scheduler) noteJobs() {
 	select {
 	case s.jobsChanged <- struct{}{}:

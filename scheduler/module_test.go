@@ -87,6 +87,49 @@ func TestModuleRefusesBadJobs(t *testing.T) {
 	require.ErrorIs(t, fx.New(base, fx.Supply(Path("x"))).Err(), framework.ErrInvalidPath)
 }
 
+func TestModuleRefusesConstructorsOfOtherTypes(t *testing.T) {
+	for says, constructor := range map[string]any{
+		"got func() *scheduler.Job": func() *Job { return &Job{} },
+		"got func() string":         func() string { return "" },
+		"got string":                "j",
+	} {
+		app := fx.New(fx.NopLogger, framework.Module, Module, fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}), AsJob(constructor))
+		require.ErrorContains(t, app.Err(), "scheduler.AsJob: want a function that returns scheduler.Job or []scheduler.Job")
+		require.ErrorContains(t, app.Err(), says)
+	}
+}
+
+func TestModuleRunsJobsThatAreAddedToTheScheduler(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		add := func(name string) func(*Scheduler) error {
+			return func(s *Scheduler) error { return s.Add(Job{Name: name, Spec: "* * * * *", Run: quick}) }
+		}
+		var s *Scheduler
+		app := w.app(AsOption(w.log.of("app")), fx.Invoke(add("invoked")), fx.Populate(&s))
+		app.RequireStart()
+		time.Sleep(30 * time.Second)
+		require.NoError(t, add("later")(s))
+		time.Sleep(31 * time.Second)
+		require.Len(t, w.runners("00:01:00"), 2)
+		app.RequireStop()
+	})
+}
+
+// TestModuleWaitsForTheFirstJob adds it after the start; until then nothing is asked of the servers.
+func TestModuleWaitsForTheFirstJob(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		var s *Scheduler
+		app := w.app(AsOption(w.log.of("app")), AsJob(func() []Job { return nil }), fx.Populate(&s))
+		app.RequireStart()
+		time.Sleep(30 * time.Second)
+		require.Empty(t, w.Children(string(DefaultPath)))
+		require.NoError(t, s.Add(Job{Name: "first", Spec: "* * * * *", Run: quick}))
+		time.Sleep(31 * time.Second)
+		require.Equal(t, map[string]string{"first": "app"}, w.runners("00:01:00"))
+		app.RequireStop()
+	})
+}
+
 func TestRunsAreTraced(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		spans, reader := tracetest.NewSpanRecorder(), sdkmetric.NewManualReader()

@@ -34,7 +34,7 @@ type Scheduler struct {
 	maxPause   time.Duration
 	slots      slots
 
-	jobsChanged chan struct{} // wakes campaign; buffered
+	jobsChanged chan struct{} // wakes campaign and awaitJob; buffered
 
 	mu    sync.Mutex
 	jobs  map[string]*job

@@ -17,8 +17,8 @@ var arrows = map[string][]string{
 	".":         nil,
 	"framework": {"internal/link", "internal/watchdog", "internal/wire"},
 	"locks":     {"framework"},
-	"election":  {"framework", "locks"},
-	"scheduler": {"framework", "election"},
+	"election":  {"framework", "locks", "internal/appmodule"},
+	"scheduler": {"framework", "election", "internal/appmodule"},
 	"queue":     {"framework", "locks"},
 	"barrier":   {"framework", "locks"},
 	"zktest":    {"framework", "internal/wire", "internal/zkserver"},
@@ -28,6 +28,7 @@ var arrows = map[string][]string{
 	"cmd/lockstep": with(public, "zktest", "internal/zkserver", "internal/child", "internal/terminal"),
 	"examples":     with(public, "zktest", "internal/terminal"),
 
+	"internal/appmodule":    nil,
 	"internal/architecture": nil,
 	"internal/chaos":        nil, // tests only
 	"internal/child":        nil,

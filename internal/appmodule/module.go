@@ -1,0 +1,48 @@
+// Package appmodule holds what the fx modules of several packages share.
+package appmodule
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"go.uber.org/fx"
+)
+
+// Collect provides what a constructor returns to a value group of T. The constructor returns a T or a slice of them, and may return an
+// error as well; the application does not build with any other, which fx would drop without a word. The error names the caller, such as
+// "scheduler.AsJob".
+func Collect[T any](caller, group string, constructor any, annotations []fx.Annotation) fx.Option {
+	one := reflect.TypeFor[T]()
+	tag := fmt.Sprintf("group:%q", group)
+	f := reflect.TypeOf(constructor)
+	switch {
+	case f == nil || f.Kind() != reflect.Func || f.NumOut() == 0 || f.NumOut() > 2 || f.NumOut() == 2 && f.Out(1) != reflect.TypeFor[error](),
+		f.Out(0) != one && f.Out(0) != reflect.SliceOf(one):
+		return fx.Error(fmt.Errorf("%s: want a function that returns %v or []%v, and an error if it may fail; got %T", caller, one, one, constructor))
+	case f.Out(0) != one:
+		tag = fmt.Sprintf("group:%q", group+",flatten")
+	}
+	return fx.Provide(fx.Annotate(constructor, append(annotations[:len(annotations):len(annotations)], fx.ResultTags(tag))...))
+}
+
+// Run runs f from the application's start to its stop, which waits until f has returned or the stop timeout is over.
+func Run(lc fx.Lifecycle, name string, f func(context.Context)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	lc.Append(fx.Hook{
+		OnStart: func(context.Context) error {
+			go func() { defer close(done); f(ctx) }()
+			return nil
+		},
+		OnStop: func(stopping context.Context) error {
+			cancel()
+			select {
+			case <-done:
+				return nil
+			case <-stopping.Done():
+				return fmt.Errorf("%s: stop: %w", name, context.Cause(stopping))
+			}
+		},
+	})
+}
