@@ -12,3 +12,10 @@ func ForgetWatchdogMain() (restore func()) {
 	was := watchdogMain.Swap(false)
 	return func() { watchdogMain.Store(was) }
 }
+
+// GiveUpSettledCreate gives a protected create up that has created a node and told nobody yet.
+func GiveUpSettledCreate(s *Session, created Created, cause error) error {
+	p := &protected{s: s, done: make(chan error, 1)}
+	p.settle([]Created{created}, nil)
+	return p.leave(cause)
+}
