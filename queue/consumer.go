@@ -99,7 +99,7 @@ func (c *consumer) kick() {
 
 // serve hands out what is ready. c.mu is held.
 func (c *consumer) serve(sh *shift) {
-	if sh.ctx.Err() != nil { // what is ready goes back
+	if sh.ctx.Err() != nil || !sh.gate.isOpen() { // what is ready goes back, or waits for the end of the pause
 		return
 	}
 	for len(sh.ready) > 0 && len(c.waits) > 0 {
@@ -113,6 +113,14 @@ func (c *consumer) serve(sh *shift) {
 		c.last = time.Now()
 		t.got <- taken{d: d}
 	}
+}
+
+// resume hands out what was ready during a pause.
+func (c *consumer) resume(sh *shift) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.serve(sh)
+	c.kick()
 }
 
 // fail ends all calls with an error.

@@ -20,12 +20,13 @@ type core struct {
 	dead   line
 	bound  int64
 
-	window      int
-	prefetch    int
-	refuses     bool // when it is full
-	linger      time.Duration
-	maxAttempts int
-	decode      func([]byte) (any, error)
+	window        int
+	prefetch      int
+	prefetchBytes int
+	backlog       int  // bytes
+	refuses       bool // when it is full
+	linger        time.Duration
+	maxAttempts   int
 
 	found    atomic.Pointer[record] // nil before the queue was found
 	clock    clock
@@ -44,7 +45,7 @@ type core struct {
 }
 
 func newCore(client *framework.Client, path string, opts []Option) *core {
-	q := &core{client: client, path: path, bound: defaultBound, linger: DefaultLinger,
+	q := &core{client: client, path: path, bound: defaultBound, linger: DefaultLinger, prefetchBytes: DefaultPrefetchBytes, backlog: DefaultBacklog,
 		record: record{V: recordVersion, Recipe: recipe}}
 	q.work, q.stop = context.WithCancelCause(context.Background())
 	q.life, q.kill = context.WithCancelCause(context.Background())

@@ -22,12 +22,12 @@ type delivery struct {
 	attempt int
 	env     envelope
 	data    []byte // as stored; kept under the lock only
-	value   any
-	bad     error // why the item cannot be read, or nil
+	bad     error  // why the item cannot be read, or nil
 	tenure  tenure
 
 	mu      sync.Mutex
-	settled error // why it can be settled no more, or nil
+	settled error       // why it can be settled no more, or nil
+	stop    func() bool // ends the watching for its loss
 
 	// Guarded by the consumer's mutex.
 	leaves bool // it is counted as being settled
@@ -112,6 +112,15 @@ func (d *delivery) part(ops []framework.Op, puts ...put) *part {
 	return &part{session: d.shift.s, guard: d.guard, ops: ops, puts: puts}
 }
 
+// settleWhenLost makes room for another delivery as soon as this one is lost, be it that nobody settles it.
+func (d *delivery) settleWhenLost() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.settled == nil {
+		d.stop = context.AfterFunc(d.tenure.Context(), func() { _ = d.begin(ErrLost) })
+	}
+}
+
 // begin marks the delivery as settled for a reason; only the first call succeeds.
 func (d *delivery) begin(reason error) error {
 	d.mu.Lock()
@@ -124,6 +133,9 @@ func (d *delivery) begin(reason error) error {
 		reason = fmt.Errorf("%w: %w", ErrLost, err)
 	}
 	d.settled = reason
+	if d.stop != nil {
+		d.stop()
+	}
 	d.mu.Unlock()
 	if err == nil {
 		return nil

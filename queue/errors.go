@@ -21,6 +21,8 @@ var (
 	ErrEmpty = errors.New("queue is empty")
 	// ErrFull is returned when a bounded queue that refuses producers has no room.
 	ErrFull = errors.New("queue is full")
+	// ErrBacklog is returned by PutAsync when as many bytes wait to be sent as WithBacklog allows. Nothing was put.
+	ErrBacklog = errors.New("too much waits to be sent")
 	// ErrDuplicate is returned when an item with this id was put within the window before. Nothing was put.
 	ErrDuplicate = errors.New("duplicate item")
 	// ErrMismatch is returned when the queue's record says something else than this Queue was made with.

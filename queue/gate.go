@@ -8,27 +8,28 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// gate is closed while the queue is paused.
+// gate is closed while the queue is paused: nothing is handed out.
 type gate struct {
 	mu   sync.Mutex
 	open chan struct{} // closed while open
 	shut bool
-	wake func() // called when it opens
+	wake func() // called when it has opened, without a lock
 }
 
 func (g *gate) init(wake func()) { g.open, g.shut, g.wake = make(chan struct{}), true, wake }
 
 func (g *gate) set(shut bool) {
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.shut == shut {
-		return
-	}
+	changed := g.shut != shut
 	g.shut = shut
-	if shut {
+	switch {
+	case changed && shut:
 		g.open = make(chan struct{})
-	} else {
+	case changed:
 		close(g.open)
+	}
+	g.mu.Unlock()
+	if changed && !shut {
 		g.wake()
 	}
 }

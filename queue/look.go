@@ -147,8 +147,8 @@ func (l line) first(ctx context.Context, s *framework.Session) ([]byte, error) {
 	return nil, nil
 }
 
-// Pause keeps all consumers from handing out items until Resume. What was handed out goes on, puts too. A consumer
-// hears of it a moment later. Pausing again is harmless.
+// Pause keeps all consumers from handing out items until Resume, also those claimed ahead. What was handed out goes on,
+// puts too. A consumer hears of it a moment later. Pausing again is harmless.
 func (q *Queue[T]) Pause(ctx context.Context) error {
 	s, err := q.core.session(ctx)
 	if err == nil {

@@ -21,8 +21,10 @@ func (o Order) known() bool { return o == Parallel || o == Strict }
 
 // Defaults of the options.
 const (
-	DefaultWindow = 16
-	DefaultLinger = 5 * time.Second
+	DefaultWindow        = 16
+	DefaultLinger        = 5 * time.Second
+	DefaultPrefetchBytes = 8 << 20
+	DefaultBacklog       = 64 << 20
 )
 
 // Option changes how a Queue works. Its error is returned by every call.
@@ -60,6 +62,30 @@ func WithPrefetch(n int) Option {
 			return fmt.Errorf("%w: WithPrefetch: %d is negative", ErrOption, n)
 		}
 		q.prefetch = n
+		return nil
+	}
+}
+
+// WithPrefetchBytes bounds the bytes of what this Queue has claimed ahead and handed to nobody: it claims no more ahead once
+// there are so many. A strict queue's consumer also reads ahead, of each line at most so many bytes. Default 8 MiB.
+func WithPrefetchBytes(n int) Option {
+	return func(q *core) error {
+		if n <= 0 {
+			return fmt.Errorf("%w: WithPrefetchBytes: %d, at least 1", ErrOption, n)
+		}
+		q.prefetchBytes = n
+		return nil
+	}
+}
+
+// WithBacklog bounds the bytes that wait to be sent when PutAsync is called, or are on their way: a call beyond fails with
+// ErrBacklog. Default 64 MiB.
+func WithBacklog(bytes int) Option {
+	return func(q *core) error {
+		if bytes <= 0 {
+			return fmt.Errorf("%w: WithBacklog: %d bytes, at least 1", ErrOption, bytes)
+		}
+		q.backlog = bytes
 		return nil
 	}
 }

@@ -23,7 +23,6 @@ func New[T any](client *framework.Client, path string, codec Codec[T], opts ...O
 	if codec == nil && q.core.err == nil {
 		q.core.err = fmt.Errorf("%w: the codec is nil", ErrOption)
 	}
-	q.core.decode = func(data []byte) (any, error) { return decode(codec, data) }
 	return q
 }
 
@@ -86,6 +85,7 @@ func (p *Pending) Wait(ctx context.Context) error {
 
 // PutAsync is Put, and does not wait: puts that are on their way at once share transactions, in the order of the calls.
 // Wait for the outcome. ctx lends its trace context only. Of a bounded queue, a put that finds no room fails with ErrFull.
+// While as many bytes wait to be sent as WithBacklog allows, it fails with ErrBacklog.
 func (q *Queue[T]) PutAsync(ctx context.Context, value T, opts ...PutOption) *Pending {
 	pending := newPending()
 	p, end, err := q.prepare(ctx, []T{value}, opts)
@@ -97,7 +97,9 @@ func (q *Queue[T]) PutAsync(ctx context.Context, value T, opts ...PutOption) *Pe
 		end(err)
 		pending.finish(framework.Wrap("put", q.core.path, err))
 	}
-	q.core.writer.add(p)
+	if err := q.core.writer.addWithin(p, q.core.backlog); err != nil {
+		p.then(nil, err)
+	}
 	return pending
 }
 
@@ -146,19 +148,26 @@ func (q *Queue[T]) encode(how putting, values []T) (*part, error) {
 // framework.ErrClosed or the end of ctx. A suspended connection and a lost session are waited out.
 //
 // An item that cannot be decoded, or was claimed more often than WithMaxAttempts allows, is moved to the dead letters
-// and not returned.
+// and not returned. The codec runs in the caller's goroutine.
 func (q *Queue[T]) Take(ctx context.Context) (*Delivery[T], error) {
 	if err := q.core.usable(); err != nil {
 		return nil, framework.Wrap("take", q.core.path, err)
 	}
 	began := time.Now()
-	d, err := q.core.consumer.take(ctx)
-	if err != nil {
-		return nil, framework.Wrap("take", q.core.path, err)
+	for {
+		d, err := q.core.consumer.take(ctx)
+		if err != nil {
+			return nil, framework.Wrap("take", q.core.path, err)
+		}
+		value, err := decode(q.codec, d.env.payload)
+		if err == nil {
+			return &Delivery[T]{Value: value, Attempt: d.attempt, ID: d.env.header.ID, d: d,
+				ctx: q.core.tel.taken(ctx, d.tenure.Context(), began, d)}, nil
+		}
+		if d.begin(ErrSettled) == nil {
+			d.bury(err, func(error) {})
+		}
 	}
-	value, _ := d.value.(T) // of an interface type it may be nil
-	return &Delivery[T]{Value: value, Attempt: d.attempt, ID: d.env.header.ID, d: d,
-		ctx: q.core.tel.taken(ctx, d.tenure.Context(), began, d)}, nil
 }
 
 // Messages yields deliveries until ctx ends, which is no error, or Take fails, which is yielded last. Each has to be

@@ -30,6 +30,10 @@ type reader struct {
 	out    chan *fetched // in order; the consumer is kicked when there is another
 	at     atomic.Int64  // the segment
 	idle   atomic.Bool   // it has asked for all that there is
+	bytes  atomic.Int64  // of what the consumer has not taken: of what is being read, the largest item's each
+	most   atomic.Int64  // the largest item's, or what is taken for that before the first was read
+	known  atomic.Bool   // an item was read
+	less   chan struct{} // has room; bytes has changed
 }
 
 // run reads until ctx ends.
@@ -132,17 +136,46 @@ func (r *reader) await(ctx context.Context, item string, changed *framework.Watc
 	return nil
 }
 
+// took takes in that the consumer has taken an item.
+func (r *reader) took(f *fetched) {
+	r.bytes.Add(-int64(len(f.Data)))
+	r.wake()
+}
+
+// wake has fetch look again whether there is room.
+func (r *reader) wake() {
+	select {
+	case r.less <- struct{}{}:
+	default:
+	}
+}
+
 // fetch asks for an item, once there is room for it.
 func (r *reader) fetch(ctx context.Context, seg, k int64) error {
+	for r.bytes.Load() > 0 && r.bytes.Load()+r.most.Load() > int64(r.sh.q.prefetchBytes) {
+		select {
+		case <-r.less:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 	f := &fetched{path: r.line.item(seg, k), at: shelf{r.line, seg}, k: k, done: make(chan struct{})}
 	select {
 	case r.out <- f:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	assumed := r.most.Load()
+	r.bytes.Add(assumed)
 	r.sh.stock.add(f.at)
 	r.sh.reads.ask(f.path, func(n framework.Node) {
 		f.Node = n
+		size := int64(len(n.Data))
+		r.bytes.Add(size - assumed)
+		if size > r.most.Load() || n.Err == nil && r.known.CompareAndSwap(false, true) {
+			r.most.Store(size)
+		}
+		r.wake()
 		f.claimed = n.Stat.Version > 0 || r.before.covers(f.at, f.k)
 		close(f.done)
 		r.sh.c.kick()

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,12 +30,13 @@ type shift struct {
 	seg    segment // that tickets are drawn in
 
 	// Guarded by c.mu.
-	making int                // claims on their way
-	ready  []*delivery        // claimed, and not handed out
-	held   map[*delivery]bool // handed out, and not settled
-	ending int                // being settled
-	hopes  int                // calls of Take that are expected, since deliveries were settled
-	spell  spell
+	making  int                // claims on their way
+	ready   []*delivery        // claimed, and not handed out
+	held    map[*delivery]bool // handed out, and not settled
+	ending  int                // being settled
+	largest int                // bytes of the largest item of lately, or 0
+	hopes   int                // calls of Take that are expected, since deliveries were settled
+	spell   spell
 }
 
 func newShift(c *consumer, s *framework.Session) *shift {
@@ -42,7 +44,7 @@ func newShift(c *consumer, s *framework.Session) *shift {
 	sh.ctx, sh.cancel = context.WithCancelCause(c.q.work)
 	sh.spell = newSpell(sh.ctx)
 	sh.place.ctx, sh.place.leave = context.WithCancel(s.Context())
-	sh.gate.init(c.kick)
+	sh.gate.init(func() { c.resume(sh) })
 	sh.reads = newLookups(sh)
 	sh.bell.turn = make(chan struct{}, 1)
 	return sh
@@ -92,10 +94,13 @@ func (sh *shift) begin(most int, onDemand bool) (n int) {
 
 // ahead is how many claims to make ahead of the calls of Take, of which so many wait.
 func (sh *shift) ahead(waiting int) int {
-	if waiting > 0 || time.Since(sh.c.last) < sh.q.linger {
-		return sh.q.prefetch
+	if waiting == 0 && time.Since(sh.c.last) >= sh.q.linger {
+		return 0
 	}
-	return 0
+	if sh.largest == 0 { // nothing is known of the items so far
+		return min(sh.q.prefetch, firstLookups)
+	}
+	return min(sh.q.prefetch, max(1, sh.q.prefetchBytes/sh.largest))
 }
 
 // busy tells whether a claim is on its way or a delivery is open.
@@ -113,19 +118,17 @@ func (sh *shift) gaveUp() {
 	sh.c.kick()
 }
 
-// offer hands a delivery out, or keeps it until somebody takes it. An item that cannot be decoded, or has used
-// up its attempts, goes to the dead letters instead.
+// offer hands a delivery out, or keeps it until somebody takes it. An item that cannot be read, or has used up its
+// attempts, goes to the dead letters instead.
 func (sh *shift) offer(d *delivery) {
 	err := d.bad
-	if err == nil {
-		d.value, err = sh.q.decode(d.env.payload)
-	}
 	if most := sh.q.maxAttempts; err == nil && most > 0 && d.attempt > most {
 		d.attempt--
 		err = fmt.Errorf("%w: attempt %d ended without an answer", ErrLost, d.attempt)
 	}
 	sh.c.mu.Lock()
 	sh.making--
+	sh.largest = max(1, len(d.env.payload), sh.largest-sh.largest/8)
 	if err == nil {
 		sh.ready = append(sh.ready, d)
 		sh.c.serve(sh)
@@ -133,6 +136,7 @@ func (sh *shift) offer(d *delivery) {
 		sh.held[d] = true
 	}
 	sh.c.mu.Unlock()
+	d.settleWhenLost()
 	if err != nil && d.begin(ErrSettled) == nil {
 		d.bury(err, func(error) {})
 	}
@@ -143,6 +147,7 @@ func (sh *shift) offer(d *delivery) {
 func (sh *shift) settling(d *delivery) {
 	sh.c.mu.Lock()
 	defer sh.c.mu.Unlock()
+	sh.ready = slices.DeleteFunc(sh.ready, func(other *delivery) bool { return other == d })
 	if !sh.held[d] {
 		return
 	}

@@ -125,7 +125,9 @@ func (d *desk) read(lines []line) {
 		if slices.ContainsFunc(d.readers, func(r *reader) bool { return r.line == l }) {
 			continue
 		}
-		r := &reader{sh: d.shift, line: l, before: d.before, out: make(chan *fetched, max(readAhead, d.q.windowSize()))}
+		r := &reader{sh: d.shift, line: l, before: d.before, out: make(chan *fetched, max(readAhead, d.q.windowSize())),
+			less: make(chan struct{}, 1)}
+		r.most.Store(int64(max(1, d.q.prefetchBytes/firstLookups)))
 		d.readers = append(d.readers, r)
 		d.wg.Go(func() { d.end(r.run(d.ctx)) })
 	}
@@ -184,7 +186,7 @@ func (d *desk) first() (item *fetched, take func()) {
 		}
 		idle := r.idle.Load() // before its items are looked at
 		if f := d.head(r); f != nil {
-			return f, func() { delete(d.heads, r) }
+			return f, func() { delete(d.heads, r); r.took(f) }
 		}
 		if !idle || d.heads[r] != nil {
 			return nil, nil // it may have one soon

@@ -19,6 +19,7 @@ type writer struct {
 
 	mu      sync.Mutex
 	queue   []*part
+	bytes   int // of the parts whose outcome is not known yet
 	running bool
 
 	// Of the goroutine that writes.
@@ -45,13 +46,37 @@ func (w *writer) add(parts ...*part) {
 		p.measure()
 	}
 	w.mu.Lock()
-	w.queue = append(w.queue, parts...)
-	start := !w.running
-	w.running = true
+	start := w.enqueue(parts)
 	w.mu.Unlock()
 	if start && !w.q.tasks.start(w.run) {
 		w.refuse()
 	}
+}
+
+// addWithin is add, or ErrBacklog if more than so many bytes would wait then.
+func (w *writer) addWithin(p *part, most int) error {
+	p.measure()
+	w.mu.Lock()
+	if w.bytes > 0 && w.bytes+p.size > most {
+		w.mu.Unlock()
+		return fmt.Errorf("%w: %d bytes, at most %d", ErrBacklog, w.bytes+p.size, most)
+	}
+	start := w.enqueue([]*part{p})
+	w.mu.Unlock()
+	if start && !w.q.tasks.start(w.run) {
+		w.refuse()
+	}
+	return nil
+}
+
+// enqueue queues parts, and tells whether the writer has to be started. w.mu is held.
+func (w *writer) enqueue(parts []*part) (start bool) {
+	w.queue = append(w.queue, parts...)
+	for _, p := range parts {
+		w.bytes += p.size
+	}
+	start, w.running = !w.running, true
+	return start
 }
 
 // refuse ends what was queued after the end.
@@ -82,14 +107,16 @@ func (w *writer) do(ctx context.Context, p *part) ([]framework.OpResult, error) 
 	}
 }
 
-// withdraw takes a part back that is not on its way.
+// withdraw takes a part back that is not on its way, and keeps nothing of it.
 func (w *writer) withdraw(p *part) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if p.state != partQueued {
 		return false
 	}
-	p.state = partDone
+	p.state, p.ops, p.puts = partDone, nil, nil
+	w.bytes -= p.size
+	w.queue = slices.DeleteFunc(w.queue, func(other *part) bool { return other == p })
 	return true
 }
 
@@ -142,6 +169,9 @@ func (w *writer) finish(p *part, results []framework.OpResult, err error) {
 	w.mu.Lock()
 	over := p.state == partDone
 	p.state = partDone
+	if !over {
+		w.bytes -= p.size
+	}
 	w.mu.Unlock()
 	if !over && p.then != nil {
 		p.then(results, err)

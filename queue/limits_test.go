@@ -1,0 +1,156 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestAPauseKeepsBackWhatWasClaimedAhead: also what an acknowledgement has hoped for.
+func TestAPauseKeepsBackWhatWasClaimedAhead(t *testing.T) {
+	for _, prefetch := range []int{0, 10} {
+		t.Run(fmt.Sprint("prefetch ", prefetch), func(t *testing.T) {
+			inEachOrder(t, func(t *testing.T, w *world, order Option) {
+				a := w.member("a", order, WithWindow(20), WithPrefetch(prefetch), WithLinger(time.Hour))
+				a.put(names(0, 5)...)
+				values := a.drain(1)
+				time.Sleep(time.Second)
+				require.NoError(t, a.Pause(t.Context()))
+				time.Sleep(time.Second)
+				a.requireNone()
+				got := a.taking()
+				time.Sleep(time.Second)
+				require.Empty(t, got)
+				require.NoError(t, a.Resume(t.Context()))
+				d := <-got
+				a.ack(d)
+				values = append(append(values, d.Value), a.drain(3)...)
+				require.ElementsMatch(t, names(0, 5), values)
+			})
+		})
+	}
+}
+
+// TestPutsThatWereGivenUpLeaveNothing: while nothing can be sent, and afterwards.
+func TestPutsThatWereGivenUpLeaveNothing(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a")
+		a.put("first")
+		a.link.Cut()
+		time.Sleep(time.Minute)
+		for range 50 {
+			err := a.Put(within(t, time.Second), strings.Repeat("x", 100_000))
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.NotErrorIs(t, err, ErrUnknown)
+		}
+		a.core.writer.mu.Lock()
+		waiting, bytes := len(a.core.writer.queue), a.core.writer.bytes
+		a.core.writer.mu.Unlock()
+		require.Zero(t, waiting)
+		require.Zero(t, bytes)
+		a.link.Heal()
+		a.put("last")
+		require.Equal(t, []string{"first", "last"}, a.drain(2))
+	})
+}
+
+// TestABacklogIsBounded: and has room again when what waited was sent.
+func TestABacklogIsBounded(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a", WithBacklog(500_000))
+		a.put("first")
+		a.link.Cut()
+		time.Sleep(time.Minute)
+		var pending []*Pending
+		for range 4 {
+			pending = append(pending, a.PutAsync(t.Context(), strings.Repeat("x", 100_000)))
+		}
+		require.ErrorIs(t, a.PutAsync(t.Context(), strings.Repeat("y", 100_000)).Wait(t.Context()), ErrBacklog)
+		a.link.Heal()
+		for _, p := range pending {
+			require.NoError(t, p.Wait(within(t, time.Minute)))
+		}
+		require.NoError(t, a.PutAsync(t.Context(), strings.Repeat("z", 400_000)).Wait(t.Context()))
+		n, err := a.Len(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 6, n)
+		require.ErrorIs(t, New(a.client, testPath, Text(), WithBacklog(0)).Put(t.Context(), "x"), ErrOption)
+	})
+}
+
+// TestALostDeliveryMakesRoom: its handler heeds the context and settles nothing.
+func TestALostDeliveryMakesRoom(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, p := w.member("a", WithWindow(1)), w.member("p")
+		p.put("x")
+		d := a.take()
+		_, err := p.Purge(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, p.client.Delete(t.Context(), d.d.claim, -1)) // its ticket
+		<-d.Context().Done()
+		p.put("next")
+		next := a.take()
+		require.Equal(t, "next", next.Value)
+		require.ErrorIs(t, d.Ack(t.Context()), ErrLost)
+		a.ack(next)
+	})
+}
+
+// slowCodec takes its time to decode.
+type slowCodec struct{ Codec[string] }
+
+func (s slowCodec) Decode(data []byte) (string, error) {
+	time.Sleep(100 * time.Millisecond)
+	return s.Codec.Decode(data)
+}
+
+// TestASlowCodecHoldsUpNothingElse: neither acknowledgements nor puts wait for the items that were claimed ahead.
+func TestASlowCodecHoldsUpNothingElse(t *testing.T) {
+	inEachOrder(t, func(t *testing.T, w *world, order Option) {
+		w.member("p", order).put(names(0, 60)...)
+		m := w.Member(t, "c", config)
+		q := New[string](m.Client, testPath, slowCodec{Text()}, order, WithWindow(30), WithPrefetch(29))
+		defer q.Close(context.Background())
+		d, err := q.Take(within(t, time.Minute))
+		require.NoError(t, err)
+		began := time.Now()
+		require.NoError(t, d.Ack(within(t, time.Minute)))
+		require.NoError(t, q.Put(within(t, time.Minute), "x"))
+		require.Zero(t, time.Since(began)) // virtual: nobody has decoded meanwhile
+	})
+}
+
+// TestWhatIsKeptAheadIsBoundedInBytes: of large items fewer are claimed, and read, ahead.
+func TestWhatIsKeptAheadIsBoundedInBytes(t *testing.T) {
+	inEachOrder(t, func(t *testing.T, w *world, order Option) {
+		const size, items, most = 100_000, 60, 1_000_000
+		p := w.member("p", order)
+		for i := range items {
+			p.put(fmt.Sprintf("%02d", i) + strings.Repeat("x", size))
+		}
+		a := w.member("a", order, WithWindow(50), WithPrefetch(49), WithPrefetchBytes(most), WithLinger(time.Hour))
+		a.ack(a.take())
+		time.Sleep(time.Second)
+		kept := func() (bytes int) {
+			c := a.core.consumer
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			for _, d := range c.shift.ready {
+				bytes += len(d.env.payload)
+			}
+			return bytes
+		}
+		require.NotZero(t, kept())
+		require.LessOrEqual(t, kept(), most+8*size) // what one answer brings
+		if strings.HasSuffix(t.Name(), "strict") {
+			for _, r := range a.core.consumer.shift.deskOf().readers {
+				require.LessOrEqual(t, r.bytes.Load(), int64(most+8*size))
+			}
+		}
+		a.drain(items - 1)
+	})
+}
