@@ -119,6 +119,10 @@ func (s *Server) Thaw() { s.core.Thaw() }
 // gone, and every session has its full timeout again. It also thaws.
 func (s *Server) Restart() { s.core.Restart() }
 
+// Skew sets how far the server's clock is ahead of the true time, or behind if d is negative. The clock stamps nodes (Ctime, Mtime) and ends
+// TTL nodes, as that of an ensemble's leader does. Sessions and their timeouts do not depend on it.
+func (s *Server) Skew(d time.Duration) { s.core.Skew(d) }
+
 // Tree returns the node at path and all below it, sorted by path; nothing when
 // there is no such node.
 func (s *Server) Tree(path string) []Node { return s.core.Tree(path) }

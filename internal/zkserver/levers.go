@@ -71,3 +71,14 @@ func (s *Server) Restart() {
 	s.expireNow() // sets the timer; nobody is due
 	s.reaper.Reset(s.config.ReapInterval)
 }
+
+// Skew sets how far the server's clock is ahead of the true time; a negative one is behind. The clock stamps nodes and ends TTL nodes.
+// Sessions do not depend on it.
+func (s *Server) Skew(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.skew = d
+}
+
+// clock is the time of day that the server believes in.
+func (s *Server) clock() time.Time { return time.Now().Add(s.skew) }

@@ -129,3 +129,21 @@ func TestRestartThaws(t *testing.T) {
 		st.join("a").must(wire.OpPing, &wire.EmptyRequest{})
 	})
 }
+
+func TestASkewedClockStampsNodesAndEndsTTLNodes(t *testing.T) {
+	bubble(t, func(t *testing.T, s *Server, st *stage) {
+		a := st.joinFor("a", 10*time.Second)
+		s.Skew(-time.Hour)
+		a.must(wire.OpCreate, create("/a", "", 0))
+		n, _ := s.Node("/a")
+		require.Equal(t, time.Now().Add(-time.Hour).UnixMilli(), n.Stat.Mtime)
+		a.must(wire.OpCreateTTL, createTTL("/ttl", wire.FlagTTL, 1000))
+		s.Reap()
+		require.Len(t, s.Tree("/ttl"), 1)
+		s.Skew(0)
+		s.Reap()
+		require.Empty(t, s.Tree("/ttl"), "it is an hour old by the right clock")
+		time.Sleep(9 * time.Second)
+		a.must(wire.OpPing, &wire.EmptyRequest{})
+	})
+}

@@ -19,7 +19,7 @@ func (s *Server) reap() {
 // reapNow deletes each node in a transaction of its own. What becomes due
 // through that waits for the next time, as on the real server.
 func (s *Server) reapNow() {
-	now := time.Now()
+	now := s.clock()
 	var due []*node
 	for _, n := range s.tree.reapable.nodes {
 		if n.overdue(now) {

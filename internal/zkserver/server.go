@@ -35,6 +35,7 @@ type Server struct {
 	childWatches watchTable
 	reaper       *time.Timer
 	reapMissed   bool // while frozen
+	skew         time.Duration
 
 	conns     map[*conn]struct{} // those not wholly closed, dead ones included
 	alive     int                // those not dead

@@ -1,10 +1,6 @@
 package zkserver
 
-import (
-	"time"
-
-	"github.com/lockstep-go/lockstep/internal/wire"
-)
+import "github.com/lockstep-go/lockstep/internal/wire"
 
 // txn is one transaction: all of it happens under one zxid or none of it does.
 // Its events are sent when it commits.
@@ -29,7 +25,7 @@ type event struct {
 func (s *Server) begin(c *conn) *txn {
 	s.zxid++
 	t := &s.txn
-	*t = txn{s: s, zxid: s.zxid, now: time.Now().UnixMilli(), events: t.events[:0], undo: t.undo[:0]}
+	*t = txn{s: s, zxid: s.zxid, now: s.clock().UnixMilli(), events: t.events[:0], undo: t.undo[:0]}
 	if c != nil {
 		t.session, t.ids = c.session, c.ids
 	}
