@@ -2,6 +2,7 @@ package framework
 
 import (
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/lockstep-go/lockstep/internal/link"
@@ -60,7 +61,7 @@ func (s *Session) DiscardThen(queued func(), paths ...string) *Discarded {
 		if deleted(err) {
 			d.end(zxid)
 		} else {
-			go d.insist(paths[0], always)
+			go d.insist(paths[0])
 		}
 	})) {
 		d.written()
@@ -68,22 +69,80 @@ func (s *Session) DiscardThen(queued func(), paths ...string) *Discarded {
 	return d
 }
 
-// DiscardOwn is DiscardThen for a node whose name others may use too: it looks each time before it deletes
-// whether the node is still the one that this session has created.
-func (s *Session) DiscardOwn(queued func(), node Created) *Discarded {
+// DiscardOwn is DiscardThen for a node whose name others may use too: before each try it looks whether the node
+// is still the one that this session has created. The nodes of companions, whose names nobody else uses, are
+// deleted in the same transaction, or by themselves when the node is another's.
+func (s *Session) DiscardOwn(queued func(), node Created, companions ...string) *Discarded {
 	d := &Discarded{s: s, done: make(chan struct{}), queued: queued}
 	if !s.tasks.begin() {
 		close(d.done)
 		return d
 	}
-	go d.insist(node.Path, func() bool {
-		st, err := s.Exists(s.ctx, node.Path)
-		return err == nil && st.Czxid == node.Zxid
-	})
+	go d.insistOwn(node, companions)
 	return d
 }
 
-func always() bool { return true }
+// insistOwn deletes a node while it is this session's, and its companions, and ends.
+func (d *Discarded) insistOwn(node Created, companions []string) {
+	s := d.s
+	back := newRetries(s.client.cfg)
+	for s.await(s.ctx) == nil {
+		paths := slices.Clone(companions)
+		if st, err := s.Exists(s.ctx, node.Path); err == nil && st.Czxid == node.Zxid {
+			paths = append(paths, node.Path)
+		}
+		if len(paths) == 0 {
+			d.written()
+			break
+		}
+		zxid, missing, err := d.deleteTogether(paths)
+		if err == nil {
+			d.end(zxid)
+			return
+		}
+		if missing != "" {
+			companions = slices.DeleteFunc(slices.Clone(companions), func(path string) bool { return path == missing })
+			continue
+		}
+		if !errors.Is(err, ErrSuspended) {
+			s.client.log.Warn("a node could not be deleted yet", "path", node.Path, "error", err)
+		}
+		if back.Pause(s.ctx) != nil {
+			break
+		}
+	}
+	d.end(0)
+}
+
+// deleteTogether tries once to delete nodes in one transaction. missing is a path that is not there, if that is
+// why the servers refused.
+func (d *Discarded) deleteTogether(paths []string) (zxid int64, missing string, err error) {
+	if len(paths) == 1 {
+		zxid, err := d.delete(d.s.client.ns.full(paths[0]))
+		if errors.Is(err, ErrNoNode) {
+			missing = paths[0]
+		}
+		return zxid, missing, err
+	}
+	parts := make([]wire.MultiPart, len(paths))
+	for i, path := range paths {
+		parts[i] = deletePart(d.s.client.ns.full(path), AnyVersion)
+	}
+	call, f := request(wire.OpMulti, &wire.MultiRequest{Parts: parts}, readResults)
+	if d.s.mon.Send(call) {
+		d.written()
+	}
+	o := wait(d.s.ctx, d.s, f)
+	if o.err != nil {
+		return 0, "", o.err
+	}
+	for i, r := range o.v {
+		if errors.Is(r.Err, ErrNoNode) && i < len(paths) {
+			missing = paths[i]
+		}
+	}
+	return o.zxid, missing, refused(o.v)
+}
 
 // deletion prepares one try to delete a node.
 func (d *Discarded) deletion(full string, done func(zxid int64, err error)) *link.Call {
@@ -106,7 +165,7 @@ func (d *Discarded) discardAll(paths []string) {
 		return
 	}
 	for _, path := range paths {
-		d.repeat(path, always)
+		d.repeat(path)
 	}
 	d.end(0)
 }
@@ -126,17 +185,13 @@ func (d *Discarded) together(paths []string) bool {
 }
 
 // insist deletes a node, and ends.
-func (d *Discarded) insist(path string, there func() bool) { d.end(d.repeat(path, there)) }
+func (d *Discarded) insist(path string) { d.end(d.repeat(path)) }
 
 // repeat deletes a node while it is there.
-func (d *Discarded) repeat(path string, there func() bool) (zxid int64) {
+func (d *Discarded) repeat(path string) (zxid int64) {
 	s := d.s
 	back := newRetries(s.client.cfg)
 	for s.await(s.ctx) == nil {
-		if !there() {
-			d.written()
-			return 0
-		}
 		zxid, err := d.delete(s.client.ns.full(path))
 		if deleted(err) {
 			d.written()

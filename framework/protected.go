@@ -141,6 +141,9 @@ func (p *protected) listAnswered(ctx context.Context) {
 func (p *protected) launch() flight[[]Created] {
 	call, f, err := p.attempt()
 	if err != nil {
+		if p.behind != nil {
+			p.listed = nil // nothing was sent that could be answered
+		}
 		f = make(flight[[]Created], 1)
 		f <- outcome[[]Created]{err: err}
 		return f

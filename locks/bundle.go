@@ -63,7 +63,7 @@ func releaseInOrder(parts []*Lease) {
 // lease is one lease on all.
 func (b *bundle) lease(m *Multi, ctx context.Context) *Lease {
 	first, tenure := b.parts[0], newJoint(ctx, b.parts)
-	lease := &Lease{path: m.Path(), node: first.node, parts: b.parts, session: first.session, tenure: tenure, back: b.giveBack}
+	lease := &Lease{path: m.Path(), node: first.node, fence: first.fence, parts: b.parts, session: first.session, tenure: tenure, back: b.giveBack}
 	for _, p := range b.parts {
 		lease.token = max(lease.token, p.token)
 		p.join(func() { tenure.cancel(context.Cause(p.Context())) })

@@ -5,16 +5,19 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/google/uuid"
+
 	"github.com/lockstep-go/lockstep/framework"
 )
 
 // Claim is the simplest exclusive lock: one ephemeral node, whose creator holds it.
 //
-//	<path>   ephemeral; its directory is a container
+//	<path>                     ephemeral; its directory is a container
+//	<path's dir>/_c_<uuid>-<path's name>-hold   ephemeral; a name of this hold alone, which Lease.Guard checks
 //
 // Guarantee: one holder at a time. Not guaranteed: any order among those who wait, each of whom is woken by
-// the holder's end; prefer a Mutex where many wait. The token tells grants apart and is no fence, since
-// a late holder's node may have been created by somebody else.
+// the holder's end; prefer a Mutex where many wait. When somebody else deletes <path>, its holder's guard is
+// refused only once the holder has noticed, which is at once while it is connected.
 type Claim struct{ line *Line }
 
 // NewClaim returns a claim on path. Nothing is created before it is used. An argument that cannot be
@@ -89,15 +92,15 @@ func (c *Claim) take(ctx context.Context, d *desk) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	lease := &Lease{path: c.line.name, kind: claimKind, node: node.Path, token: node.Zxid, session: d.s,
+	lease := &Lease{path: c.line.name, kind: claimKind, node: node.Path, fence: node.fence, token: node.Zxid, session: d.s,
 		back: func(early bool) returned { return d.vacate(early, node) }}
-	h, err := d.s.Hold(context.WithValue(ctx, heldKey{c.line.client, c.line.path}, lease), node.Path)
+	h, err := d.s.Hold(context.WithValue(ctx, heldKey{c.line.client, c.line.path}, lease), node.Path, node.fence)
 	if err != nil {
 		d.vacate(false, node)
 		return nil, err
 	}
 	lease.tenure = h
-	go endWith(h, node)
+	go endWith(h, node.Created)
 	return lease.start(c.line.maxHold), nil
 }
 
@@ -120,14 +123,22 @@ func endWith(h *framework.Hold, node framework.Created) {
 	}
 }
 
-// create creates the node. The desk stays entered until the outcome is known, even if ctx ends before.
-func (c *Claim) create(ctx context.Context, d *desk) (framework.Created, error) {
+// claimed is the node of a claim, and the fence that was created and will be deleted with it.
+type claimed struct {
+	framework.Created
+	fence string
+}
+
+// create creates the node and its fence. The desk stays entered until the outcome is known, even if ctx ends before.
+func (c *Claim) create(ctx context.Context, d *desk) (claimed, error) {
 	if ctx.Err() != nil {
 		d.leave()
-		return framework.Created{}, framework.Ended(ctx)
+		return claimed{}, framework.Ended(ctx)
 	}
 	dir, name := framework.Split(c.line.path)
-	node := framework.Together{Dir: dir, Name: name, Plain: true, Data: c.line.describe(ctx), Count: 1, Mode: framework.Ephemeral}
+	fence := framework.Join(dir, framework.ProtectedPrefix+uuid.NewString()+"-"+name+"-hold")
+	node := framework.Together{Dir: dir, Name: name, Plain: true, Data: c.line.describe(ctx), Count: 1, Mode: framework.Ephemeral,
+		With: []framework.Op{framework.CreateOp(fence, nil, framework.Ephemeral)}}
 	type outcome struct {
 		nodes []framework.Created
 		err   error
@@ -144,17 +155,17 @@ func (c *Claim) create(ctx context.Context, d *desk) (framework.Created, error) 
 		}
 		if o.err != nil {
 			d.leave()
-			return framework.Created{}, o.err
+			return claimed{}, o.err
 		}
-		return o.nodes[0], nil
+		return claimed{o.nodes[0], fence}, nil
 	case <-ctx.Done():
 		go func() { // nobody waits for the outcome any more
 			if o := <-done; o.err == nil {
-				d.vacate(false, o.nodes[0])
+				d.vacate(false, claimed{o.nodes[0], fence})
 			} else {
 				d.leave()
 			}
 		}()
-		return framework.Created{}, framework.Ended(ctx)
+		return claimed{}, framework.Ended(ctx)
 	}
 }

@@ -66,7 +66,7 @@ func TestOneClaimantAtATime(t *testing.T) {
 			got := a.now()
 			require.Len(t, got, 1)
 			require.NoError(t, a.lease(got[0]).Err())
-			require.Equal(t, []string{desk}, w.ephemerals())
+			require.Equal(t, []string{desk}, w.claims())
 			a.release(got[0])
 			time.Sleep(time.Second)
 		}
@@ -112,7 +112,7 @@ func TestALateReleaseLeavesTheNextClaimAlone(t *testing.T) {
 		require.NoError(t, l.Release(t.Context()))
 		time.Sleep(2 * timeout)
 		require.NoError(t, next.Err())
-		require.Equal(t, []string{desk}, w.ephemerals())
+		require.Equal(t, []string{desk}, w.claims())
 	})
 }
 
@@ -206,7 +206,7 @@ func TestAClaimGivenUpIsUndoneBeforeTheNext(t *testing.T) {
 			require.Equal(t, []string{"2"}, second.now())
 			time.Sleep(timeout)
 			require.NoError(t, second.lease("2").Err())
-			require.Equal(t, []string{desk}, w.ephemerals())
+			require.Equal(t, []string{desk}, w.claims())
 			n, _ := w.zk.Node(desk)
 			require.Equal(t, n.Stat.Czxid, second.lease("2").Token())
 			second.release("2")

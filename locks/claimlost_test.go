@@ -19,14 +19,16 @@ func TestALostReplyOfAReleaseLeavesTheNextClaimAlone(t *testing.T) {
 		l := held(t, t.Context(), locks.NewClaim(a.Client, desk))
 		next, third := newAsker(t), newAsker(t)
 		next.ask("b", locks.NewClaim(b.Client, desk).Lock)
-		f := w.zk.DropReply(1, zktest.Match{Op: zktest.OpDelete, Session: l.Session()})
+		f := w.zk.DropReply(1, zktest.Match{Session: l.Session(), Func: func(r zktest.Request) bool {
+			return r.Op == zktest.OpMulti && r.Parts[0].Op == zktest.OpDelete
+		}})
 		released(t, l)
 		<-f.Hit()
 		require.Equal(t, []string{"b"}, next.now())
 		third.ask("c", locks.NewClaim(c.Client, desk).Lock)
 		time.Sleep(timeout / 10)
 		require.Empty(t, third.now(), "b holds: %v", next.lease("b").Err())
-		require.Equal(t, []string{desk}, w.ephemerals())
+		require.Equal(t, []string{desk}, w.claims())
 	})
 }
 

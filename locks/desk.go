@@ -53,9 +53,11 @@ func (d *desk) leave() {
 	d.s.Unshare(deskKey{d.line.path})
 }
 
-// vacate deletes the node, if it is still this one, and leaves when it is gone.
-func (d *desk) vacate(early bool, node framework.Created) returned {
-	r, discarded := d.line.giving(early, nil, func(queued func()) *framework.Discarded { return d.s.DiscardOwn(queued, node) })
+// vacate deletes the fence and the node, if it is still this one, and leaves when they are gone.
+func (d *desk) vacate(early bool, node claimed) returned {
+	r, discarded := d.line.giving(early, nil, func(queued func()) *framework.Discarded {
+		return d.s.DiscardOwn(queued, node.Created, node.fence)
+	})
 	gone := make(chan struct{})
 	r.gone = gone
 	go func() {

@@ -20,7 +20,7 @@
 //	<path>/_c_<uuid>-lock-#        ephemeral sequential; data is an [Owner] as JSON, as in all below
 //	<path>/_c_<uuid>-__READ__#     the same of a reader, __WRIT__ of a writer
 //	<path>/locks, leases, permits  a semaphore's waiters, held permits and number; see [Semaphore]
-//	<path>                         a claim: ephemeral itself
+//	<path>                         a claim: ephemeral itself; its guard's node is beside it, see [Claim]
 //
 // Children of other names are ignored. Contenders of another kind make every ask fail with
 // [ErrKindMixed].

@@ -2,6 +2,7 @@ package locks_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,6 +92,18 @@ func (w *world) ephemerals() (paths []string) {
 			paths = append(paths, n.Path)
 		}
 	}
+	return paths
+}
+
+// claims are the nodes of claims that are held; each has one node more, for its guard.
+func (w *world) claims() (paths []string) {
+	all := w.ephemerals()
+	for _, path := range all {
+		if !strings.HasSuffix(path, "-hold") {
+			paths = append(paths, path)
+		}
+	}
+	require.Len(w.t, all, 2*len(paths))
 	return paths
 }
 

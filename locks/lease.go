@@ -1,6 +1,7 @@
 package locks
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ type Lease struct {
 	kind    Kind
 	node    string
 	nodes   []string // all of them, if there are several
+	fence   string   // the node that guards check, if it is not the lease's own
 	parts   []*Lease // of a multi-lock
 	token   int64
 	turn    int64
@@ -98,7 +100,7 @@ func (l *Lease) Remaining() time.Duration {
 // node is gone there. Of several nodes it names the first; they live with one session, unless a
 // multi-lock's parts belong to several clients. See Guards.
 func (l *Lease) Guard() framework.Op {
-	return framework.CheckOp(l.node, framework.AnyVersion).When(l.Err)
+	return framework.CheckOp(cmp.Or(l.fence, l.node), framework.AnyVersion).When(l.Err)
 }
 
 // Guards is Guard for each of the lease's nodes: also refused when somebody has deleted one of them.
@@ -106,6 +108,9 @@ func (l *Lease) Guards() []framework.Op {
 	var ops []framework.Op
 	l.each(func(part *Lease, node string) {
 		ops = append(ops, framework.CheckOp(node, framework.AnyVersion).When(l.Err))
+		if part.fence != "" {
+			ops = append(ops, part.Guard().When(l.Err))
+		}
 	})
 	return ops
 }

@@ -22,7 +22,7 @@ func TestAMixtureIsHeldTogether(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a").Client, w.member("b").Client
 		l := held(t, t.Context(), mixture(a))
-		require.Len(t, w.ephemerals(), 6, "two permits among them")
+		require.Len(t, w.ephemerals(), 7, "two permits and what the claim's guard checks among them")
 		beside := held(t, t.Context(), locks.NewMulti(locks.NewRWLock(b, "/m/reading").RLocker(), locks.NewSemaphore(b, "/m/pool", 3)))
 		for _, taken := range []locks.Locker{
 			locks.NewRWLock(b, "/m/reading"), locks.NewSemaphore(b, "/m/pool", 3), locks.NewClaim(b, "/m/claim"), locks.NewMutex(b, "/m/mutex"),

@@ -32,6 +32,7 @@ type permits struct {
 	Declared, Permits int
 
 	version int32                      // of the node
+	created int64                      // the transaction that created the node: versions begin anew with each node
 	fields  map[string]json.RawMessage // all of the record, later versions' ones too
 }
 
@@ -76,7 +77,7 @@ func (s *Semaphore) agreed(ctx context.Context) (permits, error) {
 		data, st, err := s.client.Get(ctx, s.record)
 		switch {
 		case err == nil:
-			return s.check(data, st.Version)
+			return s.check(data, st)
 		case !errors.Is(err, framework.ErrNoNode):
 			return permits{}, err
 		}
@@ -86,14 +87,34 @@ func (s *Semaphore) agreed(ctx context.Context) (permits, error) {
 	}
 }
 
-func (s *Semaphore) check(data []byte, version int32) (permits, error) {
+func (s *Semaphore) check(data []byte, st framework.Stat) (permits, error) {
 	p, err := parsePermits(data)
 	if err == nil && s.permits != p.Declared && s.permits != p.Permits {
 		err = &PermitsError{s.path, p.Permits, s.permits}
 	}
-	p.version = version
+	p.version, p.created = st.Version, st.Czxid
 	return p, err
 }
+
+// stands returns nil if the record in which room was found is still the one that there is. st is what a look behind
+// the grant has seen, or nil. The transaction has checked the record's version only, and the first version of a
+// record that was deleted and declared again is the same.
+func (s *Semaphore) stands(ctx context.Context, sess *framework.Session, p permits, st *framework.Stat) error {
+	if st == nil {
+		seen, err := sess.Exists(ctx, s.record)
+		if err != nil && !errors.Is(err, framework.ErrNoNode) {
+			return err
+		}
+		st = &seen
+	}
+	if st.Czxid != p.created {
+		return errRecordReplaced
+	}
+	return nil
+}
+
+// errRecordReplaced says that permits were taken by a record that had been deleted.
+var errRecordReplaced = errors.New("the record of the permits was replaced")
 
 // declare writes the first record; somebody else may be faster.
 func (s *Semaphore) declare(ctx context.Context) error {

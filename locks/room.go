@@ -8,25 +8,29 @@ import (
 )
 
 // take takes n permits for the first in line: one transaction creates the leases, removes the node in
-// line, and checks that the number of permits is the one that room was found in.
+// line, and checks that the number of permits is the one that room was found in. A look behind the transaction
+// finds out whether the record was deleted and declared again meanwhile: then the permits are given back.
 func (s *Semaphore) take(ctx context.Context, c *contender, n int, room spaceFinder) (*Lease, error) {
 	for {
 		p, err := room(ctx, c.s, n)
 		if err != nil {
 			return nil, err
 		}
-		created, err := c.s.CreateTogether(ctx, framework.Together{
+		created, record, err := c.s.CreateTogetherAndStat(ctx, framework.Together{
 			Dir: s.leases, Name: leaseName, Data: s.line.describe(ctx), Count: n, Mode: framework.EphemeralSequential,
 			With: []framework.Op{framework.CheckOp(s.record, p.version), framework.DeleteOp(c.node.Path, framework.AnyVersion)},
-		})
+		}, s.record)
 		var refused *framework.TxError
 		switch {
 		case err == nil:
 			c.gone()
+			if err := s.stands(ctx, c.s, p, record); err != nil {
+				return nil, s.undo(ctx, c.s, created, err)
+			}
 			return s.lease(ctx, c.s, created)
 		case !errors.As(err, &refused):
 			return nil, err
-		case refused.Index == n && !errors.Is(err, framework.ErrNoAuth): // resized
+		case refused.Index == n && !errors.Is(err, framework.ErrNoAuth): // resized, or deleted
 			s.learn(nil)
 		case refused.Index > n && errors.Is(err, framework.ErrNoNode):
 			return nil, errPlaceLost
@@ -36,11 +40,31 @@ func (s *Semaphore) take(ctx context.Context, c *contender, n int, room spaceFin
 	}
 }
 
-func (s *Semaphore) lease(ctx context.Context, sess *framework.Session, created []framework.Created) (*Lease, error) {
+// undo gives permits back that must not be used, and returns why. Who was in line has to queue again.
+func (s *Semaphore) undo(ctx context.Context, sess *framework.Session, created []framework.Created, reason error) error {
+	d := sess.Discard(paths(created)...)
+	if !errors.Is(reason, errRecordReplaced) {
+		return reason
+	}
+	s.learn(nil)
+	select {
+	case <-d.Done():
+	case <-ctx.Done():
+	}
+	return errPlaceLost
+}
+
+// paths are the paths of nodes.
+func paths(created []framework.Created) []string {
 	nodes := make([]string, len(created))
 	for i, c := range created {
 		nodes[i] = c.Path
 	}
+	return nodes
+}
+
+func (s *Semaphore) lease(ctx context.Context, sess *framework.Session, created []framework.Created) (*Lease, error) {
+	nodes := paths(created)
 	lease := &Lease{path: s.path, node: nodes[0], nodes: nodes, token: created[0].Zxid, session: sess, back: func(early bool) returned {
 		r, _ := s.line.discard(sess, early, nil, nodes...)
 		return r
@@ -123,7 +147,7 @@ func (s *Semaphore) watchLimit(ctx context.Context, sess *framework.Session, n i
 	if err != nil {
 		return permits{}, nil, err
 	}
-	p, err := s.check(data, st.Version)
+	p, err := s.check(data, st)
 	if err == nil {
 		s.learn(&p)
 		err = s.fits(p, n)

@@ -41,7 +41,7 @@ var safeguards = []mutant{
 	},
 	{
 		name: "a guard checks nothing", file: "locks/lease.go", recipes: "mutex,rwlock", rule: "guarded writes",
-		old: "return framework.CheckOp(l.node, framework.AnyVersion).When(l.Err)", new: `return framework.CheckOp("/", framework.AnyVersion)`,
+		old: "return framework.CheckOp(cmp.Or(l.fence, l.node), framework.AnyVersion).When(l.Err)", new: `return framework.CheckOp(cmp.Or("/", l.fence), framework.AnyVersion)`,
 	},
 	{
 		name: "readers wait for nobody", file: "locks/place.go", recipes: "rwlock", rule: "exclusion",
