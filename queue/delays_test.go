@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -70,5 +71,58 @@ func TestPutsWithIDsFitIntoATransaction(t *testing.T) {
 		for _, p := range all {
 			require.NoError(t, p.Wait(t.Context()))
 		}
+	})
+}
+
+// TestWhatIsDueAtOnceIsMovedTogether: in order, and many items share a request.
+func TestWhatIsDueAtOnceIsMovedTogether(t *testing.T) {
+	inEachOrder(t, func(t *testing.T, w *world, order Option) {
+		a, p := w.member("a", order), w.member("p", order)
+		const items = 1000
+		for i := 0; i < items; i += 200 {
+			require.NoError(t, p.PutBatch(t.Context(), names(i, i+200), WithDelay(time.Minute)))
+		}
+		require.NoError(t, p.Pause(t.Context()))
+		got := a.taking()
+		time.Sleep(30 * time.Second)
+		sent := func() (n int64) {
+			for op, count := range w.Requests() {
+				if op != zktest.OpPing && op != zktest.OpSync {
+					n += count
+				}
+			}
+			return n
+		}
+		before := sent()
+		time.Sleep(time.Minute)
+		require.Less(t, sent()-before, int64(items/5), "also those of the sessions' proofs of life")
+		require.Empty(t, w.Children(testPath+"/later"))
+		require.NoError(t, p.Resume(t.Context()))
+		d := <-got
+		require.Equal(t, "item 0", d.Value)
+		a.ack(d)
+		require.Equal(t, names(1, 50), a.drain(49))
+		_, err := p.Purge(t.Context())
+		require.NoError(t, err)
+	})
+}
+
+// TestABatchOfTheLargestSize: as documented, also at a long path.
+func TestABatchOfTheLargestSize(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.Member(t, "a", config)
+		q := New(m.Client, "/queues/"+strings.Repeat("long", 50), Text(), WithCapacity(2000))
+		defer q.Close(context.Background())
+		values := make([]string, maxBatch)
+		for i := range values {
+			values[i] = strings.Repeat("x", maxBatchBytes/maxBatch)
+		}
+		require.NoError(t, q.PutBatch(t.Context(), values, WithPriority(3)))
+		n, err := q.Len(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, maxBatch, n)
+		values[0] += "x"
+		require.ErrorIs(t, q.PutBatch(t.Context(), values), framework.ErrTooLarge)
+		require.ErrorIs(t, q.PutBatch(t.Context(), names(0, maxBatch+1)), framework.ErrTooLarge)
 	})
 }

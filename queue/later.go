@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -158,8 +159,8 @@ func (sh *shift) moveSecond(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, k := range items {
-		if err := sh.moveLater(ctx, framework.Join(dir, itemPrefix+number(k))); err != nil {
+	for some := range slices.Chunk(items, moveTogether) {
+		if err := sh.moveLater(ctx, dir, some); err != nil {
 			return err
 		}
 	}
@@ -169,25 +170,54 @@ func (sh *shift) moveSecond(ctx context.Context, dir string) error {
 	return nil
 }
 
-// moveLater puts an item where it belongs now: at the end, into its lane, or first if it was given back.
-func (sh *shift) moveLater(ctx context.Context, item string) error {
-	data, st, err := sh.s.Get(ctx, item)
-	if errors.Is(err, framework.ErrNoNode) {
-		return nil
+// moveTogether is how many items are read, and moved, at a time.
+const moveTogether = 64
+
+// moveLater puts items where they belong now, in order: at the end, into their lanes, or first if they were given back. Those
+// that are gone, or are moved by somebody else meanwhile, are passed over.
+func (sh *shift) moveLater(ctx context.Context, dir string, items []int64) error {
+	found := make([]chan framework.Node, len(items))
+	for i, k := range items {
+		answer := make(chan framework.Node, 1)
+		found[i] = answer
+		sh.reads.ask(framework.Join(dir, itemPrefix+number(k)), func(n framework.Node) { answer <- n })
 	}
-	if err != nil {
-		return err
+	var parts []*part
+	moved := make(chan error, len(items))
+	for i, k := range items {
+		n := <-found[i] // comes at the end of the shift at the latest
+		switch {
+		case errors.Is(n.Err, framework.ErrNoNode):
+			continue
+		case n.Err != nil:
+			return n.Err
+		}
+		p := sh.dueMove(framework.Join(dir, itemPrefix+number(k)), n)
+		p.then = func(_ []framework.OpResult, err error) { moved <- err }
+		parts = append(parts, p)
 	}
-	e, _ := decodeEnvelope(data) // what cannot be read goes to the end, and from there to the dead letters
+	sh.q.writer.add(parts...)
+	for range parts {
+		select {
+		case err := <-moved:
+			var tx *framework.TxError
+			if err != nil && !(errors.As(err, &tx) && errors.Is(err, framework.ErrNoNode)) {
+				return err
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// dueMove is the part that moves an item whose time has come.
+func (sh *shift) dueMove(item string, n framework.Node) *part {
+	e, _ := decodeEnvelope(n.Data) // what cannot be read goes to the end, and from there to the dead letters
 	to, ops := sh.q.destination(e.header.Priority, 0)
 	if e.header.Attempts > 0 {
 		to, ops = put{line: sh.q.lane(redoLane)}, []framework.Op{sh.q.bellOp()}
 	}
-	to.data = data
-	_, err = sh.q.writer.do(ctx, &part{session: sh.s, ops: append(ops, framework.DeleteOp(item, st.Version)), puts: []put{to}})
-	var tx *framework.TxError
-	if errors.As(err, &tx) && errors.Is(err, framework.ErrNoNode) {
-		return nil
-	}
-	return err
+	to.data = n.Data
+	return &part{session: sh.s, ops: append(ops, framework.DeleteOp(item, n.Stat.Version)), puts: []put{to}}
 }

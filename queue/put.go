@@ -11,8 +11,11 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// maxBatch bounds the items of one put.
-const maxBatch = 1000
+// What one put may hold, of what the codec makes. With headers, names and ACLs that is less than the servers' limit.
+const (
+	maxBatch      = 1000
+	maxBatchBytes = 500_000
+)
 
 // putting makes the part that puts items.
 func (q *core) putting(how putting, items [][]byte) (*part, error) {
@@ -25,11 +28,6 @@ func (q *core) putting(how putting, items [][]byte) (*part, error) {
 	for _, data := range items {
 		to.data = data
 		p.puts = append(p.puts, to)
-	}
-	p.measure()
-	if len(items) > maxBatch || len(items) > 1 && p.size > maxTransaction {
-		return nil, fmt.Errorf("%w: a batch of %d items and %d bytes, at most %d and %d are taken",
-			framework.ErrTooLarge, len(items), p.size, maxBatch, maxTransaction)
 	}
 	return p, nil
 }

@@ -45,9 +45,9 @@ func (q *Queue[T]) Put(ctx context.Context, value T, opts ...PutOption) error {
 	return q.PutBatch(ctx, []T{value}, opts...)
 }
 
-// PutBatch puts values in their order, with nothing in between, all or none: in one transaction, which the servers'
-// limit bounds to about 500,000 bytes and 1,000 items. Its guarantee and its errors are those of Put; options hold
-// for each value.
+// PutBatch puts values in their order, with nothing in between, all or none, in one transaction: at most 1,000 items of
+// 500,000 bytes together, of what the codec makes of them. Its guarantee and its errors are those of Put; options hold for
+// each value.
 func (q *Queue[T]) PutBatch(ctx context.Context, values []T, opts ...PutOption) error {
 	p, end, err := q.prepare(ctx, values, opts)
 	if err == nil {
@@ -131,15 +131,20 @@ func (q *Queue[T]) prepare(ctx context.Context, values []T, opts []PutOption) (*
 }
 
 func (q *Queue[T]) encode(how putting, values []T) (*part, error) {
-	items := make([][]byte, len(values))
+	items, size := make([][]byte, len(values)), 0
 	for i, v := range values {
 		payload, err := encode(q.codec, v)
 		if err != nil {
 			return nil, err
 		}
+		size += len(payload)
 		if items[i], err = (envelope{how.header, payload}).encodeNew(); err != nil {
 			return nil, err
 		}
+	}
+	if len(items) > maxBatch || len(items) > 1 && size > maxBatchBytes {
+		return nil, fmt.Errorf("%w: a batch of %d items and %d bytes, at most %d and %d are taken",
+			framework.ErrTooLarge, len(items), size, maxBatch, maxBatchBytes)
 	}
 	return q.core.putting(how, items)
 }

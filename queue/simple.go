@@ -122,9 +122,10 @@ func (q *Simple) first(ctx context.Context, s *framework.Session, names []string
 		data, _, err := s.Get(ctx, path)
 		if err == nil && remove {
 			_, err = s.Multi(ctx, framework.DeleteOp(path, framework.AnyVersion))
+			err = unsettled(ctx, err)
 		}
 		if !errors.Is(err, framework.ErrNoNode) {
-			return data, unsettled(ctx, err)
+			return data, err
 		}
 	}
 	return nil, ErrEmpty

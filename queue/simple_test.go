@@ -46,3 +46,25 @@ func TestSimpleQueue(t *testing.T) {
 		require.ErrorIs(t, err, framework.ErrInvalidPath)
 	})
 }
+
+// TestAReadOfASimpleQueueThatFailsIsReadAgain: the session was lost between the list and the item, and nothing was removed.
+func TestAReadOfASimpleQueueThatFailsIsReadAgain(t *testing.T) {
+	for name, look := range map[string]func(*Simple, context.Context) ([]byte, error){"peek": (*Simple).Peek, "poll": (*Simple).Poll, "take": (*Simple).Take} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				a, b := w.member("a"), w.member("b")
+				require.NoError(t, NewSimple(b.client, "/simple").Put(t.Context(), []byte("x")))
+				_, err := a.client.Session(t.Context())
+				require.NoError(t, err)
+				a.link.Delay(slow)
+				w.upon(a, zktest.OpGetData, "/simple/qn-", func() {
+					a.link.Cut()
+					time.AfterFunc(time.Minute, a.link.Heal)
+				})
+				data, err := look(NewSimple(a.client, "/simple"), within(t, 5*time.Minute))
+				require.NoError(t, err)
+				require.Equal(t, "x", string(data))
+			})
+		})
+	}
+}
