@@ -8,11 +8,10 @@ import (
 // Hold is what a session was granted: nodes of its own and a context that is done when one of them or
 // the session is gone.
 type Hold struct {
-	s      *Session
-	nodes  []heldNode
-	one    [1]heldNode // of most holds
-	ctx    context.Context
-	cancel context.CancelCauseFunc
+	s     *Session
+	nodes []heldNode
+	one   [1]heldNode // of most holds
+	life  Lifetime
 }
 
 // heldNode is one node of a hold.
@@ -30,48 +29,31 @@ func (s *Session) Hold(values context.Context, nodes ...string) (*Hold, error) {
 	if err := s.Err(); err != nil {
 		return nil, err
 	}
-	h := &Hold{s: s}
+	h := &Hold{s: s, life: Lifetime{within: s, values: values}}
 	h.nodes = h.one[:0]
 	for _, path := range nodes {
 		h.nodes = append(h.nodes, heldNode{hold: h, path: path, full: s.client.ns.full(path)})
 	}
-	base, cancel := context.WithCancelCause(s.ctx)
-	h.ctx, h.cancel = holdContext{proven{base, s}, values}, cancel
 	s.holds.add(h)
 	return h, nil
 }
 
 // Context is done when the hold has ended; its cause says why.
-func (h *Hold) Context() context.Context { return h.ctx }
+func (h *Hold) Context() context.Context { return h.life.Context() }
+
+// Lifetime is how long the hold stands, for what lies within it. End the hold itself.
+func (h *Hold) Lifetime() *Lifetime { return &h.life }
 
 // Session is the session that holds.
 func (h *Hold) Session() *Session { return h.s }
 
 // Err is nil while the hold stands, else why it ended. It reads the clock.
-func (h *Hold) Err() error {
-	if h.ctx.Err() == nil {
-		return nil
-	}
-	return context.Cause(h.ctx)
-}
+func (h *Hold) Err() error { return h.life.Err() }
 
 // End ends the hold with a cause; only the first call counts. The nodes stay.
 func (h *Hold) End(cause error) {
 	h.s.holds.remove(h)
-	h.cancel(cause)
-}
-
-// holdContext adds the values of the context that asked for the hold.
-type holdContext struct {
-	context.Context
-	values context.Context
-}
-
-func (c holdContext) Value(key any) any {
-	if v := c.Context.Value(key); v != nil {
-		return v
-	}
-	return c.values.Value(key)
+	h.life.End(cause)
 }
 
 // holds are the nodes that a session's holds name, in the rotation in which beats check them.

@@ -87,6 +87,9 @@ func (s *Session) State() State {
 // Context is done when the session has ended; its cause wraps ErrSessionLost or ErrClosed.
 func (s *Session) Context() context.Context { return s.ctx }
 
+// ends is the session's context for lifetimes within it, which read the clock themselves.
+func (s *Session) ends() context.Context { return s.ctx.(proven).Context }
+
 // Done is closed when the session has ended.
 func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
 

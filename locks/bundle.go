@@ -62,12 +62,14 @@ func releaseInOrder(parts []*Lease) {
 
 // lease is one lease on all.
 func (b *bundle) lease(m *Multi, ctx context.Context) *Lease {
-	first, tenure := b.parts[0], newJoint(ctx, b.parts)
-	lease := &Lease{path: m.Path(), node: first.node, fence: first.fence, parts: b.parts, session: first.session, tenure: tenure, back: b.giveBack}
-	for _, p := range b.parts {
+	first := b.parts[0]
+	lease := &Lease{path: m.Path(), node: first.node, fence: first.fence, parts: b.parts, session: first.session, back: b.giveBack}
+	lifetimes := make([]*framework.Lifetime, len(b.parts))
+	for i, p := range b.parts {
 		lease.token = max(lease.token, p.token)
-		p.join(func() { tenure.cancel(context.Cause(p.Context())) })
+		lifetimes[i] = p.life
 	}
+	lease.life = framework.JoinLifetimes(leaseContext{ctx, lease}, lifetimes...)
 	return lease.start(0)
 }
 
@@ -91,63 +93,3 @@ func (b *bundle) giveBack(bool) returned {
 	}()
 	return returned{gone: gone}
 }
-
-// joint is the tenure of several leases.
-type joint struct {
-	parts  []*Lease
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-}
-
-// newJoint is over as soon as one part is: before a part that ends alone is given back (see Lease.join), and with
-// one that somebody else ends.
-func newJoint(values context.Context, parts []*Lease) *joint {
-	base, cancel := context.WithCancelCause(parts[0].Context())
-	j := &joint{parts: parts, cancel: cancel}
-	j.ctx = jointContext{framework.Standing(base, j.standing), values, parts}
-	for _, p := range parts[1:] {
-		context.AfterFunc(p.Context(), func() { cancel(context.Cause(p.Context())) })
-	}
-	return j
-}
-
-// jointContext has the values of the context that asked, and knows the leases that it belongs to.
-type jointContext struct {
-	context.Context
-	values context.Context
-	parts  []*Lease
-}
-
-func (c jointContext) Value(key any) any {
-	if _, held := key.(heldKey); held {
-		for _, p := range c.parts {
-			if v := p.Context().Value(key); v != nil {
-				return v
-			}
-		}
-	}
-	return withValues{c.Context, c.values}.Value(key)
-}
-
-func (j *joint) Context() context.Context { return j.ctx }
-
-// Err tells what ended first, and asks the parts, which read the clock.
-func (j *joint) Err() error {
-	if j.ctx.Err() != nil {
-		return context.Cause(j.ctx)
-	}
-	return j.standing()
-}
-
-// standing ends the whole if a part has ended, and tells why.
-func (j *joint) standing() error {
-	for _, p := range j.parts {
-		if err := p.Err(); err != nil {
-			j.cancel(err)
-			return err
-		}
-	}
-	return nil
-}
-
-func (j *joint) End(cause error) { j.cancel(cause) }

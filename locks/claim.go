@@ -93,14 +93,12 @@ func (c *Claim) take(ctx context.Context, d *desk) (*Lease, error) {
 		return nil, err
 	}
 	lease := &Lease{path: c.line.name, kind: claimKind, node: node.Path, fence: node.fence, token: node.Zxid, session: d.s,
-		back: func(early bool) returned { return d.vacate(early, node) }}
-	h, err := d.s.Hold(context.WithValue(ctx, heldKey{c.line.client, c.line.path}, lease), node.Path, node.fence)
-	if err != nil {
+		key: heldKey{c.line.client, c.line.path}, back: func(early bool) returned { return d.vacate(early, node) }}
+	if err := lease.holds(ctx, node.Path, node.fence); err != nil {
 		d.vacate(false, node)
 		return nil, err
 	}
-	lease.tenure = h
-	go endWith(h, node.Created)
+	go endWith(lease.hold, node.Created)
 	return lease.start(c.line.maxHold), nil
 }
 

@@ -16,7 +16,8 @@ type Locker interface {
 }
 
 // Do runs f while holding the lock, and releases it whatever happens, a panic included. f gets the lease's
-// context, which ends with the lease and with ctx, and must return soon after. The error is that of
+// context, which ends with the lease and with ctx, and must return soon after. Do waits for the release until ctx
+// ends; the rest is done in the background, as Release does. The error is that of
 // the ask or of f. If the lease has ended before f, the error wraps the cause too, even if f returned
 // nil: what f did last was not protected.
 func Do(ctx context.Context, locker Locker, f func(ctx context.Context, lease *Lease) error) error {
@@ -24,12 +25,12 @@ func Do(ctx context.Context, locker Locker, f func(ctx context.Context, lease *L
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lease.Release(context.WithoutCancel(ctx)) }() // has no error
-	inside, cancel := context.WithCancelCause(lease.Context())
-	defer cancel(nil)
-	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	defer func() { _ = lease.Release(ctx) }() // has no error
+	inside := lease.life.Child(lease.Context())
+	defer inside.End(context.Canceled)
+	stop := context.AfterFunc(ctx, func() { inside.End(context.Cause(ctx)) })
 	defer stop()
-	err = f(inside, lease)
+	err = f(inside.Context(), lease)
 	if lost := lease.Err(); lost != nil && !errors.Is(err, lost) {
 		return errors.Join(err, lost)
 	}

@@ -135,8 +135,7 @@ func TestTheFunctionsContextEndsWithTheCallers(t *testing.T) {
 			return context.Cause(ctx)
 		})
 		require.Equal(t, errFoo, err)
-		require.Empty(t, w.ephemerals(), "released, though the caller's context has ended")
-		w.nothingLeft(t)
+		w.nothingLeft(t) // released in the background
 	})
 }
 
@@ -151,6 +150,27 @@ func TestDoReturnsWhileCutOff(t *testing.T) {
 		})
 		require.NoError(t, err)
 		require.LessOrEqual(t, time.Since(began), timeout)
+		a.Link.Heal()
+		time.Sleep(2 * timeout)
+		w.nothingLeft(t)
+	})
+}
+
+// TestDoReturnsWithItsContextWhileCutOff: a release that cannot reach the servers holds nobody up.
+func TestDoReturnsWithItsContextWhileCutOff(t *testing.T) {
+	eachExclusive(t, func(t *testing.T, w *world, kind exclusive) {
+		a := w.member("a")
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := time.Now()
+		err := locks.Do(ctx, kind.make(a.Client), func(ctx context.Context, _ *locks.Lease) error {
+			a.Link.BlackHole(true, true)
+			cancel()
+			<-ctx.Done()
+			ended = time.Now()
+			return ctx.Err()
+		})
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, ended, time.Now())
 		a.Link.Heal()
 		time.Sleep(2 * timeout)
 		w.nothingLeft(t)

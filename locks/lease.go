@@ -24,7 +24,10 @@ type Lease struct {
 	token   int64
 	turn    int64
 	session *framework.Session
-	tenure  tenure
+	key     heldKey             // what is held; its contexts know the lease by this
+	life    *framework.Lifetime // how long it stands
+	hold    *framework.Hold     // of its own nodes; nil if they are another lease's
+	within  *Lease              // whose nodes these are, or nil
 
 	contender *contender                // of a line's lease
 	back      func(early bool) returned // gives back what was granted; early asks for returned.written
@@ -33,16 +36,9 @@ type Lease struct {
 	ended   bool
 	given   returned
 	limit   *time.Timer // of WithMaxHold, or nil
+	expires time.Time   // when that ends it
 	unwatch func() bool
-	joint   func() // ends the multi-lock's lease that this one is a part of; may be nil
 	revoked chan struct{}
-}
-
-// tenure is how long a lease stands.
-type tenure interface {
-	Context() context.Context
-	Err() error
-	End(cause error)
 }
 
 // returned is the way of what was given back.
@@ -58,7 +54,7 @@ type returned struct {
 // Context is done when the lease has ended; its cause wraps ErrReleased, ErrMaxHold, framework.ErrSessionLost,
 // framework.ErrNodeGone or framework.ErrClosed. It carries the values of the context that the lease
 // was asked for with, but not its end. Asked for its error, it reads the clock as Err does.
-func (l *Lease) Context() context.Context { return l.tenure.Context() }
+func (l *Lease) Context() context.Context { return l.life.Context() }
 
 // Token is the fencing token: it rises with every exclusive grant on the path. What the lock protects
 // should remember the highest token that it has seen and refuse lower ones. Of a semaphore or a claim it
@@ -80,15 +76,25 @@ func (l *Lease) Session() int64 { return l.session.ID() }
 
 // Err is nil while the lease stands, else why it ended. It reads the clock, so that it is right at
 // once in a process that was stopped and continued.
-func (l *Lease) Err() error { return l.tenure.Err() }
+func (l *Lease) Err() error { return l.life.Err() }
 
 // Remaining is the time until the lease ends unless the session's life is proven again before: what a
-// holder has left to stop in when its connection is gone. It is never negative.
+// holder has left to stop in when its connection is gone, and no more than WithMaxHold leaves. It is never
+// negative.
 func (l *Lease) Remaining() time.Duration {
 	if l.Err() != nil {
 		return 0
 	}
 	left := l.session.LeaseRemaining()
+	l.mu.Lock()
+	expires := l.expires
+	l.mu.Unlock()
+	if !expires.IsZero() {
+		left = min(left, max(0, time.Until(expires)))
+	}
+	if l.within != nil {
+		left = min(left, l.within.Remaining())
+	}
 	for _, p := range l.parts {
 		left = min(left, p.Remaining())
 	}
@@ -160,27 +166,32 @@ func (l *Lease) finish(cause error, early bool) {
 	if l.limit != nil {
 		l.limit.Stop()
 	}
-	l.tenure.End(cause)
-	if l.joint != nil {
-		l.joint()
+	if l.hold != nil {
+		l.hold.End(cause)
+	} else {
+		l.life.End(cause)
 	}
 	l.given = l.back(early)
 }
 
-// join has end called once this lease has ended, before it is given back.
-func (l *Lease) join(end func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.joint = end
+// holds makes the lease stand for as long as a hold on its nodes.
+func (l *Lease) holds(ctx context.Context, nodes ...string) error {
+	h, err := l.session.Hold(leaseContext{callerOf(ctx), l}, nodes...)
+	if err != nil {
+		return err
+	}
+	l.hold, l.life = h, h.Lifetime()
+	return nil
 }
 
-// start makes the lease end by itself: after its greatest length, and when its tenure was ended by
+// start makes the lease end by itself: after its greatest length, and when its lifetime was ended by
 // somebody else, so that who waits behind it on this session need not wait for its release.
 func (l *Lease) start(maxHold time.Duration) *Lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.unwatch = context.AfterFunc(l.tenure.Context(), func() { l.end(nil) })
+	l.unwatch = context.AfterFunc(l.Context(), func() { l.end(nil) })
 	if maxHold > 0 {
+		l.expires = time.Now().Add(maxHold)
 		l.limit = time.AfterFunc(maxHold, func() { l.end(ErrMaxHold) })
 	}
 	return l

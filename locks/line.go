@@ -221,12 +221,11 @@ func (l *Line) grant(ctx context.Context, c *contender) (*Lease, error) {
 }
 
 func (l *Line) lease(ctx context.Context, c *contender, token int64) (*Lease, error) {
-	lease := &Lease{path: l.name, kind: l.kind, node: c.node.Path, token: token, session: c.s, contender: c, back: c.giveBack}
-	h, err := c.s.Hold(context.WithValue(ctx, heldKey{l.client, l.path}, lease), c.node.Path)
-	if err != nil {
+	lease := &Lease{path: l.name, kind: l.kind, node: c.node.Path, token: token, session: c.s, key: heldKey{l.client, l.path},
+		contender: c, back: c.giveBack}
+	if err := lease.holds(ctx, c.node.Path); err != nil {
 		return nil, err
 	}
-	lease.tenure = h
 	return lease.start(l.maxHold), nil
 }
 

@@ -169,3 +169,22 @@ func TestMaxHoldMustBePositive(t *testing.T) {
 		require.Empty(t, w.ephemerals())
 	})
 }
+
+// TestTheTimeLeftKnowsTheGreatestHold of the lease itself and of what it lies within or is made of.
+func TestTheTimeLeftKnowsTheGreatestHold(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		c := w.member("a").Client
+		short := locks.NewMutex(c, path, locks.WithMaxHold(time.Second), locks.WithReentry())
+		outer := held(t, t.Context(), short)
+		time.Sleep(time.Second / 4)
+		nested := held(t, outer.Context(), short)
+		require.Equal(t, 3*time.Second/4, outer.Remaining())
+		require.Equal(t, 3*time.Second/4, nested.Remaining())
+		released(t, nested, outer)
+		several := held(t, t.Context(), locks.NewMulti(locks.NewMutex(c, "/x"), short))
+		require.Equal(t, time.Second, several.Remaining())
+		time.Sleep(time.Second + 1)
+		require.Zero(t, several.Remaining())
+		require.ErrorIs(t, several.Err(), locks.ErrMaxHold)
+	})
+}

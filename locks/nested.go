@@ -8,8 +8,47 @@ import (
 
 // heldKey is the key of the lease that a context belongs to, of one lock.
 type heldKey struct {
-	client any
+	client *framework.Client
 	path   string
+}
+
+// leaseContext has the values of the context that a lease was asked for with, and knows the lease.
+type leaseContext struct {
+	context.Context
+	lease *Lease
+}
+
+func (c leaseContext) Value(key any) any {
+	if key, ok := key.(heldKey); ok {
+		if lease := c.lease.of(key); lease != nil {
+			return lease
+		}
+	}
+	return c.Context.Value(key)
+}
+
+// of returns the lease itself or the part of it that holds the lock of this key, or nil.
+func (l *Lease) of(key heldKey) *Lease {
+	if l.key == key {
+		return l
+	}
+	for _, p := range l.parts {
+		if found := p.of(key); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// callerKey is the key of the context that a lock was asked for with, in the context of the ask's own span.
+type callerKey struct{}
+
+// callerOf returns the context whose values a lease carries: the span of the ask has ended when the lease begins.
+func callerOf(ctx context.Context) context.Context {
+	if caller, ok := ctx.Value(callerKey{}).(context.Context); ok {
+		return caller
+	}
+	return ctx
 }
 
 // heldIn returns the standing lease of the line's lock that ctx belongs to, or nil.
@@ -37,50 +76,10 @@ func (l *Line) under(ctx context.Context, outer *Lease) (*Lease, error) {
 // nest returns a lease on the node of another, which ends with it.
 func (l *Line) nest(ctx context.Context, outer *Lease) *Lease {
 	lease := &Lease{path: l.name, kind: l.kind, node: outer.node, token: outer.token, turn: outer.turn, session: outer.session,
-		contender: outer.contender, back: nothingToGiveBack}
-	lease.tenure = newWithin(outer, context.WithValue(ctx, heldKey{l.client, l.path}, lease))
+		key: outer.key, within: outer, contender: outer.contender, back: nothingToGiveBack}
+	lease.life = outer.life.Child(leaseContext{callerOf(ctx), lease})
 	return lease.start(l.maxHold)
 }
 
 // nothingToGiveBack is the way back of a lease whose node is another's.
 func nothingToGiveBack(bool) returned { return returned{gone: over} }
-
-// within is a tenure inside another lease's.
-type within struct {
-	outer  *Lease
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-}
-
-func newWithin(outer *Lease, values context.Context) *within {
-	base, cancel := context.WithCancelCause(outer.Context())
-	return &within{outer, withValues{framework.Standing(base, outer.Err), values}, cancel}
-}
-
-func (w *within) Context() context.Context { return w.ctx }
-
-// Err tells what ended first, and asks the outer lease, which reads the clock.
-func (w *within) Err() error {
-	if w.ctx.Err() != nil {
-		return context.Cause(w.ctx)
-	}
-	return w.outer.Err()
-}
-
-func (w *within) End(cause error) { w.cancel(cause) }
-
-// withValues has the values of another context before its own.
-type withValues struct {
-	context.Context
-	values context.Context
-}
-
-func (c withValues) Value(key any) any {
-	if _, ours := key.(heldKey); ours {
-		return c.values.Value(key)
-	}
-	if v := c.Context.Value(key); v != nil {
-		return v
-	}
-	return c.values.Value(key)
-}

@@ -274,3 +274,21 @@ func TestHoldersOfPermitsAreFoundByInspect(t *testing.T) {
 		next.release("b")
 	})
 }
+
+// TestAHolderThatListensNoticesItsNodesEndAtOnce: it watches the node that somebody deletes.
+func TestAHolderThatListensNoticesItsNodesEndAtOnce(t *testing.T) {
+	eachInheriting(t, func(t *testing.T, w *world, kind inherits) {
+		b := w.member("b")
+		l := kind.make(w.member("a").Client, locks.WithReentry())
+		outer := held(t, t.Context(), l)
+		nested := held(t, outer.Context(), l)
+		_ = nested.Revoked()
+		synctest.Wait()
+		require.NoError(t, b.Delete(t.Context(), outer.Node(), framework.AnyVersion))
+		synctest.Wait()
+		require.ErrorIs(t, nested.Err(), framework.ErrNodeGone)
+		require.ErrorIs(t, outer.Err(), framework.ErrNodeGone)
+		released := held(t, t.Context(), l)
+		require.NoError(t, released.Err())
+	})
+}

@@ -69,11 +69,9 @@ func (s *Semaphore) lease(ctx context.Context, sess *framework.Session, created 
 		r, _ := s.line.discard(sess, early, nil, nodes...)
 		return r
 	}}
-	h, err := sess.Hold(ctx, nodes...)
-	if err != nil {
+	if err := lease.holds(ctx, nodes...); err != nil {
 		return nil, err
 	}
-	lease.tenure = h
 	return lease.start(s.line.maxHold), nil
 }
 

@@ -29,7 +29,7 @@ type slice struct {
 	length  time.Duration
 	back    func(early bool) returned
 	waiting atomic.Int64
-	present atomic.Pointer[turn]
+	present atomic.Pointer[Lease]
 	turn    chan struct{} // has room for the one whose turn it is, which guards what follows
 
 	node  *Lease // nil when there is none
@@ -81,21 +81,21 @@ func (s *slice) enter(ctx context.Context, acquire func(context.Context) (*Lease
 		s.open(node)
 	}
 	s.turns++
-	t := &turn{node: s.node, values: ctx}
-	t.Lease = Lease{path: s.line.name, kind: s.line.kind, node: s.node.node, token: s.node.token, turn: s.turns, session: s.node.session,
-		contender: s.node.contender, back: s.back, tenure: t}
+	t := &Lease{path: s.line.name, kind: s.line.kind, node: s.node.node, token: s.node.token, turn: s.turns, session: s.node.session,
+		key: s.node.key, within: s.node, contender: s.node.contender, back: s.back}
+	t.life = s.node.life.Child(leaseContext{ctx, t})
 	s.present.Store(t)
-	if t.node.Context().Err() != nil { // open's function may have looked before
+	if t.within.Context().Err() != nil { // open's function may have looked before
 		t.end(nil)
 	}
-	return &t.Lease, nil
+	return t, nil
 }
 
 // open begins a slice. When its node's lease ends, so does the turn: others need not wait for its release.
 func (s *slice) open(node *Lease) {
 	s.node, s.until, s.turns = node, time.Now().Add(s.length), 0
 	context.AfterFunc(node.Context(), func() {
-		if t := s.present.Load(); t != nil && t.node == node {
+		if t := s.present.Load(); t != nil && t.within == node {
 			t.end(nil)
 		}
 	})

@@ -67,3 +67,19 @@ func TestAStoppedProcessIsToldAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// TestAStoppedProcessIsToldAtOnceWithinDo, by the context that the function got.
+func TestAStoppedProcessIsToldAtOnceWithinDo(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		clock := &stopped{Clock: framework.TimeClock()}
+		c := w.zk.Member(t, "a", config, framework.WithClock(clock)).Client
+		err := locks.Do(t.Context(), locks.NewMutex(c, path), func(ctx context.Context, _ *locks.Lease) error {
+			require.NoError(t, ctx.Err())
+			clock.ahead.Store(int64(timeout))
+			require.Error(t, ctx.Err())
+			require.ErrorIs(t, context.Cause(ctx), framework.ErrSessionLost)
+			return nil
+		})
+		require.ErrorIs(t, err, framework.ErrSessionLost)
+	})
+}

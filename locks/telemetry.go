@@ -35,10 +35,10 @@ func newTelemetry(c *framework.Client) telemetry {
 }
 
 // trace begins a span that lasts until the lock is granted or not. Being refused is an outcome, not
-// an error. The context is the one given when nobody records.
+// an error. A lease carries the values of the context given, not the span.
 func (l *Line) trace(ctx context.Context, op string) (context.Context, func(*Lease, error)) {
 	began := time.Now()
-	ctx, span := l.tel.tracer.Start(ctx, "lockstep.lock."+op,
+	ctx, span := l.tel.tracer.Start(context.WithValue(ctx, callerKey{}, ctx), "lockstep.lock."+op,
 		trace.WithAttributes(attribute.String("lockstep.path", l.name), attribute.String("lockstep.lock.kind", l.label)))
 	return ctx, func(lease *Lease, err error) {
 		outcome := outcomeOf(err)

@@ -68,8 +68,8 @@ var safeguards = []mutant{
 		old: "framework.DeleteOp(c.node.Path, framework.AnyVersion)", new: "framework.CheckOp(c.node.Path, framework.AnyVersion)",
 	},
 	{
-		name: "a lease on several locks ends a moment after one of them", file: "locks/bundle.go", recipes: "multi", rule: "exclusion",
-		old: "p.join(func() { tenure.cancel(context.Cause(p.Context())) })", new: "_ = tenure.cancel",
+		name: "a lease on several locks ends a moment after one of them", file: "framework/lifetime.go", recipes: "multi", rule: "exclusion",
+		old: "	for _, d := range dependents {\n		d.end(cause)\n	}", new: "	_ = dependents",
 	},
 	{
 		name: "the locks of a multi-lock are asked for in any order", file: "locks/multi.go", recipes: "multi", rule: "progress",
