@@ -29,7 +29,7 @@ var safeguards = []mutant{
 	},
 	{
 		name: "a claim is deleted whoever has it", file: "framework/discard.go", recipes: "claim", rule: "exclusion",
-		old: "return err == nil && st.Czxid == node.Zxid", new: "return err == nil && st.Czxid != 0",
+		old: "err == nil && st.Czxid == node.Zxid {", new: "err == nil && st.Czxid != 0 {",
 	},
 	{
 		name: "numbers do not wrap", file: "locks/place.go", recipes: "mutex", rule: anyRule,
