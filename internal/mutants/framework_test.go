@@ -96,7 +96,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "DiscardOwn deletes a node of anyone", file: "framework/discard.go", test: "TestDiscardOwnSparesANodeOfAnotherSession",
-		old: "return err == nil && st.Czxid == node.Zxid", new: "return err == nil && st.Czxid != 0",
+		old: "err == nil && st.Czxid == node.Zxid {", new: "err == nil && st.Czxid != 0 {",
 	},
 	{
 		name: "a refused deletion has a transaction", file: "framework/discard.go", test: "TestADeletionThatWasRefusedHasNoTransaction",
