@@ -61,12 +61,12 @@ func TestARunThatHasEndedIsNotStartedByALateLook(t *testing.T) {
 			return &execution{session: s, record: RunRecord{Number: number, Token: token, Manual: true}}
 		}
 		first := run(1, 7)
-		_, begun := j.begin(first)
+		_, begun := j.local.begin(first)
 		require.True(t, begun)
-		j.end(first)
-		_, begun = j.begin(run(1, 7))
+		j.local.end(first)
+		_, begun = j.local.begin(run(1, 7))
 		require.False(t, begun)
-		_, begun = j.begin(run(2, 9))
+		_, begun = j.local.begin(run(2, 9))
 		require.True(t, begun)
 	})
 }

@@ -18,7 +18,8 @@ type book struct {
 	known      bool
 	data       []byte
 	version    int32
-	registered time.Time
+	registered time.Time // when the node was created
+	created    int64     // the transaction that created it
 }
 
 func newBook(node string) *book { return &book{node: node, turn: make(chan struct{}, 1)} }
@@ -29,8 +30,8 @@ func (b *book) take() (back func()) {
 	return func() { <-b.turn }
 }
 
-// read returns the state, and asks the servers only if it is not known. Its error wraps ErrUnknownJob,
-// ErrBadState or ErrNewerState.
+// read returns the state, which may be a tombstone, and asks the servers only if it is not known. Its error wraps
+// ErrUnknownJob, ErrBadState or ErrNewerState.
 func (b *book) read(ctx context.Context, session *framework.Session) (State, error) {
 	if !b.known {
 		data, st, err := session.Get(ctx, b.node)
@@ -41,14 +42,16 @@ func (b *book) read(ctx context.Context, session *framework.Session) (State, err
 		if err != nil {
 			return State{}, err
 		}
-		b.known, b.data, b.version, b.registered = true, data, st.Version, st.Ctime.UTC()
+		b.known, b.data, b.version, b.registered, b.created = true, data, st.Version, st.Ctime.UTC(), st.Czxid
 	}
 	state, err := decodeState(b.data)
 	if err != nil {
 		b.forget()
 		return State{}, framework.Wrap("state", b.node, err)
 	}
-	state.Registered = b.registered
+	if state.Registered = state.registered; state.Registered.IsZero() {
+		state.Registered = b.registered
+	}
 	return state, nil
 }
 

@@ -90,7 +90,7 @@ func (s *Scheduler) readChanges(ctx context.Context, session *framework.Session)
 	for {
 		data, st, err := session.Get(ctx, s.changes())
 		if errors.Is(err, framework.ErrNoNode) {
-			if err := s.createChanges(ctx, session); err != nil {
+			if err := s.createRecord(ctx, session, s.changes(), changes{}); err != nil {
 				return changes{}, 0, err
 			}
 			continue
@@ -103,15 +103,16 @@ func (s *Scheduler) readChanges(ctx context.Context, session *framework.Session)
 	}
 }
 
-func (s *Scheduler) createChanges(ctx context.Context, session *framework.Session) error {
-	data, err := changes{}.encode()
+// createRecord creates one of the records that are there once for all jobs.
+func (s *Scheduler) createRecord(ctx context.Context, session *framework.Session, node string, r interface{ encode() ([]byte, error) }) error {
+	data, err := r.encode()
 	if err != nil {
 		return err
 	}
 	if err := session.MakeDirs(ctx, s.path); err != nil {
 		return err
 	}
-	err = session.Create(ctx, s.changes(), data, framework.Persistent)
+	err = session.Create(ctx, node, data, framework.Persistent)
 	if errors.Is(err, framework.ErrNodeExists) || errors.Is(err, framework.ErrNoNode) {
 		return nil // somebody else's, or the directory was deleted: look again
 	}

@@ -2,13 +2,9 @@ package scheduler
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -17,18 +13,14 @@ import (
 // ended, under OverlapForbid and OverlapReplace. Paused jobs run too. What is asked for is stored: it survives
 // its member. Its error wraps ErrUnknownJob, ErrInvalidJob, ErrTooManyPending, ErrBadState or ErrNewerState.
 func (s *Scheduler) Trigger(ctx context.Context, name string) error {
-	request := uuid.NewString()[:13]
-	return s.amend(ctx, "trigger", name, func(st *State, now time.Time) (bool, error) {
-		if st.asked(request) {
-			return false, nil // by a former try
-		}
+	request := newRequest()
+	return s.amendAs(ctx, "trigger", name, request, func(st *State, now time.Time) (bool, error) {
 		if len(st.Pending) >= maxPending {
 			return false, fmt.Errorf("%w: %d runs of job %q", ErrTooManyPending, len(st.Pending), name)
 		}
 		st.ask(Pending{Tick: now.Truncate(time.Second), Manual: true, Attempt: 1, request: request})
-		st.note(request)
 		return true, nil
-	})
+	}, nil)
 }
 
 // asked tells whether a request is known, whatever has become of its run since.
@@ -52,7 +44,7 @@ func (s *Scheduler) Pause(ctx context.Context, name string) error {
 		}
 		st.Paused = now
 		return true, nil
-	})
+	}, nil)
 }
 
 // Resume lets a paused job run again, from its next tick on. Ticks that were not seen to are recorded as
@@ -69,7 +61,7 @@ func (s *Scheduler) Resume(ctx context.Context, name string) error {
 		st.pass(schedule, now, ReasonPaused)
 		st.Paused, st.Since = time.Time{}, now
 		return true, nil
-	})
+	}, nil)
 }
 
 // Reschedule changes a job's schedule for all members, until a release gives it another one. See the package's
@@ -91,60 +83,20 @@ func (s *Scheduler) Reschedule(ctx context.Context, name, spec string, zone *tim
 		}
 		st.reschedule(spec, in, now)
 		return true, nil
-	})
+	}, nil)
 }
 
-// Remove deletes a job, its history and its claims: no member runs it any more, and the contexts of its runs
-// end. A member that is started with the job, or to which it is added, registers it anew. Removing a job that
-// is not there is ErrUnknownJob, unless an earlier try of this call may have removed it.
-func (s *Scheduler) Remove(ctx context.Context, name string) error {
-	if err := s.valid(name); err != nil {
-		return framework.Wrap("remove", s.path, err)
-	}
-	tried := false
-	err := s.settling(ctx, func(session *framework.Session) error {
-		err := s.remove(ctx, session, name)
-		if tried && errors.Is(err, ErrUnknownJob) {
-			return nil
-		}
-		tried = true
-		if errors.Is(err, framework.ErrNotEmpty) { // a run was started meanwhile
-			return framework.ErrBadVersion
-		}
-		return err
-	})
-	return framework.Wrap("remove", s.node(name), err)
+// amend changes a job's state once, and tells the members in the same transaction. change may be called more than
+// once, each time with what is stored; it returns whether there is anything to write. more, if it is not nil, returns
+// further operations of the transaction. now is the ensemble's time.
+func (s *Scheduler) amend(ctx context.Context, op, name string, change func(st *State, now time.Time) (bool, error), more moreOperations) error {
+	return s.amendAs(ctx, op, name, newRequest(), change, more)
 }
 
-func (s *Scheduler) remove(ctx context.Context, session *framework.Session, name string) error {
-	if err := session.Sync(ctx, s.node(name)); err != nil {
-		return err
-	}
-	children, _, err := session.Children(ctx, s.node(name))
-	if errors.Is(err, framework.ErrNoNode) {
-		return fmt.Errorf("%w %q", ErrUnknownJob, name)
-	}
-	if err != nil {
-		return err
-	}
-	tell, err := s.announce(ctx, session, name)
-	if err != nil {
-		return err
-	}
-	ops := []framework.Op{tell}
-	for _, child := range children {
-		if strings.HasPrefix(child, pastPrefix) || strings.HasPrefix(child, claimPrefix) {
-			ops = append(ops, framework.DeleteOp(framework.Join(s.node(name), child), framework.AnyVersion))
-		}
-	}
-	_, err = session.Multi(ctx, append(ops, framework.DeleteOp(s.node(name), framework.AnyVersion))...)
-	return err
-}
+type moreOperations func(ctx context.Context, session *framework.Session, name string, now time.Time) ([]operation, error)
 
-// amend changes a job's state, and tells the members in the same transaction. change may be called more than
-// once, each time with what is stored; it returns whether there is anything to write. now is the ensemble's
-// time.
-func (s *Scheduler) amend(ctx context.Context, op, name string, change func(st *State, now time.Time) (bool, error)) error {
+// amendAs is amend under a given request, by which an earlier try is known whose reply was lost.
+func (s *Scheduler) amendAs(ctx context.Context, op, name, request string, change func(st *State, now time.Time) (bool, error), more moreOperations) error {
 	if err := s.valid(name); err != nil {
 		return framework.Wrap(op, s.path, err)
 	}
@@ -154,8 +106,11 @@ func (s *Scheduler) amend(ctx context.Context, op, name string, change func(st *
 			return err
 		}
 		state, err := b.read(ctx, session)
-		if err != nil {
+		if err != nil || state.asked(request) {
 			return err
+		}
+		if !state.removed.IsZero() {
+			return fmt.Errorf("%w %q", ErrUnknownJob, name)
 		}
 		now, err := s.ensembleTime(ctx, session)
 		if err != nil {
@@ -166,11 +121,20 @@ func (s *Scheduler) amend(ctx context.Context, op, name string, change func(st *
 		if err != nil || !changed {
 			return err
 		}
+		state.note(request)
 		tell, err := s.announce(ctx, session, name)
 		if err != nil {
 			return err
 		}
-		_, err = b.write(ctx, session, state, nil, []operation{{op: tell}})
+		ops := []operation{{op: tell}}
+		if more != nil {
+			others, err := more(ctx, session, name, now)
+			if err != nil {
+				return err
+			}
+			ops = append(ops, others...)
+		}
+		_, err = b.write(ctx, session, state, nil, ops)
 		return err
 	})
 	return framework.Wrap(op, s.node(name), err)

@@ -55,13 +55,15 @@
 //	<path>/election             the members' election, see package election
 //	<path>/members/<member>     ephemeral, one for each member; its id, labels and jobs as JSON
 //	<path>/changes              persistent; which jobs were changed last beside being run. All members watch it
+//	<path>/removed              persistent; which jobs were removed in the last day
 //	<path>/jobs                 container; members write no data to it, to learn the ensemble's time
-//	<path>/jobs/<name>          persistent; the job's State as JSON
+//	<path>/jobs/<name>          persistent; the job's State as JSON. Of a job that was removed it stays for a day
 //	<path>/jobs/<name>/run-<n>  ephemeral while run n goes on; data is the id of the member that runs it
 //	<path>/jobs/<name>/past-<k> persistent; the record of a run that has ended, a ring of as many as WithHistory
 //
-// Unknown fields survive being rewritten; what a newer version has written is refused. A job whose state was
-// deleted is run no more by the members that notice; one that is started with it registers it anew.
+// Unknown fields survive being rewritten; what a newer version has written is refused. To remove a job, use
+// [Scheduler.Remove]. A job whose node somebody has deleted is run no more by the members that notice; one that is
+// started with it registers it anew, and may run a tick again that was run ahead of its time.
 //
 // # Failure
 //

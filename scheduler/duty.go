@@ -31,6 +31,10 @@ type step func() (step, error)
 // live looks at the job until there is nothing to do at present, and returns when there is. Errors are
 // this job's alone.
 func (d *duty) live() time.Time {
+	if !d.keepRuns(d.job.local) {
+		return time.Time{} // the job has left this member
+	}
+	defer d.releaseRuns(d.job.local)
 	b := d.post.book
 	defer b.take()()
 	if d.stale {
@@ -87,10 +91,17 @@ func (d *duty) look() (step, error) {
 	if err != nil {
 		return nil, err
 	}
+	if state.generation < d.job.generation.Load() && !d.synced {
+		return d.sync, nil
+	}
 	if err := d.adopt(state); err != nil {
 		return nil, err
 	}
-	if d.ctx.Err() != nil {
+	switch {
+	case d.ctx.Err() != nil, d.job.left.Load():
+		return nil, nil
+	case d.job.removedBy(state), state.generation < d.job.generation.Load(): // somebody has deleted the node
+		d.forgo(d.job)
 		return nil, nil
 	}
 	if d.schedule, err = d.job.scheduleOf(state); err != nil {
@@ -126,21 +137,23 @@ func (d *duty) act(p plan) step {
 // told of it.
 func (d *duty) clear(p *plan) (marked bool) {
 	for _, number := range p.yield {
-		if e := d.job.here(number); e != nil {
+		r := &p.state.Running[p.state.run(number)]
+		if e := d.job.local.of(*r); e != nil {
 			e.stop(ErrReplaced)
 			continue
 		}
-		if r := &p.state.Running[p.state.run(number)]; !r.replace {
+		if !r.replace {
 			r.replace, marked = true, true
 		}
 	}
 	return marked
 }
 
-// adopt starts a run that this member has claimed without knowing, since the reply was lost.
+// adopt starts a run that this member has claimed without knowing, since the reply was lost. A definition adopts the runs
+// of its own registration, also when the job was removed since: they are ended like others.
 func (d *duty) adopt(state State) error {
 	for _, r := range state.Running {
-		if r.member != d.name || d.job.here(r.Number) != nil {
+		if r.member != d.name || r.generation != d.job.generation.Load() || d.job.local.of(r) != nil {
 			continue
 		}
 		st, err := d.session.Exists(d.session.Context(), d.claim(d.job.Name, r.Number))
@@ -162,7 +175,7 @@ func (d *duty) adopt(state State) error {
 // heard of.
 func (d *duty) lost(state State) (lost []int64, err error) {
 	for _, r := range state.Running {
-		if d.job.here(r.Number) != nil || d.watches(r.Number) {
+		if d.job.local.of(r) != nil || d.watches(r.Number) {
 			continue
 		}
 		_, w, err := d.session.WatchExists(d.session.Context(), d.claim(d.job.Name, r.Number))
@@ -214,6 +227,9 @@ func (d *duty) guard() (framework.Op, bool) {
 // nothing happens. If the reply is lost, the next look behind a sync tells.
 func (d *duty) take(p plan) step {
 	return func() (step, error) {
+		if d.job.left.Load() {
+			return nil, nil
+		}
 		r := p.start
 		r.Runner, r.member, r.Started = d.client.Config().Identity, d.name, d.now().UTC().Truncate(time.Millisecond)
 		p.state.Running[p.state.run(r.Number)] = *r
@@ -290,12 +306,13 @@ func (d *duty) refused(err error) (step, error) {
 func (d *duty) start(r RunRecord, token int64) {
 	d.booked = false
 	e := newExecution(d, r, token)
-	fresh, begun := d.job.begin(e)
+	fresh, begun := d.job.local.begin(e)
 	if !begun {
 		e.stop(nil)
 		d.slots.give()
 		return
 	}
+	d.keepRuns(d.job.local)
 	d.tour.runs.Go(func() { e.live(fresh) })
 }
 

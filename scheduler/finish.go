@@ -15,14 +15,19 @@ func (e *execution) finish(err, why error) Outcome {
 	r.Ended, r.Outcome, r.Error = e.now().UTC().Truncate(time.Millisecond), outcomeOf(err, why), errorText(err)
 	e.update(func(state *State, i int) ([]operation, error) {
 		stored := state.Running[i]
+		unclaim := framework.DeleteOp(e.claim(e.job.Name, r.Number), framework.AnyVersion)
+		ended := []operation{{op: unclaim, refused: framework.ErrNoNode}}
+		if !state.counts(stored) {
+			state.drop(stored)
+			return ended, nil
+		}
 		r.Stuck, r.rest, r.member, r.request = stored.Stuck, stored.rest, "", stored.request
 		state.ended(r)
 		if r.Outcome == Stopped && e.job.Guarantee == AtLeastOnce && r.Attempt <= MaxReruns {
 			state.ask(Pending{Tick: r.Tick, Manual: r.Manual, Attempt: r.Attempt + 1, request: r.request})
 		}
 		past, err := e.remember(e.job.Name, r)
-		unclaim := framework.DeleteOp(e.claim(e.job.Name, r.Number), framework.AnyVersion)
-		return append([]operation{{op: unclaim, refused: framework.ErrNoNode}}, past...), err
+		return append(ended, past...), err
 	})
 	return r.Outcome
 }
@@ -75,7 +80,7 @@ func (e *execution) updateOnce(change func(state *State, i int) ([]operation, er
 		return err
 	}
 	i := state.run(e.record.Number)
-	if i < 0 || state.Running[i].member != e.record.member {
+	if i < 0 || b.created != e.created || !e.is(state.Running[i]) {
 		return nil // stored by a former try, or taken for lost
 	}
 	state = state.clone()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -91,17 +90,17 @@ const (
 	mostBackoff = time.Minute
 )
 
-// job is a job that was added, and what of it runs in this member.
+// job is this member's definition of a job.
 type job struct {
 	Job
-	schedule Schedule    // as it was added
-	entered  atomic.Bool // its state was there, or was created: if it is not there now, the job was removed
+	schedule   Schedule     // as it was added
+	local      *localRuns   // its runs in this member, also those that were begun by another definition
+	updated    bool         // it has taken the place of another definition
+	entered    atomic.Bool  // its state was there, or was created: if it is not there now, the job was removed
+	generation atomic.Int64 // of the registration that it was entered in
+	left       atomic.Bool  // this member has it no more, or by another definition
 
-	mu      sync.Mutex
-	first   time.Time            // ticks up to there were started here
-	local   map[int64]*execution // runs in this member, by number; nil if there are none
-	session int64                // of the latest run that was started here
-	token   int64                // of that run
+	joining chan struct{} // closed when it has been registered, or is not to be any more; nil before Run
 }
 
 func newJob(j Job) (*job, error) {
@@ -182,65 +181,4 @@ func (j *job) pause(tries int) time.Duration {
 		d *= 2
 	}
 	return min(d, most)
-}
-
-// begin notes that a run goes on here, and tells whether its tick is new here, whatever the caller has read:
-// the state may have been deleted meanwhile. A run that was begun before is not begun again, even if it has ended
-// since: who claims a run has seen, and begun, those that were claimed before it.
-func (j *job) begin(e *execution) (fresh, begun bool) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	session, token := e.session.ID(), e.record.Token
-	if session == j.session && token <= j.token {
-		return false, false
-	}
-	j.session, j.token = session, token
-	if j.local == nil {
-		j.local = map[int64]*execution{}
-	}
-	r := e.record
-	j.local[r.Number] = e
-	if r.Manual || r.Attempt > 1 {
-		return true, true
-	}
-	if !r.Tick.After(j.first) {
-		return false, true
-	}
-	j.first = r.Tick
-	return true, true
-}
-
-// latest is up to where ticks were started here.
-func (j *job) latest() time.Time {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.first
-}
-
-func (j *job) end(e *execution) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.local[e.record.Number] == e {
-		delete(j.local, e.record.Number)
-	}
-	if len(j.local) == 0 {
-		j.local = nil
-	}
-}
-
-// here is the run of a number if it goes on in this member, or nil.
-func (j *job) here(number int64) *execution {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.local[number]
-}
-
-// executions are the runs that go on in this member.
-func (j *job) executions() (all []*execution) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, e := range j.local {
-		all = append(all, e)
-	}
-	return all
 }

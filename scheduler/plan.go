@@ -20,19 +20,20 @@ type plan struct {
 	schedule Schedule
 	at       sight
 
-	state  State
-	start  *RunRecord  // the run to be claimed; it is among state.Running
-	lost   []RunRecord // runs that get an outcome since their runner is gone
-	missed []Gap
-	yield  []int64   // runs that are to end, so that the next can start
-	wake   time.Time // when there is something to do next; zero: not by time alone
+	state   State
+	start   *RunRecord  // the run to be claimed; it is among state.Running
+	lost    []RunRecord // runs that get an outcome since their runner is gone
+	dropped bool        // runs of a former registration have ended
+	missed  []Gap
+	yield   []int64   // runs that are to end, so that the next can start
+	wake    time.Time // when there is something to do next; zero: not by time alone
 }
 
 // plan decides what to do.
 func (j *job) plan(st State, schedule Schedule, at sight) plan {
 	p := plan{job: j, schedule: schedule, at: at, state: st.clone()}
 	for _, number := range at.lost {
-		p.bury(number)
+		p.markLost(number)
 	}
 	p.resume()
 	if p.start == nil && p.state.Paused.IsZero() {
@@ -46,15 +47,22 @@ func (j *job) plan(st State, schedule Schedule, at sight) plan {
 }
 
 // idle tells that there is nothing to write.
-func (p *plan) idle() bool { return p.start == nil && len(p.missed) == 0 && len(p.lost) == 0 }
+func (p *plan) idle() bool {
+	return p.start == nil && len(p.missed) == 0 && len(p.lost) == 0 && !p.dropped
+}
 
-// bury gives a run whose runner is gone its outcome. Its tick is missed, or run again.
-func (p *plan) bury(number int64) {
+// markLost gives a run whose runner is gone its outcome. Its tick is missed, or run again.
+func (p *plan) markLost(number int64) {
 	i := p.state.run(number)
 	if i < 0 {
 		return
 	}
 	r := p.state.Running[i]
+	if !p.state.counts(r) {
+		p.state.drop(r)
+		p.dropped = true
+		return
+	}
 	r.Outcome = Lost
 	p.lost = append(p.lost, r)
 	p.state.ended(r)
@@ -209,7 +217,7 @@ func (p *plan) begin(of Pending) {
 	number := p.state.Number
 	p.start = &RunRecord{
 		Number: number, ID: of.Tick.UTC().Format("20060102T150405Z") + "-" + strconv.FormatInt(number, 10),
-		Tick: of.Tick.UTC(), Manual: of.Manual, Attempt: of.Attempt, request: of.request,
+		Tick: of.Tick.UTC(), Manual: of.Manual, Attempt: of.Attempt, request: of.request, generation: p.state.generation,
 	}
 	p.state.Running = append(p.state.Running, *p.start)
 	if p.job.MinHold > 0 {

@@ -88,10 +88,11 @@ type RunRecord struct {
 	// Stuck tells that the run has not returned in spite of its context's end.
 	Stuck bool
 
-	member  string // the runner's member node
-	request string // of a manual run
-	replace bool   // it is to end
-	rest    fields
+	member     string // the runner's member node
+	generation int64  // of the registration that the run belongs to
+	request    string // of a manual run
+	replace    bool   // it is to end
+	rest       fields
 }
 
 // Duration is how long the run took, 0 while it is not known.
@@ -157,7 +158,8 @@ func (r *RunRecord) UnmarshalJSON(data []byte) error {
 		f.take("attempt", &r.Attempt), f.take("token", &r.Token), f.take("runner", &r.Runner),
 		f.takeTime("started", &r.Started), f.takeTime("ended", &r.Ended), f.take("outcome", &r.Outcome),
 		f.take("error", &r.Error), f.take("stuck", &r.Stuck),
-		f.take("member", &r.member), f.take("request", &r.request), f.take("replace", &r.replace))
+		f.take("member", &r.member), f.take("request", &r.request), f.take("replace", &r.replace),
+		f.take("generation", &r.generation))
 	r.rest = f
 	return err
 }
@@ -168,6 +170,7 @@ func (r RunRecord) MarshalJSON() ([]byte, error) {
 		"n": r.Number, "id": r.ID, "tick": r.Tick, "manual": given(r.Manual), "attempt": r.Attempt, "token": given(r.Token),
 		"runner": r.Runner, "started": r.Started, "ended": r.Ended, "outcome": given(r.Outcome), "error": given(r.Error),
 		"stuck": given(r.Stuck), "member": given(r.member), "request": given(r.request), "replace": given(r.replace),
+		"generation": given(r.generation),
 	})
 }
 

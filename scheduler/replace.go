@@ -56,8 +56,12 @@ func (s *Scheduler) replaceOnce(ctx context.Context, session *framework.Session,
 	for _, o := range old {
 		state, err := o.book.read(ctx, session)
 		switch {
+		case o.job.left.Load(), o.job.updated && err == nil && !state.removed.IsZero():
+			continue
 		case errors.Is(err, ErrUnknownJob): // it was removed meanwhile
 			err = s.create(ctx, session, o.job)
+		case err == nil && !state.removed.IsZero():
+			err = s.recreate(ctx, session, o.job, o.book, state)
 		case err == nil && o.job.agrees(state):
 			continue
 		case err == nil:

@@ -81,6 +81,14 @@ func (s *Scheduler) State(ctx context.Context, name string) (State, error) {
 		return State{}, framework.Wrap("state", s.path, err)
 	}
 	state, err := decodeState(data)
-	state.Registered = st.Ctime.UTC()
-	return state, framework.Wrap("state", s.node(name), err)
+	if err == nil && !state.removed.IsZero() {
+		err = fmt.Errorf("%w %q", ErrUnknownJob, name)
+	}
+	if err != nil {
+		return State{}, framework.Wrap("state", s.node(name), err)
+	}
+	if state.Registered = state.registered; state.Registered.IsZero() {
+		state.Registered = st.Ctime.UTC()
+	}
+	return state, nil
 }

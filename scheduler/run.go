@@ -17,15 +17,23 @@ type execution struct {
 	job     *job
 	book    *book
 	record  RunRecord
+	created int64           // the transaction that created the job's node
 	ended   context.Context // done when the run is to end for a reason of this member's own
 	stop    context.CancelCauseFunc
 }
 
 func newExecution(d *duty, r RunRecord, token int64) *execution {
 	r.Token = token
-	e := &execution{Scheduler: d.Scheduler, tour: d.tour, session: d.session, job: d.job, book: d.post.book, record: r}
+	e := &execution{
+		Scheduler: d.Scheduler, tour: d.tour, session: d.session, job: d.job, book: d.post.book, record: r, created: d.post.book.created,
+	}
 	e.ended, e.stop = context.WithCancelCause(context.Background())
 	return e
+}
+
+// is reports whether a stored run is this one.
+func (e *execution) is(r RunRecord) bool {
+	return r.Number == e.record.Number && r.generation == e.record.generation && r.member == e.record.member
 }
 
 // run is what the function is told.
@@ -42,8 +50,9 @@ func (e *execution) live(fresh bool) {
 	defer func() {
 		e.stop(nil)
 		e.slots.give()
-		e.job.end(e)
-		e.look(e.job.Name, false)
+		e.job.local.end(e)
+		e.releaseRuns(e.job.local)
+		e.look(e.job.Name, e.book)
 		e.wakeShift()
 	}()
 	if !fresh {

@@ -38,10 +38,10 @@ type Scheduler struct {
 
 	mu    sync.Mutex
 	jobs  map[string]*job
-	ran   map[string]time.Time // of jobs that were removed: ticks up to there were started here
-	tour  *tour                // nil unless it runs
-	shift *shift               // the present one, or nil
-	term  *election.Term       // while this member leads
+	local map[string]*localRuns // of the jobs that it has, and of those that still run here
+	tour  *tour                 // nil unless it runs
+	shift *shift                // the present one, or nil
+	term  *election.Term        // while this member leads
 }
 
 // tour is one call of Run.
@@ -52,14 +52,18 @@ type tour struct {
 	runs sync.WaitGroup
 	ears sync.WaitGroup // those who listen to changes
 
-	over bool // nothing is added to runs any more; guarded by the scheduler
+	joining    context.Context // done when no job is registered any more
+	joins      sync.WaitGroup  // of jobs that are added or updated meanwhile
+	registered chan struct{}   // closed when the jobs that were there first are registered
+
+	over bool // nothing is added to runs, joins and ears any more; guarded by the scheduler
 }
 
 // New returns a scheduler at path, on a client. Members with the same path are one cluster. Nothing is
 // created before Run. An argument that cannot be used makes every call return an error that says so.
 func New(client *framework.Client, path string, opts ...Option) *Scheduler {
 	s := &Scheduler{
-		client: client, path: path, nonce: uuid.NewString()[:8], jobs: map[string]*job{}, ran: map[string]time.Time{},
+		client: client, path: path, nonce: uuid.NewString()[:8], jobs: map[string]*job{}, local: map[string]*localRuns{},
 		drain: DefaultDrain, stuckAfter: DefaultStuckAfter, history: DefaultHistory, now: time.Now, maxPause: maxPause,
 		jobsChanged: make(chan struct{}, 1),
 	}
@@ -107,13 +111,101 @@ func (s *Scheduler) Add(j Job) error {
 	if s.jobs[j.Name] != nil {
 		return framework.Wrap("schedule", s.path, fmt.Errorf("%w %q", ErrDuplicateJob, j.Name))
 	}
-	added.first = s.ran[j.Name]
+	added.local = s.useRuns(j.Name)
 	s.jobs[j.Name] = added
 	s.noteJobs()
-	if t := s.tour; t != nil && !t.over {
-		t.runs.Go(func() { s.join(t.ctx, added) })
-	}
+	s.joinLater(added, nil)
 	return nil
+}
+
+// Update gives a job that this member has another definition: function, policies, placement and labels. Runs that
+// start after it has returned have the new one; those that go on keep the old. A spec, zone or revision that differs
+// replaces the stored schedule as it does when a member is started with it, and in the background as with Add.
+// Other members keep their own definitions.
+//
+// Its error wraps ErrInvalidJob, ErrInvalidSpec, or ErrUnknownJob if this member does not have the job.
+func (s *Scheduler) Update(j Job) error {
+	if s.err != nil {
+		return framework.Wrap("update", s.path, s.err)
+	}
+	updated, err := newJob(j)
+	if err != nil {
+		return framework.Wrap("update", s.path, err)
+	}
+	s.mu.Lock()
+	old := s.jobs[j.Name]
+	if old == nil {
+		s.mu.Unlock()
+		return framework.Wrap("update", s.path, fmt.Errorf("%w %q: this member does not have it", ErrUnknownJob, j.Name))
+	}
+	updated.updated, updated.local = true, s.useRuns(j.Name)
+	updated.generation.Store(old.generation.Load())
+	updated.entered.Store(old.entered.Load())
+	old.left.Store(true)
+	s.leaveRuns(old.local)
+	s.jobs[j.Name] = updated
+	s.noteJobs()
+	s.joinLater(updated, old)
+	s.mu.Unlock()
+	s.assign()
+	return nil
+}
+
+// Withdraw takes a job from this member: it claims no run of it any more. The job stays registered, and other members
+// that have it run it. Runs that go on here finish. While no other member has the job, its ticks wait, and are then
+// run or missed by the misfire policy of the member that gets it; so they do while the leader lacks a job of OnLeader.
+// The member may Add the job again.
+//
+// Its error wraps ErrInvalidJob, or ErrUnknownJob if this member does not have the job.
+func (s *Scheduler) Withdraw(name string) error {
+	if err := s.valid(name); err != nil {
+		return framework.Wrap("withdraw", s.path, err)
+	}
+	j := s.definition(name)
+	if j == nil || !s.leave(j) {
+		return framework.Wrap("withdraw", s.path, fmt.Errorf("%w %q: this member does not have it", ErrUnknownJob, name))
+	}
+	s.redescribe(j)
+	return nil
+}
+
+// definition is this member's definition of a job, or nil.
+func (s *Scheduler) definition(name string) *job {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.jobs[name]
+}
+
+// leave takes a definition from this member, and reports false if it was not the member's any more. Runs go on.
+func (s *Scheduler) leave(j *job) bool {
+	s.mu.Lock()
+	if s.jobs[j.Name] != j {
+		s.mu.Unlock()
+		return false
+	}
+	delete(s.jobs, j.Name)
+	j.left.Store(true)
+	s.leaveRuns(j.local)
+	s.noteJobs()
+	sh := s.shift
+	s.mu.Unlock()
+	if sh != nil {
+		sh.mu.Lock()
+		if p := sh.posts[j.Name]; p != nil && p.job == j {
+			sh.dismiss(p)
+		}
+		sh.mu.Unlock()
+	}
+	return true
+}
+
+// redescribe tells the others, in the background, that this member does not have a job of Placement Spread any more.
+func (s *Scheduler) redescribe(j *job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sh := s.shift; sh != nil && j.Placement == Spread && !sh.tour.over {
+		sh.tour.ears.Go(sh.keepDescribed)
+	}
 }
 
 // Run registers the jobs, takes part, and runs those that belong to this member, until ctx ends. Then no run is
@@ -128,15 +220,19 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	defer end(ErrDrained)
 	done, finish := context.WithCancel(context.Background())
 	defer finish()
-	t := &tour{ctx: ctx, cut: cut, done: done}
+	joining, noMore := context.WithCancel(ctx)
+	defer noMore()
+	t := &tour{ctx: ctx, cut: cut, done: done, joining: joining, registered: make(chan struct{})}
 	if err := s.begin(t); err != nil {
 		return framework.Wrap("schedule", s.path, err)
 	}
 	defer s.end()
 	err := s.register(ctx)
+	close(t.registered)
 	if err == nil {
 		err = s.serve(t)
 	}
+	noMore()
 	stuck := s.drainRuns(t, end)
 	finish()
 	t.ears.Wait()
@@ -157,6 +253,9 @@ func (s *Scheduler) begin(t *tour) error {
 		return ErrRunning
 	case len(s.jobs) == 0:
 		return ErrNoJobs
+	}
+	for _, j := range s.jobs {
+		j.updated = false // registered anew if they were removed
 	}
 	s.tour = t
 	return nil
@@ -215,6 +314,7 @@ func (s *Scheduler) drainRuns(t *tour, cut context.CancelCauseFunc) error {
 	s.mu.Lock()
 	t.over = true
 	s.mu.Unlock()
+	t.joins.Wait()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -228,10 +328,8 @@ func (s *Scheduler) drainRuns(t *tour, cut context.CancelCauseFunc) error {
 		return nil
 	}
 	var names []string
-	for _, j := range s.known() {
-		if len(j.executions()) > 0 {
-			names = append(names, j.Name)
-		}
+	for _, l := range s.running() {
+		names = append(names, l.name)
 	}
 	return fmt.Errorf("%w: %q", ErrStuck, names)
 }
@@ -259,10 +357,23 @@ func (s *Scheduler) known() []*job {
 	return jobs
 }
 
+// running are the jobs, sorted by name, of which runs go on in this member, also those that it does not have any more.
+func (s *Scheduler) running() (going []*localRuns) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(s.local)) {
+		if l := s.local[name]; len(l.all()) > 0 {
+			going = append(going, l)
+		}
+	}
+	return going
+}
+
 // directory holds the jobs' states, node is that of one, claim that of one of its runs.
 func (s *Scheduler) directory() string       { return framework.Join(s.path, "jobs") }
 func (s *Scheduler) members() string         { return framework.Join(s.path, "members") }
 func (s *Scheduler) changes() string         { return framework.Join(s.path, "changes") }
+func (s *Scheduler) removedNode() string     { return framework.Join(s.path, "removed") }
 func (s *Scheduler) node(name string) string { return framework.Join(s.directory(), name) }
 func (s *Scheduler) claim(name string, number int64) string {
 	return framework.Join(s.node(name), fmt.Sprintf("%s%d", claimPrefix, number))

@@ -225,8 +225,9 @@ func (sh *shift) labour() {
 	sh.workers--
 }
 
-// look has a job looked at, if it belongs to this member.
-func (s *Scheduler) look(job string, stale bool) {
+// look has a job looked at, if it belongs to this member. known is the book by which the caller knows its state, or nil
+// if somebody else has changed it.
+func (s *Scheduler) look(job string, known *book) {
 	sh := s.present()
 	if sh == nil {
 		return
@@ -234,7 +235,7 @@ func (s *Scheduler) look(job string, stale bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if p := sh.posts[job]; p != nil {
-		p.stale = p.stale || stale
+		p.stale = p.stale || p.book != known
 		sh.attend(p)
 	}
 }
@@ -250,6 +251,9 @@ func (s *Scheduler) assign() {
 	term := s.leadership(sh) // behind the lock: who comes last goes by what is known last
 	jobs := s.known()
 	for _, j := range jobs {
+		if p := sh.posts[j.Name]; p != nil && p.job != j {
+			sh.dismiss(p) // the job was updated, or has come back
+		}
 		if !j.entered.Load() {
 			continue // it would be taken for removed
 		}
@@ -285,26 +289,13 @@ func (s *Scheduler) leadership(sh *shift) *election.Term {
 	return s.term
 }
 
-// forgo drops a job whose state is gone.
-func (sh *shift) forgo(j *job) {
-	sh.Scheduler.mu.Lock()
-	if sh.jobs[j.Name] == j {
-		delete(sh.jobs, j.Name)
-		sh.ran[j.Name] = j.latest()
-		sh.noteJobs()
+// forgo drops a job that was removed, and ends its runs here.
+func (s *Scheduler) forgo(j *job) {
+	if !s.leave(j) {
+		return
 	}
-	sh.Scheduler.mu.Unlock()
-	sh.mu.Lock()
-	if p := sh.posts[j.Name]; p != nil && p.job == j {
-		sh.dismiss(p)
-	}
-	sh.mu.Unlock()
-	for _, e := range j.executions() {
-		e.stop(ErrRemoved)
-	}
-	if j.Placement == Spread { // it may be added to others again
-		sh.tour.ears.Go(sh.keepDescribed)
-	}
-	sh.client.Logger().Warn("a job was removed", "path", sh.path, "job", j.Name)
-	sh.tell(Event{Kind: EventRemoved, Job: j.Name})
+	j.local.remove(j.generation.Load())
+	s.redescribe(j) // it may be added to others again
+	s.client.Logger().Warn("a job was removed", "path", s.path, "job", j.Name)
+	s.tell(Event{Kind: EventRemoved, Job: j.Name})
 }

@@ -43,7 +43,14 @@ type State struct {
 	Gaps []Gap
 
 	declaredSpec, declaredZone string   // the releases' schedule, where it was changed at run time; else ""
-	requests                   []string // the latest that runs were asked for by, oldest first
+	requests                   []string // of the latest control operations, oldest first
+
+	// removed is when the job was removed, or zero. The record of a removed job is its tombstone.
+	removed time.Time
+	// registered is Registered where the job was registered anew in the place of a tombstone, or zero.
+	registered time.Time
+	// generation counts those registrations. Run numbers go on from one to the next.
+	generation int64
 
 	rest fields
 }
@@ -123,13 +130,17 @@ func (s *State) take() error {
 	f := s.rest
 	err := errors.Join(f.take("spec", &s.Spec), f.take("zone", &s.Zone), f.take("revision", &s.Revision),
 		f.take("declaredSpec", &s.declaredSpec), f.take("declaredZone", &s.declaredZone),
+		f.takeTime("removed", &s.removed), f.takeTime("registered", &s.registered), f.take("generation", &s.generation),
 		f.takeTime("since", &s.Since), f.takeTime("paused", &s.Paused), f.takeTime("last", &s.Last), f.takeTime("holdUntil", &s.HoldUntil),
 		f.take("number", &s.Number), f.take("running", &s.Running), f.take("pending", &s.Pending), f.take("lastRun", &s.LastRun), f.take("requests", &s.requests),
 		f.take("fired", &s.Fired), f.take("failures", &s.Failures), f.take("missed", &s.Missed), f.take("gaps", &s.Gaps))
 	if err != nil {
 		return err
 	}
-	for name, n := range map[string]int64{"fired": s.Fired, "failures": s.Failures, "number": s.Number} {
+	if s.Paused.IsZero() {
+		s.removed = time.Time{} // an earlier release, which takes a tombstone for a paused job, has resumed it
+	}
+	for name, n := range map[string]int64{"generation": s.generation, "fired": s.Fired, "failures": s.Failures, "number": s.Number} {
 		if n < 0 {
 			return fmt.Errorf("%s: %d is negative", name, n)
 		}
@@ -146,6 +157,7 @@ func (s State) encode() ([]byte, error) {
 	known := map[string]any{
 		"v": stateVersion, "spec": s.Spec, "zone": s.Zone, "revision": given(s.Revision),
 		"declaredSpec": given(s.declaredSpec), "declaredZone": given(s.declaredZone),
+		"removed": s.removed, "registered": s.registered, "generation": given(s.generation),
 		"since": s.Since, "paused": s.Paused, "last": s.Last, "holdUntil": s.HoldUntil,
 		"number": s.Number, "fired": s.Fired, "failures": given(s.Failures),
 	}
@@ -199,11 +211,20 @@ func (s State) run(number int64) int {
 	return slices.IndexFunc(s.Running, func(r RunRecord) bool { return r.Number == number })
 }
 
-// ended takes a run out of those that go on, and makes it the latest that has ended.
-func (s *State) ended(r RunRecord) {
+// counts reports whether a run belongs to the present registration. A run of a job that was removed ends without
+// an effect on what is counted, recorded and repeated.
+func (s State) counts(r RunRecord) bool { return s.removed.IsZero() && r.generation == s.generation }
+
+// drop takes a run out of those that go on.
+func (s *State) drop(r RunRecord) {
 	if i := s.run(r.Number); i >= 0 {
 		s.Running = slices.Delete(s.Running, i, i+1)
 	}
+}
+
+// ended takes a run out of those that go on, and makes it the latest that has ended.
+func (s *State) ended(r RunRecord) {
+	s.drop(r)
 	if r.Outcome != Succeeded {
 		s.Failures++
 	}

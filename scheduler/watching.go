@@ -3,6 +3,8 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -101,7 +103,7 @@ func (sh *shift) watchChanges(ctx context.Context) {
 	sh.retrying(ctx, "changes cannot be seen", func() error {
 		data, st, w, err := sh.session.WatchData(ctx, sh.changes())
 		if errors.Is(err, framework.ErrNoNode) {
-			return sh.createChanges(ctx, sh.session)
+			return sh.createRecord(ctx, sh.session, sh.changes(), changes{})
 		}
 		if err != nil {
 			return err
@@ -130,16 +132,14 @@ func (sh *shift) watchChanges(ctx context.Context) {
 func (sh *shift) follow(ctx context.Context, jobs []string, all bool) error {
 	if all {
 		jobs = nil
-		for _, j := range sh.known() {
-			jobs = append(jobs, j.Name)
-		}
+		jobs = sh.names()
 		select {
 		case sh.revised <- struct{}{}:
 		default:
 		}
 	}
 	for _, name := range jobs {
-		sh.look(name, true)
+		sh.look(name, nil)
 		if err := sh.recall(ctx, name); err != nil {
 			return err
 		}
@@ -147,26 +147,47 @@ func (sh *shift) follow(ctx context.Context, jobs []string, all bool) error {
 	return sh.dropRemoved(ctx, jobs, all)
 }
 
+// names are those of the jobs that this member has or that run here, sorted.
+func (s *Scheduler) names() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.local))
+}
+
 // recall ends the runs of a job that go on here and are not to: the job was removed, or its next run is due
 // in another member.
 func (sh *shift) recall(ctx context.Context, name string) error {
 	sh.Scheduler.mu.Lock()
-	j := sh.jobs[name]
+	local, j := sh.local[name], sh.jobs[name]
 	sh.Scheduler.mu.Unlock()
-	if j == nil || len(j.executions()) == 0 {
+	if j != nil && !j.entered.Load() {
+		j = nil // it is being registered, perhaps in the place of one that was removed
+	}
+	if local == nil || len(local.all()) == 0 {
 		return nil
 	}
-	b := newBook(sh.node(name))
-	state, err := b.read(ctx, sh.session)
-	if errors.Is(err, ErrUnknownJob) {
+	state, err := newBook(sh.node(name)).read(ctx, sh.session)
+	switch {
+	case errors.Is(err, ErrUnknownJob) && j != nil:
 		sh.forgo(j)
 		return nil
-	}
-	if err != nil {
+	case errors.Is(err, ErrUnknownJob):
+		local.remove(math.MaxInt64 - 1)
+		return nil
+	case errors.Is(err, ErrBadState), errors.Is(err, ErrNewerState):
+		return nil // who has the job tells of it; other jobs' changes are to be followed
+	case err != nil:
 		return err
 	}
-	for _, r := range state.Running {
-		if e := j.here(r.Number); e != nil && r.replace && r.member == e.record.member {
+	if j != nil && j.removedBy(state) {
+		sh.forgo(j)
+	}
+	for _, e := range local.all() {
+		i := state.run(e.record.Number)
+		switch {
+		case !state.counts(e.record):
+			e.stop(ErrRemoved)
+		case i >= 0 && e.is(state.Running[i]) && state.Running[i].replace:
 			e.stop(ErrReplaced)
 		}
 	}
@@ -184,5 +205,5 @@ func (sh *shift) watchRun(p *post, number int64, w *framework.Watch) {
 	sh.mu.Lock()
 	delete(p.watched, number)
 	sh.mu.Unlock()
-	sh.Scheduler.look(p.job.Name, true)
+	sh.look(p.job.Name, nil)
 }

@@ -152,7 +152,9 @@ func (w *world) state(job string) State {
 	require.True(w.t, ok)
 	st, err := decodeState(n.Data)
 	require.NoError(w.t, err)
-	st.Registered = time.UnixMilli(n.Stat.Ctime)
+	if st.Registered = st.registered; st.Registered.IsZero() {
+		st.Registered = time.UnixMilli(n.Stat.Ctime)
+	}
 	return st
 }
 

@@ -1,0 +1,248 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// A job that is removed leaves a tombstone: its record stays, marked as removed, until its runs have ended and for
+// keepTombstones after that. It keeps the run numbers and the latest tick, for the case that the job is registered
+// again. <path>/removed lists the tombstones, so that old ones are found without reading every job.
+const (
+	// keepTombstones is how long a tombstone is kept, by the ensemble's clock.
+	keepTombstones = 24 * time.Hour
+	// maxTombstones is how many tombstones are kept. Beyond it the oldest is deleted first.
+	maxTombstones = 256
+
+	removedVersion = 1
+)
+
+// Remove removes a job and its history: no member runs it any more, and the contexts of its runs end, with
+// ErrRemoved as the cause. Under OverlapForbid and OverlapReplace, a job that is registered again starts no run
+// before those have returned.
+//
+// A member that is started with the job, or to which it is added, registers it anew: its counters begin at zero,
+// its run numbers go on, and no tick that was run before runs again.
+//
+// A record of the removal stays for a day, and until the last run has ended. The next Remove or start of a member
+// after that deletes it. At most 256 such records are kept, beside those whose runs go on.
+//
+// Its error wraps ErrUnknownJob, ErrInvalidJob, ErrBadState or ErrNewerState. A record that cannot be read has to be
+// deleted by hand.
+func (s *Scheduler) Remove(ctx context.Context, name string) error {
+	var generation int64
+	err := s.amend(ctx, "remove", name, func(st *State, now time.Time) (bool, error) {
+		generation = st.generation
+		st.markRemoved(now)
+		return true, nil
+	}, s.forgetHistory)
+	if err != nil {
+		return err
+	}
+	if j := s.definition(name); j != nil && j.entered.Load() && j.generation.Load() <= generation {
+		s.forgo(j) // it can be added again at once
+	}
+	s.sweepTombstones(ctx)
+	return nil
+}
+
+// sweepTombstones deletes the tombstones that need not be kept. If it cannot, the next one does.
+func (s *Scheduler) sweepTombstones(ctx context.Context) {
+	err := s.settling(ctx, func(session *framework.Session) error { return s.sweep(ctx, session) })
+	if err != nil && ctx.Err() == nil {
+		s.client.Logger().Warn("old records of removed jobs cannot be deleted now", "path", s.path, "error", err)
+	}
+}
+
+// forgetHistory is the operations that delete a job's history and list its tombstone.
+func (s *Scheduler) forgetHistory(ctx context.Context, session *framework.Session, name string, now time.Time) ([]operation, error) {
+	list, version, err := s.readRemoved(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	list.jobs = slices.DeleteFunc(list.jobs, func(r removedJob) bool { return r.Job == name })
+	list.jobs = append(list.jobs, removedJob{name, now})
+	data, err := list.encode()
+	if err != nil {
+		return nil, err
+	}
+	past, _, err := s.parts(ctx, session, name)
+	return append([]operation{{op: framework.SetOp(s.removedNode(), data, version)}}, past...), err
+}
+
+// parts returns the operations that delete a job's history, and whether any run has its claim.
+func (s *Scheduler) parts(ctx context.Context, session *framework.Session, name string) (past []operation, claimed bool, err error) {
+	children, _, err := session.Children(ctx, s.node(name))
+	for _, child := range children {
+		if strings.HasPrefix(child, pastPrefix) {
+			op := framework.DeleteOp(framework.Join(s.node(name), child), framework.AnyVersion)
+			past = append(past, operation{op: op, refused: framework.ErrNoNode})
+		}
+		claimed = claimed || strings.HasPrefix(child, claimPrefix)
+	}
+	return past, claimed, err
+}
+
+// markRemoved makes a state a tombstone. An earlier release, which knows none, takes it for a paused job without anything
+// to run, and ends its runs.
+func (s *State) markRemoved(now time.Time) {
+	s.removed, s.Paused = now, now
+	s.Pending, s.LastRun, s.Gaps = nil, nil, nil
+	for i := range s.Running {
+		s.Running[i].replace = true
+	}
+}
+
+// renew returns the state of a job that is registered in the place of a tombstone. Runs of the former registration
+// that go on keep their place, so that they are not overlapped; an earlier release counts them for no tick.
+func (s State) renew(j *job, now time.Time) State {
+	s = s.clone()
+	for i := range s.Running {
+		s.Running[i].Manual = true
+	}
+	spec, zone := j.spec()
+	since := later(now, s.since())
+	return State{
+		Spec: spec, Zone: zone, Revision: j.Revision, Registered: since, registered: since, Since: since, HoldUntil: s.HoldUntil,
+		Number: s.Number, Running: s.Running, requests: s.requests, generation: s.generation + 1, rest: s.rest,
+	}
+}
+
+// removedJob is an entry of the list of tombstones.
+type removedJob struct {
+	Job string    `json:"job"`
+	At  time.Time `json:"at"`
+}
+
+// removedJobs is what is stored in <path>/removed, the earliest removal first. Some of the jobs may be registered
+// again.
+type removedJobs struct {
+	jobs []removedJob
+	rest fields
+}
+
+// decodeRemoved reads the stored list. Its error wraps ErrNewerState or ErrBadState.
+func decodeRemoved(data []byte) (removedJobs, error) {
+	f, err := openRecord(data, removedVersion)
+	if err != nil {
+		return removedJobs{}, err
+	}
+	r := removedJobs{rest: f}
+	if err := f.take("jobs", &r.jobs); err != nil {
+		return removedJobs{}, fmt.Errorf("%w: %w", ErrBadState, err)
+	}
+	for _, j := range r.jobs {
+		if err := validName(j.Job); err != nil {
+			return removedJobs{}, fmt.Errorf("%w: %w", ErrBadState, err)
+		}
+		if y := j.At.Year(); y < 1970 || y > 9999 {
+			return removedJobs{}, fmt.Errorf("%w: the year %d is not between 1970 and 9999", ErrBadState, y)
+		}
+	}
+	return r, nil
+}
+
+func (r removedJobs) encode() ([]byte, error) {
+	jobs := r.jobs
+	if jobs == nil {
+		jobs = []removedJob{}
+	}
+	return r.rest.with(map[string]any{"v": removedVersion, "jobs": jobs})
+}
+
+// readRemoved reads the list of tombstones and its version. A list that cannot be read begins anew: the tombstones
+// that it named stay until their jobs are registered and removed again.
+func (s *Scheduler) readRemoved(ctx context.Context, session *framework.Session) (removedJobs, int32, error) {
+	for {
+		data, st, err := session.Get(ctx, s.removedNode())
+		if errors.Is(err, framework.ErrNoNode) {
+			if err := s.createRecord(ctx, session, s.removedNode(), removedJobs{}); err != nil {
+				return removedJobs{}, 0, err
+			}
+			continue
+		}
+		if err != nil {
+			return removedJobs{}, 0, err
+		}
+		list, err := decodeRemoved(data)
+		if errors.Is(err, ErrBadState) {
+			list, err = removedJobs{}, nil
+		}
+		return list, st.Version, framework.Wrap("removed", s.removedNode(), err)
+	}
+}
+
+// sweep deletes the tombstones that are old, and the oldest of too many. Those whose runs go on stay.
+func (s *Scheduler) sweep(ctx context.Context, session *framework.Session) error {
+	if _, err := session.Exists(ctx, s.removedNode()); errors.Is(err, framework.ErrNoNode) {
+		return nil
+	}
+	list, version, err := s.readRemoved(ctx, session)
+	if err != nil || len(list.jobs) == 0 {
+		return err
+	}
+	now, err := s.ensembleTime(ctx, session)
+	if err != nil {
+		return err
+	}
+	var left []removedJob
+	for i, r := range list.jobs {
+		gone := false
+		if now.Sub(r.At) >= keepTombstones || len(list.jobs)-i > maxTombstones {
+			if gone, err = s.deleteTombstone(ctx, session, r.Job, now); err != nil {
+				return err
+			}
+		}
+		if !gone {
+			left = append(left, r)
+		}
+	}
+	if len(left) == len(list.jobs) {
+		return nil
+	}
+	list.jobs = left
+	data, err := list.encode()
+	if err != nil {
+		return err
+	}
+	_, err = session.Set(ctx, s.removedNode(), data, version)
+	return err
+}
+
+// deleteTombstone deletes a job's tombstone, unless a run has its claim or a tick that was run lies ahead. It reports
+// whether there is nothing more to do about it: also if the job is registered again, and if somebody has put a node
+// of another kind below it, which keeps it there for good.
+func (s *Scheduler) deleteTombstone(ctx context.Context, session *framework.Session, name string, now time.Time) (gone bool, err error) {
+	b := newBook(s.node(name))
+	state, err := b.read(ctx, session)
+	switch {
+	case errors.Is(err, ErrUnknownJob), errors.Is(err, ErrBadState), errors.Is(err, ErrNewerState), err == nil && state.removed.IsZero():
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	past, claimed, err := s.parts(ctx, session, name)
+	if err != nil || claimed || state.since().After(now) {
+		return false, err
+	}
+	_, err = transact(ctx, session, append(past, operation{op: framework.DeleteOp(b.node, b.version)}))
+	switch {
+	case errors.Is(err, framework.ErrNotEmpty):
+		s.client.Logger().Warn("the record of a removed job stays, as somebody has put a node below it", "path", b.node)
+		return true, nil
+	case errors.Is(err, framework.ErrBadVersion), errors.Is(err, framework.ErrNoNode):
+		return false, nil // somebody else was quicker: the next sweep sees
+	}
+	return err == nil, err
+}
+
+// newRequest names a control operation, so that it is known when its reply is lost.
+func newRequest() string { return uuid.NewString()[:13] }

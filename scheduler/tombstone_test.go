@@ -1,0 +1,274 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// lingering returns a job function whose first run returns only some time after the end of its context. It counts
+// the runs at once.
+func lingering(after, next time.Duration, most *atomic.Int64) func(context.Context, Run) error {
+	var calls, going atomic.Int64
+	return func(ctx context.Context, r Run) error {
+		most.Store(max(most.Load(), going.Add(1)))
+		defer going.Add(-1)
+		if calls.Add(1) > 1 {
+			return lasting(next)(ctx, r)
+		}
+		<-ctx.Done()
+		time.Sleep(after)
+		return ctx.Err()
+	}
+}
+
+func TestARunOfARemovedJobIsNotOverlappedByItsSuccessor(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		var most atomic.Int64
+		job := one(Job{Spec: "* * * * * *", Run: lingering(5*time.Second, 20*time.Second, &most)})
+		a := w.start("a", job)
+		b := w.member("b", nil)
+		time.Sleep(1500 * time.Millisecond)
+		require.NoError(t, a.Remove(t.Context(), "j"))
+		require.NoError(t, a.Add(job[0]), "at once")
+		time.Sleep(4 * time.Second)
+		require.Equal(t, []string{"run-1"}, w.claims("j"), "the former run goes on")
+		require.Empty(t, w.log.all(EventFinished))
+		time.Sleep(time.Minute)
+		require.EqualValues(t, 1, most.Load())
+		finished := w.log.all(EventFinished)
+		require.ErrorIs(t, finished[0].Err, ErrRemoved)
+		require.Equal(t, "a", finished[0].member)
+		require.NoError(t, finished[1].Err, "the outcome of the former run ends no other")
+		require.Equal(t, "00:00:07", w.log.ticks()[1])
+		runs, err := b.Runs(t.Context(), "j")
+		require.NoError(t, err)
+		require.EqualValues(t, 2, runs[len(runs)-1].Number, "numbers go on, and the former run is not in the history")
+		st := w.requireBalanced("j", "* * * * * *")
+		require.EqualValues(t, st.Number, st.Fired+1)
+	})
+}
+
+func TestARunOfARemovedJobWhoseMemberDiesIsNotRunAgain(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		job := one(Job{Guarantee: AtLeastOnce, Run: lasting(time.Hour)})
+		a := w.start("a", job)
+		time.Sleep(61 * time.Second)
+		a.link.Cut()
+		b := w.member("b", one(Job{Spec: "0 * * * *", Guarantee: AtLeastOnce, Run: quick}))
+		require.NoError(t, b.Remove(t.Context(), "j"))
+		b.run(t)
+		time.Sleep(time.Minute)
+		require.Len(t, w.log.all(EventStarted), 1)
+		st := w.state("j")
+		require.Empty(t, st.Running, "its claim is gone with its session")
+		require.Zero(t, st.Due())
+		require.Zero(t, st.Failures)
+	})
+}
+
+func TestATickIsNotRunAgainByASuccessor(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		fast := func() time.Time { return time.Now().Add(8 * time.Second) }
+		a := w.start("a", one(Job{Run: quick}), WithNow(fast))
+		time.Sleep(53 * time.Second)
+		require.Equal(t, []string{"00:01:00"}, w.log.ticks())
+		require.NoError(t, a.Remove(t.Context(), "j"))
+		a.stop()
+		require.NoError(t, <-a.done)
+		w.start("b", one(Job{Run: quick}))
+		time.Sleep(90 * time.Second)
+		require.Equal(t, []string{"00:01:00", "00:02:00"}, w.log.ticks())
+		w.requireBalanced("j", "* * * * *")
+	})
+}
+
+func TestARemovalThatAMemberMissedCountsThoughTheJobIsThereAgain(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		job := one(Job{Run: lasting(time.Hour)})
+		a, b := w.start("a", job), w.start("b", []Job{{Name: "other", Spec: "0 0 1 1 *", Run: quick}})
+		time.Sleep(61 * time.Second)
+		a.link.Cut()
+		require.NoError(t, b.Remove(t.Context(), "j"))
+		require.NoError(t, b.Add(job[0]))
+		time.Sleep(time.Second)
+		a.link.Heal()
+		time.Sleep(5 * time.Second)
+		require.Len(t, w.log.all(EventRemoved), 1)
+		require.ErrorIs(t, w.log.all(EventFinished)[0].Err, ErrRemoved)
+		require.Nil(t, a.definition("j"))
+		require.NotNil(t, b.definition("j"))
+		require.NoError(t, a.Add(job[0]))
+		time.Sleep(time.Minute)
+		require.Len(t, w.log.ticks(), 2)
+	})
+}
+
+// A claim is applied, its reply is lost, and the job is removed before the member can ask.
+func TestAClaimOfAJobThatIsRemovedMeanwhileIsGivenBack(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.start("a", one(Job{Run: lasting(time.Hour)}))
+		b := w.member("b", nil)
+		_, err := b.State(t.Context(), "j")
+		require.NoError(t, err)
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1"})
+		go func() {
+			<-lost.Hit()
+			a.link.Cut()
+		}()
+		time.Sleep(61 * time.Second)
+		require.NoError(t, b.Remove(t.Context(), "j"))
+		a.link.Heal()
+		time.Sleep(5 * time.Second)
+		require.Empty(t, w.claims("j"))
+		require.Empty(t, w.state("j").Running)
+	})
+}
+
+func TestARemovalIsDoneOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.start("a", one(Job{Run: quick})), w.member("b", nil)
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j"})
+		go func() {
+			<-lost.Hit()
+			b.link.Cut()
+		}()
+		done := make(chan error)
+		go func() { done <- b.Remove(t.Context(), "j") }()
+		time.Sleep(time.Second)
+		require.NoError(t, a.Add(one(Job{Run: quick})[0]))
+		time.Sleep(time.Second)
+		b.link.Heal()
+		require.NoError(t, <-done)
+		time.Sleep(61 * time.Second)
+		require.NotEmpty(t, w.log.ticks(), "the job that was added since stays")
+		require.NoError(t, b.Remove(t.Context(), "j"))
+		require.ErrorIs(t, b.Remove(t.Context(), "j"), ErrUnknownJob)
+		require.ErrorIs(t, b.Pause(t.Context(), "j"), ErrUnknownJob)
+		require.ErrorIs(t, b.Trigger(t.Context(), "j"), ErrUnknownJob)
+		_, err := b.Runs(t.Context(), "j")
+		require.ErrorIs(t, err, ErrUnknownJob)
+		reports, err := b.Jobs(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, reports)
+	})
+}
+
+func (w *world) tombstones() (names []string) {
+	for _, name := range w.Children(testPath + "/jobs") {
+		if !w.state(name).removed.IsZero() {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func TestOldTombstonesAreDeleted(t *testing.T) {
+	inDays(t, func(t *testing.T, w *world) {
+		rare := func(name string) Job { return Job{Name: name, Spec: "0 0 1 1 *", Run: quick} }
+		a := w.start("a", []Job{rare("stays"), rare("busy"), rare("noted"), rare("x"), {Name: "again", Spec: "0 0 1 1 *", Run: quick}})
+		busy := lasting(72 * time.Hour)
+		require.NoError(t, a.Update(Job{Name: "busy", Spec: "0 0 1 1 *", Run: func(ctx context.Context, r Run) error { return busy(context.Background(), r) }}))
+		require.NoError(t, a.Trigger(t.Context(), "busy"))
+		require.NoError(t, a.client.Create(t.Context(), testPath+"/jobs/noted/note", nil, framework.Persistent))
+		synctest.Wait()
+		for _, name := range []string{"busy", "noted", "x", "again"} {
+			require.NoError(t, a.Remove(t.Context(), name))
+		}
+		require.NoError(t, a.Add(rare("again")))
+		synctest.Wait()
+		require.Equal(t, []string{"busy", "noted", "x"}, w.tombstones())
+		time.Sleep(keepTombstones - time.Minute)
+		require.NoError(t, a.Add(rare("y")))
+		synctest.Wait()
+		require.NoError(t, a.Remove(t.Context(), "y"))
+		require.Len(t, w.tombstones(), 4)
+		time.Sleep(2 * time.Minute)
+		b := w.start("b", []Job{rare("stays")})
+		require.Equal(t, []string{"busy", "noted", "y"}, w.tombstones(), "a run goes on, somebody's node is in the way, too young")
+		n, _ := w.Node(testPath + "/removed")
+		require.NotContains(t, string(n.Data), "again", "it is there again")
+		require.NotContains(t, string(n.Data), "noted")
+		time.Sleep(72 * time.Hour)
+		require.NoError(t, b.Remove(t.Context(), "stays"))
+		require.Equal(t, []string{"noted", "stays"}, w.tombstones())
+	})
+}
+
+func TestTombstonesAreBounded(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.start("a", one(Job{Spec: "0 0 1 1 *", Run: quick}))
+		for i := range maxTombstones + 20 {
+			name := fmt.Sprintf("once-%03d", i)
+			require.NoError(t, a.Add(Job{Name: name, Spec: "0 0 1 1 *", Run: quick}))
+			synctest.Wait()
+			require.NoError(t, a.Remove(t.Context(), name))
+		}
+		left := w.tombstones()
+		require.Len(t, left, maxTombstones)
+		require.Equal(t, "once-020", left[0])
+		require.Len(t, a.local, 1, "and nothing of them is kept in memory")
+	})
+}
+
+func TestATombstoneIsStoredAsThisReleaseWritesIt(t *testing.T) {
+	st := fullState(t)
+	st.markRemoved(at(t, "2026-05-04T10:17:00Z"))
+	st.generation, st.registered = 2, at(t, "2026-05-03T00:00:00Z")
+	st.Running[0].generation = 2
+	data, err := st.encode()
+	require.NoError(t, err)
+	want, err := os.ReadFile("testdata/tombstone-v1.json")
+	require.NoError(t, err)
+	require.Equal(t, strings.TrimSpace(string(want)), string(data))
+	again, err := decodeState(data)
+	require.NoError(t, err)
+	require.Empty(t, again.rest)
+	require.Equal(t, st.removed, again.removed)
+	require.Equal(t, st.removed, again.Paused, "an earlier release takes it for paused")
+	require.True(t, again.Running[0].replace, "and ends its runs")
+	again.Paused = time.Time{} // as an earlier release resumes it
+	data, err = again.encode()
+	require.NoError(t, err)
+	resumed, err := decodeState(data)
+	require.NoError(t, err)
+	require.Zero(t, resumed.removed)
+}
+
+func TestAListOfTombstonesThatCannotBeReadBeginsAnew(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.start("a", jobs("j", "* * * * *", quick))
+		require.NoError(t, a.client.Create(t.Context(), testPath+"/removed", []byte("?"), framework.Persistent))
+		require.NoError(t, a.Remove(t.Context(), "j"))
+		n, _ := w.Node(testPath + "/removed")
+		require.Contains(t, string(n.Data), `"job":"j"`)
+	})
+}
+
+func FuzzDecodeRemoved(f *testing.F) {
+	f.Add([]byte(`{"v":1,"jobs":[{"job":"a","at":"2026-05-04T10:15:00Z"}],"x":1}`))
+	f.Add([]byte(`{"v":2}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		list, err := decodeRemoved(data)
+		if err != nil {
+			return
+		}
+		once, err := list.encode()
+		require.NoError(t, err)
+		again, err := decodeRemoved(once)
+		require.NoError(t, err)
+		twice, err := again.encode()
+		require.NoError(t, err)
+		require.Equal(t, string(once), string(twice))
+	})
+}

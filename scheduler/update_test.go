@@ -1,0 +1,151 @@
+package scheduler
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+func TestADefinitionIsUpdatedInPlace(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		var old, updated []string
+		note := func(into *[]string, d time.Duration) func(context.Context, Run) error {
+			return func(ctx context.Context, r Run) error {
+				*into = append(*into, r.Tick.Format(time.TimeOnly))
+				return lasting(d)(ctx, r)
+			}
+		}
+		a := w.start("a", one(Job{Run: note(&old, 90*time.Second)}))
+		time.Sleep(70 * time.Second)
+		require.NoError(t, a.Update(one(Job{Run: note(&updated, 0)})[0]))
+		synctest.Wait()
+		require.Empty(t, w.log.all(EventFinished), "the run that goes on is not disturbed")
+		time.Sleep(3 * time.Minute)
+		require.Equal(t, []string{"00:01:00"}, old)
+		require.Equal(t, []string{"00:03:00", "00:04:00"}, updated)
+		require.Equal(t, map[Reason]int64{ReasonOverlap: 1}, w.requireBalanced("j", "* * * * *").Missed)
+		require.NoError(t, a.Update(one(Job{Spec: "*/2 * * * *", Overlap: OverlapAllow, Run: note(&updated, 0)})[0]))
+		time.Sleep(4 * time.Minute)
+		require.Equal(t, []string{"00:03:00", "00:04:00", "00:06:00", "00:08:00"}, updated)
+		require.Equal(t, "*/2 * * * *", w.state("j").Spec)
+		require.Empty(t, w.log.all(EventRemoved))
+	})
+}
+
+func TestTheLatestOfManyUpdatesCounts(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.start("a", jobs("j", "0 0 1 1 *", quick))
+		a.link.Delay(300 * time.Millisecond)
+		for _, spec := range []string{"0 1 * * *", "0 2 * * *", "0 3 * * *", "* * * * *"} {
+			require.NoError(t, a.Update(jobs("j", spec, quick)[0]))
+			time.Sleep(200 * time.Millisecond)
+		}
+		time.Sleep(61 * time.Second)
+		require.Equal(t, "* * * * *", w.state("j").Spec)
+		require.Equal(t, []string{"00:01:00"}, w.log.ticks())
+	})
+}
+
+func TestAnUpdateMovesAJobToAnotherPlacement(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		spread := Job{Name: "j", Spec: "* * * * *", Placement: Spread, Labels: map[string]string{"disk": "fast"}, Run: quick}
+		members := []*actor{w.start("a", one(Job{Run: quick})), w.start("b", one(Job{Run: quick}), WithLabels(spread.Labels))}
+		for _, m := range append(members, w.start("c", one(Job{Run: quick}))) {
+			require.NoError(t, m.Update(spread))
+		}
+		time.Sleep(3*time.Minute + time.Second)
+		for _, e := range w.log.all(EventStarted) {
+			require.Equal(t, "b", e.member)
+		}
+		require.Len(t, w.log.ticks(), 3)
+	})
+}
+
+func TestOnlyWhoHasAJobUpdatesOrWithdrawsIt(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.start("a", one(Job{Run: quick}))
+		require.ErrorIs(t, a.Update(Job{Name: "k", Spec: "* * * * *", Run: quick}), ErrUnknownJob)
+		require.ErrorIs(t, a.Update(Job{Name: "j", Spec: "?", Run: quick}), ErrInvalidSpec)
+		require.ErrorIs(t, a.Withdraw("k"), ErrUnknownJob)
+		require.ErrorIs(t, a.Withdraw("k/l"), ErrInvalidJob)
+		require.NoError(t, a.Withdraw("j"))
+		require.ErrorIs(t, a.Withdraw("j"), ErrUnknownJob)
+	})
+}
+
+func TestAnUpdatedJobThatIsRemovedIsNotRegisteredAnew(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.start("a", one(Job{Run: quick})), w.member("b", nil)
+		a.link.Cut()
+		require.NoError(t, b.Remove(t.Context(), "j"))
+		require.NoError(t, a.Update(one(Job{Spec: "*/2 * * * *", Run: quick})[0]))
+		a.link.Heal()
+		time.Sleep(3 * time.Minute)
+		require.Empty(t, w.log.ticks())
+		require.Len(t, w.log.all(EventRemoved), 1)
+		require.Equal(t, []string{"j"}, w.tombstones())
+	})
+}
+
+func TestAWithdrawnJobIsRunByOthers(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		job := []Job{{Name: jobThatPrefers("a", "b"), Spec: "* * * * *", Placement: Spread, Run: lasting(90 * time.Second)}}
+		a := w.start("a", job)
+		w.start("b", job)
+		time.Sleep(61 * time.Second)
+		require.NoError(t, a.Withdraw(job[0].Name))
+		time.Sleep(3 * time.Minute)
+		started := w.log.all(EventStarted)
+		require.Equal(t, "a", started[0].member)
+		require.Equal(t, "b", started[1].member)
+		require.Equal(t, "00:03:00", started[1].Run.Tick.Format(time.TimeOnly), "the run that went on was not overlapped")
+		require.NoError(t, w.log.all(EventFinished)[0].Err, "and has finished")
+		require.Empty(t, a.local)
+		require.NoError(t, a.Add(job[0]))
+		time.Sleep(2 * time.Minute)
+		started = w.log.all(EventStarted)
+		require.Equal(t, "a", started[len(started)-1].member)
+	})
+}
+
+// A run goes on here while its job is withdrawn and added again: it is not taken for one whose claim was not noticed.
+func TestARunIsNotStartedAgainWhenItsJobIsWithdrawnAndAdded(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		job := one(Job{Run: lasting(10 * time.Minute)})
+		a := w.start("a", job)
+		time.Sleep(61 * time.Second)
+		require.NoError(t, a.Withdraw("j"))
+		synctest.Wait()
+		require.NoError(t, a.Add(job[0]))
+		time.Sleep(time.Minute)
+		require.Len(t, w.log.all(EventStarted), 1)
+		require.NoError(t, a.Withdraw("j"))
+		require.NoError(t, w.member("b", nil).Remove(t.Context(), "j"))
+		time.Sleep(time.Second)
+		require.ErrorIs(t, w.log.all(EventFinished)[0].Err, ErrRemoved, "a withdrawn job's run ends when the job is removed")
+	})
+}
+
+// The old definition's look has sent nothing yet when the new one is given.
+func TestALookOfAnOldDefinitionStartsNothing(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		var old, updated int
+		count := func(n *int) func(context.Context, Run) error {
+			return func(context.Context, Run) error { *n++; return nil }
+		}
+		a := w.start("a", one(Job{Spec: "0 0 1 1 *", Run: count(&old)}))
+		b := w.member("b", nil)
+		held := w.DelayReplies(time.Second, zktest.Match{Op: zktest.OpGetData, Path: testPath + "/jobs/j"})
+		require.NoError(t, b.Trigger(t.Context(), "j"))
+		<-held.Hit()
+		require.NoError(t, a.Update(one(Job{Spec: "0 0 1 1 *", Run: count(&updated)})[0]))
+		time.Sleep(10 * time.Second)
+		require.Zero(t, old)
+		require.Equal(t, 1, updated)
+	})
+}
