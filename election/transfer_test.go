@@ -172,7 +172,7 @@ func TestATransferWhoseReplyIsLostIsDoneOnce(t *testing.T) {
 
 func TestATransferToWhoHasLeftGoesToTheFirst(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a, b, c := w.member("a"), w.member("b"), w.member("c")
+		a, b, c, d := w.member("a"), w.member("b"), w.member("c"), w.member("d")
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		proceed := make(chan struct{})
@@ -187,8 +187,9 @@ func TestATransferToWhoHasLeftGoesToTheFirst(t *testing.T) {
 		synctest.Wait()
 		won := campaign(t, b.Election)
 		campaign(t, c.Election)
+		campaign(t, d.Election)
 		close(proceed)
-		require.NoError(t, got(t, won).Err())
+		require.EqualValues(t, 2, got(t, won).Number(), "it has kept its place before d")
 	})
 }
 
