@@ -40,6 +40,7 @@ var (
 	ErrReplaced = errors.New("run replaced by the next")
 	// ErrRemoved is the cause when the job was removed.
 	ErrRemoved = errors.New("job removed")
-	// ErrDrained is the cause when the scheduler was stopped and the run had not finished in time.
+	// ErrDrained is the cause when the scheduler was stopped and the run had not finished in time. A function that was told
+	// to end in another way returns an error that wraps it: the run is recorded as stopped, not as failed.
 	ErrDrained = errors.New("scheduler stopped")
 )

@@ -41,7 +41,7 @@ func outcomeOf(err, why error) Outcome {
 		return Panicked
 	case errors.Is(err, ErrTimeout):
 		return TimedOut
-	case errors.Is(why, ErrDrained):
+	case errors.Is(why, ErrDrained), errors.Is(err, ErrDrained):
 		return Stopped
 	case errors.Is(why, ErrReplaced), errors.Is(why, ErrRemoved):
 		return Replaced

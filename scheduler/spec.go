@@ -125,6 +125,9 @@ var parser = cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron
 // element is what the library's parser reads as it looks. It takes more: "*-5" is "*" to it, and "+5" is 5.
 var element = regexp.MustCompile(`^([*?]|\d{1,2}(-\d{1,2})?|[A-Za-z]{3}(-[A-Za-z]{3})?)(/\d{1,2})?$`)
 
+// daySeven is an element of the days of the week that names a day 7, which is Sunday to other crons.
+var daySeven = regexp.MustCompile(`^(7|\d-7)(/\d)?$`)
+
 // fieldNames and fieldSizes are of the six fields, seconds first.
 var (
 	fieldNames = [6]string{"second", "minute", "hour", "day-of-month", "month", "day-of-week"}
@@ -139,7 +142,11 @@ func checkFields(fields []string) error {
 	first := 6 - len(fields)
 	for i, field := range fields {
 		for _, e := range strings.Split(field, ",") {
-			if err := checkElement(e, fieldSizes[first+i]); err != nil {
+			err := checkElement(e, fieldSizes[first+i])
+			if err == nil && first+i == 5 && daySeven.MatchString(e) {
+				err = errors.New("Sunday is 0, not 7")
+			}
+			if err != nil {
 				return fmt.Errorf("%s %q: %w", fieldNames[first+i], field, err)
 			}
 		}

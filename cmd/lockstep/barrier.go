@@ -98,7 +98,7 @@ func (e *barrierEnter) take(ctx context.Context, b *barrier.Double) error {
 	defer cancel()
 	round, err := b.Enter(patience)
 	if err != nil {
-		return err
+		return waitOver(fmt.Sprintf("barrier %s: %d did not come together", e.path, e.members), e.wait, err)
 	}
 	code, err := e.inside(ctx, round)
 	if left := round.Leave(ctx); err == nil {
@@ -138,6 +138,14 @@ func patient(ctx context.Context, wait duration) (context.Context, context.Cance
 
 var errWaitOver = errors.New("the time given with -w is over")
 
+// waitOver makes the end of -w's time the reason why something was given up, and says so once. Other errors stay.
+func waitOver(what string, wait duration, err error) error {
+	if !errors.Is(err, errWaitOver) {
+		return err
+	}
+	return &exit{exitNotObtained, fmt.Errorf("%s within %v, the time that -w gives", what, wait.time()), ""}
+}
+
 // barrierCode finds the exit codes of a barrier's errors.
 func barrierCode(err error) error {
 	for _, m := range []struct {
@@ -145,7 +153,6 @@ func barrierCode(err error) error {
 		code int
 		hint string
 	}{
-		{errWaitOver, exitNotObtained, ""},
 		{barrier.ErrRaised, exitNotObtained, "wait until it falls: lockstep gate wait NAME"},
 		{barrier.ErrSize, exitUsage, ""},
 		{barrier.ErrMismatch, exitMismatch, "all who use a NAME must give the same -n"},

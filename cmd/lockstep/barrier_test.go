@@ -46,7 +46,7 @@ func TestBarrierThatNobodyElseComesTo(t *testing.T) {
 	code, out, errs := s.run("barrier", "enter", "ready", "-n", "2", "-w", "0.1", "--", "echo", "ran")
 	require.Equal(t, 1, code)
 	require.Empty(t, out)
-	require.Contains(t, errs, "the time given with -w is over")
+	require.Contains(t, errs, "2 did not come together within 100ms, the time that -w gives\n")
 	s.left()
 
 	p := s.start("barrier", "enter", "ready", "-n", "2", "--", "echo", "ran")
@@ -96,7 +96,7 @@ func TestGate(t *testing.T) {
 	quiet(0, "wait", "work")
 	quiet(0, "raise", "work")
 	quiet(0, "raise", "work")
-	require.Contains(t, quiet(1, "wait", "work", "-w", "0.1"), "time given with -w is over")
+	require.Contains(t, quiet(1, "wait", "work", "-w", "0.1"), "within 100ms, the time that -w gives")
 	require.Contains(t, quiet(1, "raise", "work", "--", "echo", "ran"), "raised already")
 	p := s.start("gate", "wait", "work")
 	s.until("a watch", func() bool { return len(s.zk.Watches()) > 0 })

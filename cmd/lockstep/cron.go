@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"strconv"
 	"sync/atomic"
@@ -112,6 +113,9 @@ func (c *cron) tick(ctx, held context.Context, run scheduler.Run) error {
 	}
 	if err != nil {
 		return err
+	}
+	if code != 0 && c.signalled.Load() {
+		return fmt.Errorf("exit code %d after a signal: %w", code, scheduler.ErrDrained)
 	}
 	return silent(code)
 }

@@ -161,6 +161,9 @@ func TestASignalIsPassedOnToTheTicksCommand(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	require.Equal(t, 8, p.wait())
 	s.left()
+	run := decode(t, s.ok("runs", "demo", "--json"))
+	require.Equal(t, "stopped", run["outcome"], "the command did not fail by itself")
+	require.Contains(t, run["error"], "exit code 8 after a signal")
 }
 
 func TestALostTermEndsTheTicksCommand(t *testing.T) {

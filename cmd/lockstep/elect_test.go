@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -159,7 +160,7 @@ func TestAPreferredCandidateTakesOver(t *testing.T) {
 	a.line(0)
 	b := s.start("elect", "demo", "--id", "b", "--priority", "5", "--stable", "0.1")
 	b.line(0)
-	require.Contains(t, read(a.err), "campaigning again")
+	s.until("the warning", func() bool { return strings.Contains(read(a.err), "campaigning again") })
 	b.signal(syscall.SIGTERM)
 	require.Equal(t, 0, b.wait())
 	require.Equal(t, "leads", a.line(1))

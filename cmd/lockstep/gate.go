@@ -85,7 +85,7 @@ func newGateWait() *cobra.Command {
 			return g.main(cmd, args, func(gate *barrier.Gate, ctx context.Context) error {
 				patience, cancel := patient(ctx, g.wait)
 				defer cancel()
-				return gate.Wait(patience)
+				return waitOver(fmt.Sprintf("gate %s: it did not fall", g.path), g.wait, gate.Wait(patience))
 			})
 		}),
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"syscall"
@@ -84,7 +85,8 @@ func TestLockDoesNotWait(t *testing.T) {
 		code, out, errs := s.run(append([]string{"lock", "demo"}, append(c.args, "--", "echo", "ran")...)...)
 		require.Equal(t, c.code, code, c.args)
 		require.Empty(t, out)
-		require.Regexp(t, `^lockstep: lock /lockstep/locks/demo: not acquired: \S+ asked for it at `, errs)
+		require.Regexp(t, `^lockstep: lock /lockstep/locks/demo: not acquired( within 100ms, the time that -w gives)?: \S+ asked for it at `, errs)
+		require.Equal(t, strings.Contains(fmt.Sprint(c.args), "-w"), strings.Contains(errs, "within 100ms"), c.args)
 		require.Len(t, s.zk.Children("/lockstep/locks/demo"), 1, "only the holder is left")
 	}
 	holder.signal(syscall.SIGTERM)
@@ -133,6 +135,55 @@ func TestSignalsArePassedOnToTheCommand(t *testing.T) {
 		require.Equal(t, want, p.wait())
 	}
 	s.left()
+}
+
+func TestOtherSignalsGoToTheCommandToo(t *testing.T) {
+	s := newStage(t)
+	p := s.start("lock", "demo", "--", "sh", "-c",
+		`trap 'echo usr1' USR1; trap 'echo usr2' USR2; trap 'echo winch' WINCH; trap 'exit 9' QUIT; echo ready; while :; do sleep 0.01; done`)
+	p.line(0)
+	waiter := s.start("lock", "demo", "--", "echo", "ran")
+	s.queue("/lockstep/locks/demo", 2)
+	for i, sig := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH} {
+		waiter.signal(sig)
+		p.signal(sig)
+		require.Equal(t, []string{"usr1", "usr2", "winch"}[i], p.line(i+1))
+	}
+	p.signal(syscall.SIGQUIT)
+	require.Equal(t, 9, p.wait())
+	require.Equal(t, 0, waiter.wait(), "without a command they do nothing")
+	require.Equal(t, "ran\n", read(waiter.out))
+	s.left()
+}
+
+func TestQuitEndsTheWaitWithoutGoroutines(t *testing.T) {
+	s := newStage(t)
+	holder := s.start("lock", "demo")
+	holder.line(0)
+	waiter := s.start("lock", "demo", "--", "echo", "ran")
+	s.queue("/lockstep/locks/demo", 2)
+	waiter.signal(syscall.SIGQUIT)
+	require.Equal(t, 131, waiter.wait())
+	require.Empty(t, read(waiter.err))
+	holder.signal(syscall.SIGQUIT)
+	require.Equal(t, 0, holder.wait())
+	require.Empty(t, read(holder.err))
+	s.left()
+}
+
+func TestFlagsOfACommandWithoutDashes(t *testing.T) {
+	s := newStage(t)
+	for says, args := range map[string][]string{
+		"put -- before the command":    {"lock", "a", "ls", "-l"},
+		"put -- before the command if": {"elect", "a", "ls", "--color"},
+		"see lockstep lock --help":     {"lock", "a", "-l", "--", "ls"},
+		"see lockstep locks --help":    {"locks", "-l"},
+	} {
+		code, _, errs := s.run(args...)
+		require.Equal(t, 64, code)
+		require.Contains(t, errs, says, args)
+		require.Equal(t, strings.Contains(says, "put --"), strings.Contains(errs, "put --"), errs)
+	}
 }
 
 func TestACommandThatASignalEnds(t *testing.T) {

@@ -58,7 +58,7 @@ func (l *list) main(cmd *cobra.Command, args []string) error {
 	case one.Kind == locks.NoLock:
 		return l.all(ctx, client, path)
 	case l.json:
-		return put(os.Stdout, true, one)
+		return put(os.Stdout, true, reportView(one))
 	}
 	return detail(os.Stdout, one, time.Now())
 }
@@ -88,7 +88,7 @@ func (l *list) all(ctx context.Context, client *framework.Client, root string) e
 		case !l.json:
 			reports = append(reports, r)
 		default:
-			if err := put(os.Stdout, true, r); err != nil {
+			if err := put(os.Stdout, true, reportView(r)); err != nil {
 				return err
 			}
 		}

@@ -3,10 +3,7 @@ package main
 import (
 	"context"
 	"os"
-	"strconv"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/lockstep-go/lockstep/election"
 )
@@ -15,6 +12,7 @@ import (
 type change struct {
 	Time  string  `json:"time"`
 	ID    *string `json:"id"` // null: nobody leads
+	Exact []byte  `json:"id_base64,omitempty"`
 	Token int64   `json:"token"`
 	Term  int64   `json:"term"` // 0: not counted
 
@@ -29,20 +27,11 @@ func (e *elect) observe(ctx context.Context, watched *election.Election) error {
 		}
 		c, shown := change{Time: time.Now().UTC().Format("2006-01-02T15:04:05.000Z07:00")}, "none"
 		if leader != nil {
-			c.ID, c.Token, c.Term, c.Metadata, shown = &leader.ID, leader.Token, leader.Number, leader.Metadata, readable(leader.ID)
+			c.ID, c.Exact, c.Token, c.Term, c.Metadata, shown = &leader.ID, exact(leader.ID), leader.Token, leader.Number, leader.Metadata, readable(leader.ID)
 		}
 		if err := put(os.Stdout, e.json, c, c.Time, shown, c.Token, c.Term); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// readable quotes an id that could be taken for something else: anybody may write anything.
-func readable(id string) string {
-	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }
-	if id == "" || id == "none" || strings.HasPrefix(id, `"`) || strings.IndexFunc(id, odd) >= 0 {
-		return strconv.Quote(id)
-	}
-	return id
 }

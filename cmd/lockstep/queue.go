@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/terminal"
 	"github.com/lockstep-go/lockstep/queue"
 )
 
@@ -18,7 +19,9 @@ func newQueue() *cobra.Command {
 		Short: "Put items into a queue and work on them",
 		Long: `Put items into a queue and work on them: at least once each, whatever dies.
 
-An item is a line of text, or whatever bytes other programs have put.`,
+An item is a line of text, or whatever bytes other programs have put. peek and take print it as it is, or
+quoted at a terminal if it holds what cannot be printed. JSON has the text in "item" and, where it is no
+UTF-8, its bytes in "item_base64".`,
 		Example: `  lockstep queue put mails ann bob            or one a line on standard input
   lockstep queue take mails -- ./send.sh      runs it with an item on standard input
   lockstep queue len mails`,
@@ -67,7 +70,6 @@ func queueCode(err error) error {
 		code int
 		hint string
 	}{
-		{errWaitOver, exitNotObtained, ""},
 		{queue.ErrEmpty, exitNotObtained, ""},
 		{queue.ErrFull, exitNotObtained, ""},
 		{queue.ErrDuplicate, exitNotObtained, ""},
@@ -148,7 +150,7 @@ func newQueuePeek() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return put(os.Stdout, q.json, printed{Item: string(value)}, string(value))
+				return put(os.Stdout, q.json, printedItem(value), shown(os.Stdout, value))
 			})
 		}),
 	}
@@ -159,11 +161,22 @@ func newQueuePeek() *cobra.Command {
 // printed is an item as JSON.
 type printed struct {
 	Item     string `json:"item"`
+	Exact    []byte `json:"item_base64,omitempty"` // where the item is no UTF-8
 	ID       string `json:"id,omitempty"`
 	Attempt  int    `json:"attempt,omitempty"`
 	Reason   string `json:"reason,omitempty"`
 	Node     string `json:"node,omitempty"`
 	Attempts int    `json:"attempts,omitempty"`
+}
+
+func printedItem(item []byte) printed { return printed{Item: string(item), Exact: exact(string(item))} }
+
+// shown is an item for people at a terminal, or as it is for programs.
+func shown(out *os.File, item []byte) string {
+	if terminal.Is(out) {
+		return printable(string(item))
+	}
+	return string(item)
 }
 
 func newQueueDead() *cobra.Command {
@@ -173,7 +186,8 @@ func newQueueDead() *cobra.Command {
 		Use:   "dead NAME [flags]",
 		Short: "List a queue's dead letters, or put them back",
 		Long: `List the items that were given up: after --max-attempts of "lockstep queue take", or because a
-program could not read them. A line has the node, the number of attempts, the last error and the item.`,
+program could not read them. A line has the node, the number of attempts, the last error, quoted, and
+the item, quoted if it holds what cannot be printed; --json has its exact bytes.`,
 		Example: `  lockstep queue dead mails
   lockstep queue dead mails --requeue      put all at the end of the queue again`,
 		Args: alone,
@@ -205,8 +219,9 @@ func (q *queued) dead(ctx context.Context, requeue, purge bool) error {
 		if err != nil {
 			return err
 		}
-		p := printed{Item: string(letter.Data), ID: letter.ID, Node: letter.Node, Attempts: letter.Attempts, Reason: letter.Reason}
-		if err := put(os.Stdout, q.json, p, p.Node, p.Attempts, fmt.Sprintf("%q", p.Reason), p.Item); err != nil {
+		p := printedItem(letter.Data)
+		p.ID, p.Node, p.Attempts, p.Reason = letter.ID, letter.Node, letter.Attempts, letter.Reason
+		if err := put(os.Stdout, q.json, p, printable(p.Node), p.Attempts, fmt.Sprintf("%q", p.Reason), printable(p.Item)); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"encoding/base64"
 	"fmt"
 	"os"
 	"os/exec"
@@ -88,4 +89,26 @@ func TestQueueRefusals(t *testing.T) {
 			require.NotEmpty(t, errs)
 		}
 	}
+}
+
+// TestQueueItemsOfAnyBytes are as they are for programs, exact in JSON, and no orders to a terminal.
+func TestQueueItemsOfAnyBytes(t *testing.T) {
+	s := newStage(t)
+	hostile := "\xff\x1b[31m\u009b\u202e"
+	s.ok("queue", "put", "q", hostile, "plain")
+	require.Equal(t, hostile+"\n", s.ok("queue", "peek", "q"))
+	out := s.ok("queue", "peek", "q", "--json")
+	require.NotRegexp(t, `[^ -~\n\x{fffd}]`, out)
+	for range 2 {
+		v := decode(t, out)
+		require.Equal(t, "\ufffd\x1b[31m\u009b\u202e", v["item"])
+		require.Equal(t, base64.StdEncoding.EncodeToString([]byte(hostile)), v["item_base64"])
+		code, _, _ := s.run("queue", "take", "q", "--max-attempts", "1", "--", "false")
+		require.Equal(t, 1, code)
+		out = s.ok("queue", "dead", "q", "--json")
+	}
+	require.Contains(t, s.ok("queue", "dead", "q"), "\t\"\\xff\\x1b[31m\\u009b\\u202e\"\n", "for people, if it cannot be printed")
+	require.NotContains(t, s.ok("queue", "dead", "q", "--json")[strings.Index(out, "}")+1:], "base64")
+	_, _, errs := s.run("queue", "take", "empty", "-w", "0.2")
+	require.Equal(t, "lockstep: queue /lockstep/queues/empty: no item came within 200ms, the time that -w gives\n", errs)
 }

@@ -106,15 +106,17 @@ func (t *queueTake) items(ctx context.Context) error {
 func (t *queueTake) one(ctx context.Context) (*queue.Delivery[[]byte], error) {
 	patience, cancel := patient(ctx, t.wait)
 	defer cancel()
-	return t.queue.Take(patience)
+	d, err := t.queue.Take(patience)
+	return d, waitOver(fmt.Sprintf("queue %s: no item came", t.queued.path), t.wait, err)
 }
 
 // serve prints an item, or runs the command for it.
 func (t *queueTake) serve(ctx context.Context, d *queue.Delivery[[]byte]) error {
 	settled := context.WithoutCancel(ctx)
 	if len(t.command) == 0 {
-		p := printed{Item: string(d.Value), ID: d.ID, Attempt: d.Attempt}
-		if err := put(os.Stdout, t.json, p, p.Item); err != nil {
+		p := printedItem(d.Value)
+		p.ID, p.Attempt = d.ID, d.Attempt
+		if err := put(os.Stdout, t.json, p, shown(os.Stdout, d.Value)); err != nil {
 			return err
 		}
 		return d.Ack(settled)

@@ -16,6 +16,11 @@ func (l *lock) refuse(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	reason := fmt.Errorf("lock %s: %w", l.path, locks.ErrNotAcquired)
+	hint := "wait for it with -w DURATION, or without -n and -w as long as it takes"
+	if l.wait > 0 {
+		reason = fmt.Errorf("%w within %v, the time that -w gives", reason, l.wait.time())
+		hint = "without -w lockstep waits as long as it takes"
+	}
 	for _, path := range l.inTheWay(err) {
 		who := l.holder(ctx, path)
 		switch {
@@ -26,7 +31,7 @@ func (l *lock) refuse(ctx context.Context, err error) error {
 			reason = fmt.Errorf("%w\n  %s: %s", reason, path, who)
 		}
 	}
-	return &exit{l.conflict, reason, "wait for it with -w DURATION, or without -n and -w as long as it takes"}
+	return &exit{l.conflict, reason, hint}
 }
 
 // inTheWay is the lock that was not obtained, or all if it is not known which.

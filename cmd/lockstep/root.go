@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -14,6 +16,7 @@ func run(args []string) int {
 	defer stop()
 	root := newRoot()
 	root.SetArgs(args)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return badFlag(cmd, err, args) })
 	cmd, err := root.ExecuteContextC(ctx)
 	return report(cmd, err)
 }
@@ -45,10 +48,14 @@ Exit codes: the command's own, or 128 + n if signal n has ended it, and
    65  the name is taken by another number of permits or members, another order of a queue,
        or another kind of thing
    69  no session within --connect-timeout
+   70  anything else
    75  the lock, the item, the round or the gate was lost while it was needed
    77  no permission
   126  the command cannot be run
   127  there is no such command
+
+Signals: INT, TERM, QUIT and HUP go to the command, and lockstep ends when it has ended; without a
+command lockstep ends. USR1, USR2 and WINCH go to the command and do nothing without one.
 
 Settings beside the flags come from the environment: LOCKSTEP_SERVERS, LOCKSTEP_ROOT,
 LOCKSTEP_SESSION_TIMEOUT, LOCKSTEP_IDENTITY, LOCKSTEP_AUTH_FILE or LOCKSTEP_AUTH
@@ -92,4 +99,12 @@ func report(cmd *cobra.Command, err error) int {
 		complain(e.reason, e.hint)
 	}
 	return e.code
+}
+
+// badFlag says of a flag that is not known where the command's own flags belong.
+func badFlag(cmd *cobra.Command, err error, args []string) error {
+	if strings.Contains(cmd.Use, "COMMAND") && strings.HasPrefix(err.Error(), "unknown") && !slices.Contains(args, "--") {
+		return fmt.Errorf("%w; put -- before the command if the flag is the command's", err)
+	}
+	return err
 }

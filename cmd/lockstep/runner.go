@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -29,7 +30,7 @@ type runner struct {
 	command []string
 	stdin   *os.File // the command's, or nil for this program's
 
-	signalled atomic.Bool // a signal has come while a command ran
+	signalled atomic.Bool // a signal of endings has come while a command ran
 }
 
 // grant is what a lease, a leader's term and a job's run have in common.
@@ -77,14 +78,17 @@ func (r *runner) grace(t time.Duration) (time.Duration, error) {
 		time.Duration(r.killAfter), t, (t / 3).Truncate(time.Millisecond))
 }
 
-// listen returns the signals that are to be passed on, until stop is called. That one has come is noted before anybody can
-// act on it.
+// listen returns the signals that are to be passed on, until stop is called. It notes a signal that ends this program before it
+// passes it on.
 func (r *runner) listen() (passed <-chan os.Signal, stop func()) {
-	come, pass := make(chan os.Signal, 8), make(chan os.Signal, 8)
-	signal.Notify(come, endings()...)
+	received, pass := make(chan os.Signal, 8), make(chan os.Signal, 8)
+	ending := endings()
+	signal.Notify(received, slices.Concat(ending, notices())...)
 	go func() {
-		for s := range come {
-			r.signalled.Store(true)
+		for s := range received {
+			if slices.Contains(ending, s) {
+				r.signalled.Store(true)
+			}
 			select {
 			case pass <- s:
 			default: // nobody listens any more
@@ -92,8 +96,8 @@ func (r *runner) listen() (passed <-chan os.Signal, stop func()) {
 		}
 	}()
 	return pass, func() {
-		signal.Stop(come)
-		close(come)
+		signal.Stop(received)
+		close(received)
 	}
 }
 

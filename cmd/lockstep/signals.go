@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 )
 
@@ -18,20 +19,28 @@ func (s signalled) number() int {
 }
 
 // endings are the signals that end the program, or are passed on to its command. A SIGHUP that nohup has
-// switched off stays so.
+// switched off stays so. SIGQUIT is among them: the runtime would print its goroutines and leave the command behind.
 func endings() []os.Signal {
-	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) {
-		all = append(all, syscall.SIGHUP)
-	}
-	return all
+	return append([]os.Signal{os.Interrupt, syscall.SIGTERM}, heeded(syscall.SIGQUIT, syscall.SIGHUP)...)
 }
 
-// untilSignal returns a context that the first signal ends.
+// notices are the signals that are passed on to the command, and change nothing without one.
+func notices() []os.Signal { return heeded(noticeSignals...) }
+
+// heeded leaves out the signals that whoever has started this program has switched off.
+func heeded(all ...os.Signal) []os.Signal {
+	return slices.DeleteFunc(slices.Clone(all), signal.Ignored)
+}
+
+// untilSignal returns a context that the first signal of endings ends.
 func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
+	unread := make(chan os.Signal, 1) // nothing happens as long as there is no command
 	signal.Notify(signals, endings()...)
+	if n := notices(); len(n) > 0 { // without one, all would be meant
+		signal.Notify(unread, n...)
+	}
 	go func() {
 		select {
 		case s := <-signals:
@@ -39,5 +48,5 @@ func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
 		case <-ctx.Done():
 		}
 	}()
-	return ctx, func() { signal.Stop(signals); cancel(nil) }
+	return ctx, func() { signal.Stop(signals); signal.Stop(unread); cancel(nil) }
 }

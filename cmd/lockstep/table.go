@@ -38,7 +38,12 @@ func newTable(head ...string) *table {
 	return &table{rows: [][]cell{row}}
 }
 
-func (t *table) add(row ...cell) { t.rows = append(t.rows, row) }
+func (t *table) add(row ...cell) {
+	for i := range row {
+		row[i].text = strings.ReplaceAll(harmless(row[i].text), "\n", `\n`)
+	}
+	t.rows = append(t.rows, row)
+}
 
 // print writes the table, coloured if w is a terminal; nothing if there is nothing to show.
 func (t *table) print(w io.Writer) error {

@@ -33,7 +33,7 @@ func (p *process) armed() {
 
 func TestAKilledLockstepsCommandIsDeadBeforeTheNextHolds(t *testing.T) {
 	s := slow(t)
-	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGQUIT} { // SIGQUIT: Go's own crash
+	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGABRT} { // SIGABRT: Go's own crash
 		p := s.start("lock", "demo", "--session-timeout", slowTimeout, "--", "sh", "-c", pair)
 		worker, shell := p.line(0), p.line(1)
 		p.armed()

@@ -3,4 +3,136 @@ package mutants
 func init() { lists["election"] = electionMutants }
 
 // electionMutants are the safeguards of package election.
-var electionMutants = []mutant{}
+var electionMutants = []mutant{
+	{
+		name: "a term is counted again when the reply was lost", file: "election/reign.go", test: "TestATermIsCountedOnceWhateverReplyIsLost",
+		old: "if old.Token == t.Token() {", new: "if false {",
+	},
+	{
+		name: "a term is counted without its guard", file: "election/reign.go", test: "TestAWinnerWhoseNodeIsGoneDoesNotLead|TestALeaderUpdatesItsMetadata",
+		old: "Multi(ctx, t.Guard(), op)", new: "Multi(ctx, framework.CheckOp(\"/\", framework.AnyVersion), op)",
+	},
+	{
+		name: "a record is read without a sync after a write of unknown outcome", file: "election/reign.go",
+		test: "TestAnUpdateIsWrittenBehindOneWhoseOutcomeNobodyAwaited",
+		old:  "if err == nil && t.doubtful {", new: "if false {",
+	},
+	{
+		name: "a term is handed over without a look whether the successor is there", file: "election/transfer.go",
+		test: "TestATransferToWhoHasLeftGoesToTheFirst",
+		old:  "framework.CheckOp(s.node, framework.AnyVersion)}", new: "framework.CheckOp(\"/\", framework.AnyVersion)}",
+	},
+	{
+		name: "a hand-over that was applied is an error", file: "election/transfer.go", test: "TestATransferWhoseReplyIsLostIsDoneOnce",
+		old: "case refused.Index == ownOp && unknown:", new: "case false:",
+	},
+	{
+		name: "a hand-over ends with its caller's context", file: "election/transfer.go", test: "TestATransferIsFinishedWhenLeadsContextHasEnded",
+		old: "context.WithTimeout(context.WithoutCancel(ctx), t.lease.Remaining())", new: "context.WithTimeout(ctx, t.lease.Remaining())",
+	},
+	{
+		name: "a term that is over takes a successor", file: "election/transfer.go", test: "TestOfTransfersAtOnceOneIsDone",
+		old: "if err := t.Err(); err != nil {\n\t\treturn false, err\n\t}\n\tt.successor = s", new: "t.successor = s",
+	},
+	{
+		name: "a term takes a successor and ends in two steps", file: "election/transfer.go", test: "TestOfTransfersAtOnceOneIsDone",
+		old: "t.successor = s\n", new: "t.successor = s\n\tt.mu.Unlock()\n\tt.mu.Lock()\n",
+	},
+	{
+		name: "a transfer in a term that is over finds no candidate", file: "election/transfer.go", test: "TestOfTransfersAtOnceOneIsDone",
+		old: "if err := t.Err(); err != nil { // the line changes when a term ends\n\t\treturn nil, err\n\t}", new: "",
+	},
+	{
+		name: "a hand-over is tried with an ended lease", file: "election/transfer.go", old: "if err := t.lease.Err(); err != nil {", new: "if false {",
+		redundant: "the context of the transaction has no time left then; only the error's text differs",
+	},
+	{
+		name: "Lead calls its function in a term that is over", file: "election/lead.go", test: "TestLeadRunsNothingInATermThatIsOver",
+		old: "if within.Err() != nil {", new: "if false {",
+	},
+	{
+		name: "Lead's context is derived by AfterFunc alone", file: "election/term.go", test: "TestLeadRunsNothingInATermThatIsOver",
+		old: "if ctx.Err() != nil { // AfterFunc", new: "if false { // AfterFunc",
+	},
+	{
+		name: "a function that returns at once campaigns at once", file: "election/lead.go", test: "TestLeadPausesAfterTermsOfNoTime",
+		old: "case err == nil && time.Since(term.began) < briefTerm:", new: "case false:",
+	},
+	{
+		name: "Lead gives a term up before its function has returned", file: "election/lead.go", test: "TestResignWithinLeadWaitsForTheFunction",
+		old: "term.led = true", new: "term.led = false",
+	},
+	{
+		name: "a term waits for a timer to notice its end", file: "election/term.go", test: "TestALeaderWhoseProcessWasStoppedIsToldAtOnce",
+		old: "t.ctx, t.cancel = framework.Standing(base, lease.Err), cancel", new: "t.ctx, t.cancel = base, cancel",
+	},
+	{
+		name: "Lead's context waits for a timer to notice the term's end", file: "election/term.go", test: "TestALeaderWhoseProcessWasStoppedIsToldAtOnce",
+		old: "return framework.Standing(both, t.lease.Err), func", new: "return both, func",
+	},
+	{
+		name: "a term is left while its watchers go on", file: "election/term.go", old: "\t\tt.overseen.Wait()\n", new: "",
+		redundant: "they end with the term's context, and what they do after that is refused; waiting only tidies up",
+	},
+	{
+		name: "an observer reads without a sync", file: "election/observe.go", test: "TestObserversSyncBeforeTheyRead",
+		old: "if err := s.Sync(ctx, o.election.path); err != nil {", new: "if false {\n\t\tvar err error",
+	},
+	{
+		name: "an observer of a group reads without a sync", file: "election/roster.go", test: "TestObserversSyncBeforeTheyRead",
+		old: "if err := s.Sync(ctx, o.members.path); err != nil {", new: "if false {\n\t\tvar err error",
+	},
+	{
+		name: "a leader is told as uncounted without a second look", file: "election/observe.go",
+		test: "TestAnUncountedLeaderIsLookedAtAgainBeforeItIsTold",
+		old:  "if err := s.Sync(ctx, node); err != nil {", new: "if false {\n\t\t\t\tvar err error",
+	},
+	{
+		name: "a winner is told before it has counted its term", file: "election/observe.go", test: "TestALeaderThatCountsNoTermsIsTold",
+		old: "for known := false; ; {", new: "for known := true; ; {",
+	},
+	{
+		name: "an observer does not watch the leader's end", file: "election/observe.go", test: "TestObserveFollowsTheLeaders",
+		old: "case <-end.C():", new: "case <-(chan struct{})(nil):",
+	},
+	{
+		name: "a candidate of the same priority takes over", file: "election/preferred.go", test: "TestIdleCandidatesAskNothing",
+		old: "if priorityOf(name) <= w.term.election.priority {", new: "if priorityOf(name) < w.term.election.priority {",
+	},
+	{
+		name: "a preferred candidate does not heed the least term", file: "election/preferred.go", test: "TestTheMostPreferredTakesOver",
+		old: "due.Before(least)", new: "false",
+	},
+	{
+		name: "a preferred candidate outside the line keeps others out", file: "election/preferred.go",
+		test: "TestAPreferredNodeOutsideTheLineKeepsNobodyOut",
+		old:  "for _, p := range due {", new: "for _, p := range due[:1] {",
+	},
+	{
+		name: "a leader that is disconnected when its term begins goes on", file: "election/oversee.go",
+		test: "TestALeaderThatIsDisconnectedWhenItsTermBeginsStepsDown",
+		old:  "\t\tt.checkConnection()\n", new: "",
+	},
+	{
+		name: "a leader steps down at another session's change", file: "election/oversee.go",
+		old: "if c.SessionID == t.Session() {", new: "if c.SessionID != 0 {",
+		redundant: "the changes of the session before come round trips before a term of the next one begins, unless the runtime " +
+			"holds their goroutine up for so long; no test can make it do so",
+	},
+	{
+		name: "two checks run at once", file: "election/health.go", test: "TestACheckThatHangsIsAFailureAndIsAskedOnceAtATime",
+		old: "turn: make(chan struct{}, 1)", new: "turn: make(chan struct{}, 9)",
+	},
+	{
+		name: "a leader is listed as waiting", file: "election/campaign.go", test: "TestCandidatesTellOfThemselvesWhileTheyWait",
+		old: "\t\ttold.leave()\n", new: "",
+	},
+	{
+		name: "a constructor of another type is dropped", file: "internal/appmodule/module.go", pkg: "./election",
+		test: "TestModuleRefusesConstructorsOfOtherTypes", old: "f.Out(0) != one && f.Out(0) != reflect.SliceOf(one):", new: "false:",
+	},
+	{
+		name: "a status without elections has no client", file: "election/module.go", test: "TestModulesStatusNeedsNoDuty",
+		old: "\ts.client = client // of an application without duties too\n", new: "",
+	},
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+// What others have written to the servers may hold anything, also sequences that make a terminal do what they say. Nothing of it
+// reaches a terminal as it is: texts are quoted, and JSON escapes what is not printed. Bytes that are no UTF-8 are in JSON twice,
+// readable as text and exact in base64.
+
+// printable quotes a text that holds what cannot be printed, or that looks quoted already.
+func printable(text string) string {
+	if strings.HasPrefix(text, `"`) || strings.ContainsFunc(text, unprintable) {
+		return strconv.Quote(text)
+	}
+	return text
+}
+
+// readable quotes an id that could be taken for something else.
+func readable(id string) string {
+	if id == "" || id == "none" {
+		return strconv.Quote(id)
+	}
+	return printable(id)
+}
+
+// unprintable reports whether a rune is no letter, mark, number, punctuation, symbol or space, or stands for bytes that are no UTF-8.
+func unprintable(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }
+
+// harmless escapes what cannot be printed, but not the ends of lines.
+func harmless(text string) string {
+	if !strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && unprintable(r) }) {
+		return text
+	}
+	var b strings.Builder
+	for len(text) > 0 {
+		r, size := utf8.DecodeRuneInString(text)
+		if r == '\n' || !unprintable(r) {
+			b.WriteString(text[:size])
+		} else {
+			quoted := strconv.Quote(text[:size])
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+		text = text[size:]
+	}
+	return b.String()
+}
+
+// marshal returns a value as a line of JSON. Within strings it escapes what the encoder leaves as it is and a terminal may obey.
+func marshal(value any) ([]byte, error) {
+	var encoded bytes.Buffer
+	encoder := json.NewEncoder(&encoded)
+	if err := encoder.Encode(value); err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	for _, r := range encoded.String() {
+		switch {
+		case r == '\n' || r == unicode.ReplacementChar || !unprintable(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			high, low := (r-0x10000)>>10+0xd800, (r-0x10000)&0x3ff+0xdc00
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.Bytes(), nil
+}
+
+// exact returns a text's bytes if JSON would change them, else nil.
+func exact(text string) []byte {
+	if utf8.ValidString(text) {
+		return nil
+	}
+	return []byte(text)
+}
+
+// reportJSON is a report about a lock as JSON.
+type reportJSON struct {
+	*locks.Report
+	Holders []entryJSON `json:"holders"`
+	Waiters []entryJSON `json:"waiters"`
+	Others  []entryJSON `json:"others,omitempty"`
+}
+
+type entryJSON struct {
+	locks.Entry
+	OwnerBase64 []byte `json:"owner_base64,omitempty"`
+	DataBase64  []byte `json:"data_base64,omitempty"`
+}
+
+func reportView(r *locks.Report) reportJSON {
+	return reportJSON{r, entryViews(r.Holders), entryViews(r.Waiters), entryViews(r.Others)}
+}
+
+func entryViews(entries []locks.Entry) []entryJSON {
+	if entries == nil {
+		return nil
+	}
+	views := make([]entryJSON, len(entries))
+	for i, e := range entries {
+		views[i] = entryJSON{e, exact(e.Owner), exact(e.Data)}
+	}
+	return views
+}
