@@ -63,7 +63,7 @@ func releaseInOrder(parts []*Lease) {
 // lease is one lease on all.
 func (b *bundle) lease(m *Multi, ctx context.Context) *Lease {
 	first := b.parts[0]
-	lease := &Lease{path: m.Path(), node: first.node, fence: first.fence, parts: b.parts, session: first.session, back: b.giveBack}
+	lease := &Lease{path: m.Path(), node: first.node, parts: b.parts, session: first.session, back: b.giveBack}
 	lifetimes := make([]*framework.Lifetime, len(b.parts))
 	for i, p := range b.parts {
 		lease.token = max(lease.token, p.token)

@@ -2,6 +2,7 @@ package locks_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,6 +21,18 @@ func TestALateGuardedWriteIsRefusedByTheServers(t *testing.T) {
 			eachExclusive(t, func(t *testing.T, w *world, kind exclusive) {
 				a, b := w.member("a"), w.member("b")
 				lateWriteIsRefused(t, a.Client, b.Client, kind.make(a.Client), kind.make(b.Client), guards)
+			})
+			in(t, func(t *testing.T, w *world) { // turns of one slice
+				a, b := w.member("a"), w.member("b")
+				m := locks.NewMutex(a.Client, path, locks.WithLocalSlice(time.Hour), locks.WithReentry())
+				lateWriteIsRefused(t, a.Client, b.Client, m, m, guards)
+			})
+			in(t, func(t *testing.T, w *world) { // the guard of a nested lease, or of several, is that of the turn
+				a, b := w.member("a"), w.member("b")
+				m := locks.NewMutex(a.Client, path, locks.WithLocalSlice(time.Hour), locks.WithReentry())
+				lateWriteIsRefused(t, a.Client, b.Client, locks.NewMulti(m), m, func(l *locks.Lease) []framework.Op {
+					return guards(held(t, l.Context(), m))
+				})
 			})
 		})
 	}

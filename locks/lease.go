@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -28,6 +29,7 @@ type Lease struct {
 	life    *framework.Lifetime // how long it stands
 	hold    *framework.Hold     // of its own nodes; nil if they are another lease's
 	within  *Lease              // whose nodes these are, or nil
+	guarded atomic.Bool         // the servers have to refuse what follows its end
 
 	contender *contender                // of a line's lease
 	back      func(early bool) returned // gives back what was granted; early asks for returned.written
@@ -106,6 +108,12 @@ func (l *Lease) Remaining() time.Duration {
 // node is gone there. Of several nodes it names the first; they live with one session, unless a
 // multi-lock's parts belong to several clients. See Guards.
 func (l *Lease) Guard() framework.Op {
+	if len(l.parts) > 0 {
+		return l.parts[0].Guard().When(l.Err)
+	}
+	for lease := l; lease != nil; lease = lease.within {
+		lease.guarded.Store(true)
+	}
 	return framework.CheckOp(cmp.Or(l.fence, l.node), framework.AnyVersion).When(l.Err)
 }
 
@@ -113,9 +121,10 @@ func (l *Lease) Guard() framework.Op {
 func (l *Lease) Guards() []framework.Op {
 	var ops []framework.Op
 	l.each(func(part *Lease, node string) {
+		guard := part.Guard().When(l.Err)
 		ops = append(ops, framework.CheckOp(node, framework.AnyVersion).When(l.Err))
 		if part.fence != "" {
-			ops = append(ops, part.Guard().When(l.Err))
+			ops = append(ops, guard)
 		}
 	})
 	return ops

@@ -22,7 +22,8 @@ func WithData(data []byte) Option {
 
 // WithQueued calls queued each time that a wait begins, with the number of contenders ahead: of a
 // semaphore, of waiters, and with 0 when the first of them has to wait for permits. It is called from the
-// waiting goroutine.
+// waiting goroutine; with WithLocalSlice, from one that asks for all who wait, and a panic of it is passed on to
+// the first of them.
 func WithQueued(queued func(ahead int)) Option {
 	return func(l *Line) error {
 		if queued == nil {

@@ -1,9 +1,11 @@
 package locks
 
 import (
+	"container/list"
 	"context"
 	"fmt"
-	"sync/atomic"
+	"runtime"
+	"sync"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -12,130 +14,217 @@ import (
 // WithLocalSlice lets the goroutines that share a Mutex pass one node's lease among them for up to d, before
 // the lock goes to the next in the line: an exchange in memory instead of requests. Within a slice the
 // leases share the token, and Turn rises: what the lock protects compares both, as a pair. The goroutines
-// take turns in the order in which they asked. Among processes the line stays fair, with up to d for each.
+// take turns in the order in which they asked, and wait in the line together: who gives up loses no other's place.
+// Among processes the line stays fair, with up to d for each.
+//
+// On the servers nothing tells the turns of a slice apart. So a turn whose Guard or Guards was called is the last of its
+// slice: its node is deleted with it, and the next goroutine waits in the line.
 func WithLocalSlice(d time.Duration) Option {
 	return func(l *Line) error {
 		if d <= 0 {
 			return fmt.Errorf("WithLocalSlice: %v, it must be more than 0", d)
 		}
-		l.slice = newSlice(l, d)
+		l.slice = &slice{line: l, length: d}
+		l.slice.back = l.slice.giveBack
 		return nil
 	}
 }
 
 // slice is one node's lease, with which goroutines take turns.
+//
+// Between two calls it is in one of these states: nobody needs it; some wait and the node is asked for; or it is
+// somebody's turn, with a node or, once that was lost, without.
 type slice struct {
-	line    *Line
-	length  time.Duration
-	back    func(early bool) returned
-	waiting atomic.Int64
-	present atomic.Pointer[Lease]
-	turn    chan struct{} // has room for the one whose turn it is, which guards what follows
+	line   *Line
+	length time.Duration
+	back   func(early bool) returned
 
-	node  *Lease // nil when there is none
-	until time.Time
-	turns int64
+	mu      sync.Mutex // taken behind a turn's own and before the node's
+	waiting list.List  // of *sliceWaiter, in the order in which they asked
+	asking  bool       // for a node
+	giveUp  func()     // ends the ask, which nobody may be waiting for any more; nil of a try
+	node    *Lease     // nil while there is none
+	until   time.Time
+	turns   int64
+	present *Lease // whose turn it is, or nil
 }
 
-func newSlice(l *Line, length time.Duration) *slice {
-	s := &slice{line: l, length: length, turn: make(chan struct{}, 1)}
-	s.back = s.giveBack
-	return s
+// sliceWaiter is one goroutine that waits for its turn.
+type sliceWaiter struct {
+	ctx     context.Context
+	outcome chan sliceOutcome // has room for the one that comes
+}
+
+// sliceOutcome is what a goroutine has waited for: a lease, an error, or the end of the goroutine that asked for all.
+type sliceOutcome struct {
+	lease *Lease
+	err   error
+	abort func()
 }
 
 // lock waits for the goroutine's turn, and for the node's if there is no lease to take turns with.
 func (s *slice) lock(ctx context.Context) (*Lease, error) {
-	s.waiting.Add(1)
+	if ctx.Err() != nil {
+		return nil, framework.Wrap("acquire", s.line.name, framework.Ended(ctx))
+	}
+	w := &sliceWaiter{ctx, make(chan sliceOutcome, 1)}
+	s.mu.Lock()
+	place := s.waiting.PushBack(w)
+	s.ask()
+	s.mu.Unlock()
 	select {
-	case s.turn <- struct{}{}:
-		s.waiting.Add(-1)
-		return s.enter(ctx, s.line.Acquire)
+	case o := <-w.outcome:
+		if o.abort != nil {
+			o.abort()
+		}
+		return o.lease, o.err
 	case <-ctx.Done():
-		s.waiting.Add(-1)
-		s.abandon()
+		s.leave(w, place)
 		return nil, framework.Wrap("acquire", s.line.name, framework.Ended(ctx))
 	}
 }
 
-// tryLock takes the turn if nobody has it.
-func (s *slice) tryLock(ctx context.Context) (*Lease, error) {
+// leave is the end of a wait that was given up.
+func (s *slice) leave(w *sliceWaiter, place *list.Element) {
+	s.mu.Lock()
+	s.waiting.Remove(place) // does nothing if the waiter was told meanwhile
+	if s.waiting.Len() == 0 && s.giveUp != nil {
+		s.giveUp()
+	}
+	s.mu.Unlock()
 	select {
-	case s.turn <- struct{}{}:
-		return s.enter(ctx, s.line.TryAcquire)
+	case o := <-w.outcome:
+		if o.lease != nil {
+			o.lease.end(ErrReleased)
+		}
 	default:
-		return nil, framework.Wrap("try", s.line.name, ErrNotAcquired)
 	}
 }
 
-// enter begins a turn.
-func (s *slice) enter(ctx context.Context, acquire func(context.Context) (*Lease, error)) (*Lease, error) {
-	if s.node != nil && s.node.Err() != nil {
-		s.node = nil
+// tryLock takes the turn if nobody has it or waits for it.
+func (s *slice) tryLock(ctx context.Context) (*Lease, error) {
+	s.mu.Lock()
+	if s.present != nil || s.asking || s.waiting.Len() > 0 {
+		s.mu.Unlock()
+		return nil, framework.Wrap("try", s.line.name, ErrNotAcquired)
 	}
-	if s.node == nil {
-		node, err := acquire(ctx)
-		if err != nil {
-			<-s.turn
-			return nil, err
+	s.asking = true
+	s.mu.Unlock()
+	node, err := s.line.TryAcquire(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asking = false
+	if err != nil {
+		s.ask() // for those who came meanwhile
+		return nil, err
+	}
+	s.open(node)
+	return s.begin(ctx), nil
+}
+
+// ask has a node asked for if somebody waits for one, on behalf of all who wait: while one of them does, the place in the
+// line is kept.
+func (s *slice) ask() {
+	if s.present != nil || s.asking || s.waiting.Len() == 0 {
+		return
+	}
+	first := s.waiting.Front().Value.(*sliceWaiter)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(first.ctx))
+	s.asking, s.giveUp = true, cancel
+	go func() {
+		defer cancel()
+		o := sliceOutcome{abort: runtime.Goexit}
+		defer func() { // WithQueued's function may panic, or end its goroutine
+			if p := recover(); p != nil {
+				o = sliceOutcome{abort: func() { panic(p) }}
+			}
+			s.answer(ctx, o)
+		}()
+		node, err := s.line.Acquire(ctx)
+		o = sliceOutcome{lease: node, err: err}
+	}()
+}
+
+// answer is the end of an ask: the first who waits has the first turn, all have the error.
+func (s *slice) answer(asked context.Context, o sliceOutcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asking, s.giveUp = false, nil
+	switch {
+	case o.abort != nil:
+		s.next(o)
+		s.ask()
+	case o.err != nil && asked.Err() != nil: // all had given up; others may have come since
+		s.ask()
+	case o.err != nil:
+		for s.waiting.Len() > 0 {
+			s.next(o)
 		}
-		s.open(node)
+	case s.waiting.Len() == 0:
+		o.lease.end(ErrReleased)
+	default:
+		s.open(o.lease)
+		s.pass()
 	}
-	s.turns++
-	t := &Lease{path: s.line.name, kind: s.line.kind, node: s.node.node, token: s.node.token, turn: s.turns, session: s.node.session,
-		key: s.node.key, within: s.node, contender: s.node.contender, back: s.back}
-	t.life = s.node.life.Child(leaseContext{ctx, t})
-	s.present.Store(t)
-	if t.within.Context().Err() != nil { // open's function may have looked before
-		t.end(nil)
+}
+
+// next tells the first who waits, if there is one.
+func (s *slice) next(o sliceOutcome) {
+	if first := s.waiting.Front(); first != nil {
+		s.waiting.Remove(first).(*sliceWaiter).outcome <- o
 	}
-	return t, nil
 }
 
 // open begins a slice. When its node's lease ends, so does the turn: others need not wait for its release.
 func (s *slice) open(node *Lease) {
 	s.node, s.until, s.turns = node, time.Now().Add(s.length), 0
 	context.AfterFunc(node.Context(), func() {
-		if t := s.present.Load(); t != nil && t.within == node {
-			t.end(nil)
+		s.mu.Lock()
+		present := s.present
+		if present == nil || present.within != node {
+			s.mu.Unlock()
+			return
 		}
+		s.node = nil
+		s.mu.Unlock()
+		present.end(nil)
 	})
 }
 
-// giveBack ends a turn, and the slice if it has lasted long enough or nobody here waits.
+// pass gives the turn to the first who waits.
+func (s *slice) pass() {
+	s.next(sliceOutcome{lease: s.begin(s.waiting.Front().Value.(*sliceWaiter).ctx)})
+}
+
+// begin makes the lease of a turn.
+func (s *slice) begin(ctx context.Context) *Lease {
+	s.turns++
+	t := &Lease{path: s.line.name, kind: s.line.kind, node: s.node.node, token: s.node.token, turn: s.turns, session: s.node.session,
+		key: s.node.key, within: s.node, contender: s.node.contender, back: s.back}
+	t.life = s.node.life.Child(leaseContext{ctx, t})
+	s.present = t
+	return t
+}
+
+// giveBack ends the present turn, and the slice if it has lasted long enough, nobody here waits, or the servers are to refuse
+// what the turn guards from now on.
 func (s *slice) giveBack(early bool) returned {
-	if s.waiting.Load() > 0 && time.Now().Before(s.until) {
-		<-s.turn
-		s.abandon()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	guarded := s.present.guarded.Load()
+	s.present = nil
+	node := s.node
+	if node != nil && node.Err() == nil && !guarded && s.waiting.Len() > 0 && time.Now().Before(s.until) {
+		s.pass()
 		return returned{gone: over}
 	}
-	node := s.end(early)
-	<-s.turn
-	return node.given
-}
-
-// end ends the slice.
-func (s *slice) end(early bool) *Lease {
-	node := s.node
-	s.node = nil
-	node.finish(ErrReleased, early)
-	return node
-}
-
-// abandon ends a slice that was left to a goroutine which has given up meanwhile. Both who leaves it and who gives
-// up call it, for neither knows who is later.
-func (s *slice) abandon() {
-	for over := false; !over && s.waiting.Load() == 0; { // else who waits takes the turn, or gives up
-		select {
-		case s.turn <- struct{}{}:
-		default:
-			return // somebody has the turn, and looks when it ends
-		}
-		if s.node != nil && s.waiting.Load() == 0 {
-			s.end(false)
-		}
-		over = s.node == nil
-		<-s.turn
+	given := returned{gone: over}
+	if s.node = nil; node != nil {
+		node.finish(ErrReleased, early)
+		given = node.given
 	}
+	s.ask()
+	return given
 }
 
 // over is the way of what needs no way.

@@ -2,6 +2,7 @@ package locks_test
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -192,5 +193,144 @@ func TestATurnThatBeginsAsItsNodeEndsHoldsUpNobody(t *testing.T) {
 			require.NoError(t, err, "try %d", i)
 			released(t, third)
 		}
+	})
+}
+
+// TestASliceKeepsItsPlaceInTheLine, whoever of its goroutines gives up, for as long as one of them waits.
+func TestASliceKeepsItsPlaceInTheLine(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		holder := lock(t, w.member("holder").Client)
+		m := locks.NewMutex(w.member("a").Client, path, locks.WithLocalSlice(time.Second))
+		a := newAsker(t)
+		ctx, giveUp := context.WithCancel(t.Context())
+		a.ask("opener", func(context.Context) (*locks.Lease, error) { return m.Lock(ctx) })
+		a.ask("early", m.Lock)
+		a.ask("late", locks.NewMutex(w.member("b").Client, path).Lock)
+		giveUp()
+		require.Len(t, a.now(), 1, "the opener's error")
+		released(t, holder)
+		require.Equal(t, []string{"early"}, a.now())
+		require.Equal(t, int64(1), a.lease("early").Turn())
+		a.release("early")
+		require.Equal(t, []string{"late"}, a.now())
+		a.release("late")
+		w.nothingLeft(t)
+	})
+}
+
+// TestASliceThatNobodyWaitsForLeavesTheLine, also when others come as it does.
+func TestASliceThatNobodyWaitsForLeavesTheLine(t *testing.T) {
+	for _, delay := range []time.Duration{0, time.Millisecond} {
+		in(t, func(t *testing.T, w *world) {
+			holder := lock(t, w.member("holder").Client)
+			me := w.member("a")
+			me.Link.Delay(delay)
+			m := locks.NewMutex(me.Client, path, locks.WithLocalSlice(time.Second))
+			ctx, giveUp := context.WithCancel(t.Context())
+			a := newAsker(t)
+			for range 3 {
+				a.ask("gave up", func(context.Context) (*locks.Lease, error) { return m.Lock(ctx) })
+			}
+			time.Sleep(time.Second)
+			giveUp()
+			require.Len(t, a.now(), 3)
+			a.ask("next", m.Lock)
+			time.Sleep(time.Second)
+			require.Len(t, w.zk.Children(path), 2)
+			released(t, holder)
+			time.Sleep(time.Second)
+			require.Equal(t, []string{"next"}, a.now())
+			a.release("next")
+			w.nothingLeft(t)
+		})
+	}
+}
+
+// TestWhoWaitsForASliceIsToldWhyThereIsNone: all who wait, and who comes later asks again.
+func TestWhoWaitsForASliceIsToldWhyThereIsNone(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		me, other := w.member("a"), w.member("b")
+		holder := held(t, t.Context(), locks.NewMutex(other.Client, path))
+		m := locks.NewMutex(me.Client, path, locks.WithLocalSlice(time.Second))
+		a := newAsker(t)
+		for _, name := range []string{"1", "2", "3"} {
+			a.ask(name, m.Lock)
+		}
+		require.NoError(t, me.Close(t.Context()))
+		for _, said := range a.now() {
+			require.Contains(t, said, framework.ErrClosed.Error())
+		}
+		_, err := m.Lock(t.Context())
+		require.ErrorIs(t, err, framework.ErrClosed)
+		_, err = m.TryLock(t.Context())
+		require.ErrorIs(t, err, framework.ErrClosed)
+		released(t, holder)
+	})
+}
+
+// TestAPanicOfASlicesQueuedFunctionReachesTheFirst, and the next one asks again.
+func TestAPanicOfASlicesQueuedFunctionReachesTheFirst(t *testing.T) {
+	for name, fail := range map[string]func(){"panic": func() { panic("boom") }, "exit": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				holder := lock(t, w.member("holder").Client)
+				asks := 0
+				m := locks.NewMutex(w.member("a").Client, path, locks.WithLocalSlice(time.Second), locks.WithQueued(func(int) {
+					time.Sleep(time.Second)
+					if asks++; asks == 1 {
+						fail()
+					}
+				}))
+				ended := make(chan any)
+				go func() {
+					defer func() { ended <- recover() }()
+					_, _ = m.Lock(t.Context())
+					t.Error("it goes on")
+				}()
+				synctest.Wait()
+				a := newAsker(t)
+				a.ask("second", m.Lock)
+				if got := <-ended; name == "panic" {
+					require.Equal(t, "boom", got)
+				}
+				released(t, holder)
+				time.Sleep(2 * time.Second)
+				require.Equal(t, []string{"second"}, a.now())
+				a.release("second")
+				w.nothingLeft(t)
+			})
+		})
+	}
+}
+
+// TestATryAmidASlice takes the turn only if nobody has it, waits for it or asks for the node.
+func TestATryAmidASlice(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		me := w.member("a")
+		m := locks.NewMutex(me.Client, path, locks.WithLocalSlice(time.Second))
+		a := newAsker(t)
+		me.Link.Delay(100 * time.Millisecond)
+		a.ask("try", m.TryLock)
+		_, err := m.TryLock(t.Context())
+		require.ErrorIs(t, err, locks.ErrNotAcquired, "another tries")
+		a.ask("waits", m.Lock)
+		time.Sleep(2 * time.Second)
+		require.Equal(t, []string{"try"}, a.now())
+		a.release("try")
+		require.Equal(t, []string{"waits"}, a.now(), "in the same slice")
+		require.Equal(t, int64(2), a.lease("waits").Turn())
+		a.release("waits")
+		time.Sleep(2 * time.Second)
+		holder := held(t, t.Context(), locks.NewMutex(w.member("b").Client, path))
+		a.ask("fails", m.TryLock)
+		a.ask("then", m.Lock)
+		time.Sleep(2 * time.Second)
+		require.Len(t, a.now(), 1)
+		released(t, holder)
+		time.Sleep(2 * time.Second)
+		require.Equal(t, []string{"then"}, a.now(), "a try that failed has its place asked for again")
+		a.release("then")
+		time.Sleep(2 * time.Second)
+		w.nothingLeft(t)
 	})
 }
