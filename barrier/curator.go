@@ -76,8 +76,8 @@ func (b *Double) ready(ctx context.Context, s *framework.Session) error {
 		}
 		names, _, err := s.Children(ctx, b.path)
 		if err == nil && len(names) >= b.size {
-			err = s.Create(ctx, ready, nil, framework.Persistent)
-			if err == nil || errors.Is(err, framework.ErrNodeExists) {
+			err = s.CreateIfMissing(ctx, ready, nil, framework.Persistent)
+			if err == nil {
 				w.Stop()
 				return nil
 			}
@@ -137,11 +137,7 @@ func (d *curatorDeparture) over(ctx context.Context) error {
 				break
 			}
 		}
-		err := s.Delete(ctx, framework.Join(d.b.path, readyName), framework.AnyVersion)
-		if errors.Is(err, framework.ErrNoNode) {
-			return nil
-		}
-		return err
+		return s.DeleteIfPresent(ctx, framework.Join(d.b.path, readyName))
 	})
 }
 

@@ -52,6 +52,8 @@ func (g *Gate) Raise(ctx context.Context) error {
 			return errAgain
 		case errors.Is(err, framework.ErrNodeExists):
 			return g.stays(ctx, s)
+		case errors.Is(err, framework.ErrSuspended):
+			return errAgain
 		}
 		return err
 	})

@@ -115,7 +115,7 @@ func (b *Double) finish(ctx context.Context, s *framework.Session, st state) err
 	if err == nil {
 		b.remember(st.over())
 	}
-	if err == nil || errors.Is(err, framework.ErrBadVersion) {
+	if err == nil || errors.Is(err, framework.ErrBadVersion) || errors.Is(err, framework.ErrSuspended) {
 		return errAgain
 	}
 	return err

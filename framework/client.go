@@ -64,7 +64,8 @@ func New(cfg Config, opts ...Option) (*Client, error) {
 }
 
 // Connect returns a client with a session whose life is proven. It tries every server until ctx ends;
-// the error, a *ConnectError, then lists each server with the last reason it gave. Refused credentials end it at once.
+// the error, a *ConnectError, then lists each server with the last reason it gave. What is left of a connection is closed in the
+// background then, within seconds. Refused credentials end it at once.
 func Connect(ctx context.Context, cfg Config, opts ...Option) (*Client, error) {
 	c, err := New(cfg, opts...)
 	if err != nil {
@@ -72,7 +73,7 @@ func Connect(ctx context.Context, cfg Config, opts ...Option) (*Client, error) {
 	}
 	c.Start()
 	if _, err := c.Session(ctx); err != nil {
-		_ = c.Close(context.Background())
+		_ = c.Close(ctx) // the rest ends in the background if ctx has ended
 		return nil, &ConnectError{Err: err, Servers: c.servers.causes()}
 	}
 	return c, nil
@@ -137,7 +138,7 @@ func (c *Client) Close(ctx context.Context) error {
 }
 
 // States yields the changes of the client's sessions from now on, in order, until ctx ends or the
-// client was closed. A slow reader misses none.
+// client was closed: then the end of its session is the last one. A slow reader misses none.
 func (c *Client) States(ctx context.Context) iter.Seq[StateChange] {
 	next := c.changes.subscribe()
 	return func(yield func(StateChange) bool) {
@@ -147,7 +148,9 @@ func (c *Client) States(ctx context.Context) iter.Seq[StateChange] {
 			case <-ctx.Done():
 				return
 			case <-c.stopped:
-				return
+				if !next.isReady() { // nothing comes any more
+					return
+				}
 			}
 			if !yield(next.value) {
 				return

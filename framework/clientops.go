@@ -23,8 +23,20 @@ func (c *Client) Children(ctx context.Context, path string) (names []string, st 
 	return names, st, Wrap("list", path, err)
 }
 
-// Create creates a node; see Session.Create. A session lost meanwhile is ErrSessionLost, and the
-// outcome unknown.
+// CreateIfMissing creates a node unless there is one; see Session.CreateIfMissing.
+func (c *Client) CreateIfMissing(ctx context.Context, path string, data []byte, mode Mode) error {
+	err := c.reading(ctx, func(s *Session) error { return s.CreateIfMissing(ctx, path, data, mode) })
+	return Wrap("create", path, err)
+}
+
+// DeleteIfPresent deletes a node if there is one; see Session.DeleteIfPresent.
+func (c *Client) DeleteIfPresent(ctx context.Context, path string) error {
+	err := c.reading(ctx, func(s *Session) error { return s.DeleteIfPresent(ctx, path) })
+	return Wrap("delete", path, err)
+}
+
+// Create creates a node; see Session.Create. A session lost meanwhile is ErrSessionLost, and
+// ErrOutcomeUnknown if the request was sent.
 func (c *Client) Create(ctx context.Context, path string, data []byte, mode Mode) error {
 	return c.writing(ctx, "create", path, func(s *Session) error { return s.Create(ctx, path, data, mode) })
 }
@@ -35,15 +47,15 @@ func (c *Client) MakeDirs(ctx context.Context, dir string) error {
 	return Wrap("create", dir, err)
 }
 
-// Set writes a node's data; see Session.Set. A session lost meanwhile is ErrSessionLost, and the
-// outcome unknown.
+// Set writes a node's data; see Session.Set. A session lost meanwhile is ErrSessionLost, and
+// ErrOutcomeUnknown if the request was sent.
 func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (st Stat, err error) {
 	err = c.writing(ctx, "set", path, func(s *Session) error { st, err = s.Set(ctx, path, data, version); return err })
 	return st, err
 }
 
-// Delete deletes a node; see Session.Delete. A session lost meanwhile is ErrSessionLost, and the
-// outcome unknown.
+// Delete deletes a node; see Session.Delete. A session lost meanwhile is ErrSessionLost, and
+// ErrOutcomeUnknown if the request was sent.
 func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	return c.writing(ctx, "delete", path, func(s *Session) error { return s.Delete(ctx, path, version) })
 }

@@ -12,6 +12,7 @@ import (
 // Discarded is a deletion in the background.
 type Discarded struct {
 	s      *Session
+	path   string // of a single node
 	done   chan struct{}
 	zxid   int64
 	once   sync.Once
@@ -42,10 +43,10 @@ func (d *Discarded) end(zxid int64) {
 // ended, and returns at once. Client.Close waits for it.
 func (s *Session) Discard(paths ...string) *Discarded { return s.DiscardThen(nil, paths...) }
 
-// DiscardThen is Discard, and calls queued once: when the deletion of the first node is in the
-// connection's queue, so that whatever this session asks for later reaches the servers later, or when
-// the node is known to be gone. It is not called when the session ends before, and must not block; it
-// may be called before DiscardThen returns.
+// DiscardThen is Discard, and calls queued once: when the deletion of a single node is in the
+// connection's queue, or when the nodes are known to be gone. Whatever this session asks for later reaches the servers later: if the
+// connection is lost before the answer, the deletion is the first request on the next one. queued is not called when the session ends before, and must
+// not block; it may be called before DiscardThen returns.
 func (s *Session) DiscardThen(queued func(), paths ...string) *Discarded {
 	d := &Discarded{s: s, done: make(chan struct{}), queued: queued}
 	if !s.tasks.begin() { // the session has ended, and the nodes with it
@@ -56,16 +57,8 @@ func (s *Session) DiscardThen(queued func(), paths ...string) *Discarded {
 		go d.discardAll(paths)
 		return d
 	}
-	full := s.client.ns.full(paths[0])
-	if s.mon.Send(d.deletion(full, func(zxid int64, err error) {
-		if deleted(err) {
-			d.end(zxid)
-		} else {
-			go d.insist(paths[0])
-		}
-	})) {
-		d.written()
-	}
+	d.path = paths[0]
+	s.deletions.start(d)
 	return d
 }
 
@@ -145,14 +138,8 @@ func (d *Discarded) deleteTogether(paths []string) (zxid int64, missing string, 
 }
 
 // deletion prepares one try to delete a node.
-func (d *Discarded) deletion(full string, done func(zxid int64, err error)) *link.Call {
-	return &link.Call{Op: wire.OpDelete, Body: &wire.NumberRequest{Path: full, Number: AnyVersion}, Done: func(r link.Reply) {
-		err := replyError(r)
-		if err != nil {
-			r.Zxid = 0
-		}
-		done(r.Zxid, err)
-	}}
+func deletion(full string, done func(link.Reply)) *link.Call {
+	return &link.Call{Op: wire.OpDelete, Body: &wire.NumberRequest{Path: full, Number: AnyVersion}, Done: done}
 }
 
 func deleted(err error) bool { return err == nil || errors.Is(err, ErrNoNode) }
@@ -180,8 +167,7 @@ func (d *Discarded) together(paths []string) bool {
 	for i, path := range paths {
 		parts[i] = deletePart(s.client.ns.full(path), AnyVersion)
 	}
-	_, err := asker{s.ctx, s}.multi(parts)
-	return err == nil
+	return asker{ctx: s.ctx, s: s}.multi(parts).err == nil
 }
 
 // insist deletes a node, and ends.
@@ -210,9 +196,12 @@ func (d *Discarded) repeat(path string) (zxid int64) {
 // delete tries once.
 func (d *Discarded) delete(full string) (zxid int64, err error) {
 	f := make(flight[struct{}], 1)
-	if d.s.mon.Send(d.deletion(full, func(zxid int64, err error) { f <- outcome[struct{}]{zxid: zxid, err: err} })) {
+	if d.s.mon.Send(deletion(full, func(r link.Reply) { f <- answer(r, nothing) })) {
 		d.written()
 	}
 	o := wait(d.s.ctx, d.s, f)
-	return o.zxid, o.err
+	if o.err != nil {
+		return 0, o.err
+	}
+	return o.zxid, nil
 }

@@ -14,8 +14,8 @@
 // A lost connection suspends the session: calls wait, and holds stand until the lease ends. A lapsed
 // lease or an expiry ends the session for good, with [ErrSessionLost] as the cause of its context; the
 // client opens a new one with the next epoch. Reads are repeated by themselves. A create is protected
-// by a UUID in the node's name, a versioned set is settled by reading back, a delete that finds no node
-// on a repeat has succeeded; only a transaction can end with [ErrSuspended], its outcome unknown.
+// by a UUID in the node's name. A set, a plain create or a deletion whose answer is lost is settled by reading, where that can tell;
+// otherwise the error wraps [ErrOutcomeUnknown], as that of a transaction without an answer does.
 // Every call that waits takes a context and never outlives it.
 //
 // # Not guaranteed

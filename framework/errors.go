@@ -14,8 +14,12 @@ var (
 	// a server expired it, or its proof of life lapsed. Everything granted to it is gone.
 	ErrSessionLost = errors.New("session lost")
 	// ErrSuspended is returned when the connection was lost while a call was in flight that cannot
-	// be repeated safely. Whether a write was applied is unknown.
-	ErrSuspended = errors.New("connection suspended, outcome unknown")
+	// be repeated safely. Of a write the error is ErrOutcomeUnknown too.
+	ErrSuspended = errors.New("connection suspended")
+	// ErrOutcomeUnknown is returned when a write was sent and its answer never came: the connection or the session was lost, or the
+	// context ended, which the error is too. The write has happened, has not, or may happen in the next moments. Read the node, after Sync,
+	// before you write again: repeating the write at once may apply it twice, or undo somebody else's.
+	ErrOutcomeUnknown = errors.New("outcome unknown, read the node before you write again")
 	// ErrClosed is returned when the client was closed.
 	ErrClosed = errors.New("client closed")
 	// ErrAuthFailed is returned when a server refused the client's credentials.
@@ -157,5 +161,5 @@ func (e *endedError) As(target any) bool {
 // own are the errors that code of this module decides by.
 var own = []error{
 	ErrSessionLost, ErrSuspended, ErrClosed, ErrAuthFailed, ErrNoNode, ErrNodeExists, ErrBadVersion, ErrNotEmpty,
-	ErrNoAuth, ErrNodeGone, ErrInvalidConfig, ErrInvalidPath, ErrTooLarge,
+	ErrNoAuth, ErrNodeGone, ErrOutcomeUnknown, ErrInvalidConfig, ErrInvalidPath, ErrTooLarge,
 }

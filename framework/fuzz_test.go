@@ -109,7 +109,7 @@ func FuzzNodes(f *testing.F) {
 	}))
 	f.Add([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		a := read(link.Reply{Body: b}, readNodes)
+		a := answer(link.Reply{Body: b}, readNodes)
 		if a.err != nil {
 			require.True(t, errors.Is(a.err, wire.ErrMalformed), a.err)
 			return

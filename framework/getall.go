@@ -37,8 +37,8 @@ func (s *Session) GetAll(ctx context.Context, paths ...string) ([]Node, error) {
 	if err := fits(total); err != nil {
 		return nil, Wrap("get", paths[0], err)
 	}
-	nodes, err := again(ctx, s, func(a asker, _ int) ([]Node, error) {
-		nodes, err := ask(a, wire.OpMultiRead, &wire.MultiRequest{Parts: parts}, readNodes)
+	nodes, err := again(ctx, s, func(a asker) ([]Node, error) {
+		nodes, err := ask(a, wire.OpMultiRead, &wire.MultiRequest{Parts: parts}, readNodes).read()
 		if err == nil && len(nodes) != len(parts) {
 			err = fmt.Errorf("zookeeper: %d answers to %d reads", len(nodes), len(parts))
 		}

@@ -108,11 +108,11 @@ func (s *Session) authenticate(st link.Status) error {
 	ctx, cancel := context.WithTimeout(s.ctx, interval(st.Handshake.Timeout))
 	defer cancel()
 	for _, c := range s.client.cfg.Auth {
-		if err := (asker{ctx, s}).addAuth(c); err != nil {
+		if err := (asker{ctx, s, true}).addAuth(c); err != nil {
 			return err
 		}
 	}
-	s.mon.Admit(st.Generation)
+	s.deletions.resume(func(calls []*link.Call) { s.mon.Admit(st.Generation, calls...) })
 	return nil
 }
 
@@ -142,6 +142,9 @@ const farewell = time.Second
 // hangUp ends the connection, with a word to the server if it can be reached, and waits until the
 // library has stopped: a server that hears it deletes the session's nodes at once.
 func (s *Session) hangUp() {
+	if !s.mon.Status().Up {
+		s.deletions.end()
+	}
 	s.reach()
 	told := make(chan struct{})
 	go func() {
@@ -155,6 +158,7 @@ func (s *Session) hangUp() {
 		within(2*time.Second, told)
 	}
 	s.mon.Close()
+	s.deletions.end()
 	<-told
 	<-s.zk.gone
 	<-s.tasks.done()

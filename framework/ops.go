@@ -1,7 +1,6 @@
 package framework
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -33,98 +32,13 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 	return err
 }
 
-// Delete deletes a node; a missing one is ErrNoNode, unless an earlier try of this call may have
-// deleted it.
-func (s *Session) Delete(ctx context.Context, path string, version int32) error {
-	full, err := s.check(path, 0)
-	if err != nil {
-		return Wrap("delete", path, err)
-	}
-	_, err = again(ctx, s, func(a asker, tried int) (struct{}, error) {
-		err := a.delete(full, version)
-		if tried > 0 && errors.Is(err, ErrNoNode) {
-			err = nil
-		}
-		return struct{}{}, err
-	})
-	return Wrap("delete", path, err)
-}
-
-// Set writes a node's data if its version is version, or AnyVersion. When the reply is lost, the
-// node is read back: version + 1 with the same data is success.
-func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) (Stat, error) {
-	full, err := s.check(path, len(data))
-	if err != nil {
-		return Stat{}, Wrap("set", path, err)
-	}
-	st, err := again(ctx, s, func(a asker, tried int) (Stat, error) {
-		st, err := a.set(full, data, version)
-		if tried > 0 && errors.Is(err, ErrBadVersion) {
-			return settleSet(a, full, data, version)
-		}
-		return st, err
-	})
-	return st, Wrap("set", path, err)
-}
-
-// settleSet finds out whether an earlier try of a versioned set was applied.
-func settleSet(a asker, full string, data []byte, version int32) (Stat, error) {
-	r, err := a.get(full)
-	if err != nil {
-		return Stat{}, err
-	}
-	if r.stat.Version == version+1 && bytes.Equal(r.data, data) {
-		return r.stat, nil
-	}
-	return Stat{}, ErrBadVersion
-}
-
-// Create creates a node of a mode that is not sequential, with the client's ACL. Its directory must
-// exist. When the reply is lost, the node is read back: an ephemeral one that this session owns, or
-// one with the same data, is success.
-func (s *Session) Create(ctx context.Context, path string, data []byte, mode Mode) error {
-	return s.create(ctx, path, data, mode, s.client.cfg.ACL)
-}
-
-func (s *Session) create(ctx context.Context, path string, data []byte, mode Mode, acl []ACL) error {
-	full, err := s.check(path, len(data))
-	if err == nil && (mode == EphemeralSequential || mode == PersistentSequential) {
-		err = errors.New("a sequential node needs CreateProtected")
-	}
-	if err != nil {
-		return Wrap("create", path, err)
-	}
-	_, err = again(ctx, s, func(a asker, tried int) (struct{}, error) {
-		err := a.create(full, data, mode, acl)
-		if tried > 0 && errors.Is(err, ErrNodeExists) {
-			err = s.settleCreate(a, full, data, mode)
-		}
-		return struct{}{}, err
-	})
-	return Wrap("create", path, err)
-}
-
-// settleCreate finds out whether an earlier try of a create was applied.
-func (s *Session) settleCreate(a asker, full string, data []byte, mode Mode) error {
-	r, err := a.get(full)
-	switch {
-	case err != nil:
-		return err
-	case mode == Ephemeral && r.stat.EphemeralOwner == s.ID():
-		return nil
-	case mode != Ephemeral && bytes.Equal(r.data, data):
-		return nil
-	}
-	return ErrNodeExists
-}
-
 // MakeDirs creates a directory and those above it, as containers with the client's ParentACL, where
 // they are missing. A server deletes an empty container some time later, so that a create below it
 // may still find none: then call it again.
 func (s *Session) MakeDirs(ctx context.Context, dir string) error {
 	for {
-		err := s.create(ctx, dir, nil, Container, s.client.cfg.ParentACL)
-		if err == nil || errors.Is(err, ErrNodeExists) {
+		err := s.makeDir(ctx, dir)
+		if err == nil {
 			return nil
 		}
 		if !errors.Is(err, ErrNoNode) {
@@ -136,6 +50,21 @@ func (s *Session) MakeDirs(ctx context.Context, dir string) error {
 	}
 }
 
+// makeDir makes one directory, unless it is there.
+func (s *Session) makeDir(ctx context.Context, dir string) error {
+	full, err := s.check(dir, 0)
+	if err != nil {
+		return Wrap("create", dir, err)
+	}
+	_, err = again(ctx, s, func(a asker) (struct{}, error) {
+		return struct{}{}, a.create(full, nil, Container, s.client.cfg.ParentACL)
+	})
+	if errors.Is(err, ErrNodeExists) {
+		return nil
+	}
+	return Wrap("create", dir, err)
+}
+
 // makeAbove makes the directories above dir, the client's root among them.
 func (s *Session) makeAbove(ctx context.Context, dir string) error {
 	if dir != "/" {
@@ -143,7 +72,7 @@ func (s *Session) makeAbove(ctx context.Context, dir string) error {
 		return s.MakeDirs(ctx, above)
 	}
 	above, _ := Split(s.client.ns.full("/"))
-	_, err := again(ctx, s, func(a asker, _ int) (struct{}, error) {
+	_, err := again(ctx, s, func(a asker) (struct{}, error) {
 		return struct{}{}, makeDirs(a, above, s.client.cfg.ParentACL)
 	})
 	return Wrap("create", dir, err)
@@ -172,7 +101,7 @@ func look[T any](ctx context.Context, s *Session, op, path string, f func(a aske
 		var zero T
 		return zero, Wrap(op, path, err)
 	}
-	v, err := again(ctx, s, func(a asker, _ int) (T, error) { return f(a, full) })
+	v, err := again(ctx, s, func(a asker) (T, error) { return f(a, full) })
 	return v, Wrap(op, path, err)
 }
 

@@ -25,7 +25,7 @@ func (s *Session) beat(generation int64) error {
 		return errConnectionGone
 	}
 	s.lived((*lease).written)
-	if err := (asker{ctx, s}).sync(s.client.ns.full("/")); err != nil {
+	if err := (asker{ctx, s, true}).sync(s.client.ns.full("/")); err != nil {
 		return err
 	}
 	if !s.on(generation) {
@@ -48,7 +48,7 @@ func (s *Session) on(generation int64) bool {
 func (s *Session) beatWrite(ctx context.Context) error {
 	held := s.holds.some(maxChecks)
 	for {
-		rs, err := asker{ctx, s}.multi(s.checks(held))
+		rs, err := asker{ctx, s, true}.multi(s.checks(held)).read()
 		if errors.Is(err, ErrSuspended) || ctx.Err() != nil || err == nil {
 			return err
 		}

@@ -51,7 +51,7 @@ func (s *Session) CreateProtectedAndList(ctx context.Context, dir, name string, 
 	var names []string
 	p.listed = make(chan struct{})
 	p.behind = &link.Call{Op: wire.OpGetChildren2, Body: &wire.WatchRequest{Path: s.client.ns.full(dir)}, Done: func(r link.Reply) {
-		names = read(r, readNames).v.names
+		names = answer(r, readNames).v.names
 		close(p.listed)
 	}}
 	created, err := p.create(ctx)
@@ -168,7 +168,7 @@ func (p *protected) request(op wire.Op, body wire.Request, made func(*wire.Decod
 
 func (p *protected) read(r link.Reply, made func(*wire.Decoder) ([]string, error)) ([]Created, error) {
 	var refusal error
-	o := read(r, func(d *wire.Decoder) (paths []string) {
+	o := answer(r, func(d *wire.Decoder) (paths []string) {
 		paths, refusal = made(d)
 		return paths
 	})

@@ -16,6 +16,18 @@ type outcome[T any] struct {
 	v    T
 	zxid int64
 	err  error
+	lost bool // it was queued and has no answer: the servers may have carried it out, or may do so yet
+}
+
+// read returns the outcome of a request that changes nothing.
+func (o outcome[T]) read() (T, error) { return o.v, o.err }
+
+// written returns the outcome of a write, with an error that says so if it is unknown.
+func (o outcome[T]) written() (T, error) {
+	if o.lost {
+		return o.v, fmt.Errorf("%w: %w", ErrOutcomeUnknown, o.err)
+	}
+	return o.v, o.err
 }
 
 // flight is a request under way: it gets one outcome.
@@ -25,12 +37,12 @@ type flight[T any] chan outcome[T]
 // keeps.
 func request[T any](op wire.Op, body wire.Request, decode func(*wire.Decoder) T) (*link.Call, flight[T]) {
 	f := make(flight[T], 1)
-	return &link.Call{Op: op, Body: body, Done: func(r link.Reply) { f <- read(r, decode) }}, f
+	return &link.Call{Op: op, Body: body, Done: func(r link.Reply) { f <- answer(r, decode) }}, f
 }
 
-// read reads an answer.
-func read[T any](r link.Reply, decode func(*wire.Decoder) T) outcome[T] {
-	o := outcome[T]{zxid: r.Zxid, err: replyError(r)}
+// answer reads an answer.
+func answer[T any](r link.Reply, decode func(*wire.Decoder) T) outcome[T] {
+	o := outcome[T]{zxid: r.Zxid, err: replyError(r), lost: errors.Is(r.Err, link.ErrDown)}
 	if o.err != nil {
 		return o
 	}
@@ -48,72 +60,73 @@ func wait[T any](ctx context.Context, s *Session, f flight[T]) outcome[T] {
 	case o := <-f:
 		return o
 	case <-ctx.Done():
-		return outcome[T]{err: s.ended(ctx)}
+		return outcome[T]{err: s.ended(ctx), lost: true}
 	case <-s.ctx.Done():
-		return outcome[T]{err: context.Cause(s.ctx)}
+		return outcome[T]{err: context.Cause(s.ctx), lost: true}
 	}
 }
 
 // asker asks the servers on behalf of one call. What its context leaves behind may still be carried out.
 // A lost connection is ErrSuspended: whether the session is lost is for the Session to say.
 type asker struct {
-	ctx context.Context
-	s   *Session
+	ctx    context.Context
+	s      *Session
+	urgent bool // ahead of what others have queued
 }
 
-func ask[T any](a asker, op wire.Op, body wire.Request, decode func(*wire.Decoder) T) (T, error) {
+func ask[T any](a asker, op wire.Op, body wire.Request, decode func(*wire.Decoder) T) outcome[T] {
 	call, f := request(op, body, decode)
-	a.s.mon.Send(call)
-	o := wait(a.ctx, a.s, f)
-	return o.v, o.err
+	call.Urgent = a.urgent
+	a.s.mon.Offer(call)
+	return wait(a.ctx, a.s, f)
 }
 
 func (a asker) addAuth(c Credential) error {
-	_, err := ask(a, wire.OpAuth, &wire.AuthRequest{Scheme: c.Scheme, Auth: c.Auth}, nothing)
+	_, err := ask(a, wire.OpAuth, &wire.AuthRequest{Scheme: c.Scheme, Auth: c.Auth}, nothing).read()
 	return err
 }
 
 func (a asker) get(path string) (reading, error) {
-	return ask(a, wire.OpGetData, &wire.WatchRequest{Path: path}, readData)
+	return ask(a, wire.OpGetData, &wire.WatchRequest{Path: path}, readData).read()
 }
 
 func (a asker) exists(path string) (Stat, error) {
-	r, err := ask(a, wire.OpExists, &wire.WatchRequest{Path: path}, readStat)
+	r, err := ask(a, wire.OpExists, &wire.WatchRequest{Path: path}, readStat).read()
 	return r.stat, err
 }
 
 func (a asker) children(path string) (reading, error) {
-	return ask(a, wire.OpGetChildren2, &wire.WatchRequest{Path: path}, readNames)
+	return ask(a, wire.OpGetChildren2, &wire.WatchRequest{Path: path}, readNames).read()
 }
 
 func (a asker) create(path string, data []byte, mode Mode, acl []ACL) error {
 	op, body := createRequest(path, data, mode, acl)
-	_, err := ask(a, op, body, readPath)
+	_, err := ask(a, op, body, readPath).written()
 	return err
 }
 
 func (a asker) set(path string, data []byte, version int32) (Stat, error) {
-	r, err := ask(a, wire.OpSetData, &wire.SetDataRequest{Path: path, Data: data, Version: version}, readStat)
+	r, err := ask(a, wire.OpSetData, &wire.SetDataRequest{Path: path, Data: data, Version: version}, readStat).written()
 	return r.stat, err
 }
 
 func (a asker) delete(path string, version int32) error {
-	_, err := ask(a, wire.OpDelete, &wire.NumberRequest{Path: path, Number: version}, nothing)
+	_, err := ask(a, wire.OpDelete, &wire.NumberRequest{Path: path, Number: version}, nothing).written()
 	return err
 }
 
 func (a asker) sync(path string) error {
-	_, err := ask(a, wire.OpSync, &wire.PathRequest{Path: path}, readPath)
+	_, err := ask(a, wire.OpSync, &wire.PathRequest{Path: path}, readPath).read()
 	return err
 }
 
 // multi runs a transaction. On a refusal, the results say which operation was refused.
-func (a asker) multi(parts []wire.MultiPart) ([]OpResult, error) {
-	rs, err := ask(a, wire.OpMulti, &wire.MultiRequest{Parts: parts}, readResults)
-	if err == nil {
-		err = refused(rs)
+func (a asker) multi(parts []wire.MultiPart) outcome[[]OpResult] {
+	o := ask(a, wire.OpMulti, &wire.MultiRequest{Parts: parts}, readResults)
+	if o.err == nil {
+		o.err = refused(o.v)
 	}
-	return rs, err
+	return o
 }
 
 // refused is why a transaction was refused, or nil.
@@ -209,8 +222,18 @@ func codeError(code wire.Code) error {
 	return fmt.Errorf("zookeeper: %s", code)
 }
 
+// Errors of requests that no server has seen.
+var (
+	errNotSent   = fmt.Errorf("%w before the request was sent", ErrSuspended)
+	errQueueFull = errors.New("too much waits to be sent to the server")
+)
+
 func replyError(r link.Reply) error {
 	switch {
+	case errors.Is(r.Err, link.ErrNotSent):
+		return errNotSent
+	case errors.Is(r.Err, link.ErrFull):
+		return errQueueFull
 	case errors.Is(r.Err, link.ErrTooLong):
 		return fmt.Errorf("%w: an answer of more than %d bytes", ErrTooLarge, link.MaxAnswer)
 	case r.Err != nil:

@@ -32,6 +32,8 @@ type Session struct {
 	shared  shared
 	tasks   tasks
 
+	deletions deletions
+
 	mu    sync.Mutex
 	id    int64
 	state State
@@ -51,6 +53,7 @@ func newSession(c *Client, epoch int64) (*Session, error) {
 		HandshakeTimeout: max(c.cfg.DialTimeout, c.cfg.SessionTimeout/3),
 	})
 	s.watches.send = s.mon.Send
+	s.deletions.init(s)
 	s.alarm = c.clock.NewAlarm(func() { s.standing() })
 	var err error
 	if s.zk, err = openZK(s.ctx, c.cfg, s.mon, c.servers, c.log, s.watches.fire); err != nil {

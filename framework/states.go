@@ -55,6 +55,15 @@ type entry[T any] struct {
 	next  *entry[T]
 }
 
+func (e *entry[T]) isReady() bool {
+	select {
+	case <-e.ready:
+		return true
+	default:
+		return false
+	}
+}
+
 func newFeed[T any]() *feed[T] { return &feed[T]{tail: &entry[T]{ready: make(chan struct{})}} }
 
 func (f *feed[T]) put(v T) {

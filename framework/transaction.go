@@ -83,19 +83,23 @@ func (e *TxError) Error() string {
 func (e *TxError) Unwrap() error { return e.Err }
 
 // Multi runs a transaction: all operations or none. It waits for the connection, but is sent once
-// only: when the connection is lost before the answer, the error wraps ErrSuspended and the outcome is
-// unknown. A refusal is a *TxError.
+// only: when the connection is lost, or ctx or the session ends, before the answer, the error wraps ErrOutcomeUnknown, and ErrSuspended if it was the
+// connection. A refusal is a *TxError.
 func (s *Session) Multi(ctx context.Context, ops ...Op) ([]OpResult, error) {
 	if err := s.checkOps(ops); err != nil {
 		return nil, err
 	}
-	if err := s.await(ctx); err != nil {
-		return nil, Wrap("transaction", ops[0].path, err)
+	parts := s.parts(ops)
+	rs, err := untilSent(ctx, s, func(a asker) ([]OpResult, error) {
+		if err := conditions(ops); err != nil {
+			return nil, err
+		}
+		return a.multi(parts).written()
+	})
+	var refused *TxError
+	if errors.As(err, &refused) {
+		return nil, refused
 	}
-	if err := conditions(ops); err != nil {
-		return nil, err
-	}
-	rs, err := asker{ctx, s}.multi(s.parts(ops))
 	return s.results(ops, rs, err)
 }
 

@@ -65,7 +65,7 @@ func (s *Session) watch(ctx context.Context, kind watchKind, path string) (readi
 		return reading{}, nil, Wrap("watch", path, err)
 	}
 	w := s.watches.join(watchKey{kind, full})
-	r, err := again(ctx, s, func(a asker, _ int) (reading, error) { return w.entry.look(a) })
+	r, err := again(ctx, s, func(a asker) (reading, error) { return w.entry.look(a) })
 	if w.entry.unset(err) {
 		w.Stop()
 		w = nil
@@ -77,7 +77,7 @@ func (s *Session) watch(ctx context.Context, kind watchKind, path string) (readi
 func (e *watchEntry) look(a asker) (reading, error) {
 	f := make(flight[reading], 1)
 	e.set.asking.Lock()
-	a.s.mon.Send(e.request(e.arm(), func(r link.Reply) { f <- read(r, watchReads[e.key.kind].read) }))
+	a.s.mon.Send(e.request(e.arm(), func(r link.Reply) { f <- answer(r, watchReads[e.key.kind].read) }))
 	e.set.asking.Unlock()
 	o := wait(a.ctx, a.s, f)
 	return o.v, o.err

@@ -121,8 +121,8 @@ func (s *Semaphore) declare(ctx context.Context) error {
 	record := permits{Declared: s.permits, Permits: s.permits}.encode()
 	err := s.client.Create(ctx, s.record, record, framework.Persistent)
 	switch {
-	case errors.Is(err, framework.ErrNodeExists), errors.Is(err, framework.ErrSessionLost):
-		return nil
+	case errors.Is(err, framework.ErrNodeExists), framework.IsTransient(err):
+		return nil // who asks looks again
 	case errors.Is(err, framework.ErrNoNode):
 		return s.client.MakeDirs(ctx, s.path)
 	}
@@ -144,6 +144,11 @@ func (s *Semaphore) Resize(ctx context.Context, n int) error {
 		p.Permits = n
 		_, err = s.client.Set(ctx, s.record, p.encode(), p.version)
 		s.learn(nil)
+		if errors.Is(err, framework.ErrOutcomeUnknown) && ctx.Err() == nil {
+			if now, look := s.agreed(ctx); look == nil && now.Permits == n {
+				return nil
+			}
+		}
 		if !errors.Is(err, framework.ErrBadVersion) && !errors.Is(err, framework.ErrNoNode) {
 			return framework.Wrap("resize", s.path, err)
 		}

@@ -164,7 +164,7 @@ func removeTree(ctx context.Context, s *framework.Session, path string) error {
 		}
 		names = names[n:]
 	}
-	if err := s.Delete(ctx, path, framework.AnyVersion); err != nil && !errors.Is(err, framework.ErrNoNode) {
+	if err := s.DeleteIfPresent(ctx, path); err != nil {
 		return fmt.Errorf("remove: %w", err)
 	}
 	return nil

@@ -141,7 +141,7 @@ func (sh *shift) moveDue(ctx context.Context) (time.Duration, error) {
 				return 0, err
 			}
 		}
-		if err := sh.s.Delete(ctx, dir, framework.AnyVersion); !harmless(err) {
+		if err := sh.s.DeleteIfPresent(ctx, dir); !harmless(err) {
 			return 0, err
 		}
 	}
@@ -150,7 +150,7 @@ func (sh *shift) moveDue(ctx context.Context) (time.Duration, error) {
 
 // harmless tells of the removal of a directory that it was done, or that there is no need.
 func harmless(err error) bool {
-	return err == nil || errors.Is(err, framework.ErrNoNode) || errors.Is(err, framework.ErrNotEmpty)
+	return err == nil || errors.Is(err, framework.ErrNotEmpty)
 }
 
 // moveSecond moves all items of a second, and removes it.
@@ -164,7 +164,7 @@ func (sh *shift) moveSecond(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	if err := sh.s.Delete(ctx, dir, framework.AnyVersion); !harmless(err) {
+	if err := sh.s.DeleteIfPresent(ctx, dir); !harmless(err) {
 		return err
 	}
 	return nil

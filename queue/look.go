@@ -152,10 +152,7 @@ func (l line) first(ctx context.Context, s *framework.Session) ([]byte, error) {
 func (q *Queue[T]) Pause(ctx context.Context) error {
 	s, err := q.core.session(ctx)
 	if err == nil {
-		err = s.Create(ctx, q.core.below(pausedNode), nil, framework.Persistent)
-	}
-	if errors.Is(err, framework.ErrNodeExists) {
-		err = nil
+		err = s.CreateIfMissing(ctx, q.core.below(pausedNode), nil, framework.Persistent)
 	}
 	return framework.Wrap("pause", q.core.path, err)
 }
@@ -164,10 +161,7 @@ func (q *Queue[T]) Pause(ctx context.Context) error {
 func (q *Queue[T]) Resume(ctx context.Context) error {
 	s, err := q.core.session(ctx)
 	if err == nil {
-		err = s.Delete(ctx, q.core.below(pausedNode), framework.AnyVersion)
-	}
-	if errors.Is(err, framework.ErrNoNode) {
-		err = nil
+		err = s.DeleteIfPresent(ctx, q.core.below(pausedNode))
 	}
 	return framework.Wrap("resume", q.core.path, err)
 }

@@ -75,8 +75,7 @@ func (d *desk) load() error {
 		items, claimed := nodes[0], nodes[1]
 		switch {
 		case errors.Is(claimed.Err, framework.ErrNoNode):
-			err = d.s.Create(d.ctx, d.q.below(claimedNode), nil, framework.Persistent)
-			if err != nil && !errors.Is(err, framework.ErrNodeExists) {
+			if err := d.s.CreateIfMissing(d.ctx, d.q.below(claimedNode), nil, framework.Persistent); err != nil {
 				return err
 			}
 			continue

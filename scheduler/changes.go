@@ -112,9 +112,9 @@ func (s *Scheduler) createRecord(ctx context.Context, session *framework.Session
 	if err := session.MakeDirs(ctx, s.path); err != nil {
 		return err
 	}
-	err = session.Create(ctx, node, data, framework.Persistent)
-	if errors.Is(err, framework.ErrNodeExists) || errors.Is(err, framework.ErrNoNode) {
-		return nil // somebody else's, or the directory was deleted: look again
+	err = session.CreateIfMissing(ctx, node, data, framework.Persistent)
+	if errors.Is(err, framework.ErrNoNode) {
+		return nil // the directory was deleted: look again
 	}
 	return err
 }

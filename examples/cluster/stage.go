@@ -135,8 +135,5 @@ func (s *stage) remove(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.client.Delete(ctx, path, framework.AnyVersion); !errors.Is(err, framework.ErrNoNode) {
-		return err
-	}
-	return nil
+	return s.client.DeleteIfPresent(ctx, path)
 }

@@ -57,8 +57,7 @@ func (s *shop) open(term *election.Term, last number) {
 
 // load reads the number of the last order, which it makes if there was none.
 func (s *shop) load(ctx context.Context) (number, error) {
-	err := s.client.Create(ctx, numberPath, []byte("0"), framework.Persistent)
-	if err != nil && !errors.Is(err, framework.ErrNodeExists) {
+	if err := s.client.CreateIfMissing(ctx, numberPath, []byte("0"), framework.Persistent); err != nil {
 		return number{}, err
 	}
 	data, st, err := s.client.Get(ctx, numberPath)

@@ -84,7 +84,7 @@ func remove(ctx context.Context, client *framework.Client, path string) error {
 		err = errors.Join(err, remove(ctx, client, framework.Join(path, name)))
 	}
 	if err == nil {
-		err = client.Delete(ctx, path, framework.AnyVersion)
+		err = client.DeleteIfPresent(ctx, path)
 	}
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil

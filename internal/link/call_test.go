@@ -71,7 +71,7 @@ func TestNothingPassesWithoutCredentials(t *testing.T) {
 		_, _ = p.taken()
 		require.True(t, f.m.Send(got.call("/late")))
 		p.expect(syncing(firstXid+1, "/late"))
-		require.Equal(t, answers{"/none": {Err: ErrDown}, "/early": {Err: ErrDown}, "/other": {Err: ErrDown}}, got)
+		require.Equal(t, answers{"/none": {Err: ErrNotSent}, "/early": {Err: ErrNotSent}, "/other": {Err: ErrNotSent}}, got)
 	})
 }
 
@@ -86,7 +86,7 @@ func TestAnEndedConnectionAnswersItsCalls(t *testing.T) {
 		require.False(t, f.m.Send(got.call("/d")))
 		require.Equal(t, answers{
 			"/a": {Zxid: 10, SessionID: 77, Body: []byte{}}, "/b": {SessionID: 77, Err: ErrDown},
-			"/c": {SessionID: 77, Err: ErrDown}, "/d": {Err: ErrDown},
+			"/c": {SessionID: 77, Err: ErrDown}, "/d": {Err: ErrNotSent},
 		}, got)
 	})
 }

@@ -21,10 +21,7 @@ type conn struct {
 	generation int64
 	sentAt     time.Duration
 	ended      sync.Once
-	greeted    atomic.Bool  // the connect request was answered
-	unanswered atomic.Int64 // requests
-
-	out outbox
+	greeted    atomic.Bool // the connect request was answered
 
 	// The reading goroutine's own.
 	br       *bufio.Reader
@@ -35,20 +32,66 @@ type conn struct {
 	session  atomic.Int64
 	admitted bool // requests may pass; guarded by m.mu
 
-	sending sync.Mutex // keeps numbers and frames in one order
-	frames  wire.Encoder
-
 	mu      sync.Mutex
-	wrote   bool // the connect request
+	work    sync.Cond // there is something to write, or the connection has ended
+	wrote   bool      // the connect request
 	xid     int32
 	pending map[int32]*Call // nil once the connection has ended
+	out     outbox
+	room    chan struct{} // closed when the outbox takes more requests; nil while nobody waits
 }
 
 func newConn(m *Monitor, nc net.Conn, address string) *conn {
 	c := &conn{Conn: nc, m: m, address: address, limit: time.Now().Add(m.cfg.HandshakeTimeout), xid: firstXid, pending: map[int32]*Call{}}
+	c.work.L = &c.mu
 	c.br = bufio.NewReaderSize(reader{c}, readBuffer)
-	c.out.start(nc, func(error) { c.end(nil) })
+	go c.drain()
 	return c
+}
+
+// drain writes what is queued until the connection has ended. It is the only goroutine that writes: whoever asks for something
+// never waits for the network, and an urgent request never waits for more than the chunk that is being written.
+func (c *conn) drain() {
+	for {
+		next := c.next()
+		if next == nil {
+			return
+		}
+		n, err := c.Conn.Write(next.frames.Bytes())
+		c.mu.Lock()
+		if err == nil {
+			c.out.keep(next)
+		} else if c.pending != nil {
+			next.brokeOff(n)
+		}
+		c.mu.Unlock()
+		if err != nil {
+			c.end(err)
+			return
+		}
+	}
+}
+
+// next waits for something to write. It returns nil once the connection has ended.
+func (c *conn) next() *chunk {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.pending != nil {
+		if next := c.out.take(); next != nil {
+			c.tellRoom()
+			return next
+		}
+		c.work.Wait()
+	}
+	return nil
+}
+
+// tellRoom tells those who wait for room in the outbox, when half of it is free or the connection has ended.
+func (c *conn) tellRoom() {
+	if c.room != nil && (c.pending == nil || c.out.waiting <= MaxQueued/2) {
+		close(c.room)
+		c.room = nil
+	}
 }
 
 // Write queues one frame of the library's. Once the connection is established it never fails: go-zookeeper
@@ -67,8 +110,11 @@ func (c *conn) Write(frame []byte) (int, error) {
 			return 0, err
 		}
 	}
-	if err := c.out.put(out, c.unanswered.Add(1) == 1); err != nil {
-		c.end(err)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pending != nil {
+		c.out.put(out)
+		c.work.Signal()
 	}
 	return len(frame), nil
 }
@@ -131,7 +177,6 @@ func (c *conn) welcome(size int) error {
 	}
 	c.session.Store(h.SessionID)
 	c.greeted.Store(true)
-	c.unanswered.Add(-1)
 	c.m.greeted(c, h)
 	return nil
 }
@@ -142,7 +187,6 @@ func (c *conn) answer(size int) (ours bool, err error) {
 	if err != nil || h.Xid == wire.XidNotify {
 		return false, err
 	}
-	c.unanswered.Add(-1)
 	if h.Xid < 0 {
 		return false, nil
 	}
@@ -161,7 +205,6 @@ func (c *conn) Close() error {
 
 func (c *conn) end(err error) {
 	c.ended.Do(func() {
-		c.out.stop()
 		c.Conn.Close()
 		c.m.broken(c, err)
 		c.fail()

@@ -58,7 +58,7 @@ func FuzzAnswers(f *testing.F) {
 		for i := range answered {
 			calls = append(calls, &Call{Op: wire.OpSync, Body: &wire.PathRequest{Path: "/"}, Done: func(Reply) { answered[i]++ }})
 		}
-		require.True(t, c.send(calls))
+		require.NoError(t, c.send(calls, false))
 		seen, err := io.ReadAll(c)
 		require.True(t, err != nil || len(seen) == 0 || len(seen) <= len(b))
 		c.end(nil)

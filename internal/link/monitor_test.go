@@ -27,6 +27,7 @@ type peer struct {
 	cond    sync.Cond
 	stalled bool
 	closed  bool
+	least   int // bytes that the next write takes before it fails, if not 0
 	got     []byte
 	writes  int
 }
@@ -53,6 +54,9 @@ func (c client) Write(b []byte) (int, error) {
 	if c.p.closed {
 		return 0, net.ErrClosed
 	}
+	if n := c.p.least; n > 0 {
+		return n, io.ErrShortWrite
+	}
 	c.p.got = append(c.p.got, b...)
 	c.p.writes++
 	return len(b), nil
@@ -71,6 +75,13 @@ func (p *peer) stall(on bool) {
 	p.stalled = on
 	p.cond.Broadcast()
 	p.mu.Unlock()
+}
+
+// breakAfter lets the next write fail after so many bytes.
+func (p *peer) breakAfter(bytes int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.least = bytes
 }
 
 // taken returns what has been written since the last call, and in how many writes.

@@ -1,110 +1,101 @@
 package link
 
 import (
-	"io"
-	"sync"
+	"slices"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// outbox writes frames in the order they are put. A frame put while nothing else is under way is
-// written at once, by the caller; frames that come faster than they are answered leave together, from
-// a goroutine of the outbox's own. The first saves a switch of goroutines, the second system calls.
+const (
+	// MaxQueued bounds the bytes of requests that wait to be written to a connection. Offer refuses more.
+	MaxQueued = 8 << 20
+	// chunkSize is how long a chunk may be before another one is begun. An urgent request waits for one chunk at most.
+	chunkSize = 64 << 10
+)
+
+// outbox holds the frames that wait to be written to a connection. Urgent frames leave first; within each of the two lists the order is that in which they came.
+// Its connection's mutex guards it.
 type outbox struct {
-	w    io.Writer
-	fail func(error)
-
-	mu      sync.Mutex
-	wake    sync.Cond
-	queued  []byte
-	writing bool
-	stopped bool
+	urgent, normal []*chunk
+	waiting        int    // bytes in normal
+	spare          *chunk // an empty one, for later
 }
 
-// start begins to write to w; fail is called when a write fails.
-func (o *outbox) start(w io.Writer, fail func(error)) {
-	o.w, o.fail = w, fail
-	o.wake.L = &o.mu
-	go o.run()
+// chunk is what leaves with one call of Write: whole frames, and the calls among them.
+type chunk struct {
+	frames wire.Encoder
+	calls  []*Call
+	ends   []int // of the calls' frames
 }
 
-// put writes or queues one frame, which may be reused afterwards. alone says that no other request is
-// under way.
-func (o *outbox) put(frame []byte, alone bool) error {
-	o.mu.Lock()
-	if o.stopped {
-		o.mu.Unlock()
-		return ErrClosed
+// last returns the chunk that takes the next frame.
+func (o *outbox) last(urgent bool) *chunk {
+	list := &o.normal
+	if urgent {
+		list = &o.urgent
 	}
-	if !alone || o.writing || len(o.queued) > 0 {
-		defer o.mu.Unlock()
-		o.queued = append(o.queued, frame...)
-		o.wake.Signal()
+	if n := len(*list); n > 0 && (*list)[n-1].frames.Len() < chunkSize {
+		return (*list)[n-1]
+	}
+	c := o.spare
+	if o.spare = nil; c == nil {
+		c = &chunk{}
+	}
+	*list = append(*list, c)
+	return c
+}
+
+// put queues one frame of the library's: it connects, pings, by whose answers it judges the connection, and closes the session.
+func (o *outbox) put(frame []byte) { o.last(true).frames.Raw(frame) }
+
+// putCall queues a request.
+func (o *outbox) putCall(call *Call, xid int32) {
+	c := o.last(call.Urgent)
+	before := c.frames.Len()
+	mark := c.frames.BeginFrame()
+	wire.RequestHeader{Xid: xid, Op: call.Op}.Encode(&c.frames)
+	call.Body.Encode(&c.frames)
+	c.frames.EndFrame(mark)
+	c.calls, c.ends = append(c.calls, call), append(c.ends, c.frames.Len())
+	if !call.Urgent {
+		o.waiting += c.frames.Len() - before
+	}
+}
+
+// take takes out the chunk that is to be written now, or returns nil. From then on its calls count as sent.
+func (o *outbox) take() *chunk {
+	var c *chunk
+	switch {
+	case len(o.urgent) > 0:
+		c = o.urgent[0]
+		o.urgent = slices.Delete(o.urgent, 0, 1)
+	case len(o.normal) > 0:
+		c = o.normal[0]
+		o.normal = slices.Delete(o.normal, 0, 1)
+		o.waiting -= c.frames.Len()
+	default:
 		return nil
 	}
-	o.writing = true
-	o.mu.Unlock()
-	_, err := o.w.Write(frame)
-	o.wrote(err)
-	return err
+	for _, call := range c.calls {
+		call.sent = true
+	}
+	return c
 }
 
-// wrote ends one write.
-func (o *outbox) wrote(err error) {
-	o.mu.Lock()
-	o.writing = false
-	if len(o.queued) > 0 {
-		o.wake.Signal()
-	}
-	o.mu.Unlock()
-	if err != nil {
-		o.fail(err)
+// brokeOff notes that only n bytes of a chunk could be written: a server that has not got all of a frame has not seen it.
+func (c *chunk) brokeOff(n int) {
+	for i, call := range c.calls {
+		call.sent = c.ends[i] <= n
 	}
 }
 
-func (o *outbox) stop() {
-	o.mu.Lock()
-	o.stopped = true
-	o.wake.Signal()
-	o.mu.Unlock()
-}
-
-func (o *outbox) run() {
-	var spare []byte
-	for {
-		b, ok := o.take(spare)
-		if !ok {
-			return
-		}
-		_, err := o.w.Write(b)
-		o.wrote(err)
-		if err != nil {
-			return
-		}
-		spare = reusable(b)
+// keep keeps a chunk that was written for later, unless a burst has blown it up.
+func (o *outbox) keep(c *chunk) {
+	if c.frames.Len() > chunkSize {
+		return
 	}
-}
-
-// take waits for queued bytes and swaps them against an empty buffer.
-func (o *outbox) take(spare []byte) ([]byte, bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for (len(o.queued) == 0 || o.writing) && !o.stopped {
-		o.wake.Wait()
-	}
-	if o.stopped {
-		return nil, false
-	}
-	b := o.queued
-	o.queued, o.writing = spare[:0], true
-	return b, true
-}
-
-// keptBuffer is how large a buffer may be that is kept for later.
-const keptBuffer = 64 << 10
-
-// reusable lets go of a buffer that a burst has blown up.
-func reusable(b []byte) []byte {
-	if cap(b) > keptBuffer {
-		return nil
-	}
-	return b
+	c.frames.Reset()
+	clear(c.calls)
+	c.calls, c.ends = c.calls[:0], c.ends[:0]
+	o.spare = c
 }

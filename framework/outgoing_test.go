@@ -1,0 +1,213 @@
+package framework_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// firstThen dials over one link first, and over another one from then on.
+func firstThen(first, then *zktest.Link) framework.Option {
+	var dials atomic.Int32
+	return framework.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+		if dials.Add(1) == 1 {
+			return first.DialContext(ctx, network, address)
+		}
+		return then.DialContext(ctx, network, address)
+	})
+}
+
+// TestALargeWriteHoldsUpNobody asks for a large write, and for something else, on a connection that takes no more bytes.
+func TestALargeWriteHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		m := zk.Member(t, "a", config)
+		s := session(t, m)
+		require.NoError(t, s.Create(t.Context(), "/n", nil, framework.Persistent))
+		m.Link.BlackHole(true, true)
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		var calls sync.WaitGroup
+		calls.Go(func() { _, _ = s.Set(ctx, "/n", make([]byte, 900<<10), framework.AnyVersion) })
+		calls.Go(func() {
+			synctest.Wait()
+			_, _, err := s.Get(ctx, "/n")
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		})
+		calls.Wait()
+		require.Equal(t, 50*time.Millisecond, time.Since(began))
+		m.Link.Heal()
+	})
+}
+
+// TestAnOverdueProofTriesAnotherServer silences the first connection at each phase of a beat, with nothing, a small or a large write under way. About T/4 of the
+// lease must remain for another server, which is there.
+func TestAnOverdueProofTriesAnotherServer(t *testing.T) {
+	for _, size := range []int{0, 100, 900 << 10} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			for phase := range 25 {
+				synctest.Test(t, func(t *testing.T) {
+					zk := zktest.Start(t)
+					bad, good := zk.Link("bad"), zk.Link("good")
+					m := zk.Member(t, "a", config, firstThen(bad, good))
+					s := session(t, m)
+					require.NoError(t, s.Create(t.Context(), "/n", nil, framework.Persistent))
+					time.Sleep(3*timeout + time.Duration(phase)*timeout/100)
+					bad.BlackHole(true, true)
+					ctx, cancel := context.WithTimeout(t.Context(), timeout/100)
+					defer cancel()
+					if size > 0 {
+						_, _ = s.Set(ctx, "/n", make([]byte, size), framework.AnyVersion)
+					}
+					for c := range m.States(t.Context()) {
+						require.Equal(t, framework.Suspended, c.State)
+						break
+					}
+					require.GreaterOrEqual(t, s.LeaseRemaining(), timeout/4-2*(50*time.Millisecond+timeout/50), "phase %d", phase)
+					time.Sleep(2 * timeout)
+					require.NoError(t, s.Err(), "phase %d", phase)
+				})
+			}
+		})
+	}
+}
+
+// slow is a connection of little bandwidth.
+type slow struct {
+	net.Conn
+	bytesPerSecond int
+}
+
+func (c slow) Write(b []byte) (int, error) {
+	time.Sleep(time.Duration(len(b)) * time.Second / time.Duration(c.bytesPerSecond))
+	return c.Conn.Write(b)
+}
+
+// TestAProofOvertakesWhatIsQueued writes for a minute's worth of bandwidth at once, more than may be queued.
+func TestAProofOvertakesWhatIsQueued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		link := zk.Link("a")
+		m := zk.Member(t, "a", config, framework.WithDialer(func(ctx context.Context, n, a string) (net.Conn, error) {
+			c, err := link.DialContext(ctx, n, a)
+			return slow{c, 300 << 10}, err
+		}))
+		s := session(t, m)
+		require.NoError(t, s.Create(t.Context(), "/n", nil, framework.Persistent))
+		changes := m.States(t.Context())
+		began := time.Now()
+		var writes sync.WaitGroup
+		for range 60 {
+			writes.Go(func() {
+				_, err := s.Set(t.Context(), "/n", make([]byte, 300<<10), framework.AnyVersion)
+				require.NoError(t, err)
+			})
+		}
+		writes.Wait()
+		require.Greater(t, time.Since(began), 50*time.Second)
+		require.NoError(t, m.Close(t.Context()))
+		for c := range changes {
+			require.Equal(t, framework.Lost, c.State, "the connection was never given up")
+		}
+	})
+}
+
+// TestWhatIsQueuedIsBounded has a hundred large writes on a connection that takes nothing. Those that were not even queued are known not to have happened.
+func TestWhatIsQueuedIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		m := zk.Member(t, "a", config)
+		s := session(t, m)
+		require.NoError(t, s.Create(t.Context(), "/n", nil, framework.Persistent))
+		m.Link.BlackHole(true, true)
+		ctx, cancel := context.WithTimeout(t.Context(), timeout/100)
+		defer cancel()
+		var queued atomic.Int32
+		var writes sync.WaitGroup
+		for range 100 {
+			writes.Go(func() {
+				_, err := s.Set(ctx, "/n", make([]byte, 1000<<10), framework.AnyVersion)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				if errors.Is(err, framework.ErrOutcomeUnknown) {
+					queued.Add(1)
+				}
+			})
+		}
+		writes.Wait()
+		require.LessOrEqual(t, queued.Load(), int32(10))
+		m.Link.Heal()
+		require.NoError(t, s.Delete(t.Context(), "/n", framework.AnyVersion))
+	})
+}
+
+// TestAQueuedDeletionComesFirst loses a deletion that was in the connection's queue, in three ways. What is asked for after that must not overtake it.
+func TestAQueuedDeletionComesFirst(t *testing.T) {
+	for name, lose := range map[string]func(l *zktest.Link){
+		"before it arrives":   func(l *zktest.Link) { l.Reset() },
+		"with the answer":     func(l *zktest.Link) { l.BlackHole(false, true); synctest.Wait(); l.Reset(); l.Heal() },
+		"while there is none": func(l *zktest.Link) { l.Cut(); time.Sleep(timeout / 8); l.Heal() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				zk := zktest.Start(t)
+				m := zk.Member(t, "a", config)
+				s := session(t, m)
+				for _, path := range []string{"/one", "/two", "/three"} {
+					require.NoError(t, s.Create(t.Context(), path, nil, framework.Ephemeral))
+				}
+				var order []string
+				zk.Observe(func(r zktest.Request) {
+					if (r.Op == zktest.OpDelete || r.Op == zktest.OpCreate) && r.Err == 0 {
+						order = append(order, r.Path)
+					}
+				})
+				m.Link.Delay(time.Millisecond)
+				var queued []string
+				var gone []*framework.Discarded
+				for _, path := range []string{"/one", "/two", "/three"} {
+					gone = append(gone, s.DiscardThen(func() { queued = append(queued, path) }, path))
+				}
+				lose(m.Link)
+				require.NoError(t, s.Create(t.Context(), "/later", nil, framework.Persistent))
+				for _, d := range gone {
+					<-d.Done()
+				}
+				require.Equal(t, []string{"/one", "/two", "/three"}, queued)
+				require.Equal(t, []string{"/one", "/two", "/three", "/later"}, order)
+			})
+		})
+	}
+}
+
+// TestADeletionEndsWithItsSession has a deletion whose answer never comes.
+func TestADeletionEndsWithItsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		m := zk.Member(t, "a", config)
+		s := session(t, m)
+		require.NoError(t, s.Create(t.Context(), "/n", nil, framework.Ephemeral))
+		m.Link.Cut()
+		gone := s.Discard("/n")
+		<-s.Done()
+		<-gone.Done()
+		require.Zero(t, gone.Zxid())
+		select {
+		case <-s.Discard("/n").Done():
+		default:
+			require.Fail(t, "the session has ended, and the node with it")
+		}
+		m.Link.Heal()
+	})
+}
