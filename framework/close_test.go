@@ -1,6 +1,7 @@
 package framework_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,4 +60,37 @@ func TestACloseWhileSuspendedKeepsNothingLonger(t *testing.T) {
 		})
 	}
 	require.LessOrEqual(t, worst, 6*time.Second+100*time.Millisecond)
+}
+
+// TestConnectEndsWithItsContext dials servers that accept and stay silent.
+func TestConnectEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		link := zktest.Start(t).Link("a")
+		link.HalfOpen(true)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		_, err := framework.Connect(ctx, framework.Config{Servers: []string{"192.0.2.1"}},
+			framework.WithDialer(link.DialContext), framework.WithClock(framework.TimeClock()))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 100*time.Millisecond, time.Since(began))
+		time.Sleep(time.Minute)
+		require.Zero(t, link.Connections(), "what was left has ended by itself")
+	})
+}
+
+// TestStatesTellsOfTheEnd closes the client before its states are read.
+func TestStatesTellsOfTheEnd(t *testing.T) {
+	for range 50 {
+		synctest.Test(t, func(t *testing.T) {
+			m := zktest.Start(t).Member(t, "a", config)
+			changes := m.States(t.Context())
+			require.NoError(t, m.Close(t.Context()))
+			var states []framework.State
+			for c := range changes {
+				states = append(states, c.State)
+			}
+			require.Equal(t, []framework.State{framework.Lost}, states)
+		})
+	}
 }

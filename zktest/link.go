@@ -2,6 +2,8 @@ package zktest
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"maps"
 	"net"
 	"os"
@@ -41,9 +43,14 @@ func (k *Link) Name() string { return k.name }
 // go-zookeeper zk.Dialer. It returns ErrRefused while the link is cut or the
 // server closed. While bytes are held in either direction it waits, and returns
 // a timeout error (os.ErrDeadlineExceeded) if that lasts.
-func (k *Link) Dial(_, _ string, timeout time.Duration) (net.Conn, error) {
-	expired := time.NewTimer(timeout)
-	defer expired.Stop()
+func (k *Link) Dial(network, address string, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return k.DialContext(ctx, network, address)
+}
+
+// DialContext is Dial for framework.WithDialer: it waits no longer than ctx.
+func (k *Link) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
 	k.mu.Lock()
 	k.dials++
 	k.mu.Unlock()
@@ -57,8 +64,12 @@ func (k *Link) Dial(_, _ string, timeout time.Duration) (net.Conn, error) {
 		}
 		select {
 		case <-wait:
-		case <-expired.C:
-			return nil, &net.OpError{Op: "dial", Net: "zktest", Err: os.ErrDeadlineExceeded}
+		case <-ctx.Done():
+			err := context.Cause(ctx)
+			if errors.Is(err, context.DeadlineExceeded) {
+				err = os.ErrDeadlineExceeded
+			}
+			return nil, &net.OpError{Op: "dial", Net: "zktest", Err: err}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -82,4 +83,18 @@ func TestAClosedServerRefusesDials(t *testing.T) {
 	require.Equal(t, "k", k.Name())
 	var op *net.OpError
 	require.True(t, errors.As(err, &op))
+}
+
+// TestADialEndsWithItsContext cancels one that hangs.
+func TestADialEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := Start(t).Link("k")
+		k.BlackHole(true, true)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		began := time.Now()
+		_, err := k.DialContext(ctx, "tcp", "")
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, time.Second, time.Since(began))
+	})
 }

@@ -3,7 +3,6 @@ package zktest
 import (
 	"context"
 	"log/slog"
-	"net"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -40,13 +39,4 @@ func (s *Server) Member(tb TB, name string, cfg framework.Config, opts ...framew
 	}
 	tb.Cleanup(func() { _ = c.Close(context.Background()) })
 	return &Member{c, link}
-}
-
-// DialContext is Dial for framework.WithDialer: it waits no longer than ctx.
-func (k *Link) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	timeout := time.Minute
-	if at, ok := ctx.Deadline(); ok {
-		timeout = time.Until(at)
-	}
-	return k.Dial(network, address, timeout)
 }
