@@ -74,7 +74,7 @@ func (s *Session) createTogether(ctx context.Context, t Together, stat string) (
 	if stat != "" {
 		p.listed = make(chan struct{})
 		p.behind = &link.Call{Op: wire.OpExists, Body: &wire.WatchRequest{Path: s.client.ns.full(stat)}, Done: func(r link.Reply) {
-			if o := read(r, readStat); o.err == nil {
+			if o := answer(r, readStat); o.err == nil {
 				seen <- &o.v.stat
 			}
 			close(p.listed)

@@ -99,8 +99,8 @@ var frameworkMutants = []mutant{
 		old: "err == nil && st.Czxid == node.Zxid {", new: "err == nil && st.Czxid != 0 {",
 	},
 	{
-		name: "a refused deletion has a transaction", file: "framework/discard.go", test: "TestADeletionThatWasRefusedHasNoTransaction",
-		old: "		if err != nil {\n			r.Zxid = 0\n		}\n", new: "",
+		name: "a refused deletion has a transaction", file: "framework/deletions.go", test: "TestADeletionThatWasRefusedHasNoTransaction",
+		old: "				if err != nil {\n					r.Zxid = 0\n				}\n", new: "",
 	},
 	{
 		name: "a transaction of creates asks no conditions", file: "framework/together.go", test: "TestATransactionOfCreatesAsksItsConditions",
@@ -108,11 +108,91 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "a transaction asks no conditions", file: "framework/transaction.go", test: "TestAConditionRefusesBeforeSending",
-		old: "	if err := conditions(ops); err != nil {\n		return nil, err\n	}\n", new: "",
+		old: "		if err := conditions(ops); err != nil {\n			return nil, err\n		}\n", new: "",
 	},
 	{
-		name: "an ephemeral node of anyone settles a create", file: "framework/ops.go", test: "TestAnEphemeralNodeOfAnotherSessionIsNotOurs",
+		name: "an ephemeral node of anyone settles a create", file: "framework/writes.go", test: "TestAnEphemeralNodeOfAnotherSessionIsNotOurs",
 		old: "case mode == Ephemeral && r.stat.EphemeralOwner == s.ID():", new: "case mode == Ephemeral && r.stat.EphemeralOwner != 0:",
+	},
+
+	// Writes whose answer is lost.
+	{
+		name: "a request that was not sent counts as lost", file: "framework/requests.go", test: "TestAnUnsentWriteIsNoTry",
+		old: "		return errNotSent\n", new: "		return fmt.Errorf(\"%w: %w\", ErrOutcomeUnknown, ErrSuspended)\n",
+	},
+	{
+		name: "a set of the same data by anyone is a success", file: "framework/writes.go", test: "TestAnUnknownOutcomeIsSaid",
+		old: "	case version == AnyVersion || r.stat.Czxid > seen:\n", new: "	case version != AnyVersion && bytes.Equal(r.data, data):\n		return r.stat, nil\n	case version == AnyVersion || r.stat.Czxid > seen:\n",
+	},
+	{
+		name: "a set of a node that was made anew is settled by its version", file: "framework/writes.go", test: "TestAnUnknownOutcomeIsSaid",
+		old: "	case version == AnyVersion || r.stat.Czxid > seen:\n", new: "	case version == AnyVersion:\n",
+	},
+	{
+		name: "a set that has happened is sent again", file: "framework/writes.go", test: "TestAnUnknownOutcomeIsSaid",
+		old: "	case r.stat.Mzxid <= seen:\n", new: "	case version == AnyVersion:\n",
+	},
+	{
+		name: "a write is settled without a sync", file: "framework/writes.go",
+		old: "			if err := a.sync(\"/\"); err != nil {\n				var none T\n				return none, err\n			}\n", new: "",
+		redundant: "the in-memory server has one copy of the tree; on an ensemble the next server may not have applied the write yet",
+	},
+	{
+		name: "a deletion of a node made anew is sent again", file: "framework/writes.go", test: "TestAnUnknownOutcomeIsSaid",
+		old: "	case err == nil && st.Czxid <= seen:\n", new: "	case err == nil:\n",
+	},
+	{
+		name: "a node that is gone was deleted by us", file: "framework/writes.go", test: "TestAnUnknownOutcomeIsSaid",
+		old: "	return undisturbed(a, full, seen)\n}\n\n// settleCreate", new: "	return nil\n}\n\n// settleCreate",
+	},
+	{
+		name: "a create whose node is gone is sent again", file: "framework/writes.go", test: "TestAnUnknownOutcomeIsSaid",
+		old: "	case err == nil && st.Pzxid <= seen:\n", new: "	case err == nil:\n",
+	},
+	{
+		name: "a persistent node of the same data is ours", file: "framework/writes.go", test: "TestAnUnknownOutcomeIsSaid",
+		old: "	case r.stat.Version == 0 && !bytes.Equal(r.data, data):\n		return ErrNodeExists\n", new: "	case bytes.Equal(r.data, data):\n		return nil\n",
+	},
+	{
+		name: "a node from before the create is ours", file: "framework/writes.go", test: "TestALostWriteOfAnothersNode",
+		old: "	case r.stat.Czxid <= seen:\n		return ErrNodeExists\n", new: "",
+	},
+	{
+		name: "a write that its context has left says nothing of its outcome", file: "framework/requests.go", test: "TestAnUnknownOutcomeIsSaid",
+		old: "		return outcome[T]{err: s.ended(ctx), lost: true}\n", new: "		return outcome[T]{err: s.ended(ctx)}\n",
+	},
+	{
+		name: "a write that its session has left says nothing of its outcome", file: "framework/writes.go", test: "TestAnUnknownOutcomeIsSaid",
+		old: "			return outcome[T]{v: v, err: err, lost: true}.written()\n", new: "			return v, err\n",
+	},
+
+	// What is queued.
+	{
+		name: "a proof of life waits behind what is queued", file: "framework/proof.go", test: "TestAProofOvertakesWhatIsQueued",
+		old: "asker{ctx, s, true}.multi(", new: "asker{ctx, s, false}.multi(",
+	},
+	{
+		name: "any number of bytes is queued", file: "framework/requests.go", test: "TestWhatIsQueuedIsBounded",
+		old: "	a.s.mon.Offer(call)\n", new: "	a.s.mon.Send(call)\n",
+	},
+	{
+		name: "deletions without an answer are not the first on a connection", file: "framework/life.go", test: "TestAQueuedDeletionComesFirst",
+		old: "	s.deletions.resume(func(calls []*link.Call) { s.mon.Admit(st.Generation, calls...) })\n",
+		new: "	s.mon.Admit(st.Generation)\n	time.AfterFunc(s.Timeout()/100, func() { s.deletions.resume(func(calls []*link.Call) { s.mon.Admit(st.Generation, calls...) }) })\n",
+	},
+	{
+		name: "deletions do not end with their session", file: "framework/life.go", test: "TestADeletionEndsWithItsSession",
+		old: "	s.mon.Close()\n	s.deletions.end()\n", new: "	s.mon.Close()\n",
+	},
+
+	// Clients.
+	{
+		name: "Connect waits for its connection's end", file: "framework/client.go", test: "TestConnectEndsWithItsContext",
+		old: "		_ = c.Close(ctx)", new: "		_ = c.Close(context.Background())",
+	},
+	{
+		name: "States misses the end", file: "framework/client.go", test: "TestStatesTellsOfTheEnd",
+		old: "				if !next.isReady() {", new: "				if true {",
 	},
 
 	// Watches.
