@@ -180,7 +180,7 @@ func TestAQueuedDeletionComesFirst(t *testing.T) {
 					gone = append(gone, s.DiscardThen(func() { queued = append(queued, path) }, path))
 				}
 				lose(m.Link)
-				require.NoError(t, s.Create(t.Context(), "/later", nil, framework.Persistent))
+				require.NoError(t, s.CreateIfMissing(t.Context(), "/later", nil, framework.Persistent))
 				for _, d := range gone {
 					<-d.Done()
 				}
