@@ -24,7 +24,7 @@ var electionMutants = []mutant{
 	},
 	{
 		name: "a hand-over that was applied is an error", file: "election/transfer.go", test: "TestATransferWhoseReplyIsLostIsDoneOnce",
-		old: "case refused.Index == ownOp && unknown:", new: "case false:",
+		old: "case refused.Index == ownOp && unknown:", new: "case refused.Index == ownOp && unknown && false:",
 	},
 	{
 		name: "a hand-over ends with its caller's context", file: "election/transfer.go", test: "TestATransferIsFinishedWhenLeadsContextHasEnded",
@@ -36,7 +36,7 @@ var electionMutants = []mutant{
 	},
 	{
 		name: "a term takes a successor and ends in two steps", file: "election/transfer.go", test: "TestOfTransfersAtOnceOneIsDone",
-		old: "t.successor = s\n", new: "t.successor = s\n\tt.mu.Unlock()\n\tt.mu.Lock()\n",
+		old: "t.successor = s\n", new: "t.successor = s\n\tt.mu.Unlock()\n\tpaused := make(chan struct{})\n\tgo close(paused)\n\t<-paused\n\tt.mu.Lock()\n",
 	},
 	{
 		name: "a transfer in a term that is over finds no candidate", file: "election/transfer.go", test: "TestOfTransfersAtOnceOneIsDone",
