@@ -18,12 +18,16 @@
 //
 // # Guarantees
 //
-// The server answers as Apache ZooKeeper 3.8 does, standalone, with TTL nodes
-// enabled; a recorded conversation with the real one is among its tests. The
+// The server answers as Apache ZooKeeper 3.8.0 does, standalone; conversations recorded with the real one are among
+// its tests, and each answer is compared where a real server is installed. TTL nodes, enforced quotas, the super user and
+// limits of requests and connections are off or at their defaults, as on a server out of the box: see the options. The
 // order of a listing is not sorted, and the same in every run that makes the
 // same requests in the same order. A session ends its timeout after the last
 // packet that the server has read, rounded up to a whole tick as the real
 // server does, or exactly then WithExactExpiry.
+//
+// A session whose close no ensemble would survive ends this server too, and with it a test that uses Start: see
+// Server.Err.
 //
 // To ACLs of the ip scheme, a client on a link is 127.0.0.1.
 //
@@ -32,4 +36,14 @@
 // Faults that need several servers: a follower that is cut off from its leader,
 // a lost quorum, stale reads from another server. Use a real ensemble for
 // those.
+//
+// What is stored: a server is empty when it starts. Restart keeps nodes and sessions, a new Server does not.
+//
+// Of the real server's settings and interfaces, these are deliberately not there: SASL and Kerberos, TLS, x509 and
+// plugged-in authentication, digests other than SHA-1, skipACL, reconfiguration (ReconfigDisabled is the answer), read-only
+// mode, local sessions, throttling of requests and connections, JMX, the HTTP admin server, metrics beyond those of
+// mntr, digests of the tree, znode.container.maxNeverUsedIntervalMs, ZooKeeper 3.9's request encodings.
+//
+// Where the defaults differ from a real server's, so that tests need no settings: all four-letter words are answered
+// (there: srvr), and an address may have any number of connections (there: 60).
 package zktest

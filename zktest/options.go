@@ -46,6 +46,70 @@ func WithContainerInterval(d time.Duration) Option {
 	return setDuration("container interval", d, func(c *zkserver.Config) { c.ReapInterval = d })
 }
 
+// WithExtendedTypes admits TTL nodes, as a real server does with zookeeper.extendedTypesEnabled. Without it
+// their creation is answered with Unimplemented (-6), as by a real server out of the box.
+func WithExtendedTypes() Option {
+	return func(c *zkserver.Config) error {
+		c.ExtendedTypes = true
+		return nil
+	}
+}
+
+// WithJuteMaxBuffer sets the largest request in bytes, 1,048,575 by default, as jute.maxbuffer does on a real
+// server. A client that sends a larger one loses its connection. A session whose ephemeral paths have more than
+// twice as many bytes together cannot be closed: see Server.Err.
+func WithJuteMaxBuffer(bytes int) Option {
+	return func(c *zkserver.Config) error {
+		if bytes <= 0 {
+			return fmt.Errorf("%w: jute.maxbuffer of %d bytes", ErrOption, bytes)
+		}
+		c.JuteMaxBuffer = bytes
+		return nil
+	}
+}
+
+// WithMaxClientCnxns lets each address have so many connections, as maxClientCnxns does on a real server, whose
+// default is 60. Here any number is allowed by default, since all links are one address.
+func WithMaxClientCnxns(n int) Option {
+	return func(c *zkserver.Config) error {
+		if n <= 0 {
+			return fmt.Errorf("%w: %d connections", ErrOption, n)
+		}
+		c.MaxClientCnxns = n
+		return nil
+	}
+}
+
+// WithEnforcedQuotas refuses creates and writes above a hard limit of a quota with QuotaExceeded (-125), as
+// zookeeper.enforceQuota does on a real server. Without it quotas only count, as on a real server out of the box.
+func WithEnforcedQuotas() Option {
+	return func(c *zkserver.Config) error {
+		c.EnforceQuota = true
+		return nil
+	}
+}
+
+// WithFourLetterWords answers only these four-letter words, and srvr, as 4lw.commands.whitelist does on a real
+// server, which answers srvr alone by default. Here all are answered by default.
+func WithFourLetterWords(words ...string) Option {
+	return func(c *zkserver.Config) error {
+		c.FourLetterWords = append([]string{}, words...)
+		return nil
+	}
+}
+
+// WithSuperDigest makes a user that no ACL keeps out, as zookeeper.DigestAuthenticationProvider.superDigest does on a
+// real server: "super:" and the base64 of the SHA-1 of "super:password".
+func WithSuperDigest(digest string) Option {
+	return func(c *zkserver.Config) error {
+		if digest == "" {
+			return fmt.Errorf("%w: super digest is empty", ErrOption)
+		}
+		c.SuperDigest = digest
+		return nil
+	}
+}
+
 // WithLogger has the server log expiries and connections that end badly. By
 // default it does not log.
 func WithLogger(l *slog.Logger) Option {

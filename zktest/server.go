@@ -43,7 +43,7 @@ func New(opts ...Option) (*Server, error) {
 }
 
 // Start starts a server for a test and closes it with the test. It fails the
-// test when an option cannot be used.
+// test when an option cannot be used, and at its end when Err is not nil.
 func Start(tb TB, opts ...Option) *Server {
 	tb.Helper()
 	s, err := New(opts...)
@@ -51,9 +51,20 @@ func Start(tb TB, opts ...Option) *Server {
 		tb.Fatalf("zktest: start: %v", err)
 		return nil
 	}
-	tb.Cleanup(s.Close)
+	tb.Cleanup(func() {
+		tb.Helper()
+		s.Close()
+		if err := s.Err(); err != nil {
+			tb.Fatalf("zktest: %v", err)
+		}
+	})
 	return s
 }
+
+// Err is nil while the server serves. It wraps ErrSessionTooLarge once a session was closed or has expired whose
+// ephemeral paths have more bytes than fit into one transaction, some 2 MB, or 20,000 to 30,000 locks. An ensemble
+// never serves again after that (ZOOKEEPER-4306), so this server cuts all connections and takes no session any more.
+func (s *Server) Err() error { return s.core.Failure() }
 
 // Close cuts all connections and waits until no goroutine of the server is
 // left. A second Close does nothing.

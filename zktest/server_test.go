@@ -6,9 +6,11 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
@@ -19,6 +21,12 @@ func TestOptionsRefuseBadValues(t *testing.T) {
 		"container interval of -1s":      WithContainerInterval(-time.Second),
 		"session timeouts from 2s to 1s": WithSessionTimeouts(2*time.Second, time.Second),
 		"logger is nil":                  WithLogger(nil),
+		"jute.maxbuffer of 0 bytes":      WithJuteMaxBuffer(0),
+		"JuteMaxBuffer 7 is not between": WithJuteMaxBuffer(7),
+		"0 connections":                  WithMaxClientCnxns(0),
+		`"rouk", which is none`:          WithFourLetterWords("srvr", "rouk"),
+		"super digest is empty":          WithSuperDigest(""),
+		`"super" is not user:digest`:     WithSuperDigest("super"),
 	} {
 		_, err := New(opt)
 		require.ErrorIs(t, err, ErrOption)
@@ -49,6 +57,33 @@ func TestStartCleansUpOrFails(t *testing.T) {
 	Start(&bad, WithTick(-1))
 	require.Contains(t, bad.failure, "tick of -1ns")
 	require.Empty(t, bad.cleanups)
+}
+
+// TestATestFailsByASessionThatIsTooLarge has a client hold as much as a session may not have.
+func TestATestFailsByASessionThatIsTooLarge(t *testing.T) {
+	for _, c := range []struct {
+		nodes int
+		fails bool
+	}{{2, false}, {3, true}} {
+		var tb recorder
+		srv := Start(&tb, WithJuteMaxBuffer(500))
+		conn, _, err := zk.Connect(srv.Servers(), 10*time.Second, zk.WithDialer(srv.Link("a").Dial), zk.WithLogInfo(false))
+		require.NoError(t, err)
+		for range c.nodes {
+			_, err := conn.Create("/"+strings.Repeat("x", 350), nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+			require.NoError(t, err)
+		}
+		conn.Close()
+		require.Empty(t, tb.failure)
+		tb.cleanups[0]()
+		if c.fails {
+			require.ErrorIs(t, srv.Err(), ErrSessionTooLarge)
+			require.Contains(t, tb.failure, srv.Err().Error())
+		} else {
+			require.NoError(t, srv.Err())
+			require.Empty(t, tb.failure)
+		}
+	}
 }
 
 func TestListenTCP(t *testing.T) {

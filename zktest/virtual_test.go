@@ -254,7 +254,7 @@ func TestContainersAreReapedOnceTheyWereUsed(t *testing.T) {
 
 func TestTTLNodesGoWhenUnchangedForTheirTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.WithContainerInterval(time.Second))
+		srv := zktest.Start(t, zktest.WithContainerInterval(time.Second), zktest.WithExtendedTypes())
 		a := connect(t, srv, "a", 9*time.Second)
 		_, err := a.CreateTTL("/ttl", nil, zk.FlagTTL, openACL, time.Minute)
 		require.NoError(t, err)

@@ -1,10 +1,8 @@
 package conformance
 
 import (
-	"io"
 	"math"
 	"strings"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -144,7 +142,7 @@ func playMalformed(s *scribe) {
 func playLarge(s *scribe) {
 	a := s.open("a")
 	a.create("/large", "", 0)
-	overhead := len("/large/x") + 4 + 4 + 4 + 4 + 5 + 6 + 4 + 4 + 4 + 4 + 8 // of a create, with its header
+	overhead := emptyCreation("/large/x")
 	for _, frame := range []int{wire.MaxFrame - 1, wire.MaxFrame, wire.MaxFrame + 1} {
 		v := s.open("v")
 		v.create("/large/x", strings.Repeat("x", frame-overhead), 0)
@@ -157,18 +155,4 @@ func playLarge(s *scribe) {
 		a.create("/large/"+strings.Repeat("n", 900)+"-", "", wire.FlagSequential)
 	}
 	a.list("/large")
-}
-
-func playWords(s *scribe) {
-	for _, word := range []string{"ruok", "isro", "srst", "crst", "nope", "RUOK"} {
-		v := s.voice(word)
-		require.NoError(s.t, v.writeRaw([]byte(word)))
-		require.NoError(s.t, v.conn.SetReadDeadline(time.Now().Add(patience)))
-		answer, err := io.ReadAll(v.in)
-		if err != nil {
-			v.say("%s", end(err))
-			continue
-		}
-		v.say("%q", answer)
-	}
 }

@@ -1,10 +1,12 @@
 package conformance
 
 import (
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,66 +17,24 @@ import (
 // Transcript holds a long raw conversation with the server at addr and returns every answer
 // and event, one a line. The server has to be fresh and nobody else's, with a tick of 500 ms.
 //
+// Which scenes it has depends on the server's settings: of the setting named "usual", most.
+//
 // What may differ between two servers that behave alike is made equal: zxids count from the
 // first session's, session ids have the speaker's name, times are left out, and lists without
 // an order are sorted. Nothing else is.
-func Transcript(t *testing.T, addr string) []string {
+func Transcript(t *testing.T, addr string, setting Setting) []string {
 	t.Helper()
 	s := &scribe{t: t, addr: addr, names: map[int64]string{}, log: []string{"== first"}}
 	first := s.voice("first")
 	first.connect(wire.ConnectRequest{Timeout: 1})
 	s.base = first.lastZxid()
 	s.hangUp()
-	for _, scene := range scenes {
+	for _, scene := range setting.scenes {
 		s.log = append(s.log, "== "+scene.name)
 		scene.play(s)
 		s.hangUp()
 	}
 	return s.log
-}
-
-// scene is one subject of the conversation.
-type scene struct {
-	name string
-	play func(*scribe)
-}
-
-var scenes = []scene{
-	{"connect", playConnect},
-	{"outset", playOutset},
-	{"create", playCreate},
-	{"create modes", playModes},
-	{"bad paths", playPaths},
-	{"null paths", playNulls},
-	{"foreign strings", playForeign},
-	{"relative paths", playRelative},
-	{"delete", playDelete},
-	{"data", playData},
-	{"acl set", playACLSet},
-	{"acl kinds", playACLKinds},
-	{"acl refusals", playRefusals},
-	{"acl in multi", playRefusalsInMulti},
-	{"auth", playAuth},
-	{"multi", playMulti},
-	{"multi failures", playMultiFailures},
-	{"multi modes", playMultiModes},
-	{"multiRead", playMultiRead},
-	{"watches", playWatches},
-	{"watches of a multi", playMultiWatches},
-	{"persistent watches", playPersistent},
-	{"mixed watches", playMixed},
-	{"checkWatches", playCheckWatches},
-	{"setWatches", playSetWatches},
-	{"setWatches2", playSetWatches2},
-	{"sequence", playSequence},
-	{"queries", playQueries},
-	{"close", playClose},
-	{"move", playMove},
-	{"refused sessions", playRefusedSessions},
-	{"malformed", playMalformed},
-	{"large", playLarge},
-	{"words", playWords},
-	{"reaping", playReaping},
 }
 
 // scribe writes the conversation down.
@@ -104,6 +64,11 @@ type voice struct {
 func (s *scribe) voice(name string) *voice {
 	s.t.Helper()
 	conn, err := net.DialTimeout("tcp", s.addr, patience)
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) { // the server has closed it already
+		var other net.Conn
+		conn, other = net.Pipe()
+		err = errors.Join(other.Close(), conn.Close())
+	}
 	require.NoError(s.t, err)
 	v := &voice{link: newLink(conn), scribe: s, name: name, asked: map[int32]wire.Op{}}
 	s.voices = append(s.voices, v)
@@ -135,22 +100,32 @@ func (s *scribe) hangUp() {
 	s.voices = nil
 }
 
-// closeElsewhere closes the session over another connection.
+// closeElsewhere closes the session over another connection. Where connections are limited, the server has to see first
+// that others are gone.
 func (v *voice) closeElsewhere() {
-	v.scribe.t.Helper()
-	conn, err := net.DialTimeout("tcp", v.scribe.addr, patience)
-	require.NoError(v.scribe.t, err)
-	defer conn.Close()
-	l := newLink(conn)
-	resp, err := l.connect(v.again())
-	require.NoError(v.scribe.t, err)
+	t := v.scribe.t
+	t.Helper()
+	var l *link
+	var resp wire.ConnectResponse
+	soon(t, "a connection to close "+v.name+" by", func() bool {
+		conn, err := net.DialTimeout("tcp", v.scribe.addr, patience)
+		if err != nil {
+			return false
+		}
+		l = newLink(conn)
+		if resp, err = l.connect(v.again()); err != nil {
+			conn.Close()
+		}
+		return err == nil
+	})
+	defer l.conn.Close()
 	if resp.Session == 0 {
 		v.say("session gone")
 		return
 	}
-	require.NoError(v.scribe.t, l.write(wire.RequestHeader{Xid: 1, Op: wire.OpCloseSession}))
-	_, err = l.read()
-	require.NoError(v.scribe.t, err)
+	require.NoError(t, l.write(wire.RequestHeader{Xid: 1, Op: wire.OpCloseSession}))
+	_, err := l.read()
+	require.NoError(t, err)
 }
 
 func (v *voice) say(format string, args ...any) {

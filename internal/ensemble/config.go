@@ -33,6 +33,8 @@ type Config struct {
 	DiskMB int
 	// Properties are further Java system properties, such as jute.maxbuffer.
 	Properties map[string]string
+	// Lines are further lines of zoo.cfg, such as maxClientCnxns=60, which are read after the usual ones.
+	Lines []string
 	// Authority, when not nil, has the servers listen with TLS too, at SecureAddr: with certificates that it
 	// signs for 127.0.0.1, and only for clients with certificates that it has signed.
 	Authority *Authority

@@ -81,7 +81,7 @@ func (l *layout) conf(i int, c Config, links *links) string {
 			lines = append(lines, l.peer(i, k, links))
 		}
 	}
-	return strings.Join(lines, "\n") + "\n"
+	return strings.Join(append(lines, c.Lines...), "\n") + "\n"
 }
 
 // peer is the line by which server i knows server k, itself included.

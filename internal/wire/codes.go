@@ -90,6 +90,7 @@ const (
 	NotReadOnly             Code = -119
 	NoWatcher               Code = -121
 	ReconfigDisabled        Code = -123
+	QuotaExceeded           Code = -125
 )
 
 var codeNames = map[Code]string{
@@ -100,6 +101,7 @@ var codeNames = map[Code]string{
 	NotEmpty: "not empty", SessionExpired: "session expired", InvalidCallback: "invalid callback",
 	InvalidACL: "invalid ACL", AuthFailed: "auth failed", SessionMoved: "session moved", NotReadOnly: "not read-only",
 	NoWatcher: "no watcher", ReconfigDisabled: "reconfig disabled",
+	QuotaExceeded: "quota exceeded",
 }
 
 // String is the code in words, or its number when it has none.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
 // Config says how a Server behaves. The zero value is that of a ZooKeeper
@@ -28,9 +30,29 @@ type Config struct {
 	// OutgoingLimit is how many bytes may wait for a client that does not read
 	// before its connection is cut; 16 MiB when zero.
 	OutgoingLimit int
+	// JuteMaxBuffer is the largest request in bytes, as the real server's jute.maxbuffer; 0xfffff when
+	// zero. A larger one ends its connection. Twice as much is the largest transaction: see ErrSessionTooLarge.
+	JuteMaxBuffer int
+	// MaxClientCnxns is how many connections one address may have, as the real server's setting of that
+	// name; any number when zero. A connection above it is closed at once.
+	MaxClientCnxns int
+	// ExtendedTypes admits TTL nodes, as zookeeper.extendedTypesEnabled does.
+	ExtendedTypes bool
+	// EnforceQuota refuses what exceeds a hard limit, as zookeeper.enforceQuota does. Usage is counted either way.
+	EnforceQuota bool
+	// FourLetterWords are the commands that are answered, "*" for all, as 4lw.commands.whitelist; srvr is always
+	// among them. All when nil.
+	FourLetterWords []string
+	// SuperDigest is the user that no ACL keeps out, as zookeeper.DigestAuthenticationProvider.superDigest:
+	// "super:" and the base64 of the SHA-1 of "super:password". Nobody when empty.
+	SuperDigest string
 	// Logger is told of sessions and connections that end badly; none when nil.
 	Logger *slog.Logger
 }
+
+// A connect request and a few bytes of path are what any client sends; more than the upper bound is no setting that a
+// real server works with, and the transaction limit is twice as much in an int32.
+const leastJuteMaxBuffer, mostJuteMaxBuffer = 64, 1 << 29
 
 func (c Config) withDefaults() Config {
 	c.Tick = orDefault(c.Tick, 2*time.Second)
@@ -39,6 +61,7 @@ func (c Config) withDefaults() Config {
 	c.ReapInterval = orDefault(c.ReapInterval, time.Minute)
 	c.HandshakeTimeout = orDefault(c.HandshakeTimeout, 10*time.Second)
 	c.OutgoingLimit = orDefault(c.OutgoingLimit, 16<<20)
+	c.JuteMaxBuffer = orDefault(c.JuteMaxBuffer, wire.MaxFrame)
 	c.Logger = orDefault(c.Logger, slog.New(slog.DiscardHandler))
 	return c
 }
@@ -68,8 +91,20 @@ func (c Config) Validate() error {
 	if full.MinSessionTimeout > full.MaxSessionTimeout {
 		return fmt.Errorf("zkserver: MinSessionTimeout %v is above MaxSessionTimeout %v", full.MinSessionTimeout, full.MaxSessionTimeout)
 	}
-	if full.OutgoingLimit < 0 {
+	switch {
+	case full.OutgoingLimit < 0:
 		return fmt.Errorf("zkserver: OutgoingLimit %d is negative", full.OutgoingLimit)
+	case full.JuteMaxBuffer < leastJuteMaxBuffer || full.JuteMaxBuffer > mostJuteMaxBuffer:
+		return fmt.Errorf("zkserver: JuteMaxBuffer %d is not between %d and %d", full.JuteMaxBuffer, leastJuteMaxBuffer, mostJuteMaxBuffer)
+	case full.MaxClientCnxns < 0:
+		return fmt.Errorf("zkserver: MaxClientCnxns %d is negative", full.MaxClientCnxns)
+	case full.SuperDigest != "" && !validDigest(full.SuperDigest):
+		return fmt.Errorf("zkserver: SuperDigest %q is not user:digest", full.SuperDigest)
+	}
+	for _, word := range full.FourLetterWords {
+		if _, known := fourLetterWords[word]; !known && word != everyWord {
+			return fmt.Errorf("zkserver: FourLetterWords has %q, which is none", word)
+		}
 	}
 	return nil
 }

@@ -30,6 +30,8 @@ type conn struct {
 	nc net.Conn
 	id int64 // in order of arrival
 
+	opened time.Time
+
 	// Guarded by the server's mutex.
 	session        *session
 	ids            []wire.Identity
@@ -55,7 +57,7 @@ type lateFrame struct {
 }
 
 func newConn(s *Server, nc net.Conn, id int64) *conn {
-	c := &conn{s: s, nc: nc, id: id, ids: []wire.Identity{{Scheme: schemeIP, ID: addressOf(nc)}}}
+	c := &conn{s: s, nc: nc, id: id, opened: time.Now(), ids: []wire.Identity{{Scheme: schemeIP, ID: addressOf(nc)}}}
 	c.wake.L, c.drained.L = &c.mu, &c.mu
 	_ = nc.SetDeadline(time.Now().Add(s.config.HandshakeTimeout))
 	return c
@@ -82,7 +84,7 @@ func (c *conn) readLoop() {
 	frame := make([]byte, 0, 512)
 	for {
 		var err error
-		if frame, err = wire.ReadFrame(in, frame, wire.MaxFrame); err != nil {
+		if frame, err = wire.ReadFrame(in, frame, c.s.config.JuteMaxBuffer); err != nil {
 			return
 		}
 		c.waitDrained()
@@ -102,10 +104,10 @@ func (c *conn) begin(in *bufio.Reader) bool {
 		return false
 	}
 	if _, known := fourLetterWords[string(head)]; known {
-		c.s.fourLetter(c, string(head))
+		c.s.fourLetter(c, string(head), in)
 		return false
 	}
-	frame, err := wire.ReadFrame(in, nil, mostHandshake)
+	frame, err := wire.ReadFrame(in, nil, min(mostHandshake, c.s.config.JuteMaxBuffer))
 	return err == nil && c.s.connect(c, frame)
 }
 

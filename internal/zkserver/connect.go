@@ -16,7 +16,7 @@ func (s *Server) connect(c *conn, frame []byte) bool {
 	s.countReceived(c)
 	var ask wire.ConnectRequest
 	d := wire.NewDecoder(frame)
-	if ask.Decode(&d); d.Err() != nil {
+	if ask.Decode(&d); d.Err() != nil || s.failure != nil {
 		return false
 	}
 	if ask.LastZxid > s.zxid {

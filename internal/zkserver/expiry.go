@@ -102,7 +102,7 @@ func (s *Server) expireDue() {
 }
 
 func (s *Server) expireNow() {
-	for {
+	for s.failure == nil {
 		sess := s.expiry.next(time.Now())
 		if sess == nil {
 			break
@@ -110,5 +110,7 @@ func (s *Server) expireNow() {
 		s.expire(sess)
 	}
 	s.expiry.armed = time.Time{}
-	s.expiry.arm()
+	if s.failure == nil {
+		s.expiry.arm()
+	}
 }

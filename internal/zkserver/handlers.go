@@ -65,7 +65,11 @@ func (s *Server) authenticate(r *request) bool {
 	head := wire.ReplyHeader{Xid: r.head.Xid}
 	switch body.Scheme {
 	case schemeDigest:
-		if !r.conn.identify(digestOf(body.Auth)) {
+		id := digestOf(body.Auth)
+		if id.ID == s.config.SuperDigest {
+			r.conn.identify(wire.Identity{Scheme: schemeSuper})
+		}
+		if !r.conn.identify(id) {
 			head.Err = wire.AuthFailed
 		}
 	case schemeIP: // known already

@@ -26,6 +26,9 @@ func (silentConn) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: ne
 func (silentConn) SetDeadline(time.Time) error      { return nil }
 func (silentConn) SetWriteDeadline(time.Time) error { return nil }
 
+// superDigest is that of super:test.
+const superDigest = "super:D/InIHSb7yEEbrWz8b9l71RjZJU="
+
 // FuzzConversation feeds a stream of requests straight to the server, as its
 // reader would, and looks for crashes and contradictions.
 func FuzzConversation(f *testing.F) {
@@ -44,8 +47,11 @@ func FuzzConversation(f *testing.F) {
 	f.Add(frames(part(wire.OpAddWatch, num("/", 1)), part(wire.OpCreateTTL, createTTL("/t", 5, 10)), part(wire.OpRemoveWatches, num("/", 3))))
 	f.Add(frames(part(wire.OpSetWatches2, &wire.SetWatchesRequest{Two: true, Recurse: []string{"/a"}, Data: []string{"/b"}})))
 	f.Add(frames(part(wire.OpAuth, auth("digest", "u:p")), part(wire.OpSetACL, setACL("/", -1, entry(31, "auth", "")))))
+	f.Add(frames(part(wire.OpAuth, auth("digest", "super:test")), part(wire.OpCreate, create("/zookeeper/quota/a", "", 0)),
+		part(wire.OpCreate, create("/zookeeper/quota/a/zookeeper_limits", "countHardLimit=1", 0)),
+		part(wire.OpCreate, create("/zookeeper/quota/a/zookeeper_stats", "", 0)), part(wire.OpCreate, create("/a", "x", 0))))
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		s, err := New(Config{})
+		s, err := New(Config{ExtendedTypes: true, EnforceQuota: true, SuperDigest: superDigest})
 		require.NoError(t, err)
 		defer s.Close()
 		c := newConn(s, silentConn{}, 1)

@@ -6,7 +6,8 @@ import (
 )
 
 // Expire ends a session at once, as its timer would: its ephemeral nodes go and
-// its connection is cut. It returns an error when there is no such session.
+// its connection is cut. It returns an error when there is no such session, and
+// one that wraps ErrSessionTooLarge when the server fails over it.
 func (s *Server) Expire(session int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -14,8 +15,10 @@ func (s *Server) Expire(session int64) error {
 	if sess == nil {
 		return fmt.Errorf("zkserver: no session %s to expire", sessionName(session))
 	}
-	s.expire(sess)
-	return nil
+	if s.failure == nil {
+		s.expire(sess)
+	}
+	return s.failure
 }
 
 // Freeze stops the server as SIGSTOP stops a process: connections stay open and

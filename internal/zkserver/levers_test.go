@@ -13,7 +13,7 @@ import (
 // bubble runs a test in virtual time with a server and a stage.
 func bubble(t *testing.T, test func(*testing.T, *Server, *stage)) {
 	synctest.Test(t, func(t *testing.T) {
-		s := startServer(t, Config{Tick: time.Second, ExactExpiry: true})
+		s := startServer(t, Config{Tick: time.Second, ExactExpiry: true, ExtendedTypes: true})
 		test(t, s, newStage(t, s))
 		checkInvariants(t, s)
 	})
@@ -72,7 +72,7 @@ func TestOverdueSessionsExpireFirstAfterAThaw(t *testing.T) {
 
 func TestReapingMissedInAFreezeIsMadeUpFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := startServer(t, Config{ReapInterval: time.Minute})
+		s := startServer(t, Config{ReapInterval: time.Minute, ExtendedTypes: true})
 		a := newStage(t, s).joinFor("a", 40*time.Second)
 		a.must(wire.OpCreateTTL, createTTL("/ttl", wire.FlagTTL, 1))
 		s.Freeze()

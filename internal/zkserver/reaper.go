@@ -19,6 +19,9 @@ func (s *Server) reap() {
 // reapNow deletes each node in a transaction of its own. What becomes due
 // through that waits for the next time, as on the real server.
 func (s *Server) reapNow() {
+	if s.failure != nil {
+		return
+	}
 	now := s.clock()
 	var due []*node
 	for _, n := range s.tree.reapable.nodes {

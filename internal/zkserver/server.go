@@ -13,6 +13,9 @@ import (
 // ErrClosed is returned by Serve on a server that has been closed.
 var ErrClosed = errors.New("zkserver: server is closed")
 
+// defaultTraceMask is what gtmk tells of a fresh server.
+const defaultTraceMask = 306
+
 // acceptPause is the wait after a failed accept, as when file descriptors have
 // run out.
 const acceptPause = 10 * time.Millisecond
@@ -44,6 +47,8 @@ type Server struct {
 	closed    bool
 	frozen    bool
 	thawed    sync.Cond
+	failure   error // why nobody is served any more
+	traceMask int64
 
 	received, sent int64
 	requests       map[wire.Op]int64
@@ -69,7 +74,7 @@ func New(config Config) (*Server, error) {
 		tree: newTree(), sessions: map[int64]*session{}, nextSession: firstSessionID(now),
 		dataWatches: newWatchTable(), childWatches: newWatchTable(),
 		conns: map[*conn]struct{}{}, listeners: map[net.Listener]struct{}{},
-		requests: map[wire.Op]int64{},
+		requests: map[wire.Op]int64{}, traceMask: defaultTraceMask,
 	}
 	s.thawed.L = &s.mu
 	s.mu.Lock() // the timers' callbacks wait until they are in place
@@ -147,11 +152,30 @@ func (s *Server) ServeConn(nc net.Conn) error {
 	}
 	s.nextConn++
 	c := newConn(s, nc, s.nextConn)
+	if s.crowded(c.ids[0].ID) {
+		s.config.Logger.Warn("too many connections", "remote", c.ids[0].ID)
+		_ = nc.Close()
+		return nil
+	}
 	s.conns[c] = struct{}{}
 	s.alive++
 	s.tasks.Go(c.readLoop)
 	s.tasks.Go(c.writeLoop)
 	return nil
+}
+
+// crowded tells whether an address has all the connections it may have.
+func (s *Server) crowded(address string) bool {
+	if s.config.MaxClientCnxns == 0 {
+		return false
+	}
+	open := 0
+	for c := range s.conns {
+		if !c.dead && c.ids[0].ID == address {
+			open++
+		}
+	}
+	return open >= s.config.MaxClientCnxns
 }
 
 // forgetConn is the writer's goodbye.

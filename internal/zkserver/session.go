@@ -67,8 +67,12 @@ func (s *Server) expiryAt(now time.Time, timeout time.Duration) time.Time {
 	return s.started.Add(ticks * s.config.Tick)
 }
 
-// endSession removes a session and its ephemeral nodes, all under one zxid.
+// endSession removes a session and its ephemeral nodes, all under one zxid. The server fails instead where an ensemble
+// would.
 func (s *Server) endSession(sess *session) {
+	if s.checkClose(sess) != nil {
+		return
+	}
 	t := s.begin(nil)
 	delete(s.sessions, sess.id)
 	s.expiry.remove(sess)

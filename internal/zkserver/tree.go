@@ -7,7 +7,8 @@ import (
 // tree is every node, by path.
 type tree struct {
 	nodes      map[string]*node
-	reapable   members // containers and TTL nodes
+	reapable   members             // containers and TTL nodes
+	quotas     map[string]struct{} // the paths with a limit
 	ephemerals int
 	dataBytes  int64
 }
@@ -27,7 +28,7 @@ func isSpecial(path string) bool {
 var openACL = wire.WorldACL(wire.PermAll)
 
 func newTree() *tree {
-	t := &tree{nodes: map[string]*node{}}
+	t := &tree{nodes: map[string]*node{}, quotas: map[string]struct{}{}}
 	for _, path := range specialPaths {
 		n := &node{path: path, acl: openACL, data: []byte{}}
 		if path == "/" {

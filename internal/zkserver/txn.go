@@ -19,6 +19,7 @@ type txn struct {
 type event struct {
 	typ  wire.EventType
 	path string
+	grew int64 // bytes of data, of an event about a node itself
 }
 
 // begin starts a transaction. Its zxid is used up even if it fails.
@@ -33,6 +34,7 @@ func (s *Server) begin(c *conn) *txn {
 }
 
 func (t *txn) commit() {
+	t.s.tree.countUsage(t.events)
 	for _, e := range t.events {
 		t.s.fire(e)
 	}
@@ -59,7 +61,7 @@ func (t *txn) insert(n *node) {
 	t.s.tree.link(n)
 	parent.creates++
 	parent.pzxid = t.zxid
-	t.events = append(t.events, event{wire.EventNodeCreated, n.path}, event{wire.EventNodeChildrenChanged, parent.path})
+	t.events = append(t.events, event{wire.EventNodeCreated, n.path, int64(len(n.data))}, event{wire.EventNodeChildrenChanged, parent.path, 0})
 }
 
 // remove takes a node out of the tree.
@@ -74,7 +76,7 @@ func (t *txn) remove(n *node) {
 	}
 	t.s.tree.unlink(n)
 	parent.pzxid = t.zxid
-	t.events = append(t.events, event{wire.EventNodeDeleted, n.path}, event{wire.EventNodeChildrenChanged, parent.path})
+	t.events = append(t.events, event{wire.EventNodeDeleted, n.path, -int64(len(n.data))}, event{wire.EventNodeChildrenChanged, parent.path, 0})
 }
 
 // replace changes a node's data.
@@ -86,8 +88,9 @@ func (t *txn) replace(n *node, data []byte) {
 			n.data, n.mzxid, n.mtime, n.version = old, mzxid, mtime, version
 		})
 	}
-	t.s.tree.dataBytes += int64(len(data) - len(n.data))
+	grew := int64(len(data) - len(n.data))
+	t.s.tree.dataBytes += grew
 	n.data, n.mzxid, n.mtime = data, t.zxid, t.now
 	n.version++
-	t.events = append(t.events, event{wire.EventNodeDataChanged, n.path})
+	t.events = append(t.events, event{wire.EventNodeDataChanged, n.path, grew})
 }

@@ -18,7 +18,7 @@ func (s *Server) setWatches(r *request) wire.Code {
 	}
 	for _, path := range body.Exist {
 		if s.tree.get(path) != nil {
-			s.notify(r.conn, event{wire.EventNodeCreated, path})
+			s.notify(r.conn, event{typ: wire.EventNodeCreated, path: path})
 		} else {
 			s.dataWatches.add(path, r.conn, OneShot)
 		}
@@ -38,9 +38,9 @@ func (s *Server) setWatches(r *request) wire.Code {
 func (s *Server) rewatch(c *conn, watches *watchTable, path string, changed wire.EventType, since func(*node) bool) {
 	switch n := s.tree.get(path); {
 	case n == nil:
-		s.notify(c, event{wire.EventNodeDeleted, path})
+		s.notify(c, event{typ: wire.EventNodeDeleted, path: path})
 	case since(n):
-		s.notify(c, event{changed, path})
+		s.notify(c, event{typ: changed, path: path})
 	default:
 		watches.add(path, c, OneShot)
 	}

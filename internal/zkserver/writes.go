@@ -47,6 +47,9 @@ func (t *txn) create(op wire.Op, r *wire.CreateRequest) outcome {
 	if op == wire.OpCreateTTL && !r.HasTTL {
 		return failed(op, wire.MarshallingError)
 	}
+	if hasTTL(r.Flags) && !t.s.config.ExtendedTypes {
+		return failed(op, wire.Unimplemented)
+	}
 	if !validMode(op, r) || !strings.Contains(r.Path, "/") || strings.IndexByte(r.Path, 0) >= 0 {
 		return failed(op, wire.BadArguments)
 	}
@@ -74,6 +77,9 @@ func (t *txn) create(op wire.Op, r *wire.CreateRequest) outcome {
 	case parent.kind == Ephemeral:
 		return failed(op, wire.NoChildrenForEphemerals)
 	}
+	if code := t.checkQuota(path, int64(len(r.Data)), 1); code != wire.OK {
+		return failed(op, code)
+	}
 	n := t.newNode(op, r, path, acl)
 	n.parent = parent
 	t.insert(n)
@@ -90,6 +96,10 @@ func validMode(op wire.Op, r *wire.CreateRequest) bool {
 		return op != wire.OpCreateTTL
 	}
 	return false
+}
+
+func hasTTL(flags int32) bool {
+	return flags == wire.FlagTTL || flags == wire.FlagPersistentSequentialTTL
 }
 
 func sequential(flags int32) bool {
@@ -137,6 +147,9 @@ func (t *txn) delete(r *wire.NumberRequest) outcome {
 
 func (t *txn) setData(r *wire.SetDataRequest) outcome {
 	n, code := t.target(r.Path, wire.PermWrite)
+	if code == wire.OK {
+		code = t.checkQuota(r.Path, int64(len(r.Data)-len(n.data)), 0)
+	}
 	if code == wire.OK && !matches(n.version, r.Version) {
 		code = wire.BadVersion
 	}

@@ -1,6 +1,9 @@
 package apache
 
 import (
+	"flag"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,27 +15,42 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
+// record has the real server's side written down for tests without one:
+//
+//	go test ./internal/conformance/apache -run TestMemoryAnswersAsApacheDoes -record
+var record = flag.Bool("record", false, "write the real server's answers to testdata")
+
 const (
 	tick           = 500 * time.Millisecond
 	containerCheck = 200 * time.Millisecond
 )
 
-// TestMemoryAnswersAsApacheDoes compares every answer of a long raw conversation.
+// TestMemoryAnswersAsApacheDoes compares every answer of long raw conversations, one for each setting of the servers.
 func TestMemoryAnswersAsApacheDoes(t *testing.T) {
-	apache := ensemble.Private(t, ensemble.Config{Servers: 1, Tick: tick, ContainerCheck: containerCheck, NoFsync: true})
-	memory := zktest.Start(t, zktest.WithTick(tick), zktest.WithContainerInterval(containerCheck))
-	addr, err := memory.ListenTCP("127.0.0.1:0")
-	require.NoError(t, err)
+	for _, setting := range conformance.Settings {
+		t.Run(setting.Name, func(t *testing.T) {
+			apache := ensemble.Private(t, ensemble.Config{Servers: 1, Tick: tick, ContainerCheck: containerCheck, NoFsync: true,
+				Properties: setting.Properties, Lines: setting.Lines})
+			memory := zktest.Start(t, append(setting.Memory, zktest.WithTick(tick), zktest.WithContainerInterval(containerCheck))...)
+			addr, err := memory.ListenTCP("127.0.0.1:0")
+			require.NoError(t, err)
 
-	want := scenes(conformance.Transcript(t, apache.Addr(0)))
-	got := scenes(conformance.Transcript(t, addr))
-	require.Equal(t, len(want), len(got))
-	lines := 0
-	for i, scene := range want {
-		lines += len(scene)
-		compare(t, scene, got[i])
+			transcript := conformance.Transcript(t, apache.Addr(0), setting)
+			if setting.Recorded != "" && *record {
+				file := filepath.Join("..", "testdata", setting.Recorded)
+				require.NoError(t, os.WriteFile(file, []byte(strings.Join(transcript, "\n")+"\n"), 0o644))
+			}
+			want := scenes(transcript)
+			got := scenes(conformance.Transcript(t, addr, setting))
+			require.Equal(t, len(want), len(got))
+			lines := 0
+			for i, scene := range want {
+				lines += len(scene)
+				compare(t, scene, got[i])
+			}
+			t.Logf("%d answers compared", lines)
+		})
 	}
-	t.Logf("%d answers compared", lines)
 }
 
 // scenes cuts a transcript where a scene begins, so that a line too many in one does not set

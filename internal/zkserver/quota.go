@@ -1,0 +1,200 @@
+package zkserver
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+// A quota on /a/b is two nodes: its limits, which an administrator writes, and its usage, which the server keeps.
+// Usage is that of the node itself and of all below it.
+const (
+	quotaRoot  = "/zookeeper/quota" // then the path that the quota is on
+	limitsName = "zookeeper_limits"
+	usageName  = "zookeeper_stats"
+)
+
+// What limits and usage say. The first two are soft limits, of which the real server only logs that they are exceeded.
+const (
+	quotaCount, quotaBytes         = "count", "bytes"
+	quotaHardCount, quotaHardBytes = "countHardLimit", "byteHardLimit"
+)
+
+// quotaNumbers is the data of a quota's node: numbers by name. A missing one is -1, which is no limit.
+type quotaNumbers map[string]int64
+
+// parseQuota reads "count=4,bytes=5=;countHardLimit=10". It returns false where the real server's parser throws an
+// exception.
+func parseQuota(data []byte) (quotaNumbers, bool) {
+	q := quotaNumbers{}
+	if len(data) == 0 {
+		return q, data != nil
+	}
+	pairs := strings.FieldsFunc(string(data), func(r rune) bool { return r == ',' || r == ';' })
+	if len(pairs) > 0 && (data[0] == ',' || data[0] == ';') { // an empty pair, which only the end may have
+		return nil, false
+	}
+	for _, pair := range pairs {
+		fields := strings.Split(strings.TrimRight(pair, "="), "=")
+		if len(fields) < 2 {
+			return nil, false
+		}
+		value := int64(-1)
+		if fields[1] != "" {
+			var err error
+			if value, err = strconv.ParseInt(fields[1], 10, 64); err != nil {
+				return nil, false
+			}
+		}
+		q[fields[0]] = value
+	}
+	return q, true
+}
+
+func (q quotaNumbers) get(name string) int64 {
+	if v, is := q[name]; is {
+		return v
+	}
+	return -1
+}
+
+// format writes count and bytes first, as the oldest servers want them, and the other numbers by name.
+func (q quotaNumbers) format() []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s=%d,%s=%d", quotaCount, q.get(quotaCount), quotaBytes, q.get(quotaBytes))
+	others := slices.DeleteFunc(slices.Sorted(maps.Keys(q)), func(name string) bool { return name == quotaCount || name == quotaBytes })
+	if len(others) > 0 {
+		b.WriteByte('=') // a second one, at which the oldest servers stop reading
+	}
+	for _, name := range others {
+		fmt.Fprintf(&b, ";%s=%d", name, q[name])
+	}
+	return []byte(b.String())
+}
+
+// quotaOf is the deepest path with a limit that path is at or below; none for "".
+func (t *tree) quotaOf(path string) string {
+	if len(t.quotas) == 0 {
+		return ""
+	}
+	for path != "/" && path != "" {
+		if _, is := t.quotas[path]; is {
+			return path
+		}
+		path, _ = wire.SplitPath(path)
+	}
+	return ""
+}
+
+// quotaPath takes the path of a quota's limits or usage apart; false for any other path.
+func quotaPath(path string) (on, name string, is bool) {
+	below, is := strings.CutPrefix(path, quotaRoot)
+	if !is || !strings.HasPrefix(below, "/") {
+		return "", "", false
+	}
+	on, name = wire.SplitPath(below)
+	return on, name, on != "/" && (name == limitsName || name == usageName)
+}
+
+// countUsage keeps the quotas and their usage up to date with a transaction's events, in order.
+func (t *tree) countUsage(events []event) {
+	for i, e := range events {
+		if e.typ == wire.EventNodeChildrenChanged {
+			continue
+		}
+		if on, name, is := quotaPath(e.path); is {
+			t.noteQuota(on, name, e.typ, events[i+1:])
+		}
+		t.addUsage(e)
+	}
+}
+
+// noteQuota begins or ends a quota. A new node for its usage gets what there was before the events that are still to
+// be counted.
+func (t *tree) noteQuota(on, name string, typ wire.EventType, later []event) {
+	switch {
+	case name == limitsName && typ == wire.EventNodeCreated:
+		t.quotas[on] = struct{}{}
+	case name == limitsName && typ == wire.EventNodeDeleted:
+		delete(t.quotas, on)
+	case name == usageName && typ == wire.EventNodeCreated:
+		usage := quotaNumbers{quotaCount: 0, quotaBytes: 0}
+		if n := t.get(on); n != nil {
+			n.walk(func(n *node) { usage.add(1, int64(len(n.data))) })
+		}
+		for _, e := range later {
+			if e.path == on || strings.HasPrefix(e.path, on+"/") {
+				usage.add(-nodesOf(e.typ), -e.grew)
+			}
+		}
+		t.writeUsage(on, usage)
+	}
+}
+
+func (q quotaNumbers) add(count, bytes int64) {
+	q[quotaCount] = q.get(quotaCount) + count
+	q[quotaBytes] = q.get(quotaBytes) + bytes
+}
+
+// addUsage counts an event for the quota that its path is under. Usage that does not parse is left as it is; the real
+// server ends over it.
+func (t *tree) addUsage(e event) {
+	on := t.quotaOf(e.path)
+	if on == "" {
+		return
+	}
+	if n := t.get(quotaRoot + on + "/" + usageName); n != nil {
+		if usage, ok := parseQuota(n.data); ok {
+			usage.add(nodesOf(e.typ), e.grew)
+			t.writeUsage(on, usage)
+		}
+	}
+}
+
+// writeUsage is no transaction: it changes neither version nor zxid, and nobody is told.
+func (t *tree) writeUsage(on string, usage quotaNumbers) {
+	if n := t.get(quotaRoot + on + "/" + usageName); n != nil {
+		data := usage.format()
+		t.dataBytes += int64(len(data) - len(n.data))
+		n.data = data
+	}
+}
+
+// nodesOf is by how many nodes an event changes the tree.
+func nodesOf(typ wire.EventType) int64 {
+	switch typ {
+	case wire.EventNodeCreated:
+		return 1
+	case wire.EventNodeDeleted:
+		return -1
+	}
+	return 0
+}
+
+// checkQuota refuses what would exceed a hard limit, if quotas are enforced. The parts of a multi are each checked
+// against the usage before it, as on the real server.
+func (t *txn) checkQuota(path string, bytes, count int64) wire.Code {
+	if !t.s.config.EnforceQuota {
+		return wire.OK
+	}
+	tree := t.s.tree
+	on := tree.quotaOf(path)
+	limitsNode, usageNode := tree.get(quotaRoot+on+"/"+limitsName), tree.get(quotaRoot+on+"/"+usageName)
+	if on == "" || limitsNode == nil || usageNode == nil {
+		return wire.OK
+	}
+	limits, readable := parseQuota(limitsNode.data)
+	usage, counted := parseQuota(usageNode.data)
+	if !readable || !counted {
+		return wire.MarshallingError
+	}
+	exceeds := func(used, more, limit int64) bool { return more != 0 && limit > -1 && used+more > limit }
+	if exceeds(usage.get(quotaCount), count, limits.get(quotaHardCount)) || exceeds(usage.get(quotaBytes), bytes, limits.get(quotaHardBytes)) {
+		return wire.QuotaExceeded
+	}
+	return wire.OK
+}
