@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +15,7 @@ import (
 // dev is the subcommand that is a ZooKeeper to try things with.
 type dev struct {
 	listen string
+	set    []string
 	json   bool
 }
 
@@ -26,13 +28,20 @@ func newDev() *cobra.Command {
 
 It speaks ZooKeeper's protocol, so that any client can connect: zkCli.sh, kazoo, Curator. It
 is one node in memory: nothing is stored, and nothing outlives it. Production needs an
-Apache ZooKeeper ensemble.`,
+Apache ZooKeeper ensemble.
+
+It answers as ZooKeeper 3.8 does. --set takes what a line of its zoo.cfg sets: tickTime,
+minSessionTimeout, maxSessionTimeout, maxClientCnxns, jute.maxbuffer, extendedTypesEnabled,
+enforceQuota, 4lw.commands.whitelist, DigestAuthenticationProvider.superDigest,
+znode.container.checkIntervalMs.`,
 		Example: `  lockstep dev
+  lockstep dev --set tickTime=500 --set extendedTypesEnabled=true      short sessions, TTL nodes
   lockstep dev --listen 127.0.0.1:0 --json      a free port, printed for a program to read`,
 		Args: cobra.NoArgs,
 		RunE: coded(d.main),
 	}
 	cmd.Flags().StringVar(&d.listen, "listen", defaultServers, "address to listen on; port 0 is a free one")
+	cmd.Flags().StringArrayVar(&d.set, "set", nil, "setting of zoo.cfg, as name=value (repeatable)")
 	cmd.Flags().BoolVar(&d.json, "json", false, "print JSON")
 	return cmd
 }
@@ -41,9 +50,17 @@ func (d *dev) main(cmd *cobra.Command, _ []string) error {
 	if _, _, err := net.SplitHostPort(d.listen); err != nil {
 		return usage("--listen %q is not host:port: %w", d.listen, err)
 	}
-	server, err := zktest.New()
+	var options []zktest.Option
+	for _, setting := range d.set {
+		name, value, found := strings.Cut(setting, "=")
+		if !found {
+			return usage("--set %q is not name=value", setting)
+		}
+		options = append(options, zktest.WithSetting(name, value))
+	}
+	server, err := zktest.New(options...)
 	if err != nil {
-		return err
+		return usage("--set: %w", err)
 	}
 	defer server.Close()
 	address, err := server.ListenTCP(d.listen)

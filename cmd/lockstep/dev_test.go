@@ -3,6 +3,7 @@
 package main
 
 import (
+	"io"
 	"net"
 	"syscall"
 	"testing"
@@ -39,4 +40,28 @@ func TestDevOnATakenAddress(t *testing.T) {
 	require.Equal(t, 69, code)
 	require.Contains(t, errs, "in use")
 	require.Contains(t, errs, "--listen")
+}
+
+func TestDevTakesSettingsOfZooCfg(t *testing.T) {
+	s := onServers(t, "")
+	p := s.start("dev", "--listen", "127.0.0.1:0", "--json", "--set", "tickTime=500", "--set", "4lw.commands.whitelist=conf,ruok")
+	address := decode(t, p.line(0))["listen"].(string)
+	ask := func(word string) string {
+		conn, err := net.Dial("tcp", address)
+		require.NoError(t, err)
+		defer conn.Close()
+		_, err = conn.Write([]byte(word))
+		require.NoError(t, err)
+		answer, err := io.ReadAll(conn)
+		require.NoError(t, err)
+		return string(answer)
+	}
+	require.Contains(t, ask("conf"), "tickTime=500\n")
+	require.Contains(t, ask("stat"), "not in the whitelist")
+
+	for setting, says := range map[string]string{"tickTime": "not name=value", "tikTime=1": "tikTime", "tickTime=x": "no number", "jute.maxbuffer=1": "JuteMaxBuffer 1"} {
+		code, _, errs := s.run("dev", "--listen", "127.0.0.1:0", "--set", setting)
+		require.Equal(t, 64, code, setting)
+		require.Contains(t, errs, says)
+	}
 }

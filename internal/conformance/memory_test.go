@@ -67,7 +67,9 @@ func TestMemoryAnswersAsRecorded(t *testing.T) {
 			t.Parallel()
 			recorded, err := os.ReadFile(filepath.Join("testdata", setting.Recorded))
 			require.NoError(t, err)
-			srv := zktest.Start(t, append(setting.Memory, zktest.WithTick(500*time.Millisecond))...)
+			options := []zktest.Option{zktest.WithTick(500 * time.Millisecond)}
+			setting.Each(func(name, value string) { options = append(options, zktest.WithSetting(name, value)) })
+			srv := zktest.Start(t, options...)
 			addr, err := srv.ListenTCP("127.0.0.1:0")
 			require.NoError(t, err)
 			want := strings.Split(strings.TrimSuffix(string(recorded), "\n"), "\n")

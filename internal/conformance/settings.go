@@ -1,6 +1,6 @@
 package conformance
 
-import "github.com/lockstep-go/lockstep/zktest"
+import "strings"
 
 // Setting is how a server is to be configured for some scenes of the conversation.
 type Setting struct {
@@ -9,13 +9,22 @@ type Setting struct {
 	Properties map[string]string
 	// Lines are further lines of zoo.cfg.
 	Lines []string
-	// Memory is the same for the in-memory server.
-	Memory []zktest.Option
 	// Recorded is the file of testdata that has a real server's side, for where there is none; "" when there is no such
 	// file.
 	Recorded string
 
 	scenes []scene
+}
+
+// Each calls f with every setting, as a name and a value.
+func (s Setting) Each(f func(name, value string)) {
+	for name, value := range s.Properties {
+		f(name, value)
+	}
+	for _, line := range s.Lines {
+		name, value, _ := strings.Cut(line, "=")
+		f(name, value)
+	}
 }
 
 // The values that scenes of the setting "strict" look for.
@@ -34,7 +43,6 @@ var Settings = []Setting{
 		Name:       "usual",
 		Properties: map[string]string{"zookeeper.extendedTypesEnabled": "true"},
 		Lines:      []string{"4lw.commands.whitelist=*"},
-		Memory:     []zktest.Option{zktest.WithExtendedTypes()},
 		scenes:     usualScenes,
 	},
 	{
@@ -42,7 +50,6 @@ var Settings = []Setting{
 		Recorded:   "out-of-the-box.golden",
 		Properties: map[string]string{"zookeeper.extendedTypesEnabled": "false"},
 		Lines:      []string{"4lw.commands.whitelist="},
-		Memory:     []zktest.Option{zktest.WithFourLetterWords()},
 		scenes: []scene{
 			{"no TTL nodes", playNoTTL},
 			{"words refused", playWords},
@@ -60,10 +67,6 @@ var Settings = []Setting{
 			"zookeeper.DigestAuthenticationProvider.superDigest": superDigest,
 		},
 		Lines: []string{"4lw.commands.whitelist=ruok, stat", "maxClientCnxns=12"},
-		Memory: []zktest.Option{
-			zktest.WithJuteMaxBuffer(strictBuffer), zktest.WithEnforcedQuotas(), zktest.WithSuperDigest(superDigest),
-			zktest.WithFourLetterWords("ruok", "stat"), zktest.WithMaxClientCnxns(strictConnections),
-		},
 		scenes: []scene{
 			{"quotas count", playQuotaUsage},
 			{"quotas are enforced", playQuotaLimits},

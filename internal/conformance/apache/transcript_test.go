@@ -31,7 +31,9 @@ func TestMemoryAnswersAsApacheDoes(t *testing.T) {
 		t.Run(setting.Name, func(t *testing.T) {
 			apache := ensemble.Private(t, ensemble.Config{Servers: 1, Tick: tick, ContainerCheck: containerCheck, NoFsync: true,
 				Properties: setting.Properties, Lines: setting.Lines})
-			memory := zktest.Start(t, append(setting.Memory, zktest.WithTick(tick), zktest.WithContainerInterval(containerCheck))...)
+			options := []zktest.Option{zktest.WithTick(tick), zktest.WithContainerInterval(containerCheck)}
+			setting.Each(func(name, value string) { options = append(options, zktest.WithSetting(name, value)) })
+			memory := zktest.Start(t, options...)
 			addr, err := memory.ListenTCP("127.0.0.1:0")
 			require.NoError(t, err)
 
