@@ -12,9 +12,41 @@ import (
 // bundle is leases that belong together.
 type bundle struct{ parts []*Lease }
 
+// gathering is what waits until a multi-lock has all of its locks, or fails to have them.
+type gathering struct {
+	mu      sync.Mutex
+	over    bool
+	waiting []func()
+}
+
+// gatheringKey is the key of the gathering in the context with which a multi-lock asks.
+type gatheringKey struct{}
+
+// add has f called when the gathering is over, and reports whether it is not yet.
+func (g *gathering) add(f func()) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.over {
+		g.waiting = append(g.waiting, f)
+	}
+	return !g.over
+}
+
+func (g *gathering) end() {
+	g.mu.Lock()
+	waiting := g.waiting
+	g.over, g.waiting = true, nil
+	g.mu.Unlock()
+	for _, f := range waiting {
+		f()
+	}
+}
+
 // fill asks for one lease after the other, while those that were granted stand.
 func (b *bundle) fill(ctx context.Context, lockers []Locker, lock func(Locker, context.Context) (*Lease, error)) error {
-	asking, cancel := context.WithCancelCause(ctx)
+	all := new(gathering)
+	defer all.end()
+	asking, cancel := context.WithCancelCause(context.WithValue(ctx, gatheringKey{}, all))
 	defer cancel(nil)
 	for _, l := range lockers {
 		lease, err := lock(l, asking)

@@ -35,7 +35,7 @@ func NewClaim(client *framework.Client, path string, opts ...Option) *Claim {
 // Path is the claim's node.
 func (c *Claim) Path() string { return c.line.path }
 
-// TryLock claims the path or returns an error that wraps ErrNotAcquired.
+// TryLock claims the path or returns an error that wraps ErrNotAcquired, whatever it is that lies there.
 func (c *Claim) TryLock(ctx context.Context) (*Lease, error) {
 	return c.line.ask(ctx, "try", func(ctx context.Context, s *framework.Session) (*Lease, error) {
 		d := deskOf(s, c.line)
@@ -46,7 +46,7 @@ func (c *Claim) TryLock(ctx context.Context) (*Lease, error) {
 	})
 }
 
-// Lock waits until the path could be claimed. Its errors are those of Mutex.Lock.
+// Lock waits until the path could be claimed. Its errors are those of Mutex.Lock, or wrap ErrNotClaim.
 func (c *Claim) Lock(ctx context.Context) (*Lease, error) {
 	return c.line.ask(ctx, "acquire", func(ctx context.Context, s *framework.Session) (*Lease, error) {
 		for {
@@ -67,7 +67,7 @@ func (c *Claim) Lock(ctx context.Context) (*Lease, error) {
 
 // await waits until the node is gone, or somebody has changed it.
 func (c *Claim) await(ctx context.Context, s *framework.Session) error {
-	_, _, w, err := s.WatchData(ctx, c.line.path)
+	_, st, w, err := s.WatchData(ctx, c.line.path)
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil
 	}
@@ -75,6 +75,9 @@ func (c *Claim) await(ctx context.Context, s *framework.Session) error {
 		return err
 	}
 	defer w.Stop()
+	if st.EphemeralOwner == 0 {
+		return fmt.Errorf("%w: it has %d children and %d bytes of data", ErrNotClaim, st.NumChildren, st.DataLength)
+	}
 	select {
 	case <-w.C():
 		return nil

@@ -235,17 +235,6 @@ func TestAClaimantsWaitSurvivesASessionLoss(t *testing.T) {
 	})
 }
 
-// TestAClaimOnWhatIsNoClaim: a node that lives with no session is never given back.
-func TestAClaimOnWhatIsNoClaim(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
-		m := w.member("a")
-		require.NoError(t, m.MakeDirs(t.Context(), desk))
-		refusedSoon(t, locks.NewClaim(m.Client, desk))
-		_, ok := w.zk.Node(desk)
-		require.True(t, ok)
-	})
-}
-
 // TestAClaimsOwnContextIsRefused: the ask would wait for itself.
 func TestAClaimsOwnContextIsRefused(t *testing.T) {
 	claimMembers(t, func(t *testing.T, w *world, claim func() *locks.Claim) {
@@ -258,5 +247,37 @@ func TestAClaimsOwnContextIsRefused(t *testing.T) {
 		require.NoError(t, l.Err())
 		released(t, l)
 		released(t, held(t, context.WithoutCancel(l.Context()), c))
+	})
+}
+
+// TestAClaimOfADirectoryIsRefused: nobody's end would make it free.
+func TestAClaimOfADirectoryIsRefused(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a"), w.member("b")
+		mutex := held(t, t.Context(), locks.NewMutex(a.Client, desk))
+		require.NoError(t, a.Create(t.Context(), "/data", []byte("12345"), framework.Persistent))
+		for path, says := range map[string]string{desk: "1 children", "/data": "5 bytes"} {
+			_, err := locks.NewClaim(b.Client, path).Lock(t.Context())
+			require.ErrorIs(t, err, locks.ErrNotClaim)
+			require.ErrorContains(t, err, says)
+			require.ErrorContains(t, err, path)
+			_, err = locks.NewClaim(b.Client, path).TryLock(t.Context())
+			require.ErrorIs(t, err, locks.ErrNotAcquired)
+		}
+		released(t, mutex)
+		w.nothingLeft(t)
+	})
+}
+
+// TestALockMayBeCalledZookeeperBelowARoot: only the servers' own directory is refused.
+func TestALockMayBeCalledZookeeperBelowARoot(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		below := config
+		below.Root = "/app"
+		released(t, held(t, t.Context(), locks.NewMutex(w.zk.Member(t, "a", below).Client, "/zookeeper/a")))
+		below.Root = "/zookeeper"
+		_, err := locks.NewClaim(w.zk.Member(t, "b", below).Client, "/a").Lock(t.Context())
+		require.ErrorIs(t, err, framework.ErrInvalidPath)
+		released(t, held(t, t.Context(), locks.NewMutex(w.member("c").Client, "/zookeepers")))
 	})
 }

@@ -217,3 +217,27 @@ func TestAWaiterForPermitsWhoseNodeWasDeleted(t *testing.T) {
 		released(t, held(t, t.Context(), s))
 	})
 }
+
+// TestAWaiterWhoseNodeIsDeletedAgainAndAgainPauses, longer each time.
+func TestAWaiterWhoseNodeIsDeletedAgainAndAgainPauses(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m, operator := w.member("m"), w.member("operator")
+		released(t, held(t, t.Context(), locks.NewSemaphore(m.Client, pool, 1)))
+		m.Link.Delay(20 * time.Millisecond)
+		a := newAsker(t)
+		a.ask("m", locks.NewSemaphore(m.Client, pool, 1).Lock)
+		var at []time.Time
+		for len(at) < 15 {
+			time.Sleep(time.Millisecond)
+			for _, name := range w.zk.Children(pool + "/locks") {
+				require.NoError(t, operator.Delete(t.Context(), pool+"/locks/"+name, framework.AnyVersion))
+				at = append(at, time.Now())
+			}
+		}
+		require.Less(t, at[1].Sub(at[0]), time.Second)
+		require.Greater(t, at[14].Sub(at[13]), framework.DefaultRetryMax/2)
+		time.Sleep(2 * framework.DefaultRetryMax)
+		require.Equal(t, []string{"m"}, a.now())
+		a.release("m")
+	})
+}

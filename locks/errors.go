@@ -23,6 +23,9 @@ var (
 	// ErrPermits is returned when a semaphore's members do not agree on the number of permits, or when a
 	// number of permits cannot be had; see PermitsError.
 	ErrPermits = errors.New("number of permits")
+	// ErrNotClaim is returned when the node at a claim's path belongs to no session, such as the directory of
+	// another lock: waiting for its end could last for ever.
+	ErrNotClaim = errors.New("the path is taken by a node that belongs to no session")
 	// ErrHolderGone is returned when a lease is to be revoked whose node does not exist any more.
 	ErrHolderGone = errors.New("the holder is gone")
 )

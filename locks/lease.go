@@ -199,9 +199,28 @@ func (l *Lease) start(maxHold time.Duration) *Lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.unwatch = context.AfterFunc(l.Context(), func() { l.end(nil) })
-	if maxHold > 0 {
-		l.expires = time.Now().Add(maxHold)
-		l.limit = time.AfterFunc(maxHold, func() { l.end(ErrMaxHold) })
+	if maxHold > 0 && !l.awaitsOthers(maxHold) {
+		l.limitTo(maxHold)
 	}
 	return l
+}
+
+// limitTo ends the lease after its greatest length, which begins now. l.mu is held.
+func (l *Lease) limitTo(maxHold time.Duration) {
+	if l.ended {
+		return
+	}
+	l.expires = time.Now().Add(maxHold)
+	l.limit = time.AfterFunc(maxHold, func() { l.end(ErrMaxHold) })
+}
+
+// awaitsOthers reports whether the lease is asked for by a multi-lock that has not got all of its locks yet: the greatest
+// length of all then begins with the last of them.
+func (l *Lease) awaitsOthers(maxHold time.Duration) bool {
+	g, ok := l.Context().Value(gatheringKey{}).(*gathering)
+	return ok && g.add(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.limitTo(maxHold)
+	})
 }

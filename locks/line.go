@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -81,8 +82,15 @@ func (l *Line) check() error {
 	if l.path == "/" {
 		return fmt.Errorf("%w %q: the root cannot be a lock", framework.ErrInvalidPath, l.path)
 	}
+	full := framework.Join(l.client.Config().Root, strings.TrimPrefix(l.path, "/"))
+	if full == serversOwn || strings.HasPrefix(full, serversOwn+"/") {
+		return fmt.Errorf("%w %q: what lies below %s belongs to the servers", framework.ErrInvalidPath, l.path, serversOwn)
+	}
 	return nil
 }
+
+// serversOwn is where the servers keep their configuration and quotas.
+const serversOwn = "/zookeeper"
 
 // Path is the line's directory.
 func (l *Line) Path() string { return l.path }
@@ -120,6 +128,7 @@ func (l *Line) ask(ctx context.Context, op string, grant grantor) (lease *Lease,
 
 // each asks on session after session.
 func (l *Line) each(ctx context.Context, op string, grant grantor) (*Lease, error) {
+	lost := l.client.Retries()
 	for {
 		s, err := l.client.Session(ctx)
 		if err != nil {
@@ -131,8 +140,13 @@ func (l *Line) each(ctx context.Context, op string, grant grantor) (*Lease, erro
 			return lease, nil
 		case ctx.Err() != nil:
 			err = framework.Ended(ctx)
-		case errors.Is(err, framework.ErrSessionLost), errors.Is(err, errPlaceLost):
+		case errors.Is(err, framework.ErrSessionLost):
 			continue
+		case errors.Is(err, errPlaceLost): // somebody who deletes nodes may do it again
+			if lost.Pause(ctx) == nil {
+				continue
+			}
+			err = framework.Ended(ctx)
 		}
 		return nil, framework.Wrap(op, l.name, err)
 	}

@@ -188,3 +188,45 @@ func TestTheTimeLeftKnowsTheGreatestHold(t *testing.T) {
 		require.ErrorIs(t, several.Err(), locks.ErrMaxHold)
 	})
 }
+
+// TestTheGreatestHoldOfAPartBeginsWithTheWhole: a multi-lock that waits for longer than that keeps what it has.
+func TestTheGreatestHoldOfAPartBeginsWithTheWhole(t *testing.T) {
+	for name, opts := range map[string][]locks.Option{"mutex": nil, "slice": {locks.WithLocalSlice(time.Hour)}} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				c := w.member("a").Client
+				last := held(t, t.Context(), locks.NewMutex(w.member("b").Client, "/m/b"))
+				first := locks.NewMutex(c, "/m/a", append(opts, locks.WithMaxHold(time.Minute))...)
+				a := newAsker(t)
+				a.ask("several", locks.NewMulti(first, locks.NewMutex(c, "/m/b")).Lock)
+				node := w.zk.Children("/m/a")
+				time.Sleep(time.Hour)
+				require.Equal(t, node, w.zk.Children("/m/a"))
+				released(t, last)
+				require.Equal(t, []string{"several"}, a.now())
+				require.LessOrEqual(t, a.lease("several").Remaining(), time.Minute)
+				time.Sleep(time.Minute + 1)
+				require.ErrorIs(t, a.lease("several").Err(), locks.ErrMaxHold)
+				w.nothingLeft(t)
+			})
+		})
+	}
+}
+
+// TestTheGreatestHoldOfAPartIsNotLostWithTheWhole: a locker of the user's own keeps what it has asked for with the context of a multi-lock
+// that fails.
+func TestTheGreatestHoldOfAPartIsNotLostWithTheWhole(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		c := w.member("a").Client
+		var kept *locks.Lease
+		_, err := locks.NewMulti(custom{locks.NewMutex(c, "/m/a"), func(ctx context.Context) (*locks.Lease, error) {
+			kept = held(t, ctx, locks.NewMutex(c, "/m/a", locks.WithMaxHold(time.Minute)))
+			return nil, errFoo
+		}}).Lock(t.Context())
+		require.ErrorIs(t, err, errFoo)
+		time.Sleep(time.Minute - 1)
+		require.NoError(t, kept.Err())
+		time.Sleep(2)
+		require.ErrorIs(t, kept.Err(), locks.ErrMaxHold)
+	})
+}

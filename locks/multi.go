@@ -17,7 +17,8 @@ import (
 // so that two multi-locks never wait for each other; keep to one Root for all clients, and take no
 // other lock that a multi-lock may ask for while you wait for it. The lease ends when one of the
 // locks' does, and its release releases all, last first. Its token is the highest of theirs, which
-// rises with every grant of the same exclusive locks.
+// rises with every grant of the same exclusive locks. A greatest hold (WithMaxHold) of one of them is counted
+// from when all are held.
 type Multi struct {
 	lockers []Locker
 	err     error

@@ -215,6 +215,7 @@ func TestBadInput(t *testing.T) {
 		for bad, want := range map[string]string{
 			"": `invalid path ""`, "a": `invalid path "a"`, "/a/": `invalid path "/a/"`, "/": `the root cannot be a lock`,
 			"/a//b": "empty element", "/a/../b": "relative element",
+			"/zookeeper": "belongs to the servers", "/zookeeper/config": "belongs to the servers",
 		} {
 			m := locks.NewMutex(c, bad)
 			for _, ask := range []func(context.Context) (*locks.Lease, error){m.Lock, m.TryLock} {

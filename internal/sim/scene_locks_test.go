@@ -81,11 +81,14 @@ func newMutexScene(w *world, spec sceneSpec) scene {
 // newClaimScene is a claim.
 func newClaimScene(w *world, spec sceneSpec) scene {
 	s := newLockScene(w, spec)
-	s.drawOptions(stream(w.plan.seed, spec.path))
+	r := stream(w.plan.seed, spec.path)
+	s.drawOptions(r)
 	s.book.unfenced = true
+	s.register = spec.path + "~register"
 	s.draw = func(a *actor) ask {
 		return ask{locker: locks.NewClaim(a.client, spec.path+"/claim", s.options...), try: oneIn(a.r, 5)}
 	}
+	s.prepare(r)
 	return s
 }
 
@@ -135,9 +138,9 @@ func (s *lockScene) prepare(r *rand.Rand) {
 	})
 }
 
-// mayDelete allows for nodes in the line.
+// mayDelete allows for nodes in the line. A claim's guard does not stand up to that.
 func (s *lockScene) mayDelete(node string) bool {
-	return strings.HasPrefix(node, s.path()) && s.register != "" && node != s.path()
+	return strings.HasPrefix(node, s.path()) && s.register != "" && node != s.path() && !s.book.unfenced
 }
 
 func (s *lockScene) play(a *actor) {
