@@ -95,4 +95,12 @@ var safeguards = []mutant{
 		name: "a job's state is written at any version", file: "scheduler/book.go", recipes: "scheduler", rule: anyRule,
 		old: "framework.SetOp(b.node, data, b.version)", new: "framework.SetOp(b.node, data, framework.AnyVersion+0*b.version)",
 	},
+	{
+		name: "a paused job runs its ticks", file: "scheduler/plan.go", recipes: "control", rule: "pause",
+		old: "if p.start == nil && p.state.Paused.IsZero() {", new: "if p.start == nil {",
+	},
+	{
+		name: "a member runs more jobs at once than it may", file: "scheduler/slots.go", recipes: "control", rule: "slots",
+		old: "if s.most > 0 && s.used >= s.most {", new: "if s.most > 0 && s.used > s.most {",
+	},
 }
