@@ -51,3 +51,6 @@ func (e *MismatchError) Error() string {
 
 // Unwrap returns ErrMismatch.
 func (e *MismatchError) Unwrap() error { return ErrMismatch }
+
+// errNoDedup refuses ids that nobody would remember.
+var errNoDedup = fmt.Errorf("%w: WithID: the queue does not remember ids; make it with WithDedup", ErrOption)

@@ -31,3 +31,20 @@ func TestIdsThatADeadProducerLeftAreRemoved(t *testing.T) {
 		require.Equal(t, []string{"0000000003", "0000000004"}, buckets())
 	})
 }
+
+// TestAnIDIsRefusedWhereNothingRemembersIt, by producers that have made the queue and by others; items without ids are put.
+func TestAnIDIsRefusedWhereNothingRemembersIt(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a"), w.member("b")
+		for _, m := range []*member{a, b} {
+			err := m.Put(t.Context(), "x", WithID("1"))
+			require.ErrorIs(t, err, ErrOption)
+			require.ErrorContains(t, err, "WithDedup")
+		}
+		named := a.PutAsync(t.Context(), "x", WithID("2"))
+		plain := a.PutAsync(t.Context(), "plain")
+		require.ErrorIs(t, named.Wait(t.Context()), ErrOption)
+		require.NoError(t, plain.Wait(t.Context()))
+		require.Equal(t, "plain", b.take().Value)
+	})
+}

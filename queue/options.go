@@ -193,7 +193,8 @@ func WithDelay(d time.Duration) PutOption {
 
 const maxDelay time.Duration = 10 * 365 * 24 * time.Hour
 
-// WithID names the item. A queue with WithDedup refuses another item with the same id for a time.
+// WithID names the item. A queue with WithDedup refuses another item with the same id for a time. A queue without it refuses the
+// put with ErrOption: the id would protect from nothing.
 func WithID(id string) PutOption {
 	return func(p *putting) error {
 		if id == "" || len(id) > maxID {

@@ -42,6 +42,7 @@ type stage struct {
 	servers string
 	dir     string
 	env     []string
+	in      *os.File // the standard input of what is started, or nil for none
 }
 
 func newStage(t *testing.T, opts ...zktest.Option) *stage {
@@ -78,6 +79,9 @@ func (s *stage) start(args ...string) *process {
 	s.t.Helper()
 	p := &process{stage: s, cmd: exec.Command(os.Args[0], args...), ended: make(chan struct{})}
 	p.cmd.Env = s.env
+	if s.in != nil {
+		p.cmd.Stdin = s.in
+	}
 	dir, err := os.MkdirTemp(s.dir, "process")
 	require.NoError(s.t, err)
 	p.out, p.err = filepath.Join(dir, "out"), filepath.Join(dir, "err")

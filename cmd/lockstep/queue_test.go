@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,6 +59,25 @@ func TestQueueLinesAndCommands(t *testing.T) {
 	require.Contains(t, out, `{"item":"line 1199","attempt":1}`)
 }
 
+// TestASignalEndsAPutThatWaitsForInput from a pipe that stays open.
+func TestASignalEndsAPutThatWaitsForInput(t *testing.T) {
+	s := newStage(t)
+	in, out, err := os.Pipe()
+	require.NoError(t, err)
+	defer out.Close()
+	s.in = in
+	p := s.start("queue", "put", "q")
+	require.NoError(t, in.Close())
+	s.in = nil
+	_, err = out.WriteString("first\nunfinished")
+	require.NoError(t, err)
+	s.until("the first line", func() bool { _, o, _ := s.run("queue", "len", "q"); return o == "1\t0\t0\n" })
+	p.signal(syscall.SIGTERM)
+	require.Equal(t, 143, p.wait())
+	require.Empty(t, read(p.err))
+	require.Equal(t, "1\t0\t0\n", s.ok("queue", "len", "q"))
+}
+
 func TestQueueCommandsThatFail(t *testing.T) {
 	s := newStage(t)
 	s.ok("queue", "put", "q", "poison")
@@ -78,7 +98,7 @@ func TestQueueRefusals(t *testing.T) {
 	for want, args := range map[int][][]string{
 		exitNotObtained: {{"queue", "put", "q", "y", "-n"}, {"queue", "put", "q", "y", "-n", "--id", "7"}},
 		exitMismatch:    {{"queue", "put", "q", "y", "--capacity", "2"}, {"queue", "put", "q", "y", "--strict"}, {"queue", "len", "/lockstep/queues"}},
-		exitUsage: {{"queue", "put"}, {"queue", "put", "q", "y", "--priority", "10"}, {"queue", "take", "q", "-n", "0"},
+		exitUsage: {{"queue", "put", "plain", "y", "--id", "7"}, {"queue", "put"}, {"queue", "put", "q", "y", "--priority", "10"}, {"queue", "take", "q", "-n", "0"},
 			{"queue", "put", "q", "y", "--capacity", "0"}, {"queue", "take", "q", "--max-attempts", "-1"}, {"queue", "put", "q", "a", "b", "--id", "1"},
 			{"queue", "dead", "q", "--requeue", "--purge"}, {"queue", "len", "/"}},
 		exitNotFound: {{"queue", "take", "q", "--", "no-such-command"}},

@@ -31,7 +31,7 @@ func newQueuePut() *cobra.Command {
 		Use:   "put NAME [ITEM...] [flags]",
 		Short: "Put items at the end of a queue",
 		Long: `Put items at the end of a queue: the arguments, or the lines of standard input. The program ends
-when the servers have them all. If it fails in between, those of the former lines are in the queue.
+when the servers have them all. If it fails or a signal ends it, the lines before are in the queue.
 
 The first to use a queue makes it. --strict, --capacity and --dedup are stored then; later they are
 checked. A bounded queue that is full makes the program wait, or exit with 1 under --nonblock.`,
@@ -52,7 +52,7 @@ checked. A bounded queue that is full makes the program wait, or exit with 1 und
 	f := cmd.Flags()
 	f.IntVar(&p.priority, "priority", 0, "go before all items of lower priorities, 0 to 9")
 	f.Var(&p.delay, "delay", "keep the items back for so long; a bare number is seconds")
-	f.StringVar(&p.id, "id", "", "the item's id, which a queue made with --dedup takes once")
+	f.StringVar(&p.id, "id", "", "the item's id, which a queue made with --dedup takes once, and others refuse")
 	f.BoolVarP(&p.nonblock, "nonblock", "n", false, "do not wait if the queue is full")
 	return cmd
 }
@@ -96,10 +96,22 @@ const (
 	maxBatchLines = 500
 )
 
-// lines puts lines, those together that are there already.
+// lines puts lines, those together that are there already. It ends with ctx, also while the input is open and silent.
 func (p *queuePut) lines(ctx context.Context, in io.Reader, how []queue.PutOption, count *progress) error {
 	lines, failed := reading(ctx, in)
-	for line := range lines {
+	for {
+		var line []byte
+		var open bool
+		select {
+		case line, open = <-lines:
+		case <-ctx.Done():
+		}
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case !open:
+			return <-failed
+		}
 		batch, size := [][]byte{line}, len(line)
 		for more := true; more && size < maxBatchBytes && len(batch) < maxBatchLines; {
 			select {
@@ -115,10 +127,6 @@ func (p *queuePut) lines(ctx context.Context, in io.Reader, how []queue.PutOptio
 			return err
 		}
 	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return <-failed
 }
 
 // batch puts lines together, or one by one if they do not fit in together.
