@@ -10,7 +10,8 @@ import (
 )
 
 // Trigger has a job run once as soon as it may, wherever it belongs: at once, or when the run that goes on has
-// ended, under OverlapForbid and OverlapReplace. Paused jobs run too. What is asked for is stored: it survives
+// ended, under OverlapForbid and OverlapReplace. If runs follow each other without a pause, at most the tick that
+// is due goes before it. Paused jobs run too. What is asked for is stored: it survives
 // its member. Its error wraps ErrUnknownJob, ErrInvalidJob, ErrTooManyPending, ErrBadState or ErrNewerState.
 func (s *Scheduler) Trigger(ctx context.Context, name string) error {
 	request := newRequest()
@@ -34,8 +35,8 @@ func (s *State) note(request string) {
 	}
 }
 
-// Pause keeps a job from running until Resume; a run that goes on is not disturbed. Ticks that are due
-// meanwhile are missed. Pausing a paused job changes nothing. Its error wraps ErrUnknownJob, ErrInvalidJob,
+// Pause keeps a job from running until Resume, except when it is asked for with Trigger. A run that goes on is not
+// disturbed; if its member dies, it is not repeated before Resume. Ticks that are due meanwhile are missed. Pausing a paused job changes nothing. Its error wraps ErrUnknownJob, ErrInvalidJob,
 // ErrBadState or ErrNewerState.
 func (s *Scheduler) Pause(ctx context.Context, name string) error {
 	return s.amend(ctx, "pause", name, func(st *State, now time.Time) (bool, error) {

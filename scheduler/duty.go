@@ -121,7 +121,7 @@ func (d *duty) act(p plan) step {
 	d.due = p.wake
 	switch {
 	case p.start != nil && !d.booked && !d.slots.take():
-		d.waits, d.late = true, ReasonBusy
+		d.waits, d.late, d.due = true, ReasonBusy, p.tickWake // when a slot is free, it is looked at again
 		return nil
 	case p.start != nil:
 		d.booked = true

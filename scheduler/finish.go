@@ -23,8 +23,8 @@ func (e *execution) finish(err, why error) Outcome {
 		}
 		r.Stuck, r.rest, r.member, r.request = stored.Stuck, stored.rest, "", stored.request
 		state.ended(r)
-		if r.Outcome == Stopped && e.job.Guarantee == AtLeastOnce && r.Attempt <= MaxReruns {
-			state.ask(Pending{Tick: r.Tick, Manual: r.Manual, Attempt: r.Attempt + 1, request: r.request})
+		if r.Outcome == Stopped && e.job.Guarantee == AtLeastOnce {
+			state.ask(Pending{Tick: r.Tick, Manual: r.Manual, Attempt: r.Attempt + 1, reruns: r.reruns, request: r.request})
 		}
 		past, err := e.remember(e.job.Name, r)
 		return append(ended, past...), err
@@ -37,6 +37,8 @@ func outcomeOf(err, why error) Outcome {
 	switch {
 	case err == nil:
 		return Succeeded
+	case errors.Is(err, errStoppedBetweenTries):
+		return Stopped
 	case errors.Is(err, ErrPanic):
 		return Panicked
 	case errors.Is(err, ErrTimeout):

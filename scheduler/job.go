@@ -48,7 +48,8 @@ type Job struct {
 	// tick's delay. Default 0.
 	Jitter time.Duration
 	// MinHold is the least time between the starts of two runs: ticks that come sooner are missed, with
-	// ReasonHeld. Default 0.
+	// ReasonHeld. A run that is repeated because its member died or was stopped waits for no MinHold and
+	// begins none. Default 0.
 	MinHold time.Duration
 
 	// Placement is OnLeader or Spread.

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"hash/fnv"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -20,13 +21,14 @@ type plan struct {
 	schedule Schedule
 	at       sight
 
-	state   State
-	start   *RunRecord  // the run to be claimed; it is among state.Running
-	lost    []RunRecord // runs that get an outcome since their runner is gone
-	dropped bool        // runs of a former registration have ended
-	missed  []Gap
-	yield   []int64   // runs that are to end, so that the next can start
-	wake    time.Time // when there is something to do next; zero: not by time alone
+	state    State
+	start    *RunRecord  // the run to be claimed; it is among state.Running
+	lost     []RunRecord // runs that get an outcome since their runner is gone
+	dropped  bool        // runs of a former registration have ended
+	missed   []Gap
+	yield    []int64   // runs that are to end, so that the next can start
+	wake     time.Time // when there is something to do next; zero: not by time alone
+	tickWake time.Time // when the next tick is due that is not yet; zero: none
 }
 
 // plan decides what to do.
@@ -35,14 +37,17 @@ func (j *job) plan(st State, schedule Schedule, at sight) plan {
 	for _, number := range at.lost {
 		p.markLost(number)
 	}
-	p.resume()
+	p.repeat()
+	if p.start == nil && p.overdue() {
+		p.serve()
+	}
 	if p.start == nil && p.state.Paused.IsZero() {
 		p.tick()
 	}
 	if p.start == nil {
 		p.serve()
 	}
-	p.wake = p.next()
+	p.wake, p.tickWake = p.next()
 	return p
 }
 
@@ -67,8 +72,8 @@ func (p *plan) markLost(number int64) {
 	p.lost = append(p.lost, r)
 	p.state.ended(r)
 	switch {
-	case p.job.Guarantee == AtLeastOnce && r.Attempt <= MaxReruns:
-		p.state.ask(Pending{Tick: r.Tick, Manual: r.Manual, Attempt: r.Attempt + 1, request: r.request})
+	case p.job.Guarantee == AtLeastOnce && r.reruns < MaxReruns:
+		p.state.ask(Pending{Tick: r.Tick, Manual: r.Manual, Attempt: r.Attempt + 1, reruns: r.reruns + 1, request: r.request})
 	case !r.Manual:
 		p.state.Fired--
 		p.miss(Gap{From: r.Tick, To: r.Tick, Count: 1, Reason: ReasonRunnerLost})
@@ -86,21 +91,33 @@ func (p *plan) occupied() bool {
 // held tells whether the run before has started too short a time ago.
 func (p *plan) held() bool { return p.at.now.Before(p.state.HoldUntil) }
 
-// resume starts a run that is to be repeated, before anything else.
-func (p *plan) resume() {
-	if len(p.state.Pending) > 0 && p.state.Pending[0].Attempt > 1 {
-		p.serve()
+// repeat starts a run that is to be repeated, before anything else. It is no new run, so that MinHold does not
+// delay it.
+func (p *plan) repeat() {
+	if len(p.state.Pending) > 0 && p.state.Pending[0].Attempt > 1 && p.state.Paused.IsZero() && !p.occupied() {
+		p.begin(p.state.Pending[0])
+		p.state.Pending = p.state.Pending[1:]
 	}
 }
 
-// serve starts the first run that waits.
+// serve starts the first run that was asked for.
 func (p *plan) serve() {
-	if len(p.state.Pending) == 0 || !p.room() {
-		return
+	if i := p.asked(); i >= 0 && p.room() {
+		p.begin(p.state.Pending[i])
+		p.state.Pending = slices.Delete(p.state.Pending, i, i+1)
 	}
-	next := p.state.Pending[0]
-	p.state.Pending = p.state.Pending[1:]
-	p.begin(next)
+}
+
+// asked is the place of the first run among Pending that was asked for, or -1.
+func (p *plan) asked() int {
+	return slices.IndexFunc(p.state.Pending, func(w Pending) bool { return w.Attempt == 1 })
+}
+
+// overdue reports whether a tick has come since the first run was asked for that waits. That run goes before the next
+// tick: otherwise a job that is busy from tick to tick would never run it.
+func (p *plan) overdue() bool {
+	i := p.asked()
+	return i >= 0 && p.state.Pending[i].Tick.Before(p.state.Last)
 }
 
 // tick sees to the ticks that are due.
@@ -162,7 +179,9 @@ func (p *plan) replace(d due) {
 	}
 	p.before(d.latest, d, ReasonOverlap)
 	for _, r := range p.state.Running {
-		p.yield = append(p.yield, r.Number)
+		if !r.Manual || p.starts(d.latest).After(r.Started) {
+			p.yield = append(p.yield, r.Number)
+		}
 	}
 }
 
@@ -217,10 +236,11 @@ func (p *plan) begin(of Pending) {
 	number := p.state.Number
 	p.start = &RunRecord{
 		Number: number, ID: of.Tick.UTC().Format("20060102T150405Z") + "-" + strconv.FormatInt(number, 10),
-		Tick: of.Tick.UTC(), Manual: of.Manual, Attempt: of.Attempt, request: of.request, generation: p.state.generation,
+		Tick: of.Tick.UTC(), Manual: of.Manual, Attempt: of.Attempt, reruns: of.reruns, request: of.request,
+		generation: p.state.generation,
 	}
 	p.state.Running = append(p.state.Running, *p.start)
-	if p.job.MinHold > 0 {
+	if p.job.MinHold > 0 && of.Attempt == 1 {
 		p.state.HoldUntil = p.at.now.Add(p.job.MinHold).UTC().Truncate(time.Millisecond)
 	}
 }
@@ -246,27 +266,38 @@ func (j *job) delay(schedule Schedule, tick time.Time) time.Duration {
 }
 
 // next is when to look again, if nothing else happens: there is more to start, the next tick, or the end
-// of the hold for what waits.
-func (p *plan) next() time.Time {
-	var wake time.Time
-	waits := len(p.state.Pending) > 0
+// of the hold for what waits. It also returns the next tick by itself.
+func (p *plan) next() (wake, tickWake time.Time) {
+	late := false // a tick is due, and waits until it can be run
 	if p.state.Paused.IsZero() {
 		tick := p.schedule.Next(p.state.since())
-		if !tick.IsZero() && !p.starts(tick).After(p.at.now) { // it is due, and waits
-			waits = waits || p.job.Misfire == MisfireAll
+		if !tick.IsZero() && !p.starts(tick).After(p.at.now) {
+			late = p.job.Misfire == MisfireAll
 			tick = p.schedule.Next(p.at.now)
 		}
 		if !tick.IsZero() {
-			wake = p.starts(tick)
+			tickWake = p.starts(tick)
 		}
 	}
-	if !waits || p.occupied() {
-		return wake
+	wake = tickWake
+	if p.occupied() {
+		return wake, tickWake
 	}
-	if start := later(p.at.now, p.state.HoldUntil); wake.IsZero() || start.Before(wake) {
-		wake = start
+	if late || p.asked() >= 0 {
+		wake = sooner(wake, later(p.at.now, p.state.HoldUntil))
 	}
-	return wake
+	if p.state.Paused.IsZero() && slices.ContainsFunc(p.state.Pending, func(w Pending) bool { return w.Attempt > 1 }) {
+		wake = sooner(wake, p.at.now)
+	}
+	return wake, tickWake
+}
+
+// sooner is the earlier of two times, the first of which may be none.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
 }
 
 func later(a, b time.Time) time.Time {

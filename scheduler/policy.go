@@ -12,13 +12,14 @@ type Guarantee string
 const (
 	// AtMostOnce: the tick is not run again; it is recorded as missed, with ReasonRunnerLost. The default.
 	AtMostOnce Guarantee = "at most once"
-	// AtLeastOnce: the tick is run again, as a further attempt, at most MaxReruns times; so is a run that
-	// failed because its scheduler was stopped.
+	// AtLeastOnce: the run is repeated by another member, as a further attempt with retries of its own. That
+	// happens at most MaxReruns times because members die, and each time that the scheduler is stopped before
+	// the run has finished or used up its retries. A paused job's runs are repeated when it is resumed.
 	AtLeastOnce Guarantee = "at least once"
 )
 
 // MaxReruns is how often a run of an AtLeastOnce job is repeated whose runners die: what kills its process
-// each time must not kill the whole cluster for ever.
+// each time must not kill the whole cluster for ever. Retries, and orderly stops, do not count.
 const MaxReruns = 10
 
 // Misfire is what becomes of ticks that could not be run when they were due.
@@ -45,7 +46,7 @@ const (
 	// OverlapAllow runs it beside the other.
 	OverlapAllow Overlap = "allow"
 	// OverlapReplace ends the other's context, and runs the tick once that has returned, if it is within the
-	// Deadline then.
+	// Deadline then. A run that was asked for with Trigger is replaced only by a tick that comes after its start.
 	OverlapReplace Overlap = "replace"
 )
 

@@ -201,7 +201,7 @@ func TestAStoppedSchedulerRetriesNoMore(t *testing.T) {
 		a.stop()
 		require.NoError(t, <-a.done)
 		require.Zero(t, time.Since(stopped))
-		require.Equal(t, Failed, w.state("j").LastRun.Outcome)
+		require.Equal(t, Stopped, w.state("j").LastRun.Outcome)
 	})
 }
 

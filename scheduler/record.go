@@ -58,7 +58,8 @@ const (
 	Panicked Outcome = "panicked"
 	// TimedOut: it returned an error after its Timeout.
 	TimedOut Outcome = "timed out"
-	// Stopped: it returned an error after its context ended since the scheduler was stopped.
+	// Stopped: its scheduler was stopped before it could finish. It returned an error after its context had ended for
+	// that reason, or it had failed and its next retry was not due yet.
 	Stopped Outcome = "stopped"
 	// Replaced: it returned an error after its context ended since the next tick was due, or its job removed.
 	Replaced Outcome = "replaced"
@@ -90,6 +91,7 @@ type RunRecord struct {
 
 	member     string // the runner's member node
 	generation int64  // of the registration that the run belongs to
+	reruns     int    // how many members have died that ran it before
 	request    string // of a manual run
 	replace    bool   // it is to end
 	rest       fields
@@ -110,6 +112,7 @@ type Pending struct {
 	Manual  bool
 	Attempt int
 
+	reruns  int    // how many members have died that ran it
 	request string // what it was asked for by, one of the state's requests
 	rest    fields
 }
@@ -159,7 +162,7 @@ func (r *RunRecord) UnmarshalJSON(data []byte) error {
 		f.takeTime("started", &r.Started), f.takeTime("ended", &r.Ended), f.take("outcome", &r.Outcome),
 		f.take("error", &r.Error), f.take("stuck", &r.Stuck),
 		f.take("member", &r.member), f.take("request", &r.request), f.take("replace", &r.replace),
-		f.take("generation", &r.generation))
+		f.take("generation", &r.generation), f.take("reruns", &r.reruns))
 	r.rest = f
 	return err
 }
@@ -170,7 +173,7 @@ func (r RunRecord) MarshalJSON() ([]byte, error) {
 		"n": r.Number, "id": r.ID, "tick": r.Tick, "manual": given(r.Manual), "attempt": r.Attempt, "token": given(r.Token),
 		"runner": r.Runner, "started": r.Started, "ended": r.Ended, "outcome": given(r.Outcome), "error": given(r.Error),
 		"stuck": given(r.Stuck), "member": given(r.member), "request": given(r.request), "replace": given(r.replace),
-		"generation": given(r.generation),
+		"generation": given(r.generation), "reruns": given(r.reruns),
 	})
 }
 
@@ -180,12 +183,13 @@ func (p *Pending) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &f); err != nil {
 		return err
 	}
-	err := errors.Join(f.takeTime("tick", &p.Tick), f.take("manual", &p.Manual), f.take("attempt", &p.Attempt), f.take("request", &p.request))
+	err := errors.Join(f.takeTime("tick", &p.Tick), f.take("manual", &p.Manual), f.take("attempt", &p.Attempt), f.take("request", &p.request),
+		f.take("reruns", &p.reruns))
 	p.rest = f
 	return err
 }
 
 // MarshalJSON writes the request as it is stored.
 func (p Pending) MarshalJSON() ([]byte, error) {
-	return p.rest.with(map[string]any{"tick": p.Tick, "manual": given(p.Manual), "attempt": p.Attempt, "request": given(p.request)})
+	return p.rest.with(map[string]any{"tick": p.Tick, "manual": given(p.Manual), "attempt": p.Attempt, "request": given(p.request), "reruns": given(p.reruns)})
 }

@@ -101,12 +101,17 @@ func (e *execution) within(hold *framework.Hold) (err, why error) {
 	return err, why
 }
 
-// tries calls the job until it succeeds, or has no retry left.
+var errStoppedBetweenTries = fmt.Errorf("%w before the next try", ErrDrained)
+
+// tries calls the job until it succeeds, or has no retry left. When the scheduler is stopped, there is no other try here.
 func (e *execution) tries(hold *framework.Hold) error {
 	for try := 1; ; try++ {
 		err := e.try(hold.Context())
-		if err == nil || try > e.job.Retries || hold.Err() != nil || e.tour.ctx.Err() != nil {
+		if err == nil || try > e.job.Retries || hold.Err() != nil {
 			return err
+		}
+		if e.tour.ctx.Err() != nil {
+			return fmt.Errorf("%w: %w", errStoppedBetweenTries, err)
 		}
 		e.tell(Event{Kind: EventRetrying, Job: e.job.Name, Run: e.run(), Err: err})
 		waiting, cancel := context.WithCancel(hold.Context())
@@ -114,8 +119,11 @@ func (e *execution) tries(hold *framework.Hold) error {
 		failed := framework.Pause(waiting, e.job.pause(try))
 		stop()
 		cancel()
-		if failed != nil {
+		switch {
+		case hold.Err() != nil:
 			return err
+		case failed != nil:
+			return fmt.Errorf("%w: %w", errStoppedBetweenTries, err)
 		}
 		e.record.Attempt++
 	}

@@ -156,10 +156,13 @@ func (sh *shift) dispatch() time.Duration {
 	for p := sh.agenda.first(); p != nil && !p.due.After(now); p = sh.agenda.first() {
 		sh.attend(p)
 	}
-	for n := sh.slots.free(); n > 0 && len(sh.waiting) > 0; n-- {
+	for n := sh.slots.free(); n > 0 && len(sh.waiting) > 0; {
 		p := sh.waiting[0]
 		sh.waiting, p.inLine = sh.waiting[1:], false
-		sh.attend(p)
+		if !p.left {
+			sh.attend(p)
+			n--
+		}
 	}
 	next := sh.agenda.first()
 	if next == nil {
