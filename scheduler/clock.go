@@ -3,53 +3,133 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// MaxAhead is how far a tick may lie ahead of the ensemble's clock and still be run, when the member's
-// clock says that it is due.
+// MaxAhead is how far this machine's clock and the ensemble's may differ before the ensemble's decides: a tick is run
+// at most so long before its time by the ensemble's clock, and at most so long, and a minute, after it.
 const MaxAhead = 10 * time.Second
 
-// clocks are the two that must agree that a tick is due: this machine's, and the ensemble's, which is
+const (
+	// askTimeAfter is how old the estimate of the ensemble's clock may be that a tick waits for.
+	askTimeAfter = 10 * time.Second
+	// behindAfter is how long the ensemble's answers must agree that this machine's clock is behind, until they count.
+	// A server whose clock is wrong for moments, ahead of the others', has no tick run before its time.
+	behindAfter = time.Minute
+)
+
+// clocks are the two that decide whether a tick is due: this machine's, and the ensemble's, which is
 // estimated from the time that a node's latest write was given and what has passed here since then.
 type clocks struct {
 	local func() time.Time
 
-	mu    sync.Mutex
-	said  time.Time
-	heard time.Time // its monotonic reading counts
+	mu     sync.Mutex
+	first  answer
+	latest answer
+	behind time.Time // since when all answers were more than MaxAhead ahead of this machine's clock; zero: the latest was not
+}
+
+// answer is a time that the ensemble has given.
+type answer struct {
+	ensemble time.Time
+	local    time.Time // of this machine's clock by then
+	at       time.Time // its monotonic reading counts
 }
 
 // hear takes in the time of a write that was answered just now. The estimate is behind by the time that
-// the answer took, which is the safe side.
+// the answer took.
 func (c *clocks) hear(mtime time.Time) {
+	a := answer{mtime, c.local(), time.Now()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.said, c.heard = mtime, time.Now()
+	if c.first.at.IsZero() {
+		c.first = a
+	}
+	c.latest = a
+	switch {
+	case a.ensemble.Sub(a.local) <= MaxAhead:
+		c.behind = time.Time{}
+	case c.behind.IsZero():
+		c.behind = a.at
+	}
 }
 
 // ensemble is the estimate of the ensemble's clock.
 func (c *clocks) ensemble() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.said.Add(time.Since(c.heard))
+	return c.latest.ensemble.Add(time.Since(c.latest.at))
 }
 
-// now is the time up to which ticks are due.
+// now is the time up to which ticks are due: this machine's, within MaxAhead of the ensemble's. That this machine's
+// clock is behind counts once the ensemble has said so for some time.
 func (c *clocks) now() time.Time {
-	local, bound := c.local(), c.ensemble().Add(MaxAhead)
-	if bound.Before(local) {
-		return bound
+	local, ensemble := c.local(), c.ensemble()
+	if most := ensemble.Add(MaxAhead); local.After(most) {
+		return most
+	}
+	if least := ensemble.Add(-MaxAhead); local.Before(least) && c.surelyBehind() {
+		return least
 	}
 	return local
 }
 
-// held tells whether a time has come by this machine's clock only.
-func (c *clocks) held(due time.Time) bool {
-	return !due.After(c.local()) && due.After(c.now())
+func (c *clocks) surelyBehind() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.behind.IsZero() && c.latest.at.Sub(c.behind) >= behindAfter && time.Since(c.latest.at) < 2*askTimeAfter
+}
+
+// dispute is how two clocks differ about a tick.
+type dispute int
+
+const (
+	agreed dispute = iota
+	ahead          // it is due by this machine's clock only
+	behind         // it is due by the ensemble's clock only
+)
+
+// about tells whether the clocks differ about a tick, by more than MaxAhead.
+func (c *clocks) about(due time.Time) dispute {
+	local, ensemble := c.local(), c.ensemble()
+	switch {
+	case !due.After(local) && due.After(ensemble.Add(MaxAhead)):
+		return ahead
+	case due.After(local) && !due.After(ensemble.Add(-MaxAhead)):
+		return behind
+	}
+	return agreed
+}
+
+// stale reports whether the ensemble is to be asked before anybody waits for its clock.
+func (c *clocks) stale() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Since(c.latest.at) >= askTimeAfter
+}
+
+// difference tells how far the clocks differ, and which of them was set since this member took part.
+func (c *clocks) difference() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	passed := c.latest.at.Sub(c.first.at)
+	local, ensemble := c.latest.local.Sub(c.first.local)-passed, c.latest.ensemble.Sub(c.first.ensemble)-passed
+	who := "which of them is wrong cannot be told, as they have differed since this member took part"
+	if c.first.local.Sub(c.first.ensemble).Abs() <= MaxAhead {
+		who = "this machine's was set meanwhile"
+		if ensemble.Abs() > local.Abs() {
+			who = "the ensemble's was set meanwhile, or another server leads it"
+		}
+	}
+	by, how := c.latest.local.Sub(c.latest.ensemble).Round(time.Second), "ahead of"
+	if by < 0 {
+		by, how = -by, "behind"
+	}
+	return fmt.Errorf("this machine's clock is %v %s the ensemble's: %s", by, how, who)
 }
 
 // ensembleTime is the ensemble's time, from a write that changes nothing. The servers may remove the directory

@@ -15,9 +15,10 @@
 // # Not guaranteed
 //
 // That a tick is run: see [Misfire]. A function that ignores its context, or was stopped in a process that was,
-// may overlap the next run: pass [Run].Token to what it writes to. The time of day is the member's own: a
-// tick is run up to [MaxAhead] before its time by the ensemble's clock, and as late as the member's clock is
-// behind. That a job is run by the member that it belongs to: while members come and go, two may see
+// may overlap the next run: pass [Run].Token to what it writes to. The time of day is the member's own, as long as
+// it is within [MaxAhead] of the ensemble's: a tick is run at most MaxAhead before its time by the ensemble's clock. A member
+// whose clock is further behind runs ticks MaxAhead late by the ensemble's clock, once that has said so for a minute; see
+// [EventBehind]. That a job is run by the member that it belongs to: while members come and go, two may see
 // different members, and whichever claims a tick first runs it.
 //
 // # Members

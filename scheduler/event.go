@@ -22,8 +22,13 @@ const (
 	// EventMissed: ticks were recorded as missed. Gap is set.
 	EventMissed EventKind = "missed"
 	// EventHeld: this machine's clock says that a tick is due, but it lies more than MaxAhead ahead of the
-	// ensemble's clock. Run.Tick is when it is due; it is run once the ensemble's clock is near.
+	// ensemble's clock. Run.Tick is when it is due; it is run once the ensemble's clock is near. Err tells how far
+	// the clocks differ, and which of them was set.
 	EventHeld EventKind = "held"
+	// EventBehind: the ensemble's clock says that a tick was due more than MaxAhead ago, but this machine's does not.
+	// Run.Tick is when it is due. It is run when the ensemble has said so for a minute; ticks after it are run
+	// MaxAhead late. Err is as of EventHeld. It is told again when the clocks have agreed for two minutes.
+	EventBehind EventKind = "behind"
 	// EventFailed: a job could not be scheduled, and is tried again. Err is set.
 	EventFailed EventKind = "failed"
 	// EventRemoved: a job's state is gone. This member runs the job no more, until it is added again.

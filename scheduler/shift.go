@@ -35,8 +35,11 @@ type shift struct {
 	ready   []*post // to be looked at
 	waiting []*post // for a slot
 	workers int
-	met     []member // those that are there, by node
-	strange bool     // what they say of themselves is to be read again
+	asking  bool // the ensemble is asked for its time
+	// behindSince is when this machine's clock was last found to be behind, or zero.
+	behindSince time.Time
+	met         []member // those that are there, by node
+	strange     bool     // what they say of themselves is to be read again
 }
 
 const (
@@ -137,7 +140,13 @@ func (sh *shift) loop() {
 		case <-sh.ctx.Done():
 			return
 		}
-		timer.Reset(sh.dispatch())
+		pause, found := sh.dispatch()
+		timer.Reset(pause)
+		if found != nil { // the observer may call what takes the shift's lock
+			sh.client.Logger().Warn("this machine's clock and the ensemble's differ about a tick", "path", sh.path, "job", found.Job,
+				"tick", found.Run.Tick, "kind", found.Kind, "error", found.Err)
+			sh.tell(*found)
+		}
 	}
 }
 
@@ -148,10 +157,15 @@ func (sh *shift) wake() {
 	}
 }
 
-// dispatch has looked at what is due, and returns the time until there is more.
-func (sh *shift) dispatch() time.Duration {
+// dispatch has looked at what is due, and returns the time until there is more, and what is to be told of the clocks.
+func (sh *shift) dispatch() (pause time.Duration, found *Event) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	if next := sh.agenda.first(); next != nil {
+		if d := sh.clocks.about(next.due); d != agreed {
+			found = sh.dispute(next, d)
+		}
+	}
 	now := sh.clocks.now()
 	for p := sh.agenda.first(); p != nil && !p.due.After(now); p = sh.agenda.first() {
 		sh.attend(p)
@@ -166,21 +180,53 @@ func (sh *shift) dispatch() time.Duration {
 	}
 	next := sh.agenda.first()
 	if next == nil {
-		return sh.maxPause
+		return sh.maxPause, found
 	}
-	sh.reportAhead(next)
-	return min(sh.maxPause, next.due.Sub(now))
+	pause = min(sh.maxPause, next.due.Sub(now))
+	if sh.clocks.about(next.due) != agreed {
+		pause = min(pause, askTimeAfter)
+	}
+	return pause, found
 }
 
-// reportAhead tells once that a tick waits for the ensemble's clock.
-func (sh *shift) reportAhead(p *post) {
-	if !sh.clocks.held(p.due) || p.ahead.Equal(p.due) {
-		return
+// dispute asks for the ensemble's time again when the clocks differ about a tick. It returns an event once for each tick
+// that waits for the ensemble's clock, and for each time in which this machine's is behind. The shift is locked.
+func (sh *shift) dispute(p *post, d dispute) *Event {
+	if sh.clocks.stale() {
+		if !sh.asking {
+			sh.asking = true
+			sh.work.Go(sh.askTime)
+		}
+		return nil // who is right is not known yet
 	}
-	p.ahead = p.due
-	sh.client.Logger().Warn("a tick waits for the ensemble's clock: this machine's is far ahead",
-		"path", sh.path, "job", p.job.Name, "tick", p.due, "ahead", sh.clocks.local().Sub(sh.clocks.ensemble()))
-	sh.tell(Event{Kind: EventHeld, Job: p.job.Name, Run: Run{Job: p.job.Name, Tick: p.due.UTC()}})
+	kind := EventHeld
+	switch {
+	case d == behind:
+		kind = EventBehind
+		told := !sh.behindSince.IsZero() && time.Since(sh.behindSince) < settledAfter
+		if sh.behindSince = time.Now(); told {
+			return nil
+		}
+	case p.ahead.Equal(p.due):
+		return nil
+	default:
+		p.ahead = p.due
+	}
+	return &Event{Kind: kind, Job: p.job.Name, Run: Run{Job: p.job.Name, Tick: p.due.UTC()}, Err: sh.clocks.difference()}
+}
+
+// askTime makes the estimate of the ensemble's clock anew.
+func (sh *shift) askTime() {
+	now, err := sh.ensembleTime(sh.ctx, sh.session)
+	if err == nil {
+		sh.clocks.hear(now)
+	}
+	sh.mu.Lock()
+	sh.asking = false
+	sh.mu.Unlock()
+	if err == nil {
+		sh.wake()
+	}
 }
 
 // attend has somebody look at a post. The shift is locked.
