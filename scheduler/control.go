@@ -101,6 +101,7 @@ func (s *Scheduler) amendAs(ctx context.Context, op, name, request string, chang
 	if err := s.valid(name); err != nil {
 		return framework.Wrap(op, s.path, err)
 	}
+	var passed []Gap // by the try that was applied, which is the latest
 	err := s.settling(ctx, func(session *framework.Session) error {
 		b := newBook(s.node(name))
 		if err := session.Sync(ctx, b.node); err != nil {
@@ -110,6 +111,7 @@ func (s *Scheduler) amendAs(ctx context.Context, op, name, request string, chang
 		if err != nil || state.asked(request) {
 			return err
 		}
+		passed = nil
 		if !state.removed.IsZero() {
 			return fmt.Errorf("%w %q", ErrUnknownJob, name)
 		}
@@ -123,6 +125,7 @@ func (s *Scheduler) amendAs(ctx context.Context, op, name, request string, chang
 			return err
 		}
 		state.note(request)
+		passed = state.passed
 		tell, err := s.announce(ctx, session, name)
 		if err != nil {
 			return err
@@ -138,6 +141,9 @@ func (s *Scheduler) amendAs(ctx context.Context, op, name, request string, chang
 		_, err = b.write(ctx, session, state, nil, ops)
 		return err
 	})
+	if err == nil {
+		s.tellMissed(name, passed)
+	}
 	return framework.Wrap(op, s.node(name), err)
 }
 

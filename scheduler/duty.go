@@ -278,10 +278,7 @@ func (d *duty) write(p plan, ops ...operation) (framework.Stat, error) {
 		return st, err
 	}
 	d.clocks.hear(st.Mtime)
-	for _, g := range p.missed {
-		d.tel.missed(d.job.Name, g)
-		d.tell(Event{Kind: EventMissed, Job: d.job.Name, Gap: g})
-	}
+	d.tellMissed(d.job.Name, p.missed)
 	return st, nil
 }
 

@@ -19,7 +19,8 @@ const (
 	EventFinished EventKind = "finished"
 	// EventStuck: a run has not returned in spite of its context's end. Run is set, and Err is why that ended.
 	EventStuck EventKind = "stuck"
-	// EventMissed: ticks were recorded as missed. Gap is set.
+	// EventMissed: ticks were recorded as missed. Gap is set. The scheduler that records them tells: the one that the job
+	// belongs to; or the one whose Resume, Reschedule or start with another schedule has passed them by.
 	EventMissed EventKind = "missed"
 	// EventHeld: this machine's clock says that a tick is due, but it lies more than MaxAhead ahead of the
 	// ensemble's clock. Run.Tick is when it is due; it is run once the ensemble's clock is near. Err tells how far
@@ -45,6 +46,14 @@ type Event struct {
 	Run Run
 	Gap Gap
 	Err error
+}
+
+// tellMissed counts and tells of ticks that were recorded as missed.
+func (s *Scheduler) tellMissed(job string, gaps []Gap) {
+	for _, g := range gaps {
+		s.tel.missed(job, g)
+		s.tell(Event{Kind: EventMissed, Job: job, Gap: g})
+	}
 }
 
 // tell passes an event on.

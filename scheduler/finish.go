@@ -8,12 +8,13 @@ import (
 )
 
 // finish stores a run's outcome and deletes its claim, in one transaction. It tries until that is done
-// or the session is lost, and the claim with it; then whoever has the job next takes the run for lost.
+// or the session is lost, and the claim with it; then whoever has the job next takes the run for lost. So it does
+// when the outcome cannot be stored, as the state was written by a later release, for example: the run ends all the same.
 // why is the cause of its context's end, if that had ended.
 func (e *execution) finish(err, why error) Outcome {
 	r := e.record
 	r.Ended, r.Outcome, r.Error = e.now().UTC().Truncate(time.Millisecond), outcomeOf(err, why), errorText(err)
-	e.update(func(state *State, i int) ([]operation, error) {
+	err = e.update(func(state *State, i int) ([]operation, error) {
 		stored := state.Running[i]
 		unclaim := framework.DeleteOp(e.claim(e.job.Name, r.Number), framework.AnyVersion)
 		ended := []operation{{op: unclaim, refused: framework.ErrNoNode}}
@@ -29,6 +30,14 @@ func (e *execution) finish(err, why error) Outcome {
 		past, err := e.remember(e.job.Name, r)
 		return append(ended, past...), err
 	})
+	if err != nil {
+		e.client.Logger().Error("what became of a run cannot be stored", "path", e.path, "job", e.job.Name, "run", e.record.ID,
+			"outcome", r.Outcome, "error", err)
+		e.tell(Event{Kind: EventFailed, Job: e.job.Name, Run: e.run(), Err: err})
+		claim := e.claim(e.job.Name, r.Number)
+		_ = e.session.Delete(e.session.Context(), claim, framework.AnyVersion) // else it goes with the session
+		return Lost
+	}
 	return r.Outcome
 }
 
@@ -52,14 +61,16 @@ func outcomeOf(err, why error) Outcome {
 }
 
 // update changes the stored state of a run that goes on, and tries until that is done, the run has an
-// outcome already, or the session is lost.
-func (e *execution) update(change func(state *State, i int) ([]operation, error)) {
+// outcome already, or the session is lost. Its error tells why that cannot be done.
+func (e *execution) update(change func(state *State, i int) ([]operation, error)) error {
 	back := e.client.Retries()
 	for e.session.Err() == nil {
 		err := e.updateOnce(change)
 		switch {
 		case err == nil, errors.Is(err, ErrUnknownJob):
-			return
+			return nil
+		case errors.Is(err, ErrBadState), errors.Is(err, ErrNewerState), errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge):
+			return err
 		case errors.Is(err, framework.ErrBadVersion):
 			continue
 		case errors.Is(err, framework.ErrSuspended): // the next try waits for the connection
@@ -72,6 +83,7 @@ func (e *execution) update(change func(state *State, i int) ([]operation, error)
 			_ = back.Pause(e.session.Context()) // the loop sees it
 		}
 	}
+	return nil
 }
 
 func (e *execution) updateOnce(change func(state *State, i int) ([]operation, error)) error {

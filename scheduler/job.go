@@ -32,7 +32,9 @@ type Job struct {
 	Guarantee Guarantee
 	// Misfire is MisfireLatest, MisfireSkip or MisfireAll.
 	Misfire Misfire
-	// Deadline is how late a tick may be started. Default a minute.
+	// Deadline is how late a tick may be started. By default it is the time to the schedule's next tick, at least
+	// OnTime and at most MaxDefaultDeadline: a nightly run still starts an hour late, and of a job of each second
+	// at most the ticks of the last seconds.
 	Deadline time.Duration
 	// Overlap is OverlapForbid, OverlapAllow or OverlapReplace.
 	Overlap Overlap
@@ -78,8 +80,8 @@ type Run struct {
 
 // The defaults of a job.
 const (
-	DefaultDeadline = time.Minute
-	DefaultBackoff  = time.Second
+	MaxDefaultDeadline = time.Hour
+	DefaultBackoff     = time.Second
 )
 
 // OnTime is how late a tick may be started and still count as on time.
@@ -122,9 +124,6 @@ func newJob(j Job) (*job, error) {
 
 // check fills in the defaults and refuses what cannot be meant.
 func (j *Job) check() error {
-	if j.Deadline == 0 {
-		j.Deadline = DefaultDeadline
-	}
 	if j.Backoff == 0 {
 		j.Backoff = DefaultBackoff
 	}

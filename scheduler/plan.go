@@ -187,16 +187,35 @@ func (p *plan) replace(d due) {
 
 // tooLate tells whether a tick is later than the policy allows.
 func (p *plan) tooLate(tick time.Time) bool {
-	limit := p.job.Deadline
+	limit := p.deadline(tick)
 	if p.job.Misfire == MisfireSkip {
 		limit = min(limit, OnTime)
 	}
 	return p.at.now.Sub(p.starts(tick)) > limit
 }
 
+// deadline is how late a tick may be started.
+func (p *plan) deadline(tick time.Time) time.Duration {
+	if p.job.Deadline > 0 {
+		return p.job.Deadline
+	}
+	next := p.schedule.Next(tick)
+	if next.IsZero() {
+		return MaxDefaultDeadline
+	}
+	return min(max(next.Sub(tick), OnTime), MaxDefaultDeadline)
+}
+
 // expire records the ticks that are beyond the deadline and returns the others.
 func (p *plan) expire(d due, why Reason) due {
-	old := p.schedule.dueTicks(p.state.since(), p.at.now.Add(-p.job.Deadline-p.job.Jitter-time.Nanosecond))
+	limit := p.job.Deadline
+	if limit == 0 {
+		limit = OnTime
+	}
+	old := p.schedule.dueTicks(p.state.since(), p.at.now.Add(-limit-p.job.Jitter-time.Nanosecond))
+	if p.job.Deadline == 0 && old.count > 0 && !p.tooLate(old.latest) { // of ticks that are older than OnTime, only the latest may be young enough
+		old = p.schedule.dueTicks(p.state.since(), old.latest.Add(-time.Second))
+	}
 	if old.count == 0 {
 		return d
 	}

@@ -123,7 +123,7 @@ func (s *Scheduler) enter(ctx context.Context, j *job) (created bool, old []outd
 			j.generation.Store(state.generation)
 		}
 		if !j.agrees(state) {
-			old = []outdated{{j, b}}
+			old = []outdated{{j, b, new([]Gap)}}
 		}
 		return nil
 	})

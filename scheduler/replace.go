@@ -10,8 +10,9 @@ import (
 
 // outdated is a job whose stored schedule is not the one that it was added with, and counts no more.
 type outdated struct {
-	job  *job
-	book *book
+	job    *job
+	book   *book
+	passed *[]Gap // what the latest try has recorded as missed
 }
 
 // replacedAtOnce is how many schedules are replaced in one transaction: states are small, and each transaction has
@@ -35,6 +36,11 @@ func (s *Scheduler) replace(ctx context.Context, old []outdated) error {
 		}
 		return err
 	})
+	if err == nil {
+		for _, o := range old {
+			s.tellMissed(o.job.Name, *o.passed)
+		}
+	}
 	if !errors.Is(err, errHalve) {
 		return err
 	}
@@ -66,7 +72,9 @@ func (s *Scheduler) replaceOnce(ctx context.Context, session *framework.Session,
 			continue
 		case err == nil:
 			var data []byte
-			data, err = o.job.declare(state, now).encode()
+			next := o.job.declare(state, now)
+			*o.passed = next.passed
+			data, err = next.encode()
 			ops = append(ops, framework.SetOp(o.book.node, data, o.book.version))
 		}
 		if err != nil {
@@ -121,14 +129,18 @@ func (j *job) declare(st State, now time.Time) State {
 }
 
 // reschedule changes the schedule. The old one's ticks that were not seen to are missed, and no tick of the
-// new one before now is due.
+// new one before now is due. Those behind a tick of the old one that was run ahead of its time are missed.
 func (s *State) reschedule(spec, zone string, now time.Time) {
 	why := ReasonChanged
 	if !s.Paused.IsZero() {
 		why = ReasonPaused
 	}
-	if old, err := s.schedule(); err == nil { // nobody can tell the ticks of one that cannot be read
+	old, err := s.schedule()
+	if err == nil { // nobody can tell the ticks of one that cannot be read
 		s.pass(old, now, why)
 	}
 	s.Spec, s.Zone, s.Since = spec, zone, now
+	if schedule, err := s.schedule(); err == nil && s.Last.After(now) {
+		s.passBehind(old, schedule, now, why)
+	}
 }

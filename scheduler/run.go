@@ -185,7 +185,7 @@ func (e *execution) reportStuck(run Run, why error) {
 	e.client.Logger().Error("a job does not return though its context has ended", "path", e.path, "job", run.Job,
 		"run", run.ID, "cause", why)
 	e.tell(Event{Kind: EventStuck, Job: run.Job, Run: run, Err: why})
-	e.update(func(state *State, i int) ([]operation, error) {
+	_ = e.update(func(state *State, i int) ([]operation, error) { // what cannot be stored was told
 		state.Running[i].Stuck = true
 		return nil, nil
 	})

@@ -36,21 +36,23 @@ type ticks interface {
 // A field is a list of *, ?, n, a-b, each with an optional /step; months and days of the week also have
 // names of three letters, and Sunday is 0. When both days are restricted, either is enough.
 //
-// zone is where the fields are read; nil is UTC. A local time that a change of the clocks skips is not
+// zone is where the fields are read; nil is UTC. One with a fixed offset is read by everybody as that, whatever it is
+// called: time.FixedZone("CET", 3600) has no summer time. A local time that a change of the clocks skips is not
 // due that day. One that it repeats is due once, the first time, if the hour field is restricted; with
 // a * for the hour, both are due.
 //
 // The error wraps ErrInvalidSpec and names the spec. Refused are, beside what cannot be read: a zone
-// within the spec, a zone without a name or "Local" (members would differ), @every of less than a second
+// within the spec, a zone without a name or "Local" (members would differ), one with changes of the clocks that is not the
+// one of its name in the time zone database, @every of less than a second
 // or of parts of seconds, an empty list element, a step beyond its field, and what never fires.
 func ParseSpec(spec string, zone *time.Location) (Schedule, error) {
 	if zone == nil {
 		zone = time.UTC
 	}
-	s := Schedule{spec: strings.Join(strings.Fields(spec), " "), zone: zone}
-	err := validZone(zone)
-	if err == nil {
-		s.ticks, err = parse(s.spec, zone)
+	s := Schedule{spec: strings.Join(strings.Fields(spec), " ")}
+	var err error
+	if s.zone, err = storedZone(zone); err == nil {
+		s.ticks, err = parse(s.spec, s.zone)
 	}
 	if err == nil && s.Next(anyTime).IsZero() {
 		err = errors.New("it never fires")
@@ -76,15 +78,9 @@ func (s Schedule) Next(after time.Time) time.Time {
 // String returns the spec, its fields separated by single spaces.
 func (s Schedule) String() string { return s.spec }
 
-// Location is the schedule's zone.
+// Location is the schedule's zone. One of a fixed offset has a name that every member reads the same, such as Etc/GMT-2
+// or +05:30.
 func (s Schedule) Location() *time.Location { return s.zone }
-
-func validZone(zone *time.Location) error {
-	if name := zone.String(); name == "" || name == "Local" {
-		return fmt.Errorf("the time zone %q is not the same on every machine: give one by its name", name)
-	}
-	return nil
-}
 
 func parse(spec string, zone *time.Location) (ticks, error) {
 	switch {

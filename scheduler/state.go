@@ -53,6 +53,8 @@ type State struct {
 	generation int64
 
 	rest fields
+
+	passed []Gap // what was recorded as missed since it was read
 }
 
 // Due counts the ticks that were run or missed: all of those after Registered and not after Last.
@@ -82,11 +84,12 @@ const (
 	maxGaps      = 10
 	maxPending   = 10
 	maxRequests  = 32
+	maxPassed    = 1000 // ticks that are looked at one by one
 )
 
 // schedule reads the stored schedule.
 func (s State) schedule() (Schedule, error) {
-	zone, err := time.LoadLocation(s.Zone)
+	zone, err := readZone(s.Zone)
 	if err != nil {
 		return Schedule{}, fmt.Errorf("%w %q: %w", ErrInvalidSpec, s.Spec, err)
 	}
@@ -192,6 +195,7 @@ func (s State) clone() State {
 	s.Running = slices.Clone(s.Running)
 	s.Pending = slices.Clone(s.Pending)
 	s.requests = slices.Clone(s.requests)
+	s.passed = nil
 	return s
 }
 
@@ -259,14 +263,44 @@ func (s *State) miss(schedule Schedule, g Gap) {
 	}
 }
 
-// pass records every tick that is due and not seen to yet as missed, and returns the gap if there is one.
-func (s *State) pass(schedule Schedule, now time.Time, why Reason) (Gap, bool) {
-	d := schedule.dueTicks(s.since(), now)
-	if d.count == 0 {
-		return Gap{}, false
+// pass records every tick that is due and not seen to yet as missed.
+func (s *State) pass(schedule Schedule, now time.Time, why Reason) {
+	if d := schedule.dueTicks(s.since(), now); d.count > 0 {
+		s.Last = d.latest
+		s.passOne(schedule, d.gap(why))
 	}
-	g := d.gap(why)
+}
+
+func (s *State) passOne(schedule Schedule, g Gap) {
 	s.miss(schedule, g)
-	s.Last = g.To
-	return g, true
+	s.passed = append(s.passed, g)
+}
+
+// passBehind records the ticks of a new schedule as missed that lie behind the latest tick of the old one, though after
+// now: that one was run ahead of its time. Ticks of both schedules were run or missed by the old one.
+func (s *State) passBehind(old, schedule Schedule, now time.Time, why Reason) {
+	var row Gap
+	end := func() {
+		if row.Count > 0 {
+			s.passOne(schedule, row)
+		}
+		row = Gap{Reason: why}
+	}
+	end()
+	tick := schedule.Next(now)
+	for n := 0; n < maxPassed && !tick.IsZero() && tick.Before(s.Last); n++ {
+		if old.ticks != nil && old.Next(tick.Add(-time.Second)).Equal(tick) {
+			end()
+		} else {
+			if row.Count++; row.Count == 1 {
+				row.From = tick.UTC()
+			}
+			row.To = tick.UTC()
+		}
+		tick = schedule.Next(tick)
+	}
+	end()
+	if d := schedule.dueTicks(tick.Add(-time.Second), s.Last.Add(-time.Second)); !tick.IsZero() && d.count > 0 {
+		s.passOne(schedule, d.gap(why)) // the ensemble's clock was set back by far
+	}
 }

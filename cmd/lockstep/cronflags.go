@@ -20,7 +20,7 @@ type policies struct {
 func (p *policies) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&p.misfire, "misfire", "latest", "of ticks that could not be run in time, run the latest, all, or skip them")
-	f.Var(&p.deadline, "deadline", "how late a tick may be run (default 1m)")
+	f.Var(&p.deadline, "deadline", "how late a tick may be run (default: until the next tick, 5s to 1h)")
 	f.StringVar(&p.overlap, "overlap", "forbid", "while the command runs, forbid the next, allow it, or replace the command by it")
 	f.Var(&p.timeout, "timeout", "end the command after so long (default never)")
 	f.IntVar(&p.retries, "retries", 0, "run a command that failed again, so many times")
