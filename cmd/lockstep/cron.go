@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 	_ "time/tzdata" // time zones on machines without them
@@ -40,8 +41,8 @@ recorded as missed, and why. Exit codes of the command are recorded, and the sch
 "lockstep jobs" shows and controls it, "lockstep runs NAME" what has run.
 
 The schedule is stored under NAME. A process that is started with another one replaces it for
-all, unless its --revision is lower: among equals, the one that was started last counts. The
-other flags are each process's own.`,
+all, unless its --revision is lower: among equals, the one that was started last counts. Each
+process whose schedule is not the stored one warns. The other flags are each process's own.`,
 		Example: `  lockstep cron report '0 3 * * *' --tz Europe/Berlin --deadline 6h -- ./report.sh
   lockstep cron poll '*/10 * * * * *' --timeout 8s -- curl -fsS https://example.com/poll
   lockstep cron bill '@daily' --misfire all --deadline 72h --retries 3 -- ./bill.sh
@@ -102,7 +103,15 @@ func (c *cron) serve(ctx context.Context) error {
 	if err := s.Add(job); err != nil {
 		return err
 	}
-	return s.Run(ctx)
+	stored := &storedSchedule{cron: c, jobs: s, job: name}
+	_ = stored.compare(ctx) // Run says what is wrong
+	following, stop := context.WithCancel(ctx)
+	var follower sync.WaitGroup
+	follower.Go(func() { stored.follow(following) })
+	err := s.Run(ctx)
+	stop()
+	follower.Wait()
+	return err
 }
 
 // tick runs the command for one tick.

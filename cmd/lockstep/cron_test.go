@@ -64,6 +64,38 @@ func TestCronReplacesASchedule(t *testing.T) {
 	require.Equal(t, "0 4 * * * in Europe/Berlin", spec(), "the last of equals")
 }
 
+// TestTwoCronsWithOneNameAreBothTold of the schedule that counts.
+func TestTwoCronsWithOneNameAreBothTold(t *testing.T) {
+	s := newStage(t)
+	begin := func(n int, args ...string) *process {
+		p := s.start(append(append([]string{"cron", "demo"}, args...), "--", "true")...)
+		s.queue("/lockstep/jobs/demo/members", n)
+		return p
+	}
+	first := begin(1, "0 3 * * *")
+	same := begin(2, "0 3 * * *")
+	second := begin(3, "0 4 * * *", "--tz", "Europe/Berlin")
+	for p, says := range map[*process]string{
+		first:  `is now "0 4 * * *" in Europe/Berlin instead of "0 3 * * *" in UTC`,
+		same:   `is now "0 4 * * *" in Europe/Berlin instead of "0 3 * * *" in UTC`,
+		second: `was "0 3 * * *" in UTC: this process replaces it by "0 4 * * *" in Europe/Berlin for all`,
+	} {
+		s.until("the warning", func() bool { return strings.Contains(read(p.err), says) })
+	}
+	third := begin(4, "0 5 * * *", "--revision", "7")
+	late := begin(5, "0 6 * * *")
+	s.until("the warning", func() bool {
+		return strings.Contains(read(late.err), `stays "0 5 * * *" in UTC, of revision 7, and this process goes by it: --revision 7 or more replaces it by "0 6 * * *" in UTC`)
+	})
+	require.NotContains(t, read(third.err), "0 6", "it goes on as before")
+	for _, p := range []*process{first, same, second, third, late} {
+		p.signal(syscall.SIGTERM)
+		require.Equal(t, 0, p.wait())
+	}
+	require.Equal(t, 2, strings.Count(read(first.err), "warning"), "one for each change")
+	s.left()
+}
+
 func TestBadPoliciesAreUsage(t *testing.T) {
 	s := newStage(t)
 	for flag, says := range map[string]string{

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/scheduler"
+)
+
+// storedSchedule follows the schedule that is stored for a job. Two command lines that give one NAME different schedules
+// replace each other's: each process warns when the schedule is not, or no longer, the one that it was started with.
+type storedSchedule struct {
+	cron  *cron
+	jobs  *scheduler.Scheduler
+	job   string
+	known string // as seen last; "" if none was seen
+}
+
+// compare reads the schedule and warns if it is another than before, or than this process's at first.
+func (s *storedSchedule) compare(ctx context.Context) error {
+	state, err := s.jobs.State(ctx, s.job)
+	if errors.Is(err, scheduler.ErrUnknownJob) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	own := fmt.Sprintf("%q in %s", s.cron.schedule.String(), s.cron.schedule.Location())
+	stored := fmt.Sprintf("%q in %s", state.Spec, state.Zone)
+	switch {
+	case stored == own, stored == s.known:
+	case s.known != "":
+		warn("the schedule of %s is now %s instead of %s: a process with another schedule has replaced it for all", s.cron.path, stored, s.known)
+	case state.Revision > s.cron.revision:
+		warn("the schedule of %s stays %s, of revision %d, and this process goes by it: --revision %d or more replaces it by %s",
+			s.cron.path, stored, state.Revision, state.Revision, own)
+	default:
+		warn("the schedule of %s was %s: this process replaces it by %s for all", s.cron.path, stored, own)
+	}
+	s.known = stored
+	return nil
+}
+
+// follow compares again after each change, until ctx ends.
+func (s *storedSchedule) follow(ctx context.Context) {
+	changes := framework.Join(s.cron.path, "changes")
+	for ctx.Err() == nil {
+		session, err := s.cron.client.Session(ctx)
+		if err != nil {
+			return
+		}
+		_, changed, err := session.WatchExists(ctx, changes)
+		if err == nil || errors.Is(err, framework.ErrNoNode) {
+			err = s.compare(ctx)
+			if err == nil {
+				select {
+				case <-changed.C():
+				case <-session.Done():
+				case <-ctx.Done():
+				}
+			}
+			changed.Stop()
+		}
+		if err != nil { // the scheduler tells what is wrong, if it goes on
+			_ = framework.Pause(ctx, time.Second)
+		}
+	}
+}
