@@ -55,6 +55,14 @@ func (k *kennel) end() {
 	}
 }
 
+// identified names a process of the test.
+func identified(t *testing.T, pid int) identity {
+	t.Helper()
+	id, err := identify(pid)
+	require.NoError(t, err)
+	return id
+}
+
 // started is a running command with a worker in its process group.
 type started struct {
 	cmd    *exec.Cmd
@@ -134,7 +142,7 @@ func TestFramesMayComeInPieces(t *testing.T) {
 func TestACommandIsKilledAtItsLeasesEnd(t *testing.T) {
 	k, c, other := newKennel(t), start(t), start(t)
 	k.begin()
-	k.tell(begin{1, 1}, runs{1, identify(c.cmd.Process.Pid)}, begin{2, 2}, runs{2, identify(other.cmd.Process.Pid)})
+	k.tell(begin{1, 1}, runs{1, identified(t, c.cmd.Process.Pid)}, begin{2, 2}, runs{2, identified(t, other.cmd.Process.Pid)})
 	k.tell(lease{2, now() + time.Hour}, lease{1, now() + 50*time.Millisecond})
 	c.gone(t)
 	require.True(t, other.runs(), "its session is another")
@@ -143,7 +151,7 @@ func TestACommandIsKilledAtItsLeasesEnd(t *testing.T) {
 func TestWhatIsFoundTooLateIsKilledAtOnce(t *testing.T) {
 	k, c := newKennel(t), start(t)
 	k.dog.commands[1] = &command{epoch: 1, until: now(), unknown: true, lapsed: true}
-	k.tell(runs{1, identify(c.cmd.Process.Pid)})
+	k.tell(runs{1, identified(t, c.cmd.Process.Pid)})
 	k.begin()
 	c.gone(t)
 }
@@ -164,7 +172,7 @@ func TestWhatWasSaidInTimeIsHeardLate(t *testing.T) {
 
 func TestAnEndedCommandIsForgotten(t *testing.T) {
 	k, c := newKennel(t), start(t)
-	k.tell(begin{1, 1}, runs{1, identify(c.cmd.Process.Pid)}, over{1}, over{1}, lease{1, now()}, Session{ID: 1, Timeout: time.Second})
+	k.tell(begin{1, 1}, runs{1, identified(t, c.cmd.Process.Pid)}, over{1}, over{1}, lease{1, now()}, Session{ID: 1, Timeout: time.Second})
 	k.begin()
 	k.end()
 	require.NoError(t, k.dog.endCommands(time.Now()))
@@ -173,7 +181,7 @@ func TestAnEndedCommandIsForgotten(t *testing.T) {
 
 func TestCommandsEndWithTheirParent(t *testing.T) {
 	k, c, other := newKennel(t), start(t), start(t)
-	k.tell(begin{1, 1}, runs{1, identify(c.cmd.Process.Pid)}, begin{2, 2}, runs{2, identify(other.cmd.Process.Pid)})
+	k.tell(begin{1, 1}, runs{1, identified(t, c.cmd.Process.Pid)}, begin{2, 2}, runs{2, identified(t, other.cmd.Process.Pid)})
 	k.begin()
 	k.end()
 	require.NoError(t, k.dog.endCommands(time.Now().Add(20*time.Second)))
@@ -190,7 +198,7 @@ func TestACommandThatIsNotKnownKeepsTheSession(t *testing.T) {
 
 func TestAFarewellIsTheEnd(t *testing.T) {
 	k, c := newKennel(t), start(t)
-	k.tell(begin{1, 1}, runs{1, identify(c.cmd.Process.Pid)}, Session{ID: 1, Password: []byte{1}, Timeout: time.Hour}, farewell{})
+	k.tell(begin{1, 1}, runs{1, identified(t, c.cmd.Process.Pid)}, Session{ID: 1, Password: []byte{1}, Timeout: time.Hour}, farewell{})
 	k.begin()
 	k.end()
 	require.NoError(t, k.dog.succeed())

@@ -134,7 +134,11 @@ func (k *Keeper) Runs(id int64, pid int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if c := k.commands[id]; c != nil {
-		c.runs = &runs{id, identify(pid)}
+		command, err := identify(pid)
+		if err != nil {
+			k.log.Warn("the watchdog cannot identify a command: should this process die, its session ends by its timeout only", "pid", pid, "cause", err)
+		}
+		c.runs = &runs{id, command}
 		k.tell(*c.runs)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,14 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// identify names a running process, or one that nobody has waited for yet.
-func identify(pid int) identity {
-	id := identity{pid: int32(pid)}
-	if _, _, started, err := readStat(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
-		id.started = started
-	}
-	return id
+// identify names a running process, or one that nobody has waited for yet. The error says that its start could not be read,
+// for want of a descriptor, for example: then nobody can tell it from another process of that number.
+func identify(pid int) (identity, error) {
+	_, _, started, err := readStat(fmt.Sprintf("/proc/%d/stat", pid))
+	return identity{pid: int32(pid), started: started}, err
 }
+
+// vanished reports whether a process's file could not be read because the process is gone.
+func vanished(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) }
 
 // target is a command that may have to be killed: a process, and the process group that it leads, if it does.
 type target struct {
@@ -26,10 +28,17 @@ type target struct {
 	fd int // a pidfd: it means this process for ever
 }
 
-var errNoSuchProcess = errors.New("watchdog: there is no such process")
+var (
+	errNoSuchProcess = errors.New("watchdog: there is no such process")
+	errUnidentified  = errors.New("watchdog: the start of a process is not known")
+)
 
-// aim returns a target, or errNoSuchProcess if the process is gone, also if another has its number by now.
+// aim returns a target, or errNoSuchProcess if the process is gone, also if another has its number by now. Any other error
+// says that it may run.
 func aim(id identity) (*target, error) {
+	if id.started == 0 {
+		return nil, errUnidentified
+	}
 	fd, err := unix.PidfdOpen(int(id.pid), 0)
 	if errors.Is(err, unix.ESRCH) {
 		return nil, errNoSuchProcess
@@ -38,11 +47,15 @@ func aim(id identity) (*target, error) {
 		return nil, fmt.Errorf("watchdog: pidfd of process %d: %w", id.pid, err)
 	}
 	t := &target{id, fd}
-	if identify(int(id.pid)) != id {
-		t.release()
-		return nil, errNoSuchProcess
+	found, err := identify(int(id.pid))
+	if err == nil && found == id {
+		return t, nil
 	}
-	return t, nil
+	t.release()
+	if err != nil && !vanished(err) {
+		return nil, fmt.Errorf("%w: %w", errUnidentified, err)
+	}
+	return nil, errNoSuchProcess
 }
 
 func (t *target) release() { _ = unix.Close(t.fd) } // nothing else can be done
@@ -90,6 +103,9 @@ func groupRuns(group int) bool {
 	}
 	for _, file := range stats {
 		state, of, _, err := readStat(file)
+		if err != nil && !vanished(err) {
+			return true // not to be known
+		}
 		if err == nil && of == group && state != 'Z' && state != 'X' {
 			return true
 		}

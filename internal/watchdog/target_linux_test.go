@@ -1,6 +1,7 @@
 package watchdog
 
 import (
+	"io/fs"
 	"os"
 	"syscall"
 	"testing"
@@ -9,9 +10,68 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// exhaust takes all descriptors that this process may have, and returns what gives them back.
+func exhaust(t *testing.T) (free func()) {
+	var limit, low syscall.Rlimit
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
+	low = syscall.Rlimit{Cur: 256, Max: limit.Max}
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &low))
+	var open []*os.File
+	for {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			break
+		}
+		open = append(open, f)
+	}
+	return func() {
+		for _, f := range open {
+			f.Close()
+		}
+		require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
+	}
+}
+
+// TestACommandThatCannotBeIdentifiedMayRun: neither the process nor the watchdog has a descriptor left to read its start with.
+func TestACommandThatCannotBeIdentifiedMayRun(t *testing.T) {
+	c := start(t)
+	free := exhaust(t)
+	id, err := identify(c.cmd.Process.Pid)
+	mayRun := groupRuns(c.cmd.Process.Pid)
+	free()
+	require.Error(t, err)
+	require.True(t, mayRun)
+	_, err = aim(id)
+	require.ErrorIs(t, err, errUnidentified)
+
+	k := newKennel(t)
+	k.tell(begin{1, 1}, runs{1, id})
+	k.begin()
+	k.end()
+	require.ErrorIs(t, k.dog.endCommands(time.Now()), errCommand, "the session is not closed beside it")
+	require.True(t, c.runs())
+	k.dog.take(over{1})
+	require.NoError(t, k.dog.endCommands(time.Now()))
+
+	exact := identified(t, c.cmd.Process.Pid)
+	free = exhaust(t)
+	_, err = aim(exact)
+	free()
+	require.Error(t, err)
+	require.NotErrorIs(t, err, errNoSuchProcess, "the watchdog has no descriptors")
+}
+
+// TestAProcessThatEndsWhileItIsReadIsGone whatever the system says then.
+func TestAProcessThatEndsWhileItIsReadIsGone(t *testing.T) {
+	require.True(t, vanished(&fs.PathError{Op: "open", Err: syscall.ENOENT}))
+	require.True(t, vanished(&fs.PathError{Op: "read", Err: syscall.ESRCH}))
+	require.False(t, vanished(&fs.PathError{Op: "open", Err: syscall.EMFILE}))
+	require.False(t, vanished(errStat))
+}
+
 func TestAnotherProcessOfThatNumberIsLeftAlone(t *testing.T) {
 	c := start(t)
-	id := identify(c.cmd.Process.Pid)
+	id := identified(t, c.cmd.Process.Pid)
 	id.started--
 	_, err := aim(id)
 	require.ErrorIs(t, err, errNoSuchProcess)
@@ -27,7 +87,7 @@ func TestAnotherProcessOfThatNumberIsLeftAlone(t *testing.T) {
 // TestAGroupOutlivesItsLeader kills what a command that has ended and was waited for has left.
 func TestAGroupOutlivesItsLeader(t *testing.T) {
 	c := start(t)
-	target, err := aim(identify(c.cmd.Process.Pid))
+	target, err := aim(identified(t, c.cmd.Process.Pid))
 	require.NoError(t, err)
 	defer target.release()
 	require.NoError(t, syscall.Kill(c.cmd.Process.Pid, syscall.SIGKILL))
@@ -42,7 +102,7 @@ func TestAZombieIsGone(t *testing.T) {
 	attr := &os.ProcAttr{Sys: &syscall.SysProcAttr{Setpgid: true}}
 	p, err := os.StartProcess("/bin/sleep", []string{"sleep", "1000"}, attr)
 	require.NoError(t, err)
-	target, err := aim(identify(p.Pid))
+	target, err := aim(identified(t, p.Pid))
 	require.NoError(t, err)
 	defer target.release()
 	require.False(t, target.gone())

@@ -2,4 +2,4 @@
 
 package watchdog
 
-func identify(pid int) identity { return identity{pid: int32(pid)} }
+func identify(pid int) (identity, error) { return identity{pid: int32(pid)}, nil }

@@ -9,7 +9,7 @@ import (
 )
 
 // identify names a process by its number: here nothing better is to be had.
-func identify(pid int) identity { return identity{pid: int32(pid)} }
+func identify(pid int) (identity, error) { return identity{pid: int32(pid)}, nil }
 
 // target is a command that may have to be killed: the process group that it leads.
 type target struct{ identity }
