@@ -3,4 +3,210 @@ package mutants
 func init() { lists["barrier"] = barrierMutants }
 
 // barrierMutants are the safeguards of package barrier.
-var barrierMutants = []mutant{}
+var barrierMutants = []mutant{
+	{
+		name: "a withdrawal does not check the phase", file: "barrier/place.go", test: "TestARoundThatBeginsDuringAWithdrawalIsEntered",
+		old: "framework.CheckOp(m.b.path, st.phase), framework.DeleteOp(m.node",
+		new: "framework.CheckOp(m.b.path, framework.AnyVersion), framework.DeleteOp(m.node",
+	},
+	{
+		name: "a lost place is given up though a round may have begun with it", file: "barrier/place.go", test: "TestAMemberThatComesBackIntoItsRoundHasDiedInside",
+		old: "\tcase m.number-st.base < 0:\n\t\tm.discard(s)\n\t\treturn true, nil\n\t}",
+		new: "\t}",
+	},
+	{
+		name: "who begins a round is in it", file: "barrier/gather.go", test: "TestAMemberThatBeginsARoundOfOthersStaysOutside",
+		old: "\t\tif begun.has(m.number) {\n\t\t\treturn begun, nil\n\t\t}\n\t\treturn state{}, errAgain",
+		new: "\t\treturn begun, nil",
+	},
+	{
+		name: "numbers are sorted as integers", file: "barrier/gather.go", test: "TestTheFirstMembersEnterWhenNumbersWrap",
+		old: "cmp.Compare(x-y, 0)",
+		new: "cmp.Compare(x, y)",
+	},
+	{
+		name: "a guard checks nothing", file: "barrier/round.go", test: "TestAGuardIsCheckedByTheServers",
+		old: "framework.CheckOp(r.node, framework.AnyVersion).When(r.Err)",
+		new: "framework.CheckOp(\"/\", framework.AnyVersion).When(r.Err)",
+	},
+	{
+		name: "a round between two reads is not noticed", file: "barrier/state.go", test: "TestARoundThatBeginsBetweenTwoReads",
+		old: "case last.Phase-seen.phase > 0:",
+		new: "case last.Phase-seen.phase > 1<<20:",
+	},
+	{
+		name: "a place is known by its name alone", file: "barrier/place.go", test: "TestALostPlaceIsNotThatOfAMemberInside",
+		old: "bytes.Equal(data, p.data), st, err",
+		new: "(bytes.Equal(data, p.data) || true), st, err",
+	},
+	{
+		name: "who gives up does not look whether it was let in", file: "barrier/place.go", test: "TestARoundThatBeginsDuringAWithdrawalIsEntered",
+		old: "case err == nil && st.has(m.number):",
+		new: "case err == nil && st.has(m.number) && st.vague:",
+	},
+	{
+		name: "a lost place that is gone was never inside", file: "barrier/place.go", test: "TestAPlaceOfALostSessionIsJudgedByWhatTheServersSay",
+		old: "return st.numbering != m.numbering || m.number-st.base < 0, err",
+		new: "return false, err",
+	},
+	{
+		name: "a lost place of an older numbering was never inside", file: "barrier/place.go", test: "TestALostPlaceIsNotThatOfAMemberThatWaits",
+		old: "return st.numbering != m.numbering || m.number-st.base < 0, err",
+		new: "return m.number-st.base < 0, err",
+	},
+	{
+		name: "a create that was lost is taken for none", file: "barrier/place.go", test: "TestACreateThatIsLostWithItsSession",
+		old: "\tif m.unsure {\n\t\tif err := m.trace",
+		new: "\tif m.unsure && m.node != \"\" {\n\t\tif err := m.trace",
+	},
+	{
+		name: "rounds that passed an unsure place are ignored", file: "barrier/place.go", test: "TestARoundThatBeginsWithAPlaceNobodyWasToldOf",
+		old: "|| st.rounds() != m.known.rounds()):",
+		new: "|| false):",
+	},
+	{
+		name: "who cannot give up in time leaves its node", file: "barrier/place.go", test: "TestAWaitThatEndsWhileCutOffSaysThatItDoesNotKnow",
+		old: "\t\tdefault:\n\t\t\tm.discard(m.s)\n\t\t\treturn state{}, why",
+		new: "\t\tdefault:\n\t\t\treturn state{}, why",
+	},
+	{
+		name: "a barrier that was made anew is the same", file: "barrier/gather.go", test: "TestAPlaceInADeletedBarrierIsNotThatOfItsSuccessor",
+		old: "if m.made != 0 && seen.made != m.made {",
+		new: "if m.made != 0 && seen.made < 0 {",
+	},
+	{
+		name: "an event from before begins a round", file: "barrier/gather.go", test: "TestAnEventFromBeforeIsNoBeginning",
+		old: "ev.Kind == framework.NodeChanged && !st.vague &&",
+		new: "ev.Kind == framework.NodeChanged &&",
+	},
+	{
+		name: "a round takes any members", file: "barrier/gather.go", test: "TestOneTooManyWhoseRoundPassedUnseenIsTold",
+		old: "\tslices.SortFunc(numbers, func(x, y int32) int { return cmp.Compare(x-y, 0) })\n",
+		new: "\t_ = cmp.Compare[int32]\n",
+	},
+	{
+		name: "a round begins without a look at its members", file: "barrier/gather.go", test: "TestAPlaceOfALostSessionIsJudgedByWhatTheServersSay",
+		old: "ops = append(ops, framework.CheckOp(m.b.place(n), framework.AnyVersion))",
+		new: "_ = m.b.place(n)",
+	},
+	{
+		name: "a round begins at any version", file: "barrier/gather.go", test: "TestRoundsInAStorm",
+		old: "framework.SetOp(m.b.path, st.data, st.phase)",
+		new: "framework.SetOp(m.b.path, st.data, framework.AnyVersion)",
+	},
+	{
+		name: "an unknown beginning is an end", file: "barrier/gather.go", test: "TestOneTooManyWhoseRoundPassedUnseenIsTold",
+		old: "case errors.Is(err, framework.ErrBadVersion), errors.Is(err, framework.ErrSuspended):",
+		new: "case errors.Is(err, framework.ErrBadVersion):",
+	},
+	{
+		name: "the end of the session does not end a wait", file: "barrier/gather.go", test: "TestAMemberThatDiesWhileItWaitsFreesItsPlace",
+		old: "\tcase <-m.hold.Context().Done():\n\t\treturn state{}, context.Cause(m.hold.Context())\n",
+		new: "\t",
+	},
+	{
+		name: "leaving with an ended context leaves the node", file: "barrier/round.go", test: "TestLeaveThatEndsHasLeft",
+		old: "\t\t\td.s.Discard(d.node)\n\t\t\treturn err",
+		new: "\t\t\treturn err",
+	},
+	{
+		name: "a left round's context goes on", file: "barrier/round.go", test: "TestMembersEnterAndLeaveTogether",
+		old: "\tr.hold.End(ErrLeft)\n",
+		new: "",
+	},
+	{
+		name: "a member taken for dead leaves without an error", file: "barrier/round.go", test: "TestAMemberThatDiesInsideLetsTheOthersLeave",
+		old: "\tif err := r.hold.Err(); err != nil {\n\t\treturn false, err\n\t}\n\tr.left",
+		new: "\tr.left",
+	},
+	{
+		name: "the last to leave does not end the round", file: "barrier/round.go", test: "TestMembersEnterAndLeaveTogether",
+		old: "case err == nil && rs[1].Stat.NumChildren == 0:",
+		new: "case err == nil && rs[1].Stat.NumChildren < 0:",
+	},
+	{
+		name: "a round of dead members is not ended", file: "barrier/round.go", test: "TestAMemberThatDiesInsideLetsTheOthersLeave",
+		old: "\tcase len(rest) == 0:\n\t\treturn d.b.finish(ctx, s, st)\n",
+		new: "\tcase len(rest) == 0:\n\t\treturn d.b.awaitOne(ctx, s.Context(), s, awaited{w, 0, time.Second})\n",
+	},
+	{
+		name: "over though some are inside", file: "barrier/round.go", test: "TestMembersEnterAndLeaveTogether",
+		old: "\tif seen.made != d.st.made || seen.phase-d.st.phase > 0 {\n\t\treturn nil\n\t}\n",
+		new: "\tif seen.made != d.st.made || seen.phase-d.st.phase >= 0 {\n\t\treturn nil\n\t}\n",
+	},
+	{
+		name: "a guard does not look at the lease", file: "barrier/round.go", test: "TestARoundEndsWithItsNode",
+		old: "framework.CheckOp(r.node, framework.AnyVersion).When(r.Err)",
+		new: "framework.CheckOp(r.node, framework.AnyVersion)",
+	},
+	{
+		name: "a lost session ends Leave", file: "barrier/round.go", test: "TestWaitsSurviveTheLossOfTheSession",
+		old: "!errors.Is(err, errAgain) && !errors.Is(err, framework.ErrSessionLost)",
+		new: "!errors.Is(err, errAgain)",
+	},
+	{
+		name: "a lost reply to Leave ends it", file: "barrier/round.go", test: "TestALostReplyAnywhere",
+		old: "\t\tcase errors.Is(err, framework.ErrSuspended):\n\t\tdefault:",
+		new: "\t\tdefault:",
+	},
+	{
+		name: "a lost place is judged behind no sync", file: "barrier/place.go",
+		old:       "\t\tif err := s.Sync(ctx, m.b.path); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tinside",
+		new:       "\t\tinside",
+		redundant: "one server that answers in order shows nothing older than it has shown; it needs a server that lags behind another",
+	},
+	{
+		name: "a refused withdrawal looks at once", file: "barrier/place.go",
+		old:       "\tcase errors.Is(err, framework.ErrBadVersion):\n\t\tif err := s.Sync(ctx, m.b.path); err != nil {\n\t\t\treturn err\n\t\t}\n\t\treturn errAgain",
+		new:       "\tcase errors.Is(err, framework.ErrBadVersion):\n\t\treturn errAgain",
+		redundant: "one server that answers in order shows nothing older than it has shown; it needs a server that lags behind another",
+	},
+	{
+		name: "lost replies looked up behind no sync", file: "barrier/member.go",
+		old:       "\tif err := s.Sync(ctx, b.in); err != nil {\n\t\treturn \"\", err\n\t}\n",
+		new:       "",
+		redundant: "one server that answers in order shows nothing older than it has shown; it needs a server that lags behind another",
+	},
+	{
+		name: "members are listed behind no sync after a refusal", file: "barrier/gather.go",
+		old:       "\t\tif err := m.s.Sync(ctx, m.b.path); err != nil {\n\t\t\treturn state{}, err\n\t\t}\n",
+		new:       "",
+		redundant: "one server that answers in order shows nothing older than it has shown; it needs a server that lags behind another",
+	},
+	{
+		name: "a change lets everyone in", file: "barrier/gather.go",
+		old:       "!st.vague && st.letsIn(m.number, m.b.size) {",
+		new:       "!st.vague {",
+		redundant: "a member that waits in a list of fewer than all is among the lowest of the next round, unless the list came from a server that lags behind",
+	},
+	{
+		name: "an event from before ends a round", file: "barrier/round.go",
+		old:       "if ev.Kind != framework.NodeChanged || seen.vague || seen.phase != d.st.phase {",
+		new:       "if ev.Kind != framework.NodeChanged {",
+		redundant: "a session hears of a change before it can read it, so the end of a round comes after the read; it needs a server that lags behind",
+	},
+	{
+		name: "a place is vacated on what is known", file: "barrier/place.go",
+		old:       "st, own, err := m.look(ctx, s, m.b.readAnew)",
+		new:       "st, own, err := m.look(ctx, s, m.b.read)",
+		redundant: "while the member's node is there its round cannot have ended, and of a round that is inside only what was read is kept",
+	},
+	{
+		name: "numbers below the base take part", file: "barrier/gather.go",
+		old:       "\tnumbers = slices.DeleteFunc(numbers, func(n int32) bool { return n-st.base < 0 })\n",
+		new:       "",
+		redundant: "a round ends when no node of its members is left, so no number below the base is there while members gather",
+	},
+	{
+		name: "what is known may become older", file: "barrier/state.go",
+		old:       "\tif b.known.made == st.made && b.known.phase-st.phase > 0 {\n\t\treturn\n\t}\n",
+		new:       "",
+		redundant: "whoever knows less reads more: it costs requests",
+	},
+	{
+		name: "the numbers of a former round are those inside", file: "barrier/state.go",
+		old:       "\tif last.Phase == seen.phase {\n\t\tseen.numbers",
+		new:       "\tif last.Phase <= seen.phase {\n\t\tseen.numbers",
+		redundant: "the beginning of a round and its numbers are written by one transaction",
+	},
+}
