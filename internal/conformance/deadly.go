@@ -34,6 +34,20 @@ func CloseBySize(t *testing.T, target Target, size int) {
 	p.send(wire.OpCloseSession, &wire.EmptyRequest{})
 }
 
+// SpoilUsage puts a quota on a node whose usage does not parse, and lets the servers count for it.
+func SpoilUsage(t *testing.T, target Target) {
+	t.Helper()
+	s := &site{target: target}
+	p := s.peer(t, 0)
+	p.create("/spoiled", "", 0)
+	p.create("/zookeeper/quota/spoiled", "", 0)
+	p.create("/zookeeper/quota/spoiled/zookeeper_limits", "count=1", 0)
+	p.create("/zookeeper/quota/spoiled/zookeeper_stats", "", 0)
+	p.set("/zookeeper/quota/spoiled/zookeeper_stats", "no usage")
+	p.send(wire.OpCreate, creation("/spoiled/kid", "", 0))
+	_, _ = p.read() // an answer, or the connection's end
+}
+
 // RequireService sees that a session can be opened and closed.
 func RequireService(t *testing.T, target Target) {
 	t.Helper()

@@ -3,6 +3,8 @@ package apache
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/lockstep-go/lockstep/internal/conformance"
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 	"github.com/lockstep-go/lockstep/internal/wire"
@@ -15,5 +17,20 @@ func TestACloseThatIsTooLargeEndsAnEnsemble(t *testing.T) {
 	conformance.CloseBySize(t, target, conformance.LargestClose(wire.MaxFrame))
 	conformance.RequireService(t, target)
 	conformance.CloseBySize(t, target, conformance.LargestClose(wire.MaxFrame)+1)
+	conformance.RequireNoService(t, target)
+}
+
+// TestUsageThatDoesNotParseEndsAnEnsemble shows what the in-memory server does not copy: servers that have counted for such a quota
+// do not start again, since they count anew as they read their logs.
+func TestUsageThatDoesNotParseEndsAnEnsemble(t *testing.T) {
+	e := ensemble.Private(t, ensemble.Config{Tick: tick, NoFsync: true})
+	target := conformance.Target{Servers: e.Addrs()}
+	conformance.SpoilUsage(t, target)
+	for i := range e.Size() {
+		require.NoError(t, e.Kill(i))
+	}
+	for i := range e.Size() {
+		require.NoError(t, e.Restart(i))
+	}
 	conformance.RequireNoService(t, target)
 }
