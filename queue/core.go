@@ -63,7 +63,7 @@ func newCore(client *framework.Client, path string, opts []Option) *core {
 			q.err = err
 		}
 	}
-	q.base = line{dir: q.below(itemsDir), tickets: q.below(ticketsDir)}
+	q.base = line{dir: q.below(itemsDir), tickets: framework.Join(q.below(ticketsDir), itemsDir)}
 	q.dead = line{dir: q.below(deadDir)}
 	return q
 }

@@ -103,7 +103,7 @@ func (q *core) eachDead(ctx context.Context, f func(*framework.Session, string, 
 			return err
 		}
 		if len(items) == 0 && i < len(segments)-1 {
-			_, _ = s.Multi(ctx, q.dead.reap(seg)...) // refused if it is not to be
+			_ = q.dead.remove(ctx, s, seg) // refused if it is not to be
 		}
 		for _, k := range items {
 			node := q.dead.item(seg, k)

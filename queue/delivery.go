@@ -16,8 +16,7 @@ type delivery struct {
 	shift   *shift
 	item    string // its node
 	version int32
-	claim   string       // the claim's node: a ticket, or a lane's claim; "" under the lock
-	lane    bool         // it is a claim of a lane's item
+	claim   string       // the ticket's node; "" under the lock
 	guard   *locks.Lease // the lock, or nil
 	attempt int
 	env     envelope
@@ -97,14 +96,9 @@ func (d *delivery) leaving() []framework.Op {
 	return append(ops, framework.DeleteOp(d.item, d.version))
 }
 
-// unclaiming are the operations that take the claim away and leave the item, so that the clerk finds it. A lane's claim
-// is taken away only while the item's version says that it is this one.
+// unclaiming are the operations that take the ticket away and leave the item, so that the recoverer returns it.
 func (d *delivery) unclaiming() []framework.Op {
-	ops := []framework.Op{framework.DeleteOp(d.claim, framework.AnyVersion), d.shift.q.bellOp()}
-	if d.lane {
-		ops = append(ops, framework.CheckOp(d.item, d.version))
-	}
-	return ops
+	return []framework.Op{framework.DeleteOp(d.claim, framework.AnyVersion), d.shift.q.noticeOp()}
 }
 
 // part is a part of the delivery's.
@@ -219,12 +213,18 @@ func (d *delivery) giveBack(attempts int, after time.Duration, reason error, fin
 		return
 	}
 	q := d.shift.q
-	to, op := put{line: q.lane(redoLane)}, q.bellOp()
 	if after > 0 {
-		to, op = put{after: after}, q.laterOp()
+		d.settle(d.part(append(d.leaving(), q.laterOp()), put{after: after, data: data}), nothing, finished)
+		return
 	}
-	to.data = data
-	d.settle(d.part(append(d.leaving(), op), to), nothing, finished)
+	p := d.part(d.leaving(), put{line: q.lane(redoLane), data: data})
+	d.settle(p, func() []*part {
+		if !d.unseen {
+			d.shift.hope()
+		}
+		d.shift.drawReturned(p)
+		return nil
+	}, finished)
 }
 
 // putBack gives back, as if it had so many attempts, what nobody has settled. Under the lock the item is where it

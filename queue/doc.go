@@ -21,14 +21,14 @@
 //
 // # Nodes
 //
-//	<path>                         persistent: the record, JSON {"v":1,"recipe":"queue","order",…}
-//	<path>/items/<seg>/i-#         persistent: an item; see docs/layouts.md for its bytes
-//	<path>/tickets/<seg>/t-<id>-#  ephemeral: the claim of the item with its number (parallel)
-//	<path>/lanes/<lane>/<seg>/i-#  persistent: items that go first; their claims are ephemeral below them
-//	<path>/lock                    a locks.Mutex: the consumers; the first is the only one (strict), or the clerk (parallel)
-//	<path>/writers/<uuid>          container: settles lost replies
+//	<path>                                persistent: the record, JSON {"v":2,"recipe":"queue","order",…}
+//	<path>/items/<seg>/i-#                persistent: an item; see docs/layouts.md for its bytes
+//	<path>/lanes/<lane>/<seg>/i-#         persistent: items that go first: returned ones (redo), and those with a priority
+//	<path>/tickets/<line>/<seg>/t-<id>-#  ephemeral: the claim of the item with its number, of items or a lane (parallel)
+//	<path>/lock                           a locks.Mutex: the consumers; the first is the only one (strict), or the recoverer (parallel)
+//	<path>/writers/<uuid>                 container: settles lost replies
 //
-// Why they are so is in docs/adr/0021 and 0022.
+// Why they are so is in docs/adr/0021, 0022 and 0038.
 //
 // # Failure
 //

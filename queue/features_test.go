@@ -360,9 +360,10 @@ func TestNewItemsWakeOneConsumerEach(t *testing.T) {
 
 func TestRecordsOfOthers(t *testing.T) {
 	for data, want := range map[string]error{
-		`{"v":2,"recipe":"queue","order":"strict"}`:               ErrNewer,
-		`{"v":1,"recipe":"queue","order":"some"}`:                 ErrNotQueue,
-		`{"v":1,"recipe":"queue","order":"strict","capacity":-1}`: ErrNotQueue,
+		`{"v":3,"recipe":"queue","order":"strict"}`:               ErrNewer,
+		`{"v":1,"recipe":"queue","order":"strict"}`:               ErrNotQueue,
+		`{"v":2,"recipe":"queue","order":"some"}`:                 ErrNotQueue,
+		`{"v":2,"recipe":"queue","order":"strict","capacity":-1}`: ErrNotQueue,
 		`{"v":1,"declared":3}`:                                    ErrNotQueue,
 		"10.0.0.1":                                                ErrNotQueue,
 	} {

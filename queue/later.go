@@ -216,7 +216,7 @@ func (sh *shift) dueMove(item string, n framework.Node) *part {
 	e, _ := decodeEnvelope(n.Data) // what cannot be read goes to the end, and from there to the dead letters
 	to, ops := sh.q.destination(e.header.Priority, 0)
 	if e.header.Attempts > 0 {
-		to, ops = put{line: sh.q.lane(redoLane)}, []framework.Op{sh.q.bellOp()}
+		to, ops = put{line: sh.q.lane(redoLane)}, []framework.Op{sh.q.ringOp()}
 	}
 	to.data = n.Data
 	return &part{session: sh.s, ops: append(ops, framework.DeleteOp(item, n.Stat.Version)), puts: []put{to}}

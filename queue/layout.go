@@ -28,14 +28,13 @@ const (
 	claimedNode = "claimed"
 
 	redoLane   = "redo"
-	claimNode  = "claim"
 	itemPrefix = "i-"
 )
 
 // line is a row of items in numbered segments below one directory.
 type line struct {
 	dir     string
-	tickets string // the directory of its tickets' segments, or ""
+	tickets string // the directory of its tickets' segments; "" where no tickets are drawn
 }
 
 // name is the line's within its queue.
@@ -64,13 +63,28 @@ func (l line) roll(n int64) []framework.Op {
 	return append([]framework.Op{framework.SetOp(l.segment(n), []byte("closed"), 0)}, l.open(n+1)...)
 }
 
-// reap are the operations that remove a segment; they are refused while it is open or not empty.
-func (l line) reap(n int64) []framework.Op {
-	ops := []framework.Op{framework.CheckOp(l.segment(n), 1)}
+// remove removes a segment if it is closed and empty. What is put or drawn meanwhile makes the servers refuse it.
+func (l line) remove(ctx context.Context, s *framework.Session, n int64) error {
+	st, err := s.Exists(ctx, l.segment(n))
+	if err != nil || st.Version == 0 || st.NumChildren > 0 {
+		return err
+	}
+	ops := []framework.Op{framework.DeleteOp(l.segment(n), st.Version)}
 	if l.tickets != "" {
 		ops = append(ops, framework.DeleteOp(l.ticketsOf(n), framework.AnyVersion))
 	}
-	return append(ops, framework.DeleteOp(l.segment(n), framework.AnyVersion))
+	_, err = s.Multi(ctx, ops...)
+	return err
+}
+
+// openAfter makes the segment after a closed one that is the last. The segment was closed by hand: whoever closes one makes
+// the next in the same transaction.
+func (l line) openAfter(ctx context.Context, s *framework.Session, n int64) error {
+	_, err := s.Multi(ctx, append([]framework.Op{framework.CheckOp(l.segment(n), framework.AnyVersion)}, l.open(n+1)...)...)
+	if errors.Is(err, framework.ErrNodeExists) || errors.Is(err, framework.ErrNoNode) {
+		return nil // somebody else was faster, and may have removed the closed one
+	}
+	return err
 }
 
 // segments lists a line's segments in order; none if the line does not exist.
@@ -133,9 +147,55 @@ func (q *core) shelfOf(item string) shelf {
 	above, _ := framework.Split(item)
 	dir, name := framework.Split(above)
 	l := q.base
-	if dir != l.dir {
-		l = line{dir: dir}
+	if _, lane := framework.Split(dir); dir != l.dir {
+		l = q.lane(lane)
 	}
 	seg, _ := parseNumber(name, "") // we have made the path from one
 	return shelf{l, seg}
+}
+
+// lane is the line of a lane.
+func (q *core) lane(name string) line {
+	return line{dir: framework.Join(q.below(lanesDir), name), tickets: framework.Join(q.below(ticketsDir), name)}
+}
+
+// lanes lists the lanes in the order in which their items go.
+func (q *core) lanes(ctx context.Context, s *framework.Session) ([]line, error) {
+	names, _, err := s.Children(ctx, q.below(lanesDir))
+	if err != nil {
+		return nil, err
+	}
+	var lanes []line
+	for _, name := range names {
+		if _, ok := lanePriority(name); ok || name == redoLane {
+			lanes = append(lanes, q.lane(name))
+		}
+	}
+	slices.SortFunc(lanes, func(a, b line) int { return strings.Compare(rank(b), rank(a)) })
+	return lanes, nil
+}
+
+// lanePriority reads the name of a priority's lane. A later release may have more priorities than this one.
+func lanePriority(name string) (int64, bool) {
+	n, err := strconv.ParseInt(name, 10, 32)
+	return n, err == nil && n > 0 && strconv.FormatInt(n, 10) == name
+}
+
+// rank orders lines: redo comes first, then the priorities, the highest first, then the base line.
+func rank(l line) string {
+	priority, ok := lanePriority(l.name())
+	if !ok && l.name() == redoLane {
+		return "redo" // after all digits
+	}
+	return number(priority)
+}
+
+// ringOp tells the consumers that a lane may have an item without a ticket.
+func (q *core) ringOp() framework.Op {
+	return framework.SetOp(q.below(lanesDir), nil, framework.AnyVersion)
+}
+
+// noticeOp tells the recoverer that a ticket has gone while its consumer stays.
+func (q *core) noticeOp() framework.Op {
+	return framework.SetOp(q.below(ticketsDir), nil, framework.AnyVersion)
 }

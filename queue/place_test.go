@@ -24,7 +24,7 @@ func TestAConsumerStandsInLineUntilItHasGivenBack(t *testing.T) {
 		var tickets []string
 		left := make(chan struct{})
 		w.upon(b, zktest.OpDelete, testPath+"/lock/", func() {
-			tickets = w.Children(testPath + "/tickets/0000000000")
+			tickets = w.Children(testPath + "/tickets/items/0000000000")
 			close(left)
 		})
 		require.NoError(t, b.Close(within(t, time.Minute)))

@@ -66,7 +66,7 @@ func (q *core) purgeLine(ctx context.Context, s *framework.Session, l line) (n i
 		if err != nil {
 			return n, err
 		}
-		_, _ = s.Multi(ctx, l.reap(seg)...) // refused while consumers hold tickets
+		_ = l.remove(ctx, s, seg) // refused while consumers hold tickets
 	}
 	return n, nil
 }
@@ -125,24 +125,12 @@ func (q *core) empty(ctx context.Context, s *framework.Session, dir string, with
 	return n, err
 }
 
-// remove removes one item, with its claim if it has one below it.
+// remove removes one item; false if it has gone.
 func (q *core) remove(ctx context.Context, s *framework.Session, item string, with []framework.Op) (bool, error) {
-	for {
-		ops := slices.Concat([]framework.Op{framework.DeleteOp(item, framework.AnyVersion)}, q.gone(), with)
-		_, err := s.Multi(ctx, ops...)
-		if errors.Is(err, framework.ErrNotEmpty) {
-			claim := framework.DeleteOp(framework.Join(item, claimNode), framework.AnyVersion)
-			_, err = s.Multi(ctx, append([]framework.Op{claim}, ops...)...)
-		}
-		var tx *framework.TxError
-		switch {
-		case err == nil:
-			return true, nil
-		case errors.As(err, &tx) && tx.Op == "delete" && tx.Path == item && errors.Is(err, framework.ErrNoNode):
-			return false, nil
-		case errors.Is(err, framework.ErrNoNode), errors.Is(err, framework.ErrNotEmpty):
-			continue // a claim came or went
-		}
-		return false, err
+	_, err := s.Multi(ctx, slices.Concat([]framework.Op{framework.DeleteOp(item, framework.AnyVersion)}, q.gone(), with)...)
+	var tx *framework.TxError
+	if errors.As(err, &tx) && tx.Index == 0 && errors.Is(err, framework.ErrNoNode) {
+		return false, nil
 	}
+	return err == nil, err
 }

@@ -38,7 +38,7 @@ func (q *core) destination(priority int, after time.Duration) (put, []framework.
 	case after > 0:
 		return put{after: after}, []framework.Op{q.laterOp()}
 	case priority > 0:
-		return put{line: q.lane(strconv.Itoa(priority))}, []framework.Op{q.bellOp()}
+		return put{line: q.lane(strconv.Itoa(priority))}, []framework.Op{q.ringOp()}
 	}
 	return put{line: q.base}, nil
 }

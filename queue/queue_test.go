@@ -56,7 +56,7 @@ func TestSegmentsRollAndAreRemoved(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.Len(t, w.Children(testPath+"/items"), 1, "only the open one is left")
 		require.NoError(t, b.Close(t.Context()))
-		require.Empty(t, w.Children(testPath+"/tickets/"+w.Children(testPath + "/tickets")[0]))
+		require.Empty(t, w.Children(testPath+"/tickets/items/"+w.Children(testPath + "/tickets/items")[0]))
 	})
 }
 
@@ -293,7 +293,7 @@ func TestForeignNodesAmongItemsAndTickets(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order)
 		a.put("one")
-		for _, dir := range []string{"/items/0000000000/", "/tickets/0000000000/"} {
+		for _, dir := range []string{"/items/0000000000/", "/tickets/items/0000000000/"} {
 			require.NoError(t, a.client.Create(t.Context(), testPath+dir+"foreign", nil, framework.Persistent))
 			require.NoError(t, a.client.Create(t.Context(), testPath+dir+"i-12", nil, framework.Persistent))
 		}

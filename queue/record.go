@@ -21,7 +21,7 @@ type record struct {
 }
 
 const (
-	recordVersion = 1
+	recordVersion = 2
 	recipe        = "queue"
 )
 
@@ -34,7 +34,11 @@ func decodeRecord(data []byte) (record, error) {
 	if r.V > recordVersion {
 		return r, fmt.Errorf("%w: record of version %d, this release reads %d", ErrNewer, r.V, recordVersion)
 	}
-	if r.V < 1 || !r.Order.known() || r.Capacity < 0 || r.Dedup < 0 {
+	if r.V >= 0 && r.V < recordVersion {
+		return r, fmt.Errorf("%w: record of version %d, a layout from before the first release; this one reads %d: drain the queue with the program that made it, or delete it",
+			ErrNotQueue, r.V, recordVersion)
+	}
+	if r.V < 0 || !r.Order.known() || r.Capacity < 0 || r.Dedup < 0 {
 		return r, fmt.Errorf("%w: its record cannot be read: %.80q", ErrNotQueue, data)
 	}
 	return r, nil
@@ -139,6 +143,7 @@ func (q *core) make(ctx context.Context, s *framework.Session, vacant bool) erro
 		ops = append(ops, framework.CreateOp(q.below(inNode), []byte("0"), framework.Persistent),
 			framework.CreateOp(q.below(outNode), nil, framework.Persistent))
 	}
+	ops = append(ops, framework.CreateOp(q.base.tickets, nil, framework.Persistent))
 	ops = append(ops, q.base.open(0)...)
 	_, err = s.Multi(ctx, ops...)
 	switch {

@@ -23,11 +23,10 @@ type shift struct {
 	owed   tasks // parts on their way
 	place  place
 	gate   gate
-	bell   bell
 	reads  *lookups
 	stock  stock
-	desk   *desk   // of a strict queue's consumer that has the lock; guarded by c.mu
-	seg    segment // that tickets are drawn in
+	desk   *desk      // of a strict queue's consumer that has the lock; guarded by c.mu
+	lines  *lineViews // of a parallel queue
 
 	// Guarded by c.mu.
 	making  int                // claims on their way
@@ -46,7 +45,7 @@ func newShift(c *consumer, s *framework.Session) *shift {
 	sh.place.ctx, sh.place.leave = context.WithCancel(s.Context())
 	sh.gate.init(func() { c.resume(sh) })
 	sh.reads = newLookups(sh)
-	sh.bell.turn = make(chan struct{}, 1)
+	sh.lines = newLineViews(c.q, s, sh.id, sh.left)
 	return sh
 }
 
@@ -161,7 +160,7 @@ func (sh *shift) settling(d *delivery) {
 func (sh *shift) hope() {
 	sh.c.mu.Lock()
 	defer sh.c.mu.Unlock()
-	if sh.desk == nil && len(sh.c.waits) == 0 {
+	if sh.desk == nil {
 		sh.hopes = min(sh.hopes+1, sh.q.windowSize())
 	}
 }
@@ -233,5 +232,5 @@ func (sh *shift) next() []*part {
 	if sh.q.stored().Order == Strict {
 		return nil
 	}
-	return sh.nextDraws()
+	return sh.drawNext()
 }

@@ -54,7 +54,7 @@ func (sh *shift) left(at shelf) {
 
 // reap removes a segment, if it is closed and empty.
 func (sh *shift) reap(at shelf) {
-	sh.q.tasks.start(func() { _, _ = sh.s.Multi(sh.s.Context(), at.line.reap(at.seg)...) })
+	sh.q.tasks.start(func() { _ = at.line.remove(sh.s.Context(), sh.s, at.seg) })
 }
 
 // passed tells whether the shift has left a segment behind.
@@ -62,5 +62,5 @@ func (sh *shift) passed(at shelf) bool {
 	if d := sh.deskOf(); d != nil {
 		return d.passed(at)
 	}
-	return at.line == sh.q.base && sh.seg.past(at.seg)
+	return sh.lines.past(at)
 }

@@ -134,14 +134,6 @@ func (d *desk) read(lines []line) {
 	slices.SortFunc(d.readers, func(a, b *reader) int { return strings.Compare(rank(b.line), rank(a.line)) })
 }
 
-// rank orders lines: the lanes redo and 9 to 1, then the queue's.
-func rank(l line) string {
-	if l.tickets != "" {
-		return "0"
-	}
-	return l.name()
-}
-
 // nextParts claim what is wanted, in order.
 func (d *desk) nextParts() (parts []*part) {
 	d.claims.Lock()

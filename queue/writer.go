@@ -330,13 +330,25 @@ func (w *writer) findTail(ctx context.Context, s *framework.Session, l line) err
 		return err
 	}
 	if len(segments) > 0 {
-		w.tails[l.dir] = segments[len(segments)-1]
-		return nil
+		last := segments[len(segments)-1]
+		w.tails[l.dir] = last
+		st, err := s.Exists(ctx, l.segment(last))
+		if err == nil && st.Version > 0 { // who closes a segment opens the next, unless it was an operator
+			err = l.openAfter(ctx, s, last)
+		}
+		if errors.Is(err, framework.ErrNoNode) {
+			return nil // it was removed: the next try finds another
+		}
+		return err
 	}
 	if l.dir == w.q.base.dir {
 		return fmt.Errorf("%w: %s has no segments", ErrNotQueue, l.dir)
 	}
-	_, err = s.Multi(ctx, append([]framework.Op{framework.CreateOp(l.dir, nil, framework.Persistent)}, l.open(0)...)...)
+	ops := []framework.Op{framework.CreateOp(l.dir, nil, framework.Persistent)}
+	if l.tickets != "" {
+		ops = append(ops, framework.CreateOp(l.tickets, nil, framework.Persistent))
+	}
+	_, err = s.Multi(ctx, append(ops, l.open(0)...)...)
 	if errors.Is(err, framework.ErrNodeExists) {
 		return nil
 	}

@@ -88,8 +88,8 @@ var safeguards = []mutant{
 		old: "ops = append(ops, framework.CheckOp(m.b.place(n), framework.AnyVersion))", new: "_ = m.b.place(n)",
 	},
 	{
-		name: "the clerk moves items whose tickets are there", file: "queue/clerk.go", recipes: "queue", rule: anyRule,
-		old: "if k >= f.drawn || f.tickets[k] {", new: "if k >= f.drawn {",
+		name: "the recoverer returns items whose tickets are there", file: "queue/recoverer.go", recipes: "queue", rule: anyRule,
+		old: "if k < in.drawn && in.tickets[k] == \"\" {", new: "if k < in.drawn {",
 	},
 	{
 		name: "a job's state is written at any version", file: "scheduler/book.go", recipes: "scheduler", rule: anyRule,

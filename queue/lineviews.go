@@ -1,0 +1,397 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// lineView is what a consumer knows of the segment of a line in which it draws tickets.
+type lineView struct {
+	line    line
+	known   bool // the rest is
+	seg     int64
+	put     int64 // items ever created in the segment
+	drawn   int64 // tickets ever created in it
+	closed  bool
+	version int32 // of the directory of its tickets
+}
+
+// spare is how many items nobody has a ticket for, as far as is known.
+func (v *lineView) spare() int64 {
+	if !v.known {
+		return 0
+	}
+	return max(0, v.put-v.drawn)
+}
+
+// lineViews are a consumer's views of the lines of a parallel queue. It looks at the lanes again when the ring has sounded
+// since its last look, or a draw was refused (docs/adr/0038-one-claim-mechanism-for-all-lines.md).
+type lineViews struct {
+	q       *core
+	s       *framework.Session
+	id      string        // of the consumer, for the names of tickets
+	left    func(shelf)   // is told of a segment that the consumer will not draw in any more
+	names   atomic.Int64  // of tickets so far
+	looking chan struct{} // held by who looks
+	rings   chan struct{} // gets a token when a ring was noticed: for the recoverer
+
+	mu     sync.Mutex
+	base   lineView
+	lanes  []*lineView // in the order in which their items go
+	listed int32       // the version of the list of lanes
+	watch  *framework.Watch
+	dirty  int64 // reasons to look so far
+	clean  int64 // those that the last look has answered
+}
+
+func newLineViews(q *core, s *framework.Session, id string, left func(shelf)) *lineViews {
+	return &lineViews{q: q, s: s, id: id, left: left, base: lineView{line: q.base, seg: -1}, listed: -1, dirty: 1,
+		looking: make(chan struct{}, 1), rings: make(chan struct{}, 1)}
+}
+
+// needLook reports whether the consumer has to look before it draws. It is so until the look is over.
+func (v *lineViews) needLook() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.needsLook()
+}
+
+// needsLook is needLook; v.mu is held.
+func (v *lineViews) needsLook() bool {
+	if v.watch != nil {
+		select {
+		case <-v.watch.C():
+			v.dirty++
+			select {
+			case v.rings <- struct{}{}:
+			default:
+			}
+		default:
+		}
+	}
+	return v.dirty != v.clean
+}
+
+// ring is the channel of the next ring, unless that is noticed otherwise first: then rings has a token.
+func (v *lineViews) ring() <-chan framework.Event {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.watch == nil {
+		return nil
+	}
+	return v.watch.C()
+}
+
+// outdate makes the next draw look first.
+func (v *lineViews) outdate() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.dirty++
+}
+
+// refresh looks if that is needed. Only one caller at a time asks the servers.
+func (v *lineViews) refresh(ctx context.Context) error {
+	if !v.needLook() {
+		return nil
+	}
+	select {
+	case v.looking <- struct{}{}:
+		defer func() { <-v.looking }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if !v.needLook() {
+		return nil
+	}
+	return v.look(ctx)
+}
+
+// look sets the watch of the ring, and then reads the lanes.
+func (v *lineViews) look(ctx context.Context) error {
+	_, st, w, err := v.s.WatchData(ctx, v.q.below(lanesDir))
+	if err != nil {
+		return err
+	}
+	v.mu.Lock()
+	if v.watch != nil {
+		v.watch.Stop()
+	}
+	v.watch = w
+	answers, listed, lanes, base := v.dirty, v.listed, v.lanes, v.base
+	read := make([]lineView, len(lanes))
+	for i, lane := range lanes {
+		read[i] = *lane
+	}
+	v.mu.Unlock()
+	if listed != st.Cversion {
+		if read, err = v.list(ctx, read); err != nil {
+			return err
+		}
+	}
+	if err := v.read(ctx, read); err != nil {
+		return err
+	}
+	if !base.known {
+		if err := v.locate(ctx, &base); err != nil {
+			return err
+		}
+	}
+	v.set(read, base, st.Cversion, answers)
+	return nil
+}
+
+// set takes in what a look has read.
+func (v *lineViews) set(read []lineView, base lineView, listed int32, answers int64) {
+	v.mu.Lock()
+	var left []shelf
+	for i := range read {
+		if before := v.viewOf(read[i].line); before != nil && before.seg >= 0 && before.seg != read[i].seg {
+			left = append(left, shelf{before.line, before.seg})
+		}
+	}
+	if v.base.seg >= 0 && v.base.seg != base.seg {
+		left = append(left, shelf{v.base.line, v.base.seg})
+	}
+	v.base, v.lanes, v.listed, v.clean = base, nil, listed, answers
+	for i := range read {
+		v.lanes = append(v.lanes, &read[i])
+	}
+	v.mu.Unlock()
+	select {
+	case v.rings <- struct{}{}: // the recoverer may wait for the watch of before
+	default:
+	}
+	for _, at := range left {
+		v.left(at)
+	}
+}
+
+// list lists the lanes, and keeps the views of those that were known.
+func (v *lineViews) list(ctx context.Context, before []lineView) (views []lineView, err error) {
+	lanes, err := v.q.lanes(ctx, v.s)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range lanes {
+		view := lineView{line: l, seg: -1}
+		if i := slices.IndexFunc(before, func(known lineView) bool { return known.line == l }); i >= 0 {
+			view = before[i]
+		}
+		views = append(views, view)
+	}
+	return views, nil
+}
+
+// read reads the counts of lanes, in one request for all whose segments are known and not used up.
+func (v *lineViews) read(ctx context.Context, views []lineView) error {
+	var paths []string
+	for i := range views {
+		if !views[i].known {
+			if err := v.locate(ctx, &views[i]); err != nil {
+				return err
+			}
+		}
+		paths = append(paths, views[i].line.segment(views[i].seg), views[i].line.ticketsOf(views[i].seg))
+	}
+	nodes, err := v.s.GetAll(ctx, paths...)
+	if err != nil {
+		return err
+	}
+	for i := range views {
+		usedUp, err := views[i].take(nodes[2*i], nodes[2*i+1])
+		if err == nil && usedUp {
+			err = v.locate(ctx, &views[i])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take takes in the state of a segment and of its tickets, and reports whether there is nothing to draw there any more.
+func (v *lineView) take(segment, tickets framework.Node) (usedUp bool, err error) {
+	for _, n := range []framework.Node{segment, tickets} {
+		if errors.Is(n.Err, framework.ErrNoNode) {
+			return true, nil // it was removed
+		}
+		if n.Err != nil {
+			return false, n.Err
+		}
+	}
+	v.known, v.put, v.drawn, v.version = true, created(segment.Stat), created(tickets.Stat), tickets.Stat.Version
+	v.closed = segment.Stat.Version > 0
+	return v.closed && (v.drawn >= v.put || segment.Stat.NumChildren == 0), nil
+}
+
+// locate finds the first segment of a line that is not used up: that has an item which nobody has a ticket for, or is open.
+// If the last one was closed by hand, it makes the next.
+func (v *lineViews) locate(ctx context.Context, view *lineView) error {
+	for {
+		segments, err := view.line.segments(ctx, v.s)
+		if err != nil {
+			return err
+		}
+		if len(segments) == 0 {
+			return fmt.Errorf("%w: %s has no segment to take from", ErrNotQueue, view.line.dir)
+		}
+		for _, n := range segments {
+			nodes, err := v.s.GetAll(ctx, view.line.segment(n), view.line.ticketsOf(n))
+			if err != nil {
+				return err
+			}
+			view.seg = n
+			usedUp, err := view.take(nodes[0], nodes[1])
+			if err != nil || !usedUp {
+				return err
+			}
+		}
+		if err := view.line.openAfter(ctx, v.s, segments[len(segments)-1]); err != nil {
+			return err
+		}
+	}
+}
+
+// draw is tickets of one segment that are drawn together.
+type draw struct {
+	at      shelf
+	names   []string // without their numbers
+	checked bool     // at the version of the tickets' directory
+	version int32
+	rings   bool // since the items of the segment after a closed one are spare now
+}
+
+// plenty is how many times a consumer's window a lane has to have to spare for a draw without a check: about as many
+// consumers can draw at once before there are more tickets than items.
+const plenty = 8
+
+// plan divides n tickets among the lines: the lanes in their order, as many as they have to spare, and then the base line. It
+// returns how many are left to be drawn after another look, since a lane goes on in another segment.
+func (v *lineViews) plan(n int) (draws []*draw, rest int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, lane := range v.lanes {
+		if m := min(int64(n), lane.spare()); m > 0 {
+			d := v.drawOf(lane, int(m))
+			if d.checked = lane.spare() < plenty*int64(v.q.windowSize()); d.checked {
+				d.version = lane.version
+				lane.version++
+			}
+			lane.drawn += m
+			if d.rings = lane.closed && lane.spare() == 0; d.rings {
+				lane.known = false
+				v.dirty++
+			}
+			n -= int(m)
+			draws = append(draws, d)
+		}
+	}
+	if v.dirty != v.clean {
+		return draws, n
+	}
+	if n > 0 {
+		draws = append(draws, v.drawOf(&v.base, n))
+	}
+	return draws, 0
+}
+
+// planReturned is a ticket in the line of returned items, for who returns one; nil if that line is not known well.
+func (v *lineViews) planReturned() *draw {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.lanes) == 0 || !v.lanes[0].known || v.lanes[0].line.name() != redoLane {
+		return nil
+	}
+	return v.drawOf(v.lanes[0], 1)
+}
+
+func (v *lineViews) drawOf(view *lineView, n int) *draw {
+	d := &draw{at: shelf{view.line, view.seg}}
+	for range n {
+		d.names = append(d.names, fmt.Sprintf("t-%s.%x-", v.id, v.names.Add(1)))
+	}
+	return d
+}
+
+// drawOps are the operations that draw, the creates last.
+func (q *core) drawOps(d *draw) (ops []framework.Op) {
+	dir := d.at.line.ticketsOf(d.at.seg)
+	if d.checked {
+		ops = append(ops, framework.SetOp(dir, nil, d.version))
+	}
+	if d.rings {
+		ops = append(ops, q.ringOp())
+	}
+	for _, name := range d.names {
+		ops = append(ops, framework.CreateOp(framework.Join(dir, name), nil, framework.EphemeralSequential))
+	}
+	return ops
+}
+
+// saw takes in that a ticket was drawn.
+func (v *lineViews) saw(t *ticket) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if view := v.viewOf(t.at.line); view != nil && view.seg == t.at.seg {
+		view.drawn = max(view.drawn, t.k+1)
+	}
+}
+
+// viewOf is the view of a line, or nil; v.mu is held.
+func (v *lineViews) viewOf(l line) *lineView {
+	if l == v.base.line {
+		return &v.base
+	}
+	for _, lane := range v.lanes {
+		if lane.line == l {
+			return lane
+		}
+	}
+	return nil
+}
+
+// past reports whether the consumer draws behind a segment, which was closed then.
+func (v *lineViews) past(at shelf) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	view := v.viewOf(at.line)
+	return view != nil && view.known && view.seg > at.seg
+}
+
+// pass has the next look find another segment than one that is closed.
+func (v *lineViews) pass(at shelf) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if view := v.viewOf(at.line); view != nil && view.seg == at.seg {
+		view.known = false
+		v.dirty++
+	}
+}
+
+// mayBeSpare reports whether the lanes may have items without tickets, that the recoverer may have to wake somebody for.
+func (v *lineViews) mayBeSpare() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.needsLook() || v.allSpare() > 0
+}
+
+// spare is how many items of the lanes nobody has a ticket for.
+func (v *lineViews) spare() int64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.allSpare()
+}
+
+// allSpare is spare; v.mu is held.
+func (v *lineViews) allSpare() (n int64) {
+	for _, lane := range v.lanes {
+		n += lane.spare()
+	}
+	return n
+}
