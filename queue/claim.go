@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
@@ -16,6 +18,8 @@ type ticket struct {
 	at   shelf
 	k    int64
 	node string
+
+	brief bool // its item goes back unless a call of Take wants it soon
 }
 
 func (t *ticket) item() string { return t.at.line.item(t.at.seg, t.k) }
@@ -85,7 +89,13 @@ func (sh *shift) drawReturned(p *part) {
 	told, without := p.then, append(slices.Clone(p.ops), sh.q.ringOp())
 	ctx := sh.patience()
 	d := sh.lines.planReturned()
-	if d == nil || sh.ctx.Err() != nil || sh.begin(1, false) == 0 {
+	if d == nil || sh.ctx.Err() != nil {
+		p.ops = without
+		return
+	}
+	sh.hope()
+	if sh.begin(1, false) == 0 {
+		sh.hopeLess()
 		p.ops = without
 		return
 	}
@@ -158,7 +168,7 @@ func (sh *shift) ticketOf(d *draw, node string) (*ticket, error) {
 	if !ok {
 		return nil, fmt.Errorf("queue: the server named a ticket %q", name)
 	}
-	t := &ticket{d.at, k, framework.Join(d.at.line.ticketsOf(d.at.seg), name)}
+	t := &ticket{at: d.at, k: k, node: framework.Join(d.at.line.ticketsOf(d.at.seg), name), brief: d.brief}
 	sh.stock.add(t.at)
 	sh.lines.saw(t)
 	return t, nil
@@ -216,6 +226,9 @@ func (sh *shift) redeem(ctx context.Context, t *ticket) {
 	}
 	if err == nil {
 		sh.offer(d)
+		if t.brief {
+			sh.keepBriefly(d)
+		}
 		return
 	}
 	if d != nil && d.begin(errTakenBack) == nil {
@@ -224,6 +237,31 @@ func (sh *shift) redeem(ctx context.Context, t *ticket) {
 		d.putBack(d.attempt-1, func(error) {})
 	}
 	sh.endClaims(ctx, 1, err)
+}
+
+// briefly is how long a consumer keeps a returned item that it has drawn while it returned one, for its next call of Take.
+const briefly = 10 * time.Millisecond
+
+// keepBriefly gives a delivery back that no call of Take has wanted for a moment: others may wait.
+func (sh *shift) keepBriefly(d *delivery) {
+	select {
+	case <-time.After(briefly):
+	case <-sh.ctx.Done():
+		return // all go back
+	}
+	sh.c.mu.Lock()
+	i := slices.Index(sh.ready, d)
+	if i >= 0 {
+		sh.ready = slices.Delete(sh.ready, i, i+1)
+		d.unseen = true
+		sh.held[d] = true
+	}
+	sh.c.mu.Unlock()
+	if i >= 0 {
+		sh.hopeLess()
+		var given sync.WaitGroup // nobody waits for it
+		d.takeBack(d.attempt-1, &given)
+	}
 }
 
 // redraw gives a void ticket up and draws another one.
@@ -268,6 +306,9 @@ var errVoid = errors.New("void ticket")
 func (sh *shift) await(ctx context.Context, t *ticket) ([]byte, framework.Stat, error) {
 	past := sh.lines.past(t.at) // before the item is looked for
 	data, st, err := sh.reads.get(ctx, t.item())
+	if t.at.line == sh.q.base {
+		sh.lines.waited.Store(errors.Is(err, framework.ErrNoNode))
+	}
 	for rang := false; errors.Is(err, framework.ErrNoNode); rang = true {
 		if past {
 			return nil, framework.Stat{}, errVoid

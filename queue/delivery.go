@@ -219,10 +219,11 @@ func (d *delivery) giveBack(attempts int, after time.Duration, reason error, fin
 	}
 	p := d.part(d.leaving(), put{line: q.lane(redoLane), data: data})
 	d.settle(p, func() []*part {
-		if !d.unseen {
-			d.shift.hope()
+		if d.unseen {
+			p.ops = append(p.ops, q.ringOp())
+		} else {
+			d.shift.drawReturned(p)
 		}
-		d.shift.drawReturned(p)
 		return nil
 	}, finished)
 }

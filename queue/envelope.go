@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -130,8 +131,8 @@ func decodeHeader(head []byte) (h header, err error) {
 	if err := json.Unmarshal(head, &s); err != nil {
 		return h, err
 	}
-	if s.Priority < 0 || s.Priority > MaxPriority {
-		return h, fmt.Errorf("prio %d is not between 0 and %d", s.Priority, MaxPriority)
+	if s.Priority < 0 || s.Priority > math.MaxInt32 { // a later release may have more than MaxPriority
+		return h, fmt.Errorf("prio %d is not between 0 and %d", s.Priority, math.MaxInt32)
 	}
 	if s.Attempts < 0 || s.Unseen < 0 {
 		return h, fmt.Errorf("tries %d or unseen %d is negative", s.Attempts, s.Unseen)

@@ -40,6 +40,7 @@ type lineViews struct {
 	names   atomic.Int64  // of tickets so far
 	looking chan struct{} // held by who looks
 	rings   chan struct{} // gets a token when a ring was noticed: for the recoverer
+	waited  atomic.Bool   // the last ticket of the base line had to wait for its item: others may wait, too
 
 	mu     sync.Mutex
 	base   lineView
@@ -264,6 +265,7 @@ type draw struct {
 	names   []string // without their numbers
 	checked bool     // at the version of the tickets' directory
 	version int32
+	brief   bool // of tickets drawn beside a return
 	rings   bool // since the items of the segment after a closed one are spare now
 }
 
@@ -301,14 +303,17 @@ func (v *lineViews) plan(n int) (draws []*draw, rest int) {
 	return draws, 0
 }
 
-// planReturned is a ticket in the line of returned items, for who returns one; nil if that line is not known well.
+// planReturned is a ticket in the line of returned items, for who returns one; nil if that line is not known well, or if others
+// may wait for items: these come first.
 func (v *lineViews) planReturned() *draw {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if len(v.lanes) == 0 || !v.lanes[0].known || v.lanes[0].line.name() != redoLane {
+	if v.waited.Load() || len(v.lanes) == 0 || !v.lanes[0].known || v.lanes[0].line.name() != redoLane {
 		return nil
 	}
-	return v.drawOf(v.lanes[0], 1)
+	d := v.drawOf(v.lanes[0], 1)
+	d.brief = true
+	return d
 }
 
 func (v *lineViews) drawOf(view *lineView, n int) *draw {

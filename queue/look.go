@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -56,14 +57,31 @@ func (q *core) count(ctx context.Context, s *framework.Session) (c Counts, err e
 // count adds up the children of a line's segments.
 func (l line) count(ctx context.Context, s *framework.Session) (n int, err error) {
 	segments, err := l.segments(ctx, s)
+	if err != nil {
+		return 0, err
+	}
+	var dirs []string
 	for _, seg := range segments {
-		st, err := s.Exists(ctx, l.segment(seg))
-		if err != nil && !errors.Is(err, framework.ErrNoNode) {
+		dirs = append(dirs, l.segment(seg))
+	}
+	return countIn(ctx, s, dirs)
+}
+
+// countIn adds up the children of directories, of many in one request. Those that are gone have none.
+func countIn(ctx context.Context, s *framework.Session, dirs []string) (n int, err error) {
+	for some := range slices.Chunk(dirs, 500) {
+		nodes, err := s.GetAll(ctx, some...)
+		if err != nil {
 			return n, err
 		}
-		n += int(st.NumChildren)
+		for _, node := range nodes {
+			if node.Err != nil && !errors.Is(node.Err, framework.ErrNoNode) {
+				return n, node.Err
+			}
+			n += int(node.Stat.NumChildren)
+		}
 	}
-	return n, err
+	return n, nil
 }
 
 func (q *core) countLater(ctx context.Context, s *framework.Session) (n int, err error) {
@@ -71,20 +89,17 @@ func (q *core) countLater(ctx context.Context, s *framework.Session) (n int, err
 	if err != nil {
 		return 0, err
 	}
+	var dirs []string
 	for _, hour := range hours {
 		seconds, err := numbersIn(ctx, s, framework.Join(q.below(laterDir), number(hour)), "")
 		if err != nil {
 			return n, err
 		}
 		for _, t := range seconds {
-			st, err := s.Exists(ctx, q.second(t))
-			if err != nil && !errors.Is(err, framework.ErrNoNode) {
-				return n, err
-			}
-			n += int(st.NumChildren)
+			dirs = append(dirs, q.second(t))
 		}
 	}
-	return n, nil
+	return countIn(ctx, s, dirs)
 }
 
 // Peek returns the first item without claiming it; somebody may have it. The error wraps ErrEmpty if there is none, or

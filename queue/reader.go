@@ -45,13 +45,38 @@ func (r *reader) run(ctx context.Context) error {
 	if len(segments) == 0 { // somebody is about to make the first
 		return fmt.Errorf("%w: %s has no segments", framework.ErrSessionLost, r.line.dir)
 	}
-	for seg := segments[0]; ; seg++ {
+	for seg := segments[0]; ; {
 		r.at.Store(seg)
-		if seg > segments[0] {
-			r.sh.left(shelf{r.line, seg - 1})
-		}
 		if err := r.segment(ctx, seg); err != nil {
 			return err
+		}
+		next, err := r.after(ctx, seg)
+		if err != nil {
+			return err
+		}
+		r.at.Store(next)
+		r.sh.left(shelf{r.line, seg})
+		seg = next
+	}
+}
+
+// after is the segment after one that was closed. It is made if there is none, since the segment was closed by hand.
+func (r *reader) after(ctx context.Context, seg int64) (int64, error) {
+	for {
+		segments, err := r.line.segments(ctx, r.sh.s)
+		if err != nil {
+			return 0, err
+		}
+		for _, n := range segments {
+			if n > seg {
+				return n, nil
+			}
+		}
+		if len(segments) == 0 {
+			return 0, fmt.Errorf("%w: %s has no segments", framework.ErrSessionLost, r.line.dir)
+		}
+		if err := r.line.openAfter(ctx, r.sh.s, segments[len(segments)-1]); err != nil {
+			return 0, err
 		}
 	}
 }

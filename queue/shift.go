@@ -165,6 +165,13 @@ func (sh *shift) hope() {
 	}
 }
 
+// hopeLess expects one call of Take less.
+func (sh *shift) hopeLess() {
+	sh.c.mu.Lock()
+	defer sh.c.mu.Unlock()
+	sh.hopes = max(0, sh.hopes-1)
+}
+
 // closed takes in that a delivery was settled, or could not be.
 func (sh *shift) closed(d *delivery) {
 	sh.c.mu.Lock()
