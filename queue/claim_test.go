@@ -27,15 +27,15 @@ func (w *world) requests() (n int64) {
 	return n
 }
 
-// creations counts how often a node was created below a directory, until stop.
-func (w *world) creations(below string) (count func() int, stop func()) {
+// draws counts the tickets that are drawn below a directory, until stop.
+func (w *world) draws(below string) (count func() int, stop func()) {
 	var mu sync.Mutex
 	n := 0
 	stop = w.Observe(func(r zktest.Request) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, part := range append(r.Parts, r) {
-			if part.Op == zktest.OpCreate && r.Err == part.Err && strings.HasPrefix(part.Result, testPath+below) {
+			if part.Op == zktest.OpCreate && r.Err == part.Err && strings.HasPrefix(part.Result, testPath+below) && strings.Contains(part.Result, "/t-") {
 				n++
 			}
 		}
@@ -156,7 +156,7 @@ func TestUrgentItemsWakeOneConsumerEach(t *testing.T) {
 			}()
 		}
 		time.Sleep(time.Minute)
-		drawn, stop := w.creations("/tickets/")
+		drawn, stop := w.draws("/tickets/")
 		defer stop()
 		for i := range 3 {
 			require.NoError(t, p.Put(t.Context(), fmt.Sprint(i), WithPriority(3)))
@@ -212,7 +212,7 @@ func TestConsumersDrawALanesLastItemOnce(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var working sync.WaitGroup
 		urgent := make(chan string, 100)
-		drawn, stop := w.creations("/tickets/7/")
+		drawn, stop := w.draws("/tickets/7/")
 		defer stop()
 		for c := range 6 {
 			m := w.member(fmt.Sprint("c", c), WithWindow(2))
@@ -252,6 +252,7 @@ func TestTicketsBeyondALanesItemsAreVoided(t *testing.T) {
 		require.NoError(t, p.PutBatch(t.Context(), names(0, 50), WithPriority(2)))
 		first := a.take()
 		b.drain(49)
+		require.NoError(t, b.Close(t.Context()))
 		a.ack(first)
 		got := a.taking() // it draws a ticket beyond
 		time.Sleep(time.Second)

@@ -44,7 +44,7 @@ func TestFieldsOfLaterReleasesSurvive(t *testing.T) {
 
 func TestWhatIsNoItemIsRefused(t *testing.T) {
 	for _, data := range []string{"", "\x00", "\x01", "\x01\x05{}", "\x01\x02[]", "\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
-		"\x01\x0b{\"prio\":10}", "\x01\x0c{\"tries\":-1}"} {
+		"\x01\x0b{\"prio\":-1}", "\x01\x0c{\"tries\":-1}"} {
 		_, err := decodeEnvelope([]byte(data))
 		require.ErrorIs(t, err, errEnvelope, "%q", data)
 	}

@@ -47,6 +47,7 @@ type lineViews struct {
 	lanes  []*lineView // in the order in which their items go
 	listed int32       // the version of the list of lanes
 	watch  *framework.Watch
+	looks  int64 // so far
 	dirty  int64 // reasons to look so far
 	clean  int64 // those that the last look has answered
 }
@@ -160,6 +161,7 @@ func (v *lineViews) set(read []lineView, base lineView, listed int32, answers in
 		left = append(left, shelf{v.base.line, v.base.seg})
 	}
 	v.base, v.lanes, v.listed, v.clean = base, nil, listed, answers
+	v.looks++
 	for i := range read {
 		v.lanes = append(v.lanes, &read[i])
 	}
@@ -386,11 +388,11 @@ func (v *lineViews) mayBeSpare() bool {
 	return v.needsLook() || v.allSpare() > 0
 }
 
-// spare is how many items of the lanes nobody has a ticket for.
-func (v *lineViews) spare() int64 {
+// spare is how many items of the lanes nobody has a ticket for, and in which look that was seen.
+func (v *lineViews) spare() (n, look int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.allSpare()
+	return v.allSpare(), v.looks
 }
 
 // allSpare is spare; v.mu is held.

@@ -19,6 +19,7 @@ type recoverer struct {
 	ctx     context.Context // done when the lease or the shift has ended
 	members []string        // of the line, when it was read last
 	missing map[shelf]map[int64]bool
+	woke    int64              // the look that consumers were woken for last
 	open    int64              // the last segment of the base line, when it was swept last
 	again   chan struct{}      // has a token when there is reason for another sweep
 	watched context.CancelFunc // ends the watches for missing numbers
@@ -326,10 +327,11 @@ func (r *recoverer) watchFor(ctx context.Context, at shelf, missing int64) {
 // wake wakes as many idle consumers as the lanes have items without tickets, the first ones first. These find their tickets
 // void, and look at the lanes.
 func (r *recoverer) wake() error {
-	spare := r.sh.lines.spare()
-	if spare == 0 {
+	spare, look := r.sh.lines.spare()
+	if spare == 0 || look == r.woke {
 		return nil
 	}
+	r.woke = look // those who are woken may not have drawn yet
 	in, err := r.idle()
 	if err != nil {
 		return err
