@@ -57,6 +57,7 @@ func New(cfg Config, opts ...Option) (*Client, error) {
 			return nil, fmt.Errorf("%w: %w", ErrInvalidConfig, err)
 		}
 	}
+	c.servers.expands = !c.dialed
 	if err := c.follow(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalidConfig, err)
 	}
@@ -160,8 +161,21 @@ func (c *Client) States(ctx context.Context) iter.Seq[StateChange] {
 	}
 }
 
-// Config is the client's configuration with its defaults filled in.
+// Config is the configuration that the client was made with, with its defaults filled in.
 func (c *Client) Config() Config { return c.cfg }
+
+// SetServers makes these the client's servers, host:port or host, as Config.Servers at the start. It does not wait: a connection stays, also to a server that
+// is not among them, and the next one is made to one of them. The error wraps ErrInvalidConfig. A watchdog goes on with the servers that the client was made
+// with, and the one that it is connected to.
+func (c *Client) SetServers(list ...string) error {
+	cfg := c.cfg
+	cfg.Servers = list
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	c.servers.replace(cfg.WithDefaults().Servers)
+	return nil
+}
 
 // Logger is where the client and its recipes report what they return to nobody.
 func (c *Client) Logger() *slog.Logger { return c.log }

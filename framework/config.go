@@ -17,12 +17,15 @@ const (
 	DefaultRetryBase      = 50 * time.Millisecond
 	DefaultRetryMax       = 5 * time.Second
 	DefaultRoot           = "/"
-	defaultPort           = "2181"
+	// DefaultMaxEphemeralBytes is below what a server accepts in one request by default (jute.maxbuffer).
+	DefaultMaxEphemeralBytes = 900_000
+	defaultPort              = "2181"
 )
 
 // Config says how a client connects. The zero value of every field but Servers is usable.
 type Config struct {
-	// Servers are the addresses of the ensemble, host:port or host (then port 2181). At least one.
+	// Servers are the addresses of the ensemble, host:port or host (then port 2181). At least one. A name stands for all addresses that it has, and is looked up
+	// again each time that all were tried. They are tried in random order; none is preferred.
 	Servers []string
 	// SessionTimeout is T, what the client asks of the servers; they may grant another. A crash is
 	// noticed after about T. At least 4 server ticks are wanted (8 s at the usual tick of 2 s).
@@ -33,6 +36,10 @@ type Config struct {
 	// RetryBase is the first pause after every server has failed once, RetryMax the longest; pauses
 	// double and are drawn at random around that. Defaults 50 ms and 5 s.
 	RetryBase, RetryMax time.Duration
+	// MaxEphemeralBytes bounds the paths of the ephemeral nodes of one session, in bytes: some 10,000 locks and waiters. A create beyond it fails with
+	// ErrTooLarge. The servers delete a session's nodes in one transaction that names them all; if that is larger than they accept (jute.maxbuffer and
+	// jute.maxbuffer.extrasize, together 2 MiB by default), the ensemble stops working (ZOOKEEPER-4306). Raise it only with those. Default 900,000.
+	MaxEphemeralBytes int
 	// Root is the namespace: every path is below it. Default "/".
 	Root string
 	// Auth is presented to the servers on every connection.
@@ -52,6 +59,7 @@ func (c Config) WithDefaults() Config {
 	set(&c.DialTimeout, DefaultDialTimeout)
 	set(&c.RetryBase, DefaultRetryBase)
 	set(&c.RetryMax, max(DefaultRetryMax, c.RetryBase))
+	set(&c.MaxEphemeralBytes, DefaultMaxEphemeralBytes)
 	set(&c.Root, DefaultRoot)
 	set(&c.Identity, defaultIdentity())
 	if c.ACL == nil {
@@ -82,6 +90,9 @@ func (c Config) Validate() error {
 		if d.d < 0 {
 			return invalid("%s is %v: it must be positive", d.name, d.d)
 		}
+	}
+	if c.MaxEphemeralBytes < 0 {
+		return invalid("MaxEphemeralBytes is %d: it must be positive", c.MaxEphemeralBytes)
 	}
 	if t := c.SessionTimeout; t != 0 && (t < time.Millisecond || t > math.MaxInt32*time.Millisecond) {
 		return invalid("SessionTimeout is %v: it must be between 1ms and %v", t, math.MaxInt32*time.Millisecond)

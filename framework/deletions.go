@@ -61,6 +61,7 @@ func (ds *deletions) call(d *Discarded) *link.Call {
 		switch {
 		case r.Err != nil: // it waits for the next connection
 		case deleted(err):
+			ds.s.owned.deleted(ds.s.client.ns.full(d.path))
 			if ds.settle(d) {
 				d.written()
 				if err != nil {

@@ -6,16 +6,17 @@ import (
 	"net"
 )
 
-// newDialer opens TCP connections, encrypted when the configuration says so.
+// newDialer opens TCP connections to labels of servers, encrypted when the configuration says so. A certificate must be one of the server's name.
 func newDialer(cfg Config) DialFunc {
 	plain := &net.Dialer{}
-	if cfg.TLS == nil {
-		return plain.DialContext
-	}
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, network, label string) (net.Conn, error) {
+		server, address := unlabel(label)
+		if cfg.TLS == nil {
+			return plain.DialContext(ctx, network, address)
+		}
 		own := cfg.TLS.Clone()
 		if own.ServerName == "" {
-			host, _, err := net.SplitHostPort(address)
+			host, _, err := net.SplitHostPort(server)
 			if err != nil {
 				return nil, err
 			}

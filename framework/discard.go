@@ -134,7 +134,10 @@ func (d *Discarded) deleteTogether(paths []string) (zxid int64, missing string, 
 			missing = paths[i]
 		}
 	}
-	return o.zxid, missing, refused(o.v)
+	if err = refused(o.v); err == nil {
+		d.s.owned.deletedBelowRoot(paths...)
+	}
+	return o.zxid, missing, err
 }
 
 // deletion prepares one try to delete a node.
@@ -167,7 +170,11 @@ func (d *Discarded) together(paths []string) bool {
 	for i, path := range paths {
 		parts[i] = deletePart(s.client.ns.full(path), AnyVersion)
 	}
-	return asker{ctx: s.ctx, s: s}.multi(parts).err == nil
+	if (asker{ctx: s.ctx, s: s}).multi(parts).err != nil {
+		return false
+	}
+	s.owned.deletedBelowRoot(paths...)
+	return true
 }
 
 // insist deletes a node, and ends.
@@ -200,6 +207,9 @@ func (d *Discarded) delete(full string) (zxid int64, err error) {
 		d.written()
 	}
 	o := wait(d.s.ctx, d.s, f)
+	if deleted(o.err) {
+		d.s.owned.deleted(full)
+	}
 	if o.err != nil {
 		return 0, o.err
 	}

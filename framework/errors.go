@@ -48,7 +48,8 @@ var (
 	ErrInvalidConfig = errors.New("invalid configuration")
 	// ErrInvalidPath is returned when a znode path is empty, relative or malformed.
 	ErrInvalidPath = errors.New("invalid path")
-	// ErrTooLarge is returned when a request would exceed what a server accepts.
+	// ErrTooLarge is returned when a request would exceed what a server accepts, or a session's ephemeral nodes what the servers can delete with it
+	// (Config.MaxEphemeralBytes): release some, or use several clients.
 	ErrTooLarge = errors.New("too large")
 )
 

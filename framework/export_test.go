@@ -19,3 +19,6 @@ func GiveUpSettledCreate(s *Session, created Created, cause error) error {
 	p.settle([]Created{created}, nil)
 	return p.leave(cause)
 }
+
+// OwnedBytes is what the session counts for its ephemeral nodes.
+func OwnedBytes(s *Session) int { return s.owned.sum() }

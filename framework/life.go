@@ -53,7 +53,7 @@ func (s *Session) prove(st link.Status) step {
 			s.client.servers.fail(st.Handshake.Server, fmt.Errorf("it answers, but not to a proof of life: %w", err))
 			return s.disconnected(st.Generation, err)
 		}
-		s.client.servers.Connected()
+		s.client.servers.connected()
 		s.enter(Connected, nil)
 		s.watches.reconnected()
 		return s.keepProving(st.Generation)

@@ -72,8 +72,10 @@ func (s *Session) protect(dir, name string, data []byte) (*protected, error) {
 		return nil, err
 	}
 	p := &protected{s: s, dir: dir, prefix: ProtectedPrefix + uuid.NewString() + "-" + name}
-	full := s.client.ns.full(Join(dir, p.prefix))
+	path := Join(dir, p.prefix)
+	full := s.client.ns.full(path)
 	data = bytes.Clone(data) // a try may outlive this call
+	p.ops = []Op{{name: opCreate, path: path, mode: EphemeralSequential}}
 	p.attempt = func() (*link.Call, flight[[]Created], error) {
 		op, body := createRequest(full, data, EphemeralSequential, s.client.cfg.ACL)
 		call, f := p.request(op, body, func(d *wire.Decoder) ([]string, error) { return []string{d.String()}, nil })
@@ -91,6 +93,10 @@ type protected struct {
 	attempt func() (*link.Call, flight[[]Created], error)
 	done    chan error // the outcome, in the background
 
+	ops      []Op // what a try does
+	reserved int  // bytes, in the session's owned
+	unsure   bool // a try may have created what was not found
+
 	behind *link.Call    // a list, sent with the first try, or nil
 	listed chan struct{} // closed when it was answered
 
@@ -106,11 +112,17 @@ func (p *protected) create(ctx context.Context) ([]Created, error) {
 	if err := p.s.await(ctx); err != nil {
 		return nil, err
 	}
+	created, deleted := p.s.owned.sizes(p.ops)
+	if err := p.s.owned.reserve(ctx, created, deleted); err != nil {
+		return nil, err
+	}
+	p.reserved = created
 	first := p.launch()
 	p.listAnswered(ctx)
 	select {
 	case o := <-first:
 		if o.err == nil {
+			p.count(o.v, nil)
 			return o.v, nil
 		}
 		first <- o
@@ -149,10 +161,10 @@ func (p *protected) launch() flight[[]Created] {
 		return f
 	}
 	if p.behind == nil {
-		p.s.mon.Send(call)
+		p.s.mon.Offer(call)
 		return f
 	}
-	p.s.mon.Send(call, p.behind)
+	p.s.mon.Offer(call, p.behind)
 	p.behind = nil
 	return f
 }
@@ -210,6 +222,7 @@ func (p *protected) leave(cause error) error {
 
 // settle tells the outcome, or undoes it if nobody waits any more.
 func (p *protected) settle(c []Created, err error) {
+	p.count(c, err)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.settled, p.created = true, c
@@ -217,6 +230,27 @@ func (p *protected) settle(c []Created, err error) {
 	if p.left {
 		p.undo()
 	}
+}
+
+// count tells the session's owned nodes the outcome.
+func (p *protected) count(c []Created, err error) {
+	owned := &p.s.owned
+	switch {
+	case err == nil:
+		rs := make([]OpResult, len(p.ops))
+		for i, op := range p.ops {
+			rs[i].Path = p.s.client.ns.full(op.path)
+			if i < len(c) {
+				rs[i].Path = p.s.client.ns.full(c[i].Path)
+			}
+		}
+		owned.happened(p.reserved, p.ops, rs)
+	case p.unsure:
+		owned.mayHaveHappened(p.reserved, p.ops)
+	default:
+		owned.settle(p.reserved, 0)
+	}
+	p.reserved = 0
 }
 
 // undo deletes what was created.
@@ -281,8 +315,13 @@ func (p *protected) try() ([]Created, error) {
 // errNotCreated when nothing was done.
 func (p *protected) conclude(f flight[[]Created]) ([]Created, error) {
 	o := wait(p.s.ctx, p.s, f)
+	if refusedUnseen(o.err) {
+		return nil, errNotCreated
+	}
 	if errors.Is(o.err, ErrSuspended) {
-		return p.find()
+		found, err := p.find()
+		p.unsure = err != nil && !errors.Is(err, errNotCreated)
+		return found, err
 	}
 	return o.v, o.err
 }

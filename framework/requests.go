@@ -112,6 +112,9 @@ func (a asker) set(path string, data []byte, version int32) (Stat, error) {
 
 func (a asker) delete(path string, version int32) error {
 	_, err := ask(a, wire.OpDelete, &wire.NumberRequest{Path: path, Number: version}, nothing).written()
+	if deleted(err) {
+		a.s.owned.deleted(path)
+	}
 	return err
 }
 

@@ -3,75 +3,174 @@ package framework
 import (
 	"context"
 	"math/rand/v2"
+	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 )
 
-// servers is the rotation of a client's servers, shared by its sessions. It remembers why each
-// failed last and slows down when a whole round has failed.
+// servers are a client's servers, shared by its sessions. They are tried in rounds: each round has all addresses of all servers once, in random order, so that
+// many clients spread over them. Names are looked up for each round. servers remembers why each address failed last and pauses
+// after a round in which all have failed.
 type servers struct {
+	expands bool // names are looked up here, not by the dialer
+
 	mu       sync.Mutex
-	list     []string
-	next     int
-	failed   int // in a row
+	list     []string // as configured
+	round    []string // labels, see label
+	next     int      // in round
+	last     string   // the label that was tried last
+	standing bool     // the present connection was proven; the next round begins when it is lost
+	failed   bool     // nothing was proven since
 	failures map[string]error
 	pauses   *Retries
 }
 
 func newServers(cfg Config) *servers {
-	list := append([]string(nil), cfg.Servers...)
-	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-	return &servers{list: list, failures: map[string]error{}, pauses: newRetries(cfg)}
+	return &servers{list: slices.Clone(cfg.Servers), failures: map[string]error{}, pauses: newRetries(cfg)}
 }
 
-// Next returns the server to try now.
-func (s *servers) Next() string {
+// label names an address of a server by both, or the server alone if that is its address.
+func label(server, address string) string { return server + "/" + address }
+
+// unlabel returns the server and the address of a label.
+func unlabel(label string) (server, address string) {
+	server, address, found := strings.Cut(label, "/")
+	if !found {
+		return label, label
+	}
+	return server, address
+}
+
+// pick returns the label of the address to try now. ctx bounds the look-up of names.
+func (s *servers) pick(ctx context.Context) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	server := s.list[s.next%len(s.list)]
+	if s.next >= len(s.round) {
+		list := s.list
+		s.mu.Unlock()
+		round := s.expand(ctx, list)
+		s.mu.Lock()
+		s.begin(round)
+	}
+	s.last = s.round[s.next]
 	s.next++
-	return server
+	return s.last
 }
 
-// Connected tells that the present server answered.
-func (s *servers) Connected() {
+// begin starts a round, which ends with the address that was tried last. Guarded by mu.
+func (s *servers) begin(round []string) {
+	rand.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
+	if i := slices.Index(round, s.last); i >= 0 {
+		round = append(slices.Delete(round, i, i+1), s.last)
+	}
+	s.round, s.next = round, 0
+	for known := range s.failures {
+		if !slices.Contains(round, known) {
+			delete(s.failures, known)
+		}
+	}
+}
+
+// expand returns the labels of all servers' addresses, each address once.
+func (s *servers) expand(ctx context.Context, list []string) []string {
+	found := make([][]string, len(list))
+	var lookups sync.WaitGroup
+	for i, server := range list {
+		lookups.Go(func() { found[i] = s.lookUp(ctx, server) })
+	}
+	lookups.Wait()
+	known := map[string]bool{}
+	return slices.DeleteFunc(slices.Concat(found...), func(l string) bool {
+		_, address := unlabel(l)
+		again := known[address]
+		known[address] = true
+		return again
+	})
+}
+
+// lookUp returns the labels of a server's addresses. A name that cannot be looked up stays, for the dial to fail with the reason.
+func (s *servers) lookUp(ctx context.Context, server string) []string {
+	host, port, err := net.SplitHostPort(server)
+	if _, literal := netip.ParseAddr(host); !s.expands || err != nil || literal == nil {
+		return []string{server}
+	}
+	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil || len(addresses) == 0 {
+		return []string{server}
+	}
+	labels := make([]string, len(addresses))
+	for i, a := range addresses {
+		labels[i] = label(server, net.JoinHostPort(a.Unmap().String(), port))
+	}
+	return labels
+}
+
+// replace makes these the servers, from the next round on, which begins with the next dial.
+func (s *servers) replace(list []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failed = 0
+	s.list, s.next = list, len(s.round)
+}
+
+// connected tells that the present address was proven.
+func (s *servers) connected() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed, s.standing, s.next = false, true, len(s.round)
 	s.pauses.Reset()
 }
 
-// fail records why a server could not be used.
-func (s *servers) fail(server string, err error) {
+// fail records why an address could not be used.
+func (s *servers) fail(label string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failed++
-	s.failures[server] = err
+	s.failed = true
+	s.failures[label] = err
 }
 
-// rest pauses before the next attempt when every server has just failed, but briefly once the session has ended: then
-// there is a second to tell a server of it.
+// rest pauses before the next attempt: for a random moment after a connection was lost, since all clients of its server lose theirs then, and longer when all
+// addresses of a round have failed. Once the session has ended it is brief: then there is a second to tell a server of it.
 func (s *servers) rest(session, link context.Context) error {
-	s.mu.Lock()
-	var d time.Duration
-	if s.failed > 0 && s.failed%len(s.list) == 0 {
-		d = s.pauses.next()
-	}
-	s.mu.Unlock()
+	d := s.pause()
 	if Pause(session, d) == nil {
 		return link.Err()
 	}
 	return Pause(link, min(d, s.pauses.cfg.RetryBase))
 }
 
-// causes lists each server with the last reason it gave.
+func (s *servers) pause() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.standing:
+		s.standing = false
+		return rand.N(s.pauses.cfg.RetryBase)
+	case s.failed && s.next >= len(s.round):
+		return s.pauses.next()
+	}
+	return 0
+}
+
+// exhausted tells that all addresses of a round have failed.
+func (s *servers) exhausted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed && s.next >= len(s.round)
+}
+
+// causes lists each address of the present round with the last reason it gave.
 func (s *servers) causes() []ServerError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := make([]ServerError, len(s.list))
-	for i, server := range s.list {
+	all := s.round
+	if len(all) == 0 {
+		all = s.list
+	}
+	out := make([]ServerError, len(all))
+	for i, server := range all {
 		out[i] = ServerError{server, s.failures[server]}
 	}
 	slices.SortFunc(out, func(a, b ServerError) int { return strings.Compare(a.Server, b.Server) })

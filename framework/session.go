@@ -33,6 +33,7 @@ type Session struct {
 	tasks   tasks
 
 	deletions deletions
+	owned     owned
 
 	mu    sync.Mutex
 	id    int64
@@ -54,6 +55,7 @@ func newSession(c *Client, epoch int64) (*Session, error) {
 	})
 	s.watches.send = s.mon.Send
 	s.deletions.init(s)
+	s.owned.init(s)
 	s.alarm = c.clock.NewAlarm(func() { s.standing() })
 	var err error
 	if s.zk, err = openZK(s.ctx, c.cfg, s.mon, c.servers, c.log, s.watches.fire); err != nil {

@@ -65,6 +65,7 @@ func (s *Session) createTogether(ctx context.Context, t Together, stat string) (
 	if err := s.checkOps(ops); err != nil {
 		return nil, nil, err
 	}
+	p.ops = ops
 	tries := 0
 	p.attempt = func() (*link.Call, flight[[]Created], error) {
 		tries++

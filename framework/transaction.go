@@ -14,9 +14,16 @@ type Op struct {
 	name  string
 	path  string
 	size  int
+	mode  Mode // of a create
 	part  func(c *Client, full string) wire.MultiPart
 	valid func() error // asked just before the transaction is sent; may be nil
 }
+
+// Names of operations by which others are told.
+const (
+	opCreate = "create"
+	opDelete = "delete"
+)
 
 // OpResult is what one operation of a transaction returned.
 type OpResult struct {
@@ -36,7 +43,7 @@ func CheckOp(path string, version int32) Op {
 // CreateOp creates a node with the client's ACL; of a sequential one, OpResult.Path tells the name.
 func CreateOp(path string, data []byte, mode Mode) Op {
 	data = bytes.Clone(data) // the operation may be kept
-	return Op{name: "create", path: path, size: len(data), part: func(c *Client, full string) wire.MultiPart {
+	return Op{name: opCreate, path: path, size: len(data), mode: mode, part: func(c *Client, full string) wire.MultiPart {
 		op, body := createRequest(full, data, mode, c.cfg.ACL)
 		return wire.MultiPart{Op: op, Body: body}
 	}}
@@ -52,7 +59,7 @@ func SetOp(path string, data []byte, version int32) Op {
 
 // DeleteOp deletes a node if it has this version, or AnyVersion.
 func DeleteOp(path string, version int32) Op {
-	return Op{name: "delete", path: path, part: func(_ *Client, full string) wire.MultiPart { return deletePart(full, version) }}
+	return Op{name: opDelete, path: path, part: func(_ *Client, full string) wire.MultiPart { return deletePart(full, version) }}
 }
 
 // When returns the operation with a condition of this process's own: the transaction is refused with
@@ -89,6 +96,10 @@ func (s *Session) Multi(ctx context.Context, ops ...Op) ([]OpResult, error) {
 	if err := s.checkOps(ops); err != nil {
 		return nil, err
 	}
+	created, deleted := s.owned.sizes(ops)
+	if err := s.owned.reserve(ctx, created, deleted); err != nil {
+		return nil, Wrap("transaction", ops[0].path, err)
+	}
 	parts := s.parts(ops)
 	rs, err := untilSent(ctx, s, func(a asker) ([]OpResult, error) {
 		if err := conditions(ops); err != nil {
@@ -96,6 +107,14 @@ func (s *Session) Multi(ctx context.Context, ops ...Op) ([]OpResult, error) {
 		}
 		return a.multi(parts).written()
 	})
+	switch {
+	case err == nil:
+		s.owned.happened(created, ops, rs)
+	case errors.Is(err, ErrOutcomeUnknown):
+		s.owned.mayHaveHappened(created, ops)
+	default:
+		s.owned.settle(created, 0)
+	}
 	var refused *TxError
 	if errors.As(err, &refused) {
 		return nil, refused

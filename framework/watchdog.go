@@ -93,7 +93,8 @@ func (f *follower) trusting(dial DialFunc) DialFunc {
 // greeted tells of a session, and of where it is connected.
 func (f *follower) greeted(epoch int64, h link.Handshake) {
 	if f != nil {
-		f.keeper.Follow(watchdog.Session{Epoch: epoch, ID: h.SessionID, Password: h.Password, Timeout: h.Timeout, Server: h.Server})
+		server, _ := unlabel(h.Server)
+		f.keeper.Follow(watchdog.Session{Epoch: epoch, ID: h.SessionID, Password: h.Password, Timeout: h.Timeout, Server: server})
 	}
 }
 

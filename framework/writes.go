@@ -45,10 +45,13 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, mode Mod
 	if err != nil {
 		return Wrap("create", path, err)
 	}
-	_, err = apply(ctx, s, func(a asker) (struct{}, error) { return struct{}{}, a.create(full, data, mode, s.client.cfg.ACL) },
-		func(a asker, seen int64) (struct{}, error) {
-			return struct{}{}, s.settleCreate(a, full, data, mode, seen)
-		})
+	err = s.creating(ctx, full, mode, func() error {
+		_, err := apply(ctx, s, func(a asker) (struct{}, error) { return struct{}{}, a.create(full, data, mode, s.client.cfg.ACL) },
+			func(a asker, seen int64) (struct{}, error) {
+				return struct{}{}, s.settleCreate(a, full, data, mode, seen)
+			})
+		return err
+	})
 	return Wrap("create", path, err)
 }
 
@@ -59,7 +62,10 @@ func (s *Session) CreateIfMissing(ctx context.Context, path string, data []byte,
 	if err != nil {
 		return Wrap("create", path, err)
 	}
-	_, err = again(ctx, s, func(a asker) (struct{}, error) { return struct{}{}, a.create(full, data, mode, s.client.cfg.ACL) })
+	err = s.creating(ctx, full, mode, func() error {
+		_, err := again(ctx, s, func(a asker) (struct{}, error) { return struct{}{}, a.create(full, data, mode, s.client.cfg.ACL) })
+		return err
+	})
 	if errors.Is(err, ErrNodeExists) {
 		return nil
 	}
@@ -78,6 +84,21 @@ func (s *Session) DeleteIfPresent(ctx context.Context, path string) error {
 		return nil
 	}
 	return Wrap("delete", path, err)
+}
+
+// creating counts the node that a create makes.
+func (s *Session) creating(ctx context.Context, full string, mode Mode, create func() error) error {
+	reserved := ownedSize(full, mode)
+	if err := s.owned.reserve(ctx, reserved, 0); err != nil {
+		return err
+	}
+	err := create()
+	if err == nil || errors.Is(err, ErrOutcomeUnknown) {
+		s.owned.settle(reserved, 0, full)
+	} else {
+		s.owned.settle(reserved, 0)
+	}
+	return err
 }
 
 // checkCreate is check for a create.

@@ -22,11 +22,13 @@ type zkConn struct {
 // openZK starts the library on one session, whose context is ctx. changed is called for each watch event, from the
 // receiving goroutine, and must not block.
 func openZK(ctx context.Context, cfg Config, mon *link.Monitor, srv *servers, log *slog.Logger, changed func(Event)) (*zkConn, error) {
-	dial := func(network, address string, _ time.Duration) (net.Conn, error) {
+	dial := func(network, _ string, _ time.Duration) (net.Conn, error) {
 		if err := srv.rest(ctx, mon.Context()); err != nil {
 			return nil, err
 		}
-		return mon.Dial(network, address, cfg.DialTimeout)
+		lookup, cancel := context.WithTimeout(mon.Context(), cfg.DialTimeout)
+		defer cancel()
+		return mon.Dial(network, srv.pick(lookup), cfg.DialTimeout)
 	}
 	tell := func(e zk.Event) {
 		if kind, ok := eventKinds[e.Type]; ok {
@@ -34,7 +36,7 @@ func openZK(ctx context.Context, cfg Config, mon *link.Monitor, srv *servers, lo
 		}
 	}
 	conn, events, err := zk.Connect(cfg.Servers, cfg.SessionTimeout,
-		zk.WithHostProvider(hostProvider{srv, mon}), zk.WithDialer(dial),
+		zk.WithHostProvider(hostProvider{mon}), zk.WithDialer(dial),
 		zk.WithEventCallback(tell), zk.WithLogger(zkLogger{log}), zk.WithLogInfo(false))
 	if err != nil {
 		return nil, err
@@ -56,21 +58,17 @@ var eventKinds = map[zk.EventType]EventKind{
 	zk.EventNodeDataChanged: NodeChanged, zk.EventNodeChildrenChanged: ChildrenChanged,
 }
 
-// hostProvider gives the library the servers' rotation. Names are resolved at each dial, so that
-// a name that cannot be resolved now is only another failed attempt.
-type hostProvider struct {
-	*servers
-	mon *link.Monitor
-}
+// hostProvider leaves the choice of a server to the dialer.
+type hostProvider struct{ mon *link.Monitor }
 
 func (hostProvider) Init([]string) error { return nil }
-func (h hostProvider) Len() int          { return len(h.list) }
+func (hostProvider) Len() int            { return 1 }
 
 // Connected is not believed before the session's life is proven on the connection.
 func (hostProvider) Connected() {}
 
 // Next makes the library pause, and notice that it was closed, once no connection can be had any more.
-func (h hostProvider) Next() (server string, retryStart bool) { return h.servers.Next(), h.mon.Over() }
+func (h hostProvider) Next() (server string, retryStart bool) { return "lockstep", h.mon.Over() }
 
 // zkLogger passes what the library says on at debug level: its errors are reported elsewhere.
 type zkLogger struct{ *slog.Logger }

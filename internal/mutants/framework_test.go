@@ -166,6 +166,70 @@ var frameworkMutants = []mutant{
 		old: "			return outcome[T]{v: v, err: err, lost: true}.written()\n", new: "			return v, err\n",
 	},
 
+	// Servers.
+	{
+		name: "a name is left to the dialer", file: "framework/client.go", test: "TestOneNameForTheEnsemble",
+		old: "	c.servers.expands = !c.dialed\n", new: "",
+	},
+	{
+		name: "names are looked up once", file: "framework/servers.go", test: "TestANameIsLookedUpAgain",
+		old: "		round := s.expand(ctx, list)\n", new: "		round := s.round\n		if round == nil {\n			round = s.expand(ctx, list)\n		}\n",
+	},
+	{
+		name: "servers are tried in the order of the configuration", file: "framework/servers.go", test: "TestNoServerIsPreferred",
+		old: "	rand.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })\n", new: "",
+	},
+	{
+		name: "the server that was lost may come first", file: "framework/servers.go", test: "TestTheServerThatWasLostComesLast",
+		old: "		round = append(slices.Delete(round, i, i+1), s.last)\n", new: "		_ = i\n",
+	},
+	{
+		name: "all clients of a lost server dial at once", file: "framework/servers.go", test: "TestTheServerThatWasLostComesLast",
+		old: "		return rand.N(s.pauses.cfg.RetryBase)\n", new: "		return 0\n",
+	},
+	{
+		name: "a certificate is verified for the address", file: "framework/dial.go", test: "TestACertificateIsOfTheName",
+		old: "host, _, err := net.SplitHostPort(server)", new: "host, _, err := net.SplitHostPort(address)",
+	},
+
+	// What a session owns.
+	{
+		name: "a session has no bound", file: "framework/owned.go", test: "TestASessionOwnsNoMoreThanItsBound",
+		old: "if created <= deleted || sum+created <= o.max {", new: "if true {",
+	},
+	{
+		name: "creates under way are not counted", file: "framework/owned.go", test: "TestTheBoundHoldsWhenAnswersAreLost",
+		old: "		sum := o.bytes + o.reserved + o.doubtful\n", new: "		sum := o.bytes + o.doubtful\n",
+	},
+	{
+		name: "creates of an unknown outcome are not counted", file: "framework/owned.go", test: "TestTheBoundHoldsWhenAnswersAreLost",
+		old: "	o.settle(reserved, doubtful, there...)\n", new: "	_ = doubtful\n	o.settle(reserved, 0)\n",
+	},
+	{
+		name: "a deletion makes no room", file: "framework/owned.go", test: "TestASessionOwnsNoMoreThanItsBound",
+		old: "		delete(o.paths, full)\n		o.bytes -= ownedSize(full, Ephemeral)\n", new: "		delete(o.paths, full)\n",
+	},
+	{
+		name: "the servers are not asked at the bound", file: "framework/owned.go", test: "TestWhatOthersDeleteMakesRoom",
+		old: "if now := o.s.client.clock.Now(); looking == nil &&", new: "if now := o.s.client.clock.Now(); looking == nil && o.max < 0 &&",
+	},
+	{
+		name: "the servers are asked each time", file: "framework/owned.go", test: "TestTheServersAreAskedSeldom",
+		old: "(!o.asked || now-o.looked >= interval(o.s.Timeout()))", new: "now >= 0",
+	},
+	{
+		name: "a swap is refused at the bound", file: "framework/owned.go", test: "TestASwapAtTheBoundIsLetThrough",
+		old: "if created <= deleted || sum+created", new: "if sum+created",
+	},
+	{
+		name: "a swap against a node of others passes", file: "framework/owned.go", test: "TestASwapAtTheBoundIsLetThrough",
+		old: "if _, there := o.paths[full]; there && op.name == opDelete {", new: "if op.name == opDelete {",
+	},
+	{
+		name: "a refused create stays counted", file: "framework/transaction.go", test: "TestARefusedCreateCountsNothing",
+		old: "	default:\n		s.owned.settle(created, 0)\n", new: "	default:\n",
+	},
+
 	// What is queued.
 	{
 		name: "a proof of life waits behind what is queued", file: "framework/proof.go", test: "TestAProofOvertakesWhatIsQueued",

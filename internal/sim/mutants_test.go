@@ -21,7 +21,7 @@ var safeguards = []mutant{
 	},
 	{
 		name: "a create whose reply was lost is not looked up", file: "framework/protected.go", recipes: "mutex", rule: anyRule,
-		old: "		return p.find()\n", new: "		return nil, errNotCreated\n",
+		old: "		found, err := p.find()\n", new: "		var found []Created\n		var err error = errNotCreated\n",
 	},
 	{
 		name: "a create that was given up is not undone", file: "framework/protected.go", recipes: "mutex,rwlock", rule: anyRule,

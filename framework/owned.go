@@ -1,0 +1,226 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+// owned counts the bytes of the paths of a session's ephemeral nodes, and refuses to create more than servers can delete: the end of a session is one
+// transaction that names them all. Counted are the nodes that are there, those that are being created, and those that may have been created.
+type owned struct {
+	s   *Session
+	max int
+
+	mu       sync.Mutex
+	paths    map[string]struct{} // full paths that are there, or may be
+	bytes    int                 // of paths
+	reserved int                 // bytes of creates under way
+	doubtful int                 // bytes of creates of an unknown outcome whose names are unknown
+
+	looking chan struct{}   // closed when the servers have answered; nil while they are not asked
+	since   map[string]bool // paths that were added (true) or removed since they were asked
+	looked  time.Duration   // when they were asked last
+	asked   bool
+}
+
+const (
+	pathOverhead   = 4  // of a path in a transaction
+	sequenceDigits = 10 // that a server adds to a name
+)
+
+func (o *owned) init(s *Session) {
+	o.s, o.max, o.paths = s, s.client.cfg.MaxEphemeralBytes, map[string]struct{}{}
+}
+
+// ownedSize is what a node's path counts, or 0 of a node that is not ephemeral.
+func ownedSize(full string, mode Mode) int {
+	switch mode {
+	case Ephemeral:
+		return len(full) + pathOverhead
+	case EphemeralSequential:
+		return len(full) + pathOverhead + sequenceDigits
+	}
+	return 0
+}
+
+// sizes are the bytes of what operations create, and of those that they delete.
+func (o *owned) sizes(ops []Op) (created, deleted int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, op := range ops {
+		full := o.s.client.ns.full(op.path)
+		created += ownedSize(full, op.mode)
+		if _, there := o.paths[full]; there && op.name == opDelete {
+			deleted += ownedSize(full, Ephemeral)
+		}
+	}
+	return created, deleted
+}
+
+// reserve makes room for creates in a transaction that deletes so many bytes too. When there is none it asks the servers what is really there: others may have
+// deleted some. Each reservation ends with settle.
+func (o *owned) reserve(ctx context.Context, created, deleted int) error {
+	if created == 0 {
+		return nil
+	}
+	for {
+		o.mu.Lock()
+		sum := o.bytes + o.reserved + o.doubtful
+		if created <= deleted || sum+created <= o.max {
+			o.reserved += created
+			o.mu.Unlock()
+			return nil
+		}
+		looking, first := o.looking, false
+		if now := o.s.client.clock.Now(); looking == nil && (!o.asked || now-o.looked >= interval(o.s.Timeout())) {
+			looking, first = make(chan struct{}), true
+			o.looking, o.since, o.looked, o.asked = looking, map[string]bool{}, now, true
+		}
+		o.mu.Unlock()
+		switch {
+		case first:
+			o.look(ctx)
+		case looking == nil:
+			return fmt.Errorf("%w: the paths of this session's ephemeral nodes have %d bytes, %d more would exceed the bound of %d: release some, or use several clients (Config.MaxEphemeralBytes)",
+				ErrTooLarge, sum, created, o.max)
+		default:
+			select {
+			case <-looking:
+			case <-ctx.Done():
+				return o.s.ended(ctx)
+			case <-o.s.ctx.Done():
+				return context.Cause(o.s.ctx)
+			}
+		}
+		if ctx.Err() != nil || o.s.ctx.Err() != nil {
+			return o.s.ended(ctx)
+		}
+	}
+}
+
+// look asks the servers which ephemeral nodes the session has. What was under way before has been carried out by then, or never will be: the question comes
+// behind a sync.
+func (o *owned) look(ctx context.Context) {
+	o.mu.Lock()
+	doubtful := o.doubtful
+	o.mu.Unlock()
+	there, err := again(ctx, o.s, func(a asker) ([]string, error) {
+		if err := a.sync("/"); err != nil {
+			return nil, err
+		}
+		return ask(a, wire.OpGetEphemerals, &wire.PathRequest{Path: "/"}, (*wire.Decoder).Strings).read()
+	})
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err == nil {
+		since := o.since
+		o.since, o.paths, o.bytes = nil, make(map[string]struct{}, len(there)), 0
+		o.doubtful -= doubtful
+		for _, full := range there {
+			o.add(full)
+		}
+		for full, added := range since {
+			if added {
+				o.add(full)
+			} else {
+				o.remove(full)
+			}
+		}
+	}
+	o.since = nil
+	close(o.looking)
+	o.looking = nil
+}
+
+// add counts a path once. Guarded by mu.
+func (o *owned) add(full string) {
+	if _, there := o.paths[full]; !there {
+		o.paths[full] = struct{}{}
+		o.bytes += ownedSize(full, Ephemeral)
+	}
+	if o.since != nil {
+		o.since[full] = true
+	}
+}
+
+// remove counts a path no more. Guarded by mu.
+func (o *owned) remove(full string) {
+	if _, there := o.paths[full]; there {
+		delete(o.paths, full)
+		o.bytes -= ownedSize(full, Ephemeral)
+	}
+	if o.since != nil {
+		o.since[full] = false
+	}
+}
+
+// settle ends a reservation: these nodes are there, or may be, and of others, of unknown names, so many bytes may be.
+func (o *owned) settle(reserved, doubtful int, there ...string) {
+	if reserved == 0 {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.reserved -= reserved
+	o.doubtful += doubtful
+	for _, full := range there {
+		o.add(full)
+	}
+}
+
+// deleted takes nodes out that are known to be gone.
+func (o *owned) deleted(full ...string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, path := range full {
+		o.remove(path)
+	}
+}
+
+// deletedBelowRoot is deleted for paths below the client's root.
+func (o *owned) deletedBelowRoot(paths ...string) {
+	for _, path := range paths {
+		o.deleted(o.s.client.ns.full(path))
+	}
+}
+
+// happened counts what a transaction has created and deleted. paths are those of its results.
+func (o *owned) happened(reserved int, ops []Op, rs []OpResult) {
+	var there []string
+	for i, op := range ops {
+		switch {
+		case op.name == opDelete:
+			o.deleted(o.s.client.ns.full(op.path))
+		case ownedSize("", op.mode) > 0 && i < len(rs):
+			there = append(there, rs[i].Path)
+		}
+	}
+	o.settle(reserved, 0, there...)
+}
+
+// mayHaveHappened counts what a transaction of an unknown outcome may have created.
+func (o *owned) mayHaveHappened(reserved int, ops []Op) {
+	var there []string
+	doubtful := 0
+	for _, op := range ops {
+		full := o.s.client.ns.full(op.path)
+		switch op.mode {
+		case Ephemeral:
+			there = append(there, full)
+		case EphemeralSequential:
+			doubtful += ownedSize(full, op.mode)
+		}
+	}
+	o.settle(reserved, doubtful, there...)
+}
+
+// sum is the number of bytes that are counted.
+func (o *owned) sum() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.bytes + o.reserved + o.doubtful
+}
