@@ -23,15 +23,19 @@ WORKLOADS ?= W0 W1 W2 W3 W4 W5 W6 W7 W8 M
 GOLANGCI      := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 WITH_ENSEMBLE := $(GO) run ./internal/ensemble/cmd/with-ensemble
 
-.PHONY: all build test lint vuln bench fuzz sim sim-mutants mutants chaos soak zookeeper peers
+.PHONY: all build test about-test lint vuln bench fuzz sim sim-mutants mutants chaos soak zookeeper peers
 all: build lint test
 
 build:
 	$(GO) build ./...
 
 # Two packages at a time: several of them start ensembles of their own to break.
-test: zookeeper peers
-	$(WITH_ENSEMBLE) -nofsync -- $(GO) test -race -timeout 15m -p 2 $(PKG)
+test: about-test zookeeper peers
+	$(WITH_ENSEMBLE) -nofsync -- $(GO) run ./internal/progress -packages "$$($(GO) list $(PKG) | wc -l)" -- $(GO) test -race -timeout 15m -p 2 $(PKG)
+
+about-test:
+	@echo "All tests with the race detector, beside three real ZooKeeper servers: some 20 minutes on two cores (PKG=./locks for some)."
+	@echo "As root on Debian or Ubuntu, apt-get installs what is missing of: ZooKeeper, Java, Apache Curator, kazoo. Else the tests say what to install."
 
 lint:
 	@unformatted="$$(gofmt -l .)"; if [ -n "$$unformatted" ]; then echo "run gofmt -w on:" $$unformatted; exit 1; fi

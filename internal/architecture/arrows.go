@@ -41,6 +41,7 @@ var arrows = map[string][]string{
 	"internal/itself":       nil,
 	"internal/link":         {"internal/wire"},
 	"internal/mutants":      nil,
+	"internal/progress":     nil,
 	"internal/security":     nil, // tests only
 	"internal/sim":          nil, // tests only
 	"internal/soak":         {"internal/ensemble"},

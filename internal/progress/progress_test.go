@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// told is what a report prints of these events, a second after each other.
+func told(total int, events ...event) string {
+	var out bytes.Buffer
+	now := time.Unix(0, 0)
+	r := newReport(&out, total, now)
+	for _, e := range events {
+		now = now.Add(time.Second)
+		line, _ := json.Marshal(e)
+		r.hear(line, now)
+	}
+	r.showRunning(now)
+	r.end(now)
+	return out.String()
+}
+
+func TestWhatHasEndedIsCountedAndWhatRunsIsNamed(t *testing.T) {
+	require.Equal(t, "[1/3] ok a 1.2s (cached)\n[1/3] after 6s: b TestOld (2s)\n[1/3] no failure, in 6s\n", told(3,
+		event{Action: "start", Package: "a"}, event{Action: "output", Package: "a", Output: "ok  \ta\t(cached)\n"}, event{Action: "pass", Package: "a", Elapsed: 1.24},
+		event{Action: "run", Package: "b", Test: "TestOld"}, event{Action: "run", Package: "b", Test: "TestNew"},
+		event{Action: "output", Package: "b", Test: "TestNew", Output: "noise\n"}))
+	require.Equal(t, "[0] after 0s: compiling\n[0] no failure, in 0s\n", told(0))
+}
+
+func TestWhatFailsIsShownWithItsOutput(t *testing.T) {
+	out := told(1, event{Action: "run", Package: "a", Test: "TestBad"}, event{Action: "output", Package: "a", Test: "TestBad", Output: "why\n"},
+		event{Action: "run", Package: "a", Test: "TestGood"}, event{Action: "output", Package: "a", Test: "TestGood", Output: "noise\n"},
+		event{Action: "run", Package: "a", Test: "TestHangs"}, event{Action: "output", Package: "a", Test: "TestHangs", Output: "stack\n"},
+		event{Action: "fail", Package: "a", Test: "TestBad"}, event{Action: "pass", Package: "a", Test: "TestGood"},
+		event{Action: "output", Package: "a", Output: "panic\n"}, event{Action: "fail", Package: "a"})
+	require.True(t, strings.HasPrefix(out, "why\nstack\npanic\n[1/1] FAIL a 0s\n"), out)
+	require.True(t, strings.HasSuffix(out, "[1/1] failed: a, in 10s\n"), out)
+}
+
+func TestLinesThatAreNoEventsAreShown(t *testing.T) {
+	var out bytes.Buffer
+	r := newReport(&out, 0, time.Unix(0, 0))
+	r.hear([]byte("go: downloading x\n"), time.Unix(0, 0))
+	r.hear([]byte(`{"ImportPath":"a","Action":"build-output","Output":"a.go:1: wrong\n"}`), time.Unix(0, 0))
+	require.Equal(t, "go: downloading x\na.go:1: wrong\n", out.String())
+}
+
+func TestTheExitCodeIsGoTests(t *testing.T) {
+	var out bytes.Buffer
+	code, err := run(1, []string{"go", "test", "-run", "^TestNothing$", "../counts"}, &out)
+	require.NoError(t, err)
+	require.Zero(t, code, out.String())
+	require.Contains(t, out.String(), "[1/1] ok github.com/lockstep-go/lockstep/internal/counts")
+	code, err = run(1, []string{"go", "test", "./no-such-directory"}, &out)
+	require.NoError(t, err)
+	require.Equal(t, 1, code)
+	code, err = run(1, []string{"ls"}, &out)
+	require.Error(t, err)
+	require.Equal(t, notRun, code)
+}
+
+func FuzzReport(f *testing.F) {
+	f.Add([]byte(`{"Action":"run","Package":"a","Test":"T"}` + "\n" + `{"Action":"fail","Package":"a"}`))
+	f.Add([]byte("{\n}\nnull\n[]"))
+	f.Fuzz(func(_ *testing.T, data []byte) {
+		var out bytes.Buffer
+		r := newReport(&out, 1, time.Unix(0, 0))
+		for line := range bytes.Lines(data) {
+			r.hear(line, time.Unix(1, 0))
+		}
+		r.showRunning(time.Unix(2, 0))
+		r.end(time.Unix(3, 0))
+	})
+}

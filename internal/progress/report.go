@@ -1,0 +1,146 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// event is what "go test -json" tells (go doc test2json).
+type event struct {
+	Action  string
+	Package string
+	Test    string
+	Output  string
+	Elapsed float64
+}
+
+// report shows the events of one "go test".
+type report struct {
+	out     io.Writer
+	began   time.Time
+	total   int // 0 if it is not known
+	ended   int
+	failed  []string
+	running map[string]*tested
+}
+
+// tested is a package whose tests run.
+type tested struct {
+	began  time.Time
+	tests  map[string]time.Time        // those that run
+	output map[string]*strings.Builder // of each test, and of the package under ""
+	failed []string
+}
+
+func newReport(out io.Writer, total int, now time.Time) *report {
+	return &report{out: out, began: now, total: total, running: map[string]*tested{}}
+}
+
+// hear takes one line. What is no event is shown as it is.
+func (r *report) hear(line []byte, now time.Time) {
+	var e event
+	if err := json.Unmarshal(line, &e); err != nil || e.Action == "" {
+		_, _ = r.out.Write(line)
+		return
+	}
+	if e.Package == "" { // of the build
+		_, _ = io.WriteString(r.out, e.Output)
+		return
+	}
+	p := r.running[e.Package]
+	if p == nil {
+		p = &tested{began: now, tests: map[string]time.Time{}, output: map[string]*strings.Builder{}}
+		r.running[e.Package] = p
+	}
+	switch {
+	case e.Action == "output":
+		if p.output[e.Test] == nil {
+			p.output[e.Test] = &strings.Builder{}
+		}
+		p.output[e.Test].WriteString(e.Output)
+	case e.Action == "run":
+		p.tests[e.Test] = now
+	case e.Action != "pass" && e.Action != "fail" && e.Action != "skip":
+	case e.Test == "":
+		r.endPackage(e, p)
+	default:
+		delete(p.tests, e.Test)
+		if e.Action == "fail" {
+			p.failed = append(p.failed, e.Test)
+		} else {
+			delete(p.output, e.Test)
+		}
+	}
+}
+
+// endPackage shows a package's outcome, and of a failed one what its failed tests have printed, and those that had not ended.
+func (r *report) endPackage(e event, p *tested) {
+	delete(r.running, e.Package)
+	r.ended++
+	if e.Action == "fail" {
+		r.failed = append(r.failed, e.Package)
+		unfinished := slices.Sorted(maps.Keys(p.tests))
+		for _, test := range slices.Concat(p.failed, unfinished, []string{""}) {
+			if p.output[test] != nil {
+				_, _ = io.WriteString(r.out, p.output[test].String())
+			}
+		}
+	}
+	cached := ""
+	if p.output[""] != nil && strings.Contains(p.output[""].String(), "(cached)") {
+		cached = " (cached)"
+	}
+	r.line("%s %s %s%s", map[string]string{"pass": "ok", "fail": "FAIL", "skip": "no tests in"}[e.Action], e.Package,
+		time.Duration(e.Elapsed*float64(time.Second)).Round(100*time.Millisecond), cached)
+}
+
+// line prints a line behind the number of packages that have ended.
+func (r *report) line(format string, args ...any) {
+	of := ""
+	if r.total > 0 {
+		of = fmt.Sprintf("/%d", r.total)
+	}
+	_, _ = fmt.Fprintf(r.out, "[%d%s] %s\n", r.ended, of, fmt.Sprintf(format, args...))
+}
+
+// showRunning tells what runs, and for how long: of each package the test that has run longest.
+func (r *report) showRunning(now time.Time) {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(r.running)) {
+		p := r.running[name]
+		text, since := name, p.began
+		oldest := slices.MinFunc(append(slices.Collect(maps.Keys(p.tests)), ""), func(a, b string) int {
+			return firstOf(p.tests, a, now).Compare(firstOf(p.tests, b, now))
+		})
+		if oldest != "" {
+			text, since = text+" "+oldest, p.tests[oldest]
+		}
+		all = append(all, fmt.Sprintf("%s (%v)", text, now.Sub(since).Round(time.Second)))
+	}
+	if len(all) == 0 {
+		all = []string{"compiling"}
+	}
+	r.line("after %v: %s", now.Sub(r.began).Round(time.Second), strings.Join(all, ", "))
+}
+
+// firstOf is when a test began; "" is none, and comes after all.
+func firstOf(tests map[string]time.Time, test string, now time.Time) time.Time {
+	if test == "" {
+		return now.Add(time.Hour)
+	}
+	return tests[test]
+}
+
+// end tells the outcome of all.
+func (r *report) end(now time.Time) {
+	outcome := "no failure"
+	if len(r.failed) > 0 {
+		outcome = "failed: " + strings.Join(r.failed, ", ")
+	}
+	r.line("%s, in %v", outcome, now.Sub(r.began).Round(time.Second))
+}
