@@ -186,7 +186,9 @@ func (c *consumer) work() error {
 	c.mu.Lock()
 	c.shift = sh
 	c.mu.Unlock()
-	err = sh.run()
+	if err = sh.run(); errors.Is(err, framework.ErrNoNode) || errors.Is(err, ErrNotQueue) || errors.Is(err, errDropped) || errors.Is(err, errVacant) {
+		err = c.q.otherwise(s, err)
+	}
 	c.mu.Lock()
 	c.shift = nil
 	c.mu.Unlock()

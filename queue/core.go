@@ -29,9 +29,11 @@ type core struct {
 	maxAttempts   int
 
 	found    atomic.Pointer[record] // nil before the queue was found
+	stale    atomic.Bool            // the record has to be read again
 	clock    clock
 	tel      telemetry
 	writer   *writer
+	roomLine waitingPuts
 	consumer *consumer
 
 	work  context.Context // done when Close begins: nothing more is taken
@@ -51,6 +53,7 @@ func newCore(client *framework.Client, path string, opts []Option) *core {
 	q.life, q.kill = context.WithCancelCause(context.Background())
 	q.closed = make(chan struct{})
 	q.writer, q.consumer = newWriter(q), newConsumer(q)
+	q.roomLine.q = q
 	if q.err = q.check(); q.err != nil {
 		return q
 	}

@@ -146,11 +146,11 @@ func (q *core) visit(ctx context.Context) (*framework.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Sync(ctx, q.path); err != nil || q.found.Load() != nil {
+	if err := s.Sync(ctx, q.path); err != nil || q.found.Load() != nil && !q.stale.Load() {
 		return s, err
 	}
 	err = q.read(ctx, s)
-	if errors.Is(err, framework.ErrNoNode) || errors.Is(err, errVacant) {
+	if errors.Is(err, framework.ErrNoNode) || errors.Is(err, errVacant) || errors.Is(err, errDropped) {
 		err = errAbsent
 	}
 	return s, err

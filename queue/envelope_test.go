@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -106,15 +105,20 @@ func FuzzNumbers(f *testing.F) {
 	})
 }
 
-func FuzzDecodeCount(f *testing.F) {
+func FuzzDecodeIn(f *testing.F) {
 	f.Add([]byte("12"))
+	f.Add([]byte("12 line"))
 	f.Add([]byte("-1"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		n, err := decodeCount(data)
+		in, line, err := decodeIn(data)
 		if err == nil {
-			again, err := decodeCount(strconv.AppendUint(nil, uint64(n), 10))
+			again, stillLine, err := decodeIn(encodeIn(in, line))
 			require.NoError(t, err)
-			require.Equal(t, n, again)
+			require.Equal(t, in, again)
+			require.Equal(t, line, stillLine)
+		}
+		if n, err := decodePlaces(data); err == nil {
+			require.GreaterOrEqual(t, n, 0)
 		}
 	})
 }

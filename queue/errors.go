@@ -19,7 +19,7 @@ var (
 	ErrUnknown = errors.New("outcome unknown")
 	// ErrEmpty is returned when there is no item to look at.
 	ErrEmpty = errors.New("queue is empty")
-	// ErrFull is returned when a bounded queue that refuses producers has no room.
+	// ErrFull is returned when a bounded queue that refuses producers has no room, or others wait for it.
 	ErrFull = errors.New("queue is full")
 	// ErrBacklog is returned by PutAsync when as many bytes wait to be sent as WithBacklog allows. Nothing was put.
 	ErrBacklog = errors.New("too much waits to be sent")

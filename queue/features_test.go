@@ -237,6 +237,7 @@ func TestAFullQueueRefuses(t *testing.T) {
 		n, err := a.Purge(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 3, n)
+		time.Sleep(time.Second) // c has left the line
 		a.put(names(0, 3)...)
 		require.ErrorIs(t, a.Put(t.Context(), "x"), ErrFull)
 	})

@@ -59,7 +59,7 @@ ids/0000000000 persistent
 ids/0000000000/<shard> persistent
 ids/0000000000/<shard>/<hash> persistent
 ids/0000000000/<shard> persistent
-in persistent 5
+in persistent 25
 items persistent
 items/0000000000 persistent closed
 items/0000000000/i-0000000000 persistent 1 0 first
@@ -79,6 +79,8 @@ later/<hour>/<second>/i-0000000000 persistent 1 0 delayed
 lock container
 lock/<line> ephemeral
 out persistent
+places persistent
+places/<uuid> persistent 20
 tickets persistent
 tickets/9 persistent
 tickets/9/0000000000 persistent
@@ -103,6 +105,7 @@ var masks = []struct {
 	{regexp.MustCompile(`^(ids/\d+)/\d{10} persistent`), "$1/<shard> persistent"},
 	{regexp.MustCompile(`^lock/\S+`), "lock/<line>"},
 	{regexp.MustCompile(`t-[0-9a-f]{8}\.[0-9a-f]+-`), "t-<id>-"},
+	{regexp.MustCompile(`^places/[0-9a-f-]{36}`), "places/<uuid>"},
 	{regexp.MustCompile(`^writers/[0-9a-f-]{36}/[0-9a-f]+`), "writers/<uuid>/<session>"},
 	{regexp.MustCompile(`^writers/[0-9a-f-]{36} container \d+`), "writers/<uuid> container <count>"},
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -140,8 +141,8 @@ func removeBuckets(ctx context.Context, s *framework.Session, dir string, before
 	return err
 }
 
-// removeTree deletes a node and all below it.
-func removeTree(ctx context.Context, s *framework.Session, path string) error {
+// removeTree deletes a node and all below it, with operations that go with each transaction.
+func removeTree(ctx context.Context, s *framework.Session, path string, with ...framework.Op) error {
 	names, _, err := s.Children(ctx, path)
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil
@@ -151,21 +152,23 @@ func removeTree(ctx context.Context, s *framework.Session, path string) error {
 	}
 	for len(names) > 0 {
 		n := min(len(names), 500)
-		ops := make([]framework.Op, n)
-		for i, name := range names[:n] {
-			ops[i] = framework.DeleteOp(framework.Join(path, name), framework.AnyVersion)
+		ops := slices.Clone(with)
+		for _, name := range names[:n] {
+			ops = append(ops, framework.DeleteOp(framework.Join(path, name), framework.AnyVersion))
 		}
 		if _, err := s.Multi(ctx, ops...); err != nil { // some have children, or are gone
 			for _, name := range names[:n] {
-				if err := removeTree(ctx, s, framework.Join(path, name)); err != nil {
+				if err := removeTree(ctx, s, framework.Join(path, name), with...); err != nil {
 					return err
 				}
 			}
 		}
 		names = names[n:]
 	}
-	if err := s.DeleteIfPresent(ctx, path); err != nil {
-		return fmt.Errorf("remove: %w", err)
+	_, err = s.Multi(ctx, append(slices.Clone(with), framework.DeleteOp(path, framework.AnyVersion))...)
+	var refused *framework.TxError
+	if err == nil || errors.As(err, &refused) && refused.Path == path && errors.Is(err, framework.ErrNoNode) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("remove: %w", err)
 }

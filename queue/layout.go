@@ -22,10 +22,12 @@ const (
 	lockDir     = "lock"
 	roomDir     = "room"
 	pausedNode  = "paused"
+	placesDir   = "places"
 	inNode      = "in"
 	outNode     = "out"
 	idsDir      = "ids"
 	claimedNode = "claimed"
+	droppedNode = "dropped"
 
 	redoLane   = "redo"
 	itemPrefix = "i-"

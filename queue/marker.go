@@ -20,17 +20,18 @@ func (w *writer) ready(ctx context.Context, s *framework.Session) error {
 	}
 	for w.marker == "" || w.lively != s {
 		if w.marker == "" {
-			path := framework.Join(w.q.below(writersDir), uuid.NewString())
-			if err := s.MakeDirs(ctx, path); err != nil {
+			if err := w.makeMarker(ctx, s); err != nil {
 				return err
 			}
-			w.marker, w.version = path, 0
 		}
 		asked := time.Now()
 		err := s.Create(ctx, w.child(s), nil, framework.Ephemeral)
 		switch {
 		case errors.Is(err, framework.ErrNoNode):
-			w.marker = ""
+			w.forget()
+			if err := w.q.find(ctx, s); err != nil {
+				return err
+			}
 		case err != nil && !errors.Is(err, framework.ErrNodeExists):
 			return err
 		default:
@@ -45,6 +46,45 @@ func (w *writer) ready(ctx context.Context, s *framework.Session) error {
 		}
 	}
 	return nil
+}
+
+// makeMarker makes the marker of a queue that is as it was found, and is not being dropped.
+func (w *writer) makeMarker(ctx context.Context, s *framework.Session) error {
+	if w.nextMarker == "" {
+		w.nextMarker = framework.Join(w.q.below(writersDir), uuid.NewString())
+	}
+	for {
+		record := framework.CheckOp(w.q.path, w.q.stored().version)
+		_, err := s.Multi(ctx, record, framework.CreateOp(w.nextMarker, nil, framework.Container))
+		var refused *framework.TxError
+		switch {
+		case err == nil, errors.Is(err, framework.ErrNodeExists): // a lost reply's
+			w.marker, w.nextMarker, w.version = w.nextMarker, "", 0
+			return nil
+		case !errors.As(err, &refused) || errors.Is(err, framework.ErrNoAuth):
+			return err
+		case refused.Index == 1: // there are no markers
+			_, err = s.Multi(ctx, record, framework.CreateOp(w.q.below(writersDir), nil, framework.Container))
+			if err == nil || errors.Is(err, framework.ErrNodeExists) {
+				continue
+			}
+		}
+		w.q.stale.Store(true)
+		if !refusedByOthers(err) {
+			return err
+		}
+		if err := w.q.find(ctx, s); err != nil {
+			return err
+		}
+	}
+}
+
+// forget forgets the marker, which the servers have reaped, or which went with the queue; and all else that is known of that.
+func (w *writer) forget() {
+	w.marker, w.room, w.ids = "", room{}, ids{}
+	clear(w.tails)
+	clear(w.seconds)
+	w.q.stale.Store(true)
 }
 
 // mark is what the next transaction writes into the marker.
@@ -69,7 +109,7 @@ func (w *writer) settle(ctx context.Context, parts []*part, lost error) ([]*part
 		case err == nil:
 			return w.sending(parts, false), nil
 		case errors.Is(err, framework.ErrNoNode):
-			w.marker = ""
+			w.forget()
 			w.end(parts, fmt.Errorf("%w: %w", ErrUnknown, lost))
 			return nil, nil
 		case ctx.Err() != nil || !framework.IsTransient(err):
@@ -106,6 +146,9 @@ func (w *writer) fence(ctx context.Context, s *framework.Session) (applied bool,
 func (w *writer) leave() {
 	if w.marker == "" || w.lively == nil {
 		return
+	}
+	if w.room.own.path != "" {
+		w.room.giveBack(w.lively, w.q)
 	}
 	own := framework.DeleteOp(w.child(w.lively), framework.AnyVersion)
 	err := w.last(own, framework.DeleteOp(w.marker, framework.AnyVersion))

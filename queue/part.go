@@ -14,6 +14,7 @@ type part struct {
 	ops     []framework.Op
 	puts    []put
 	adds    int    // items that a bounded queue counts
+	first   bool   // it is from the first in line for room
 	desk    *desk  // that claims an item for the first time by it, or nil
 	id      string // that nothing with it was put lately, or ""
 
@@ -112,7 +113,7 @@ func (w *writer) assemble(parts []*part) *assembly {
 		a.add(owner{ids: true}, w.ids.checkOpen())
 	}
 	if n := adding(parts); n > 0 && w.bounded() {
-		a.add(owner{room: true}, w.room.op(n))
+		a.add(owner{room: true}, w.room.use(n))
 	}
 	for _, p := range parts {
 		w.addPart(a, p)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/locks"
 )
 
 // What one put may hold, of what the codec makes. With headers, names and ACLs that is less than the servers' limit.
@@ -49,45 +48,5 @@ func (q *core) put(ctx context.Context, p *part) error {
 	if !errors.Is(err, ErrFull) || q.refuses || p.adds > q.stored().Capacity {
 		return err
 	}
-	return q.putWhenRoom(ctx, p)
-}
-
-// putWhenRoom waits in line for room, and puts.
-func (q *core) putWhenRoom(ctx context.Context, p *part) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(q.work, func() { cancel(context.Cause(q.work)) })()
-	lease, err := locks.NewMutex(q.client, q.below(roomDir)).Lock(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = lease.Release(context.WithoutCancel(ctx)) }() // never fails
-	for {
-		s, err := q.client.Session(ctx)
-		if err != nil {
-			return err
-		}
-		_, _, left, err := s.WatchData(ctx, q.below(outNode))
-		if framework.IsTransient(err) && ctx.Err() == nil {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		_, err = q.writer.do(ctx, p.again())
-		if !errors.Is(err, ErrFull) {
-			left.Stop()
-			return err
-		}
-		select {
-		case <-left.C():
-		case <-s.Done():
-		case <-ctx.Done():
-			left.Stop()
-			return framework.Ended(ctx)
-		case <-q.work.Done():
-			left.Stop()
-			return context.Cause(q.work)
-		}
-	}
+	return q.roomLine.put(ctx, p)
 }

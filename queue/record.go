@@ -18,6 +18,11 @@ type record struct {
 	Capacity int    `json:"capacity,omitempty"`
 	// Dedup is how long ids are remembered, in milliseconds.
 	Dedup int64 `json:"dedup,omitempty"`
+	// Dropped says that the queue is being removed.
+	Dropped bool `json:"dropped,omitempty"`
+
+	version int32 // the node's
+	born    int64 // the transaction that has created the node, or 0 if it was made here and not read since
 }
 
 const (
@@ -44,6 +49,8 @@ func decodeRecord(data []byte) (record, error) {
 	return r, nil
 }
 
+func (r record) encode() ([]byte, error) { return json.Marshal(r) }
+
 // agrees tells whether the stored record is what this Queue was made with. What was not given is as it is stored.
 func (r record) agrees(given record) error {
 	switch {
@@ -68,11 +75,16 @@ func orNone(given bool, value any) string {
 
 // find reads the queue's record, or makes the queue.
 func (q *core) find(ctx context.Context, s *framework.Session) error {
-	if q.found.Load() != nil {
+	if q.found.Load() != nil && !q.stale.Load() {
 		return nil
 	}
 	for {
 		err := q.read(ctx, s)
+		if errors.Is(err, errDropped) {
+			if err = q.finishDrop(ctx, s); err == nil {
+				err = errAgain
+			}
+		}
 		if errors.Is(err, framework.ErrNoNode) || errors.Is(err, errVacant) {
 			err = q.make(ctx, s, errors.Is(err, errVacant))
 		}
@@ -86,15 +98,20 @@ func (q *core) find(ctx context.Context, s *framework.Session) error {
 }
 
 var (
-	errVacant = errors.New("a node without data and children")
-	errAgain  = errors.New("somebody else was faster")
+	errVacant  = errors.New("a node without data and children")
+	errAgain   = errors.New("somebody else was faster")
+	errDropped = errors.New("the queue is being dropped")
 )
 
 // read compares the stored record with this Queue's.
 func (q *core) read(ctx context.Context, s *framework.Session) error {
-	data, st, err := s.Get(ctx, q.path)
+	nodes, err := s.GetAll(ctx, q.path, q.below(itemsDir))
 	if err != nil {
 		return err
+	}
+	data, st, items := nodes[0].Data, nodes[0].Stat, nodes[1]
+	if nodes[0].Err != nil {
+		return nodes[0].Err
 	}
 	if len(data) == 0 {
 		if st.NumChildren == 0 {
@@ -106,10 +123,18 @@ func (q *core) read(ctx context.Context, s *framework.Session) error {
 	if err != nil {
 		return err
 	}
+	if r.Dropped {
+		return errDropped
+	}
+	if errors.Is(items.Err, framework.ErrNoNode) {
+		return fmt.Errorf("%w: %s is missing: somebody has deleted a part of the queue; Drop removes the rest", ErrNotQueue, q.below(itemsDir))
+	}
 	if err := r.agrees(q.record); err != nil {
 		return err
 	}
+	r.version, r.born = st.Version, st.Czxid
 	q.found.Store(&r)
+	q.stale.Store(false)
 	return nil
 }
 
@@ -119,29 +144,36 @@ func (q *core) stored() record { return *q.found.Load() }
 // make makes the queue in one transaction, in place of an empty node if there is one.
 func (q *core) make(ctx context.Context, s *framework.Session, vacant bool) error {
 	r := q.record
+	if known := q.found.Load(); known != nil { // it was dropped: it agrees with what was given
+		r = *known
+	}
+	r.born = 0
 	if r.Order == "" {
 		r.Order = Parallel
 	}
-	data, err := json.Marshal(r)
+	data, err := r.encode()
 	if err != nil {
 		return err
 	}
 	var ops []framework.Op
 	if vacant {
 		ops = append(ops, framework.SetOp(q.path, data, 0))
+		r.version = 1
 	} else {
 		above, _ := framework.Split(q.path)
 		if err := s.MakeDirs(ctx, above); err != nil {
 			return err
 		}
 		ops = append(ops, framework.CreateOp(q.path, data, framework.Persistent))
+		r.version = 0
 	}
 	for _, dir := range []string{itemsDir, ticketsDir, lanesDir, laterDir} {
 		ops = append(ops, framework.CreateOp(q.below(dir), nil, framework.Persistent))
 	}
 	if r.Capacity > 0 {
-		ops = append(ops, framework.CreateOp(q.below(inNode), []byte("0"), framework.Persistent),
-			framework.CreateOp(q.below(outNode), nil, framework.Persistent))
+		ops = append(ops, framework.CreateOp(q.below(inNode), encodeIn(0, false), framework.Persistent),
+			framework.CreateOp(q.below(outNode), nil, framework.Persistent),
+			framework.CreateOp(q.below(placesDir), nil, framework.Persistent))
 	}
 	ops = append(ops, framework.CreateOp(q.base.tickets, nil, framework.Persistent))
 	ops = append(ops, q.base.open(0)...)
@@ -152,6 +184,7 @@ func (q *core) make(ctx context.Context, s *framework.Session, vacant bool) erro
 		return errAgain
 	case err == nil:
 		q.found.Store(&r)
+		q.stale.Store(false)
 	}
 	return err
 }

@@ -2,82 +2,298 @@ package queue
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// room counts a bounded queue's items: <path>/in holds how many were ever put, and each put raises it at its version;
-// the version of <path>/out counts those that have left. Since the latter only grows, a count of it that is old errs on
-// the safe side. Both are counted modulo 2^32.
+// room is what a Queue may still add to a bounded queue (docs/adr/0040-room-in-blocks.md):
+//
+//	<path>/in              how many places were given out, and " line" while producers stand in line for more
+//	<path>/out             its version counts the items that have left
+//	<path>/places/<uuid>   places that were given to a writer and are not used so far
+//
+// A put counts its writer's places down in its own transaction, so producers meet at <path>/in only when they take a block of
+// places. Who finds no room takes back what others have not used. Never is more given out than has left, and the capacity.
+// Both counts are modulo 2^32; since out only grows, a count of it that is old errs on the safe side.
 type room struct {
 	known   bool
 	in      uint32
+	line    bool // producers stand in line: only their first takes places
 	version int32
 	out     uint32
+	own     places
+	there   bool // the node of own exists
+	looked  bool // for places that dead writers have left
+	peers   int  // writers with a node of places, as far as is known
+}
+
+// places are those of a writer's node.
+type places struct {
 	path    string
+	left    int
+	version int32
 }
 
-// op counts n items more.
-func (r *room) op(n int) framework.Op {
-	return framework.SetOp(r.path, strconv.AppendUint(nil, uint64(r.in+uint32(n)), 10), r.version)
+// maxAhead is how many places are taken beyond what is needed at once.
+const maxAhead = 63
+
+// use is the operation that goes with a put of n items.
+func (r *room) use(n int) framework.Op {
+	return framework.SetOp(r.own.path, strconv.AppendInt(nil, int64(r.own.left-n), 10), r.own.version)
 }
 
-// added takes in that a transaction has counted n items.
-func (r *room) added(n int) {
+// used takes in that a transaction has put n items.
+func (r *room) used(n int) {
 	if r.known && n > 0 {
-		r.in += uint32(n)
-		r.version++
+		r.own.left -= n
+		r.own.version++
 	}
 }
 
-// fits tells which parts there is room for. Once there is none for a part there is none for those behind it.
-func (r *room) fits(ctx context.Context, s *framework.Session, q *core, parts []*part) (map[*part]bool, error) {
-	n := adding(parts)
-	capacity := q.stored().Capacity
-	if !r.known || int(r.in-r.out)+n > capacity {
-		if err := r.read(ctx, s, q); err != nil {
-			return nil, err
+// fits takes places for parts, and tells which have some. Once there are none for a part there are none for those behind
+// it, and none for any while others of this Queue wait, but for these.
+func (w *writer) fits(ctx context.Context, s *framework.Session, parts []*part) (map[*part]bool, error) {
+	r, waiting := &w.room, w.q.roomLine.any()
+	_, name := framework.Split(w.marker)
+	if path := framework.Join(w.q.below(placesDir), name); path != r.own.path {
+		*r = room{own: places{path: path}}
+	}
+	var wanted []*part
+	for _, p := range parts {
+		if p.adds > 0 && (p.first || !waiting) {
+			wanted = append(wanted, p)
 		}
 	}
-	fits, used := map[*part]bool{}, int(r.in-r.out)
-	for _, p := range parts {
-		if p.adds == 0 {
-			continue
+	for {
+		if !r.known {
+			if err := r.read(ctx, s, w.q); err != nil {
+				return nil, err
+			}
 		}
-		if used += p.adds; used > capacity {
+		missing := adding(wanted) - r.own.left
+		if missing <= 0 {
 			break
 		}
+		free, err := r.take(ctx, s, w.q, missing, wanted[0].first)
+		if err != nil {
+			return nil, err
+		}
+		for r.known && adding(wanted) > r.own.left+free {
+			wanted = wanted[:len(wanted)-1]
+		}
+	}
+	fits := map[*part]bool{}
+	for _, p := range wanted {
 		fits[p] = true
 	}
 	return fits, nil
 }
 
-// read reads out before in, so that what left meanwhile is not counted.
+// read reads out before in, so that what left meanwhile is not counted, and the places of its own.
 func (r *room) read(ctx context.Context, s *framework.Session, q *core) error {
-	r.path = q.below(inNode)
 	st, err := s.Exists(ctx, q.below(outNode))
 	if err != nil {
 		return err
 	}
-	out := uint32(st.Version)
-	data, st, err := s.Get(ctx, r.path)
+	r.out = uint32(st.Version)
+	nodes, err := s.GetAll(ctx, q.below(inNode), r.own.path)
 	if err != nil {
 		return err
 	}
-	in, err := decodeCount(data)
-	if err != nil {
-		return framework.Wrap("read", r.path, err)
+	in, own := nodes[0], nodes[1]
+	if in.Err != nil {
+		return in.Err
 	}
-	r.known, r.in, r.version, r.out = true, in, st.Version, out
+	if r.in, r.line, err = decodeIn(in.Data); err != nil {
+		return framework.Wrap("read", q.below(inNode), err)
+	}
+	r.version = in.Stat.Version
+	r.there, r.own.left, r.own.version = own.Err == nil, 0, own.Stat.Version
+	switch {
+	case r.there:
+		if r.own.left, err = decodePlaces(own.Data); err != nil {
+			return framework.Wrap("read", r.own.path, err)
+		}
+	case !errors.Is(own.Err, framework.ErrNoNode):
+		return own.Err
+	}
+	r.known = true
 	return nil
 }
 
-// decodeCount is the one reader of the count of puts.
-func decodeCount(data []byte) (uint32, error) {
-	n, err := strconv.ParseUint(string(data), 10, 32)
+// take takes n places, and more if there are many. If there are fewer it takes none and tells how many there are. If
+// somebody else was faster, r is not known afterwards. It is told whether the producer is the first in line.
+func (r *room) take(ctx context.Context, s *framework.Session, q *core, n int, first bool) (free int, err error) {
+	free = r.free(q)
+	if free < n { // as long as nothing was refused, the count may be old
+		if err := r.read(ctx, s, q); err != nil {
+			return 0, err
+		}
+		free = r.free(q)
+	}
+	if r.line && !first {
+		names, _, err := s.Children(ctx, q.below(roomDir))
+		if err != nil && !errors.Is(err, framework.ErrNoNode) || len(names) > 0 {
+			return 0, err
+		}
+	}
+	var back []places
+	returned := 0
+	if free < n || !r.looked {
+		others, dead, err := r.others(ctx, s, q)
+		if err != nil {
+			return 0, err
+		}
+		if back = dead; free < n {
+			back = slices.DeleteFunc(others, func(p places) bool { return p.left == 0 && !slices.Contains(dead, p) })
+		}
+		back = back[:min(len(back), 200)]
+		for _, p := range back {
+			returned += p.left
+		}
+	}
+	if free += returned; free < n {
+		if first && !r.line {
+			err = r.write(ctx, s, q, []framework.Op{framework.SetOp(q.below(inNode), encodeIn(r.in, true), r.version)})
+			r.line = true
+			r.version++
+		}
+		return free, err
+	}
+	block := n
+	if !first {
+		block += min(maxAhead, (free-n)/(2*(r.peers+2)))
+	}
+	in := r.in + uint32(block-returned)
+	ops := []framework.Op{framework.SetOp(q.below(inNode), encodeIn(in, first && r.line), r.version)}
+	count := strconv.AppendInt(nil, int64(r.own.left+block), 10)
+	if r.there {
+		ops = append(ops, framework.SetOp(r.own.path, count, r.own.version))
+	} else {
+		ops = append(ops, framework.CreateOp(r.own.path, count, framework.Persistent))
+	}
+	for _, p := range back {
+		ops = append(ops, framework.DeleteOp(p.path, p.version))
+	}
+	if err := r.write(ctx, s, q, ops); err != nil || !r.known {
+		return 0, err
+	}
+	if r.there {
+		r.own.version++
+	}
+	r.in, r.line, r.there, r.looked = in, first && r.line, true, true
+	r.version++
+	r.own.left += block
+	return 0, nil
+}
+
+// free is how many places there are for sure: out may be older than in.
+func (r *room) free(q *core) int { return max(0, q.stored().Capacity-int(int32(r.in-r.out))) }
+
+// write runs a transaction. If it was refused, or its outcome is not known, all has to be read again.
+func (r *room) write(ctx context.Context, s *framework.Session, q *core, ops []framework.Op) error {
+	_, err := s.Multi(ctx, ops...)
+	if err == nil {
+		return nil
+	}
+	r.known = false
+	var refused *framework.TxError
+	if !errors.As(err, &refused) || errors.Is(err, framework.ErrNoAuth) {
+		return err
+	}
+	if refused.Op == "create" && errors.Is(err, framework.ErrNoNode) {
+		err = s.Create(ctx, q.below(placesDir), nil, framework.Persistent)
+		if err != nil && !errors.Is(err, framework.ErrNodeExists) {
+			return err
+		}
+	}
+	return nil
+}
+
+// others are the places that others have not used, and of these those whose writers are dead.
+func (r *room) others(ctx context.Context, s *framework.Session, q *core) (all, dead []places, err error) {
+	names, _, err := s.Children(ctx, q.below(placesDir))
+	if errors.Is(err, framework.ErrNoNode) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	writers, _, err := s.Children(ctx, q.below(writersDir)) // after the places, which a writer has after its marker
+	if err != nil && !errors.Is(err, framework.ErrNoNode) {
+		return nil, nil, err
+	}
+	r.peers = len(names)
+	for some := range slices.Chunk(names, 100) {
+		paths := make([]string, len(some))
+		for i, name := range some {
+			paths[i] = framework.Join(q.below(placesDir), name)
+		}
+		nodes, err := s.GetAll(ctx, paths...)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i, n := range nodes {
+			left, err := decodePlaces(n.Data)
+			if n.Err != nil || err != nil || paths[i] == r.own.path {
+				continue // it is gone, or somebody else's
+			}
+			p := places{paths[i], left, n.Stat.Version}
+			all = append(all, p)
+			if !slices.Contains(writers, some[i]) {
+				dead = append(dead, p)
+			}
+		}
+	}
+	return all, dead, nil
+}
+
+// giveBack gives back what was not used, at the end. What cannot be given back is taken by who needs it.
+func (r *room) giveBack(s *framework.Session, q *core) {
+	for range 10 {
+		if !r.known && r.read(s.Context(), s, q) != nil || !r.there {
+			return
+		}
+		ops := []framework.Op{framework.DeleteOp(r.own.path, r.own.version)}
+		if r.own.left > 0 {
+			ops = append(ops, framework.SetOp(q.below(inNode), encodeIn(r.in-uint32(r.own.left), r.line), r.version))
+		}
+		if r.write(s.Context(), s, q, ops) != nil || r.known {
+			return
+		}
+	}
+}
+
+// lineMark ends the data of <path>/in while producers stand in line.
+const lineMark = " line"
+
+func encodeIn(in uint32, line bool) []byte {
+	data := strconv.AppendUint(nil, uint64(in), 10)
+	if line {
+		data = append(data, lineMark...)
+	}
+	return data
+}
+
+// decodeIn is the one reader of what encodeIn has written.
+func decodeIn(data []byte) (in uint32, line bool, err error) {
+	text, line := strings.CutSuffix(string(data), lineMark)
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		return 0, false, errCount
+	}
+	return uint32(n), line, nil
+}
+
+// decodePlaces is the one reader of a number of places.
+func decodePlaces(data []byte) (int, error) {
+	n, err := strconv.ParseUint(string(data), 10, 31)
 	if err != nil {
 		return 0, errCount
 	}
-	return uint32(n), nil
+	return int(n), nil
 }

@@ -54,6 +54,7 @@ func (sh *shift) run() error {
 	stop := context.AfterFunc(sh.s.Context(), func() { sh.cancel(context.Cause(sh.s.Context())) })
 	defer stop()
 	sh.tasks.start(func() { sh.end(sh.gate.watch(sh.ctx, sh.s, sh.q.below(pausedNode))) })
+	sh.tasks.start(func() { sh.end(sh.q.watchRecord(sh.ctx, sh.s)) })
 	err := sh.serve()
 	sh.end(err)
 	<-sh.tasks.done()

@@ -23,14 +23,15 @@ type writer struct {
 	running bool
 
 	// Of the goroutine that writes.
-	marker  string // its path, or ""
-	version int32
-	lively  *framework.Session // that the marker's child was made in
-	count   int64
-	tails   map[string]int64 // the last segment of each line, as far as is known
-	seconds map[int64]bool   // that are full
-	room    room
-	ids     ids
+	marker     string // its path, or ""
+	nextMarker string // of a marker that may have been made already, or ""
+	version    int32
+	lively     *framework.Session // that the marker's child was made in
+	count      int64
+	tails      map[string]int64 // the last segment of each line, as far as is known
+	seconds    map[int64]bool   // that are full
+	room       room
+	ids        ids
 }
 
 func newWriter(q *core) *writer {
@@ -188,7 +189,7 @@ func (w *writer) end(parts []*part, err error) {
 // write writes parts, in as many transactions as it takes, until each has its outcome.
 func (w *writer) write(parts []*part) {
 	back := w.q.client.Retries()
-	ctx := w.q.life
+	ctx, missing := w.q.life, 0
 	for len(parts) > 0 {
 		s, err := w.q.client.Session(ctx)
 		if err == nil {
@@ -206,6 +207,10 @@ func (w *writer) write(parts []*part) {
 			return
 		case framework.IsTransient(err):
 			_ = back.Pause(ctx) // the next step sees it
+		case (errors.Is(err, framework.ErrNoNode) || errors.Is(err, ErrNotQueue)) && !w.q.stale.Load() && missing < mostMissing:
+			missing++ // was it dropped? The next step finds out
+			w.forget()
+			_ = back.Pause(ctx)
 		case errors.Is(err, framework.ErrTooLarge) && len(parts) > 1: // paths and ids weigh, too
 			half := len(parts) / 2
 			w.write(parts[:half:half])
@@ -216,6 +221,9 @@ func (w *writer) write(parts []*part) {
 		}
 	}
 }
+
+// mostMissing is how often a queue is looked for anew when something of it is missing.
+const mostMissing = 10
 
 // dropForeign fails the parts that belong to another session.
 func (w *writer) dropForeign(parts []*part, s *framework.Session) (ours []*part) {
@@ -263,7 +271,7 @@ func (w *writer) try(ctx context.Context, s *framework.Session, parts []*part) (
 func (w *writer) applied(ctx context.Context, s *framework.Session, a *assembly, parts []*part, results []framework.OpResult) {
 	w.version++
 	w.count++
-	w.room.added(adding(parts))
+	w.room.used(adding(parts))
 	own := a.results(results)
 	for _, p := range parts {
 		w.finish(p, own[p], nil)
@@ -297,7 +305,7 @@ func (w *writer) refused(ctx context.Context, s *framework.Session, a *assembly,
 	case o.part != nil:
 		return w.without(parts, func(p *part) bool { return p == o.part }, tx), nil
 	case errors.Is(tx.Err, framework.ErrNoNode), errors.Is(tx.Err, framework.ErrBadVersion):
-		w.marker = "" // the server has reaped it
+		w.forget()
 		return parts, nil
 	}
 	return parts, tx
@@ -369,7 +377,7 @@ func (w *writer) admit(ctx context.Context, s *framework.Session, parts []*part)
 	if !w.bounded() || adding(parts) == 0 {
 		return parts, nil
 	}
-	fits, err := w.room.fits(ctx, s, w.q, parts)
+	fits, err := w.fits(ctx, s, parts)
 	if err != nil {
 		return parts, err
 	}

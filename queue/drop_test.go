@@ -1,0 +1,153 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// TestADroppedQueueIsMadeAnew: by those who go on using it, as it was, and with nothing that was in it.
+func TestADroppedQueueIsMadeAnew(t *testing.T) {
+	inEachOrder(t, func(t *testing.T, w *world, order Option) {
+		p := w.member("p", order, WithCapacity(50), WithDedup(time.Minute), WithMaxAttempts(1), bound(4))
+		a, b := w.member("a"), w.member("b")
+		p.put(names(0, 10)...)
+		require.NoError(t, p.Put(t.Context(), "urgent", WithPriority(3), WithID("1")))
+		require.NoError(t, p.Put(t.Context(), "later", WithDelay(time.Hour)))
+		open := a.take()
+		got := b.taking()
+		time.Sleep(time.Second)
+		before := w.only(testPath)
+		require.NoError(t, p.Drop(t.Context()))
+		require.NoError(t, p.Drop(t.Context()), "there is none, or it is new")
+		require.ErrorIs(t, open.Ack(t.Context()), ErrLost)
+		time.Sleep(time.Minute)
+		require.NoError(t, p.Put(t.Context(), "new", WithID("1")))
+		d := <-got
+		for d.Value != "new" { // b may have had one of the old items
+			require.ErrorIs(t, d.Ack(t.Context()), ErrLost)
+			d = b.take()
+		}
+		require.Equal(t, 1, d.Attempt)
+		b.ack(d)
+		require.Equal(t, before, w.only(testPath))
+		c, err := a.Counts(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, c)
+		require.NoError(t, p.PutBatch(t.Context(), names(0, 50)), "there is all the room")
+	})
+}
+
+// TestADropThatWasBegunIsFinished: its caller has died. Nobody puts into what is left of the queue.
+func TestADropThatWasBegunIsFinished(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, p := w.member("a"), w.member("p")
+		p.put(names(0, 5)...)
+		_, err := a.Len(t.Context())
+		require.NoError(t, err)
+		a.link.Delay(slow)
+		w.upon(a, zktest.OpMulti, "", func() { a.link.Cut() }) // its first transaction
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		require.Error(t, a.Drop(ctx))
+		n, err := p.Len(t.Context())
+		require.NoError(t, err)
+		require.NotZero(t, n, "it is there, in part")
+		p.put("new")
+		n, err = p.Len(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		require.Equal(t, []string{"new"}, p.drain(1))
+	})
+}
+
+// TestDropsRaceWithProducers: whatever was put after the last of them is there.
+func TestDropsRaceWithProducers(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		var all sync.WaitGroup
+		over, end := context.WithTimeout(t.Context(), 10*time.Second)
+		defer end()
+		for i := range 4 {
+			m := w.member(fmt.Sprint("m", i), WithCapacity(1000))
+			m.put("x")
+			m.link.Delay(time.Duration(i+1) * time.Millisecond)
+			all.Go(func() {
+				for i := 0; over.Err() == nil; i++ {
+					if i%100 == 99 {
+						require.NoError(t, m.Drop(t.Context()))
+					} else {
+						require.NoError(t, m.Put(t.Context(), "x", WithPriority(i%2)))
+					}
+				}
+			})
+		}
+		all.Wait()
+		last := w.member("last")
+		require.NoError(t, last.Drop(t.Context()))
+		last.put(names(0, 3)...)
+		n, err := last.Len(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 3, n)
+	})
+}
+
+// TestAQueueThatWasDeletedByHandIsMadeAnew: under its users, by who knows nothing of Drop.
+func TestAQueueThatWasDeletedByHandIsMadeAnew(t *testing.T) {
+	inEachOrder(t, func(t *testing.T, w *world, order Option) {
+		a, p := w.member("a", order), w.member("p", order)
+		p.put("x")
+		a.drain(1)
+		got := make(chan *Delivery[string], 1)
+		go func() { // as services do: a Take may be told that a part is missing
+			for {
+				d, err := a.Take(within(t, time.Hour))
+				if err == nil {
+					got <- d
+					return
+				}
+				time.Sleep(time.Second)
+			}
+		}()
+		time.Sleep(time.Second)
+		var remove func(path string)
+		remove = func(path string) {
+			for _, name := range w.Children(path) {
+				remove(path + "/" + name)
+			}
+			_ = p.client.Delete(t.Context(), path, framework.AnyVersion)
+		}
+		remove(testPath)
+		time.Sleep(3 * time.Minute)
+		w.member("fresh", order).put("new")
+		d := <-got
+		require.Equal(t, "new", d.Value)
+		a.ack(d)
+		p.put("more")
+		a.drain(1)
+	})
+}
+
+// TestAQueueOfWhichAPartWasDeletedSaysSo: and can be dropped.
+func TestAQueueOfWhichAPartWasDeletedSaysSo(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		p := w.member("p")
+		p.put("x")
+		s, err := p.client.Session(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, removeTree(t.Context(), s, testPath+"/items"))
+		a := w.member("a")
+		_, err = a.Take(within(t, time.Minute))
+		require.ErrorIs(t, err, ErrNotQueue)
+		require.ErrorContains(t, err, "Drop removes the rest")
+		require.NoError(t, a.Drop(t.Context()))
+		a.put("new")
+		require.Equal(t, []string{"new"}, a.drain(1))
+	})
+}
