@@ -40,7 +40,7 @@
 // What is stored: a server is empty when it starts. Restart keeps nodes and sessions, a new Server does not.
 //
 // Of the real server's settings and interfaces, these are deliberately not there: SASL and Kerberos, TLS, x509 and
-// plugged-in authentication, digests other than SHA-1, skipACL, reconfiguration (ReconfigDisabled is the answer), read-only
+// plugged-in authentication, digests other than SHA-1, skipACL, reconfiguration (the answer is that of one server), read-only
 // mode, local sessions, throttling of requests and connections, JMX, the HTTP admin server, metrics beyond those of
 // mntr, digests of the tree, znode.container.maxNeverUsedIntervalMs, ZooKeeper 3.9's request encodings.
 //

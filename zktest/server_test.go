@@ -44,12 +44,14 @@ func TestSettingsOfARealServer(t *testing.T) {
 	for name, value := range map[string]string{
 		"tickTime": "100", "minSessionTimeout": "300", "zookeeper.maxSessionTimeout": " 400 ", "znode.container.checkIntervalMs": "500",
 		"jute.maxbuffer": "600", "maxClientCnxns": "0", "zookeeper.extendedTypesEnabled": "TRUE", "enforceQuota": "yes",
+		"reconfigEnabled": "true", "zookeeper.nio.sessionlessCnxnTimeout": "700",
 		"4lw.commands.whitelist": "ruok, srvr,,*", "zookeeper.DigestAuthenticationProvider.superDigest": "super:x",
 	} {
 		require.NoError(t, WithSetting(name, value)(&got))
 	}
 	want.Tick, want.MinSessionTimeout, want.MaxSessionTimeout = 100*time.Millisecond, 300*time.Millisecond, 400*time.Millisecond
 	want.ReapInterval, want.JuteMaxBuffer, want.ExtendedTypes = 500*time.Millisecond, 600, true
+	want.ReconfigEnabled, want.HandshakeTimeout = true, 700*time.Millisecond
 	want.FourLetterWords, want.SuperDigest = []string{"ruok", "srvr", "*"}, "super:x"
 	require.Equal(t, want, got)
 	require.NoError(t, WithSetting("maxClientCnxns", "60")(&got))

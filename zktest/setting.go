@@ -21,6 +21,8 @@ var settings = map[string]func(value string) Option{
 	"maxClientCnxns":                  number(withMaxClientCnxnsOrNone),
 	"extendedTypesEnabled":            flag(WithExtendedTypes),
 	"enforceQuota":                    flag(WithEnforcedQuotas),
+	"reconfigEnabled":                 flag(func() Option { return set(func(c *zkserver.Config) { c.ReconfigEnabled = true }) }),
+	"nio.sessionlessCnxnTimeout":      milliseconds(func(d time.Duration) Option { return set(func(c *zkserver.Config) { c.HandshakeTimeout = d }) }),
 	"4lw.commands.whitelist": func(value string) Option {
 		return WithFourLetterWords(strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' })...)
 	},
@@ -29,8 +31,8 @@ var settings = map[string]func(value string) Option{
 
 // WithSetting sets what a line of a real server's zoo.cfg or a Java system property sets, with or without the prefix
 // "zookeeper.": tickTime, minSessionTimeout, maxSessionTimeout, maxClientCnxns, jute.maxbuffer, extendedTypesEnabled,
-// enforceQuota, 4lw.commands.whitelist, DigestAuthenticationProvider.superDigest, znode.container.checkIntervalMs. It is
-// for programs that take settings as text; the other options are the same in Go.
+// enforceQuota, 4lw.commands.whitelist, DigestAuthenticationProvider.superDigest, znode.container.checkIntervalMs,
+// nio.sessionlessCnxnTimeout, reconfigEnabled (which a standalone server answers with Unimplemented). It is for programs that take settings as text; the other options are the same in Go.
 func WithSetting(name, value string) Option {
 	return func(c *zkserver.Config) error {
 		option, known := settings[strings.TrimPrefix(name, "zookeeper.")]

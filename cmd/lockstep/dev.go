@@ -33,7 +33,7 @@ Apache ZooKeeper ensemble.
 It answers as ZooKeeper 3.8 does. --set takes what a line of its zoo.cfg sets: tickTime,
 minSessionTimeout, maxSessionTimeout, maxClientCnxns, jute.maxbuffer, extendedTypesEnabled,
 enforceQuota, 4lw.commands.whitelist, DigestAuthenticationProvider.superDigest,
-znode.container.checkIntervalMs.`,
+znode.container.checkIntervalMs, nio.sessionlessCnxnTimeout, reconfigEnabled.`,
 		Example: `  lockstep dev
   lockstep dev --set tickTime=500 --set extendedTypesEnabled=true      short sessions, TTL nodes
   lockstep dev --listen 127.0.0.1:0 --json      a free port, printed for a program to read`,

@@ -40,6 +40,9 @@ type Config struct {
 	ExtendedTypes bool
 	// EnforceQuota refuses what exceeds a hard limit, as zookeeper.enforceQuota does. Usage is counted either way.
 	EnforceQuota bool
+	// ReconfigEnabled has reconfigurations answered as a standalone server does with that setting: Unimplemented
+	// instead of ReconfigDisabled.
+	ReconfigEnabled bool
 	// FourLetterWords are the commands that are answered, "*" for all, as 4lw.commands.whitelist; srvr is always
 	// among them. All when nil.
 	FourLetterWords []string

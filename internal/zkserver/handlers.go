@@ -46,6 +46,9 @@ func (s *Server) reconfig(r *request) wire.Code {
 		return wire.MarshallingError
 	}
 	s.zxid++
+	if s.config.ReconfigEnabled {
+		return wire.Unimplemented
+	}
 	return wire.ReconfigDisabled
 }
 
