@@ -3,4 +3,55 @@ package mutants
 func init() { lists["queue"] = queueMutants }
 
 // queueMutants are the safeguards of package queue.
-var queueMutants = []mutant{}
+var queueMutants = []mutant{
+	{
+		name: "a strict consumer that leaves keeps the claims that nobody was handed", file: "queue/strict.go", test: "TestWhatNobodyWasHandedCountsNoAttempt",
+		old: "\td.unclaim()\n",
+		new: "\t_ = d.unclaim\n",
+	},
+	{
+		name: "claims that are on their way are not waited for", file: "queue/strict.go", test: "TestAClaimThatNobodyWaitsForAnyMoreCountsNoAttempt",
+		old: "\td.finishClaims()\n",
+		new: "\t_ = d.finishClaims\n",
+	},
+	{
+		name: "a pause hands out what was claimed ahead", file: "queue/consumer.go", test: "TestAPauseKeepsBackWhatWasClaimedAhead",
+		old: " || !sh.gate.isOpen() {",
+		new: " {",
+	},
+	{
+		name: "a lost delivery keeps its place in the window", file: "queue/shift.go", test: "TestALostDeliveryMakesRoom",
+		old: "\td.settleWhenLost()\n",
+		new: "",
+	},
+	{
+		name: "a put that was given up stays queued", file: "queue/writer.go", test: "TestPutsThatWereGivenUpLeaveNothing",
+		old: "\tw.queue = slices.DeleteFunc(w.queue, func(other *part) bool { return other == p })\n",
+		new: "",
+	},
+	{
+		name: "a reader has no bound in bytes", file: "queue/reader.go", test: "TestWhatIsKeptAheadIsBoundedInBytes",
+		old: " && r.bytes.Load()+r.most.Load() > int64(r.sh.q.prefetchBytes)",
+		new: " && false",
+	},
+	{
+		name: "items that are due are moved one by one", file: "queue/later.go", test: "TestWhatIsDueAtOnceIsMovedTogether",
+		old: "const moveTogether = 64",
+		new: "const moveTogether = 1",
+	},
+	{
+		name: "who comes anew takes places before the line", file: "queue/room.go", test: "TestALineThatNobodyStandsInStopsNobody",
+		old: "if r.line && !first {",
+		new: "if r.line && !first && false {",
+	},
+	{
+		name: "places ahead lead past a batch that waits", file: "queue/room.go", test: "TestPlacesAheadAreNoWayPastABatchThatWaits",
+		old: "p.first || !waiting",
+		new: "p.first || !waiting || true",
+	},
+	{
+		name: "places of dead writers stay", file: "queue/room.go", test: "TestNothingIsLeftOfADeadWritersPlaces",
+		old: "if back = dead; free < n {",
+		new: "if back = dead[:0]; free < n {",
+	},
+}
