@@ -42,7 +42,9 @@ func untilSent[T any](ctx context.Context, s *Session, f func(a asker) (T, error
 }
 
 // refusedUnseen tells that a request has certainly not been carried out and may be sent again as it is.
-func refusedUnseen(err error) bool { return errors.Is(err, errNotSent) || errors.Is(err, errQueueFull) }
+func refusedUnseen(err error) bool {
+	return errors.Is(err, errNotSent) || errors.Is(err, errQueueFull) || errors.Is(err, ErrOverloaded)
+}
 
 // repeat runs f as long as its error is one to be repeated, ctx lasts and the session stands.
 func repeat[T any](ctx context.Context, s *Session, f func(a asker) (T, error), repeatable func(error) bool) (T, error) {

@@ -58,6 +58,7 @@ func New(cfg Config, opts ...Option) (*Client, error) {
 		}
 	}
 	c.servers.expands = !c.dialed
+	c.servers.log = c.log
 	if err := c.follow(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalidConfig, err)
 	}
@@ -163,6 +164,27 @@ func (c *Client) States(ctx context.Context) iter.Seq[StateChange] {
 
 // Config is the configuration that the client was made with, with its defaults filled in.
 func (c *Client) Config() Config { return c.cfg }
+
+// Status is what is known of a client at one moment.
+type Status struct {
+	// State is the present session's, Connecting while there is none.
+	State State
+	// Epoch and SessionID are the present session's, 0 while there is none.
+	Epoch, SessionID int64
+	// Servers are the addresses that are tried, each with the last reason why it could not be used, if it has not been used since.
+	Servers []ServerError
+	// EphemeralBytes is what counts towards Config.MaxEphemeralBytes.
+	EphemeralBytes int
+}
+
+// Status tells how the client is connected, and if it is not, why. It asks nobody.
+func (c *Client) Status() Status {
+	st := Status{Servers: c.servers.causes()}
+	if s, _ := c.present(); s != nil {
+		st.State, st.Epoch, st.SessionID, st.EphemeralBytes = s.State(), s.Epoch(), s.ID(), s.owned.sum()
+	}
+	return st
+}
 
 // SetServers makes these the client's servers, host:port or host, as Config.Servers at the start. It does not wait: a connection stays, also to a server that
 // is not among them, and the next one is made to one of them. The error wraps ErrInvalidConfig. A watchdog goes on with the servers that the client was made

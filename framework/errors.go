@@ -38,6 +38,9 @@ var (
 	ErrNotEmpty = errors.New("node has children")
 	// ErrNoAuth is returned when the client may not do that to the node.
 	ErrNoAuth = errors.New("no permission")
+	// ErrOverloaded is returned when the servers have put a transaction off because they have too much to do. Nothing has happened. Most calls
+	// repeat themselves, with pauses, until their context ends.
+	ErrOverloaded = errors.New("servers are overloaded")
 	// ErrNodeGone is the cause of a hold's end when its node was deleted by somebody else.
 	ErrNodeGone = errors.New("node was deleted")
 )
@@ -77,11 +80,15 @@ type ConnectError struct {
 }
 
 func (e *ConnectError) Error() string {
+	return fmt.Sprintf("no session: %v (%s)", e.Err, e.reasons())
+}
+
+func (e *ConnectError) reasons() string {
 	parts := make([]string, len(e.Servers))
 	for i, s := range e.Servers {
 		parts[i] = s.Error()
 	}
-	return fmt.Sprintf("no session: %v (%s)", e.Err, strings.Join(parts, "; "))
+	return strings.Join(parts, "; ")
 }
 
 // Unwrap returns why Connect gave up, and the servers' reasons.
@@ -122,9 +129,9 @@ func Wrap(op, path string, err error) error {
 }
 
 // IsTransient tells whether the same call may succeed later on the same client: the connection
-// or the session was lost. A closed client, a refusal and bad input stay as they are.
+// or the session was lost, or the servers are overloaded. A closed client, a refusal and bad input stay as they are.
 func IsTransient(err error) bool {
-	return errors.Is(err, ErrSessionLost) || errors.Is(err, ErrSuspended)
+	return errors.Is(err, ErrSessionLost) || errors.Is(err, ErrSuspended) || errors.Is(err, ErrOverloaded)
 }
 
 // Ended returns why ctx is done: an error that is ctx.Err, and whose text tells the cause too.
@@ -162,5 +169,5 @@ func (e *endedError) As(target any) bool {
 // own are the errors that code of this module decides by.
 var own = []error{
 	ErrSessionLost, ErrSuspended, ErrClosed, ErrAuthFailed, ErrNoNode, ErrNodeExists, ErrBadVersion, ErrNotEmpty,
-	ErrNoAuth, ErrNodeGone, ErrOutcomeUnknown, ErrInvalidConfig, ErrInvalidPath, ErrTooLarge,
+	ErrNoAuth, ErrNodeGone, ErrOutcomeUnknown, ErrOverloaded, ErrInvalidConfig, ErrInvalidPath, ErrTooLarge,
 }

@@ -211,7 +211,7 @@ func readResults(d *wire.Decoder) (rs []OpResult) {
 
 var codeErrors = map[wire.Code]error{
 	wire.NoNode: ErrNoNode, wire.NodeExists: ErrNodeExists, wire.BadVersion: ErrBadVersion, wire.NotEmpty: ErrNotEmpty,
-	wire.NoAuth: ErrNoAuth, wire.AuthFailed: ErrAuthFailed,
+	wire.NoAuth: ErrNoAuth, wire.AuthFailed: ErrAuthFailed, wire.ThrottledOp: ErrOverloaded,
 	wire.ConnectionLoss: ErrSuspended, wire.SessionMoved: ErrSuspended, wire.SessionExpired: ErrSuspended,
 }
 

@@ -2,6 +2,7 @@ package framework
 
 import (
 	"context"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -16,6 +17,7 @@ import (
 // after a round in which all have failed.
 type servers struct {
 	expands bool // names are looked up here, not by the dialer
+	log     *slog.Logger
 
 	mu       sync.Mutex
 	list     []string // as configured
@@ -26,6 +28,7 @@ type servers struct {
 	failed   bool     // nothing was proven since
 	failures map[string]error
 	pauses   *Retries
+	outage   time.Time // since when no server could be used and a warning tells of it; zero while there is none
 }
 
 func newServers(cfg Config) *servers {
@@ -120,6 +123,11 @@ func (s *servers) connected() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failed, s.standing, s.next = false, true, len(s.round)
+	delete(s.failures, s.last)
+	if !s.outage.IsZero() {
+		s.log.Info("a server can be used again", "server", s.last, "after", time.Since(s.outage))
+		s.outage = time.Time{}
+	}
 	s.pauses.Reset()
 }
 
@@ -149,22 +157,24 @@ func (s *servers) pause() time.Duration {
 		s.standing = false
 		return rand.N(s.pauses.cfg.RetryBase)
 	case s.failed && s.next >= len(s.round):
+		if s.outage.IsZero() {
+			s.outage = time.Now()
+			s.log.Warn("no server can be used", "servers", (&ConnectError{Err: ErrSuspended, Servers: s.reasons()}).reasons())
+		}
 		return s.pauses.next()
 	}
 	return 0
-}
-
-// exhausted tells that all addresses of a round have failed.
-func (s *servers) exhausted() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.failed && s.next >= len(s.round)
 }
 
 // causes lists each address of the present round with the last reason it gave.
 func (s *servers) causes() []ServerError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.reasons()
+}
+
+// reasons is causes. Guarded by mu.
+func (s *servers) reasons() []ServerError {
 	all := s.round
 	if len(all) == 0 {
 		all = s.list

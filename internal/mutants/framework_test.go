@@ -192,6 +192,15 @@ var frameworkMutants = []mutant{
 		old: "host, _, err := net.SplitHostPort(server)", new: "host, _, err := net.SplitHostPort(address)",
 	},
 
+	{
+		name: "an outage is told of in each round", file: "framework/servers.go", test: "TestAnOutageIsToldOnce",
+		old: "		if s.outage.IsZero() {", new: "		if true {",
+	},
+	{
+		name: "a throttled request is not repeated", file: "framework/call.go", test: "TestAThrottledRequestIsRepeated",
+		old: " || errors.Is(err, errQueueFull) || errors.Is(err, ErrOverloaded)", new: " || errors.Is(err, errQueueFull)",
+	},
+
 	// What a session owns.
 	{
 		name: "a session has no bound", file: "framework/owned.go", test: "TestASessionOwnsNoMoreThanItsBound",

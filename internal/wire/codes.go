@@ -90,6 +90,7 @@ const (
 	NotReadOnly             Code = -119
 	NoWatcher               Code = -121
 	ReconfigDisabled        Code = -123
+	ThrottledOp             Code = -127
 	QuotaExceeded           Code = -125
 )
 

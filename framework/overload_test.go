@@ -1,0 +1,37 @@
+package framework
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/link"
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+// TestAThrottledRequestIsRepeated has servers that put a request off twice.
+func TestAThrottledRequestIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		throttled := replyError(link.Reply{Code: wire.ThrottledOp})
+		require.ErrorIs(t, throttled, ErrOverloaded)
+		require.True(t, IsTransient(throttled))
+		ready := make(chan struct{})
+		close(ready)
+		s := &Session{client: &Client{cfg: Config{}.WithDefaults()}, ctx: t.Context(), ready: ready}
+		for name, run := range map[string]func(context.Context, *Session, func(asker) (int, error)) (int, error){"a read": again[int], "a write": untilSent[int]} {
+			tries, began := 0, time.Now()
+			v, err := run(t.Context(), s, func(asker) (int, error) {
+				if tries++; tries < 3 {
+					return 0, throttled
+				}
+				return 7, nil
+			})
+			require.NoError(t, err, name)
+			require.Equal(t, 7, v)
+			require.Positive(t, time.Since(began), "it pauses")
+		}
+	})
+}
