@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -35,7 +34,7 @@ type controlledJob struct {
 	began    map[string]bool // runs of ticks and attempts
 	ids      map[string]bool // runs that have begun
 	running  map[*controlledRun]bool
-	pausedAt int64 // a first attempt that is claimed above this transaction is claimed while the job is paused; 0 if that is not known
+	pausedAt int64 // what is claimed above this transaction is claimed while the job is paused; 0 if that is not known
 	unclear  bool  // the outcome of a Resume is unknown: it may still happen
 	asked    int   // triggers that have returned nil
 	maybe    int   // triggers that may have happened, those that have returned nil included
@@ -128,7 +127,7 @@ const longestRun = 8 * time.Second
 
 // serve runs a scheduler for a time, or until over is closed. Who serves through the calm looks at its end whether the jobs were seen to.
 func (s *controlScene) serve(a *actor, length time.Duration, over <-chan struct{}) {
-	m := &controlledMember{limit: s.limit(a.r)}
+	m := &controlledMember{limit: pick(a.r, 0, 1, 1, 2)}
 	options := []scheduler.Option{scheduler.WithNow(a.now), scheduler.WithDrain(between(a.r, 0, 5*time.Second))}
 	if m.limit > 0 {
 		options = append(options, scheduler.WithMaxConcurrent(m.limit))
@@ -161,14 +160,6 @@ func (s *controlScene) serve(a *actor, length time.Duration, over <-chan struct{
 	if err != nil && a.ctx.Err() == nil && !errors.Is(err, scheduler.ErrStuck) { // runs in a frozen process are stuck
 		s.w.violate(s.path(), "errors", "%s cannot run: %v", a.name, err)
 	}
-}
-
-// limit draws how many runs a member has at once, if its jobs wait for each other; 0 is any number.
-func (s *controlScene) limit(r *rand.Rand) int {
-	if slices.ContainsFunc(s.jobs, func(j *controlledJob) bool { return j.Overlap == scheduler.OverlapAllow }) {
-		return 0
-	}
-	return pick(r, 0, 1, 1, 2)
 }
 
 // run is what the jobs do: they take some time, and heed their contexts.
@@ -205,7 +196,7 @@ func (s *controlScene) begin(m *controlledMember, j *controlledJob, c *controlle
 		s.w.violate(s.path(), "slots", "%s runs %d functions at once, at most %d are allowed", c.a.name, m.running, m.limit)
 	}
 	s.checkOnce(j, run)
-	if j.pausedAt > 0 && run.Token > j.pausedAt && !run.Manual && run.Attempt == 1 {
+	if j.pausedAt > 0 && run.Token > j.pausedAt && !run.Manual {
 		s.w.violate(s.path(), "pause", "%s was claimed by transaction %d, and the job was paused by transaction %d", run.ID, run.Token, j.pausedAt)
 	}
 	if late {
@@ -364,9 +355,6 @@ func (s *controlScene) checkCaughtUp(a *actor) {
 		limit := time.Now().Add(-s.slack())
 		if next := st.Next(time.Time{}); !next.IsZero() && next.Before(limit) {
 			s.w.violate(s.path(), "progress", "%s: the tick of %v was not seen to by %v: %+v", j.Name, next, time.Now(), st)
-		}
-		if j.MinHold > 0 || j.Overlap == scheduler.OverlapReplace || j.Misfire == scheduler.MisfireAll {
-			continue // there is a tick to start whenever a run may start
 		}
 		for _, waiting := range st.Pending {
 			if waiting.Tick.Before(limit.Add(-time.Duration(len(st.Pending)) * longestRun)) {

@@ -11,7 +11,10 @@ import (
 	"github.com/lockstep-go/lockstep/queue"
 )
 
-func init() { makers["queue"] = newQueueScene }
+func init() {
+	makers["queue"] = newQueueScene
+	makers["lines"] = newLinesScene
+}
 
 // queueScene is a queue: each actor puts and takes. At the end, the actors go on until nothing comes any more, or leave what is
 // there to a process of its own.
@@ -19,6 +22,7 @@ type queueScene struct {
 	base
 	order  queue.Order
 	thirst bool // the actors go on
+	lines  *lines
 
 	mu      sync.Mutex
 	took    time.Time // when a delivery began last
@@ -36,8 +40,9 @@ type item struct {
 	began    bool
 	acked    bool
 	lost     int // acknowledgements of unknown outcome
-	holder   context.Context
-	who      *actor
+	lineItem
+	holder context.Context
+	who    *actor
 }
 
 func newQueueScene(w *world, spec sceneSpec) scene {
@@ -59,19 +64,22 @@ func (s *queueScene) queue(p *process) *queue.Queue[string] {
 		if s.order == queue.Parallel {
 			options = append(options, queue.WithWindow(1+r.IntN(4)), queue.WithPrefetch(r.IntN(2)))
 		}
-		return queue.New(p.client, s.path(), queue.Text(), options...)
+		return queue.New(p.client, s.path(), queue.Text(), append(options, s.lines.options(r, s.order)...)...)
 	})
 }
 
 func (s *queueScene) play(a *actor) {
 	for n := 1; a.goOn(); n++ {
-		if oneIn(a.r, 2) {
+		if s.lines != nil && oneIn(a.r, 12) {
+			s.operate(a)
+		} else if oneIn(a.r, 2) {
 			s.put(a, n)
 		} else {
 			s.take(a, a.w.over)
 		}
 	}
 	if s.thirst && a.ctx.Err() == nil {
+		s.goOn(a)
 		s.exhaust(a)
 	}
 	s.closeLast(a)
@@ -133,7 +141,8 @@ func (s *queueScene) put(a *actor, n int) {
 	s.mu.Unlock()
 	ctx, cancel := a.patience()
 	defer cancel()
-	err := s.queue(a.process).Put(ctx, i.name)
+	defer s.untilOver(cancel)()
+	err := s.queue(a.process).Put(ctx, i.name, s.lines.draw(a.r, i)...)
 	s.w.h.note(s.path(), "%s puts %s: %s", a.name, i.name, outcome(err))
 	s.w.count("put")
 	s.mu.Lock()
@@ -143,6 +152,8 @@ func (s *queueScene) put(a *actor, n int) {
 		i.sure = true
 	case errors.Is(err, queue.ErrUnknown) || errors.Is(err, queue.ErrClosed):
 	case a.ctx.Err() != nil: // its process is dead
+	case s.lines.refuses(err):
+		i.refused = true
 	case a.excused(ctx, err):
 		if i.refused = true; i.began {
 			s.w.violate(s.path(), "puts", "%s was delivered, although its put says that it was not done", i.name)
@@ -194,6 +205,10 @@ func (s *queueScene) begin(a *actor, d *queue.Delivery[string]) {
 		return
 	case i.refused:
 		s.w.violate(s.path(), "puts", "%s was delivered, although its put says that it was not done", i.name)
+	case i.early(time.Now()):
+		s.w.violate(s.path(), "delays", "%s has %s before %v", a.name, i.name, i.due)
+	case s.lines.beyond(d.Attempt):
+		s.w.violate(s.path(), "attempts", "%s has %s as attempt %d of %d", a.name, i.name, d.Attempt, s.lines.attempts)
 	case i.acked && !s.w.isDoomedProcess(a.process): // whose session an operator has ended may have claimed it before
 		s.w.violate(s.path(), "items", "%s has %s, which was acknowledged", a.name, i.name)
 	case i.holder != nil && !over(i.holder) && !i.who.frozen() && !a.frozen() &&
@@ -203,10 +218,13 @@ func (s *queueScene) begin(a *actor, d *queue.Delivery[string]) {
 	i.holder, i.who = d.Context(), a
 	if !i.began {
 		i.began = true
-		if s.order == queue.Strict && i.number < s.started[i.producer] {
+		line := fmt.Sprint(i.producer, i.priority)
+		if s.order == queue.Strict && i.number < s.started[line] && i.due.IsZero() {
 			s.w.violate(s.path(), "order", "%s begins after a later item of %s", i.name, i.producer)
 		}
-		s.started[i.producer] = max(s.started[i.producer], i.number)
+		if i.due.IsZero() {
+			s.started[line] = max(s.started[line], i.number)
+		}
 	}
 }
 
@@ -224,12 +242,15 @@ func (s *queueScene) settle(a *actor, d *queue.Delivery[string]) {
 
 // finish acknowledges a delivery.
 func (s *queueScene) finish(a *actor, ctx context.Context, d *queue.Delivery[string]) {
+	purged := s.isPurged(d.Value)
 	err := d.Ack(ctx)
 	s.w.h.note(s.path(), "%s acknowledges %s: %s", a.name, d.Value, outcome(err))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := s.items[d.Value]
 	switch {
+	case err == nil && purged:
+		s.w.violate(s.path(), "purges", "%s was acknowledged after a purge had removed it", i.name)
 	case err == nil && i.acked:
 		s.w.violate(s.path(), "items", "%s was acknowledged twice", i.name)
 	case err == nil:
@@ -253,11 +274,12 @@ func over(ctx context.Context) bool {
 // settled takes what is left, and closes the books.
 func (s *queueScene) settled() {
 	s.drain()
+	dead := s.deadLetters()
 	time.Sleep(10 * time.Second) // it has closed its client by then
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, i := range s.items {
-		if i.sure && !i.began {
+		if i.sure && !i.began && !i.mayBePurged && !dead[i.name] {
 			s.w.violate(s.path(), "items", "%s was put and is lost", i.name)
 		}
 	}
@@ -271,6 +293,7 @@ func (s *queueScene) drain() {
 	p := s.w.start(len(s.w.plan.scenes)+100, 0)
 	defer p.end()
 	a := newActor(p, s.spec, 0)
+	s.goOn(a)
 	q := s.queue(p)
 	for {
 		ctx, cancel := context.WithTimeout(p.ctx, 4*s.w.plan.timeout)
@@ -291,8 +314,9 @@ func (s *queueScene) drain() {
 
 // left counts the items that the server has.
 func (s *queueScene) left() (n int) {
-	for _, node := range s.w.zk.Tree(s.path() + "/items") {
-		if name := node.Path[strings.LastIndex(node.Path, "/")+1:]; strings.HasPrefix(name, "i-") {
+	for _, node := range s.w.zk.Tree(s.path()) {
+		name := node.Path[strings.LastIndex(node.Path, "/")+1:]
+		if (below(node.Path, s.path()+"/items/") || below(node.Path, s.path()+"/lanes/")) && strings.HasPrefix(name, "i-") {
 			n++
 		}
 	}
