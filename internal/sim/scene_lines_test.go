@@ -22,7 +22,6 @@ type lines struct {
 type lineItem struct {
 	priority    int
 	due         time.Time // it was put for later: not to be had before; zero if it was not
-	purged      bool      // a purge that began when it was surely there has returned nil
 	mayBePurged bool      // a purge has begun since its put did
 }
 
@@ -137,40 +136,22 @@ func (s *queueScene) operated(a *actor, ctx context.Context, what string, err er
 	}
 }
 
-// purge removes all items. What was surely there when it began cannot be acknowledged once it has returned.
+// purge removes what is there, so that no item of before, or put meanwhile, need come.
 func (s *queueScene) purge(a *actor, q *queue.Queue[string]) {
-	var there []*item
-	s.mu.Lock()
-	for _, i := range s.items {
-		if i.sure && !i.acked && i.due.IsZero() {
-			there = append(there, i)
-		}
-		i.mayBePurged = true
-	}
-	s.mu.Unlock()
+	s.notePurge()
 	ctx, cancel := a.patience()
 	defer cancel()
 	_, err := q.Purge(ctx)
 	s.operated(a, ctx, "purge", err)
+	s.notePurge()
+}
+
+func (s *queueScene) notePurge() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, i := range s.items {
-		i.mayBePurged = true // also what was put meanwhile
+		i.mayBePurged = true
 	}
-	if err != nil {
-		return
-	}
-	for _, i := range there {
-		i.purged = true
-	}
-}
-
-// isPurged tells whether an item is gone for good.
-func (s *queueScene) isPurged(name string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i := s.items[name]
-	return i != nil && i.purged
 }
 
 // deadLetters are the names of the items that were given up.
