@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -139,13 +140,28 @@ func defaultIdentity() string {
 	return host + "-" + strconv.Itoa(os.Getpid())
 }
 
+// validServer refuses what is not one address, and says what to do with it instead.
 func validServer(s string) error {
-	host, port, err := net.SplitHostPort(withPort(s))
-	if err != nil {
-		return invalid("server %q: %w", s, err)
+	scheme, _, isURL := strings.Cut(s, "://")
+	switch {
+	case strings.Contains(s, "@"): // not shown: it may have a password
+		return invalid("a server's address has a user's name before the @; give credentials in Config.Auth, or by %s", EnvAuthFile)
+	case isURL:
+		return invalid("server %q begins with %s://; write host:port", s, scheme)
+	case strings.Contains(s, ","):
+		return invalid("server %q has several addresses; give each one for itself, or the whole text to ParseServers", s)
+	case strings.Contains(s, "/"):
+		host, root, _ := strings.Cut(s, "/")
+		return invalid("server %q has a path behind it; write %q and set Root to %q", s, host, "/"+root)
 	}
-	if n, err := strconv.Atoi(port); host == "" || err != nil || n < 1 || n > 65535 {
-		return invalid("server %q is not host:port", s)
+	host, port, err := net.SplitHostPort(withPort(s))
+	switch n, notNumber := strconv.Atoi(port); {
+	case err != nil:
+		return invalid("server %q: %w", s, err)
+	case host == "":
+		return invalid("server %q has no host; write host:port", s)
+	case notNumber != nil || n < 1 || n > 65535:
+		return invalid("server %q: port %q is not a number between 1 and 65535", s, port)
 	}
 	return nil
 }

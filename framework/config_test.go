@@ -16,10 +16,15 @@ func TestBadConfigIsRefusedByName(t *testing.T) {
 	one := []string{"zk:2181"}
 	for want, cfg := range map[string]framework.Config{
 		"no servers given":                              {},
-		`server "" is not host:port`:                    {Servers: []string{""}},
-		`server ":2181" is not host:port`:               {Servers: []string{":2181"}},
-		`server "zk:0" is not host:port`:                {Servers: []string{"zk:0"}},
-		`server "zk:http" is not host:port`:             {Servers: []string{"zk:http"}},
+		`server "" has no host`:                         {Servers: []string{""}},
+		`server ":2181" has no host`:                    {Servers: []string{":2181"}},
+		`server "zk:0": port "0" is not a number`:       {Servers: []string{"zk:0"}},
+		`server "zk:99999": port "99999" is not a`:      {Servers: []string{"zk:99999"}},
+		`server "zk:http": port "http" is not a number`: {Servers: []string{"zk:http"}},
+		`server "a,b" has several addresses`:            {Servers: []string{"a,b"}},
+		`server "zk://a" begins with zk://`:             {Servers: []string{"zk://a"}},
+		`write "zk:1" and set Root to "/app"`:           {Servers: []string{"zk:1/app"}},
+		`give credentials in Config.Auth`:               {Servers: []string{"bob:s3cret@zk"}},
 		"SessionTimeout is -1s: it must be positive":    {Servers: one, SessionTimeout: -time.Second},
 		"SessionTimeout is 1µs: it must be between 1ms": {Servers: one, SessionTimeout: time.Microsecond},
 		"DialTimeout is -1s":                            {Servers: one, DialTimeout: -time.Second},
@@ -55,6 +60,52 @@ func TestDefaults(t *testing.T) {
 	cfg = framework.Config{Servers: cfg.Servers, Auth: []framework.Credential{{Scheme: "digest"}}}.WithDefaults()
 	require.Equal(t, framework.CreatorOnly(), cfg.ACL)
 	require.Equal(t, framework.CreatorOnly(), cfg.ParentACL)
+}
+
+func TestConnectionStrings(t *testing.T) {
+	for list, want := range map[string]struct {
+		servers []string
+		root    string
+	}{
+		"":                         {},
+		" zk1:2181 , zk2 ":         {[]string{"zk1:2181", "zk2"}, ""},
+		"zk1,zk2:99/app/blue":      {[]string{"zk1", "zk2:99"}, "/app/blue"},
+		"zk://zk1:2181,zk2/app":    {[]string{"zk1:2181", "zk2"}, "/app"},
+		"zookeeper://[::1]:2181/":  {[]string{"[::1]:2181"}, ""},
+		"zookeeper://10.0.0.1,zk2": {[]string{"10.0.0.1", "zk2"}, ""},
+	} {
+		servers, root, err := framework.ParseServers(list)
+		require.NoError(t, err, list)
+		require.Equal(t, want.servers, servers, list)
+		require.Equal(t, want.root, root, list)
+		if len(servers) > 0 {
+			require.NoError(t, framework.Config{Servers: servers, Root: root}.Validate(), list)
+		}
+	}
+	for list, says := range map[string]string{
+		"zk1/app,zk2/app":      `servers "zk1/app,zk2/app"`,
+		"zk1/app/":             `servers "zk1/app/"`,
+		"/app":                 `servers "/app": there is no address before the path`,
+		"http://zk1":           `server "http://zk1" begins with http://`,
+		"zk1:2181:2181":        `server "zk1:2181:2181"`,
+		"zk1,zk2:x":            `server "zk2:x": port "x" is not a number between 1 and 65535`,
+		"zk://bob:s3cret@zk1/": "give credentials in Config.Auth",
+	} {
+		_, _, err := framework.ParseServers(list)
+		require.ErrorIs(t, err, framework.ErrInvalidConfig, list)
+		require.ErrorContains(t, err, says)
+		require.NotContains(t, err.Error(), "s3cret")
+	}
+}
+
+func TestARootIsGivenOnce(t *testing.T) {
+	t.Setenv(framework.EnvServers, "zk1/app")
+	cfg, err := framework.ConfigFromEnv()
+	require.NoError(t, err)
+	require.Equal(t, "/app", cfg.Root)
+	t.Setenv(framework.EnvRoot, "/other")
+	_, err = framework.ConfigFromEnv()
+	require.ErrorContains(t, err, "LOCKSTEP_SERVERS ends in /app, and LOCKSTEP_ROOT is /other: give one of them")
 }
 
 func TestConfigFromEnv(t *testing.T) {

@@ -57,6 +57,7 @@ func FuzzServers(f *testing.F) {
 	f.Add("a:2181,b,[::1]:2181,::1")
 	f.Add(",,  ,")
 	f.Add("a,b:2181/app")
+	f.Add("zk://a,b/app/x")
 	f.Add("[::1%25lo]:1,[]:1,[a")
 	f.Fuzz(func(t *testing.T, list string) {
 		servers := SplitServers(list)
@@ -70,6 +71,9 @@ func FuzzServers(f *testing.F) {
 			full := withPort(s)
 			require.NoError(t, validServer(full))
 			require.Equal(t, full, withPort(full))
+		}
+		if servers, root, err := ParseServers(list); err == nil && len(servers) > 0 {
+			require.NoError(t, Config{Servers: servers, Root: root}.Validate())
 		}
 	})
 }

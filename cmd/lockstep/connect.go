@@ -30,7 +30,7 @@ type connection struct {
 func (c *connection) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	c.connectTimeout = duration(defaultConnectTimeout)
-	f.StringVar(&c.servers, "zk", "", "servers, host:port,host:port (default $LOCKSTEP_SERVERS, else "+defaultServers+")")
+	f.StringVar(&c.servers, "zk", "", "servers, host:port,host:port[/root] (default $LOCKSTEP_SERVERS, else "+defaultServers+")")
 	f.StringVar(&c.root, "root", "", "every path is below this one (default $LOCKSTEP_ROOT, else /)")
 	f.Var(&c.connectTimeout, "connect-timeout", "how long to try to get a session")
 	f.Var(&c.sessionTimeout, "session-timeout", "a crash is noticed after about this time (default $LOCKSTEP_SESSION_TIMEOUT, else 10s)")
@@ -43,10 +43,18 @@ func (c *connection) config(cmd *cobra.Command) (framework.Config, error) {
 	if err != nil {
 		return cfg, err
 	}
-	if cmd.Flags().Changed("zk") || len(cfg.Servers) == 0 {
-		cfg.Servers = framework.SplitServers(c.servers)
-	}
-	if !cmd.Flags().Changed("zk") && len(cfg.Servers) == 0 {
+	if cmd.Flags().Changed("zk") {
+		var root string
+		if cfg.Servers, root, err = framework.ParseServers(c.servers); err != nil {
+			return cfg, fmt.Errorf("--zk: %w", err)
+		}
+		if root != "" && c.root != "" && c.root != root {
+			return cfg, usage("--zk ends in %s, and --root is %s: give one of them", root, c.root)
+		}
+		if root != "" {
+			cfg.Root = root
+		}
+	} else if len(cfg.Servers) == 0 {
 		cfg.Servers = []string{defaultServers}
 	}
 	if cmd.Flags().Changed("root") {
