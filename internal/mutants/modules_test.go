@@ -1,0 +1,27 @@
+package mutants
+
+func init() { lists["modules"] = moduleMutants }
+
+// moduleMutants are the safeguards of the fx modules, of who campaigns for a scheduler's jobs, and of ids that a queue would not remember.
+var moduleMutants = []mutant{
+	{
+		name: "a member with spread jobs alone campaigns", file: "scheduler/campaign.go", test: "TestAMemberWithSpreadJobsAloneStaysOutOfTheElection",
+		old: "if j.Placement != Spread {", new: "if true {",
+	},
+	{
+		name: "a member goes on campaigning without leader jobs", file: "scheduler/campaign.go", test: "TestAMemberResignsWhenItsLastLeaderJobIsRemoved",
+		old: "for s.hasLeaderJobs() {\n\t\t\tselect", new: "for {\n\t\t\tselect",
+	},
+	{
+		name: "an application's scheduler does not wait for its first job", file: "scheduler/module.go", test: "TestModuleWaitsForTheFirstJob",
+		old: "if s.awaitJob(ctx) != nil {", new: "if len(s.known()) == 0 {",
+	},
+	{
+		name: "an application's logger is ignored", file: "framework/module.go", test: "TestAnAppsClientLogsToTheAppsLogger",
+		old: "if p.Logger != nil {", new: "if false {",
+	},
+	{
+		name: "an id goes into a queue that does not remember it", file: "queue/writer.go", test: "TestAnIDIsRefusedWhereNothingRemembersIt",
+		old: "parts = w.without(parts, func(p *part) bool { return p.id != \"\" }, errNoDedup)", new: "_ = errNoDedup",
+	},
+}
