@@ -6,7 +6,7 @@ func init() { lists["modules"] = moduleMutants }
 var moduleMutants = []mutant{
 	{
 		name: "a member with spread jobs alone campaigns", file: "scheduler/campaign.go", test: "TestAMemberWithSpreadJobsAloneStaysOutOfTheElection",
-		old: "if j.Placement != Spread {", new: "if true {",
+		old: "if j.Placement != Spread {", new: "if j != nil {",
 	},
 	{
 		name: "a member goes on campaigning without leader jobs", file: "scheduler/campaign.go", test: "TestAMemberResignsWhenItsLastLeaderJobIsRemoved",
