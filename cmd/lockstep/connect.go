@@ -80,7 +80,6 @@ func (c *connection) connect(cmd *cobra.Command) (*framework.Client, error) {
 	client, err := framework.Connect(ctx, cfg, options(cmd)...)
 	switch {
 	case err == nil:
-		go tellOutages(context.Background(), client) // until it is closed
 		return client, nil
 	case endedBySignal(cmd.Context()):
 		return nil, context.Cause(cmd.Context())

@@ -8,18 +8,28 @@ import (
 	"strings"
 )
 
-// plain is a log handler for people: it prints warnings as one line, the attributes as name=value.
+// outageOver is what the client logs at the end of an outage, whose beginning it warns of. People want to know both.
+const outageOver = "a server can be used again"
+
+// plain is a log handler for people: it prints warnings, and that an outage is over, as one line, the attributes as name=value.
 type plain struct{ attrs string }
 
-func (plain) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+func (plain) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
 
 func (p plain) Handle(_ context.Context, r slog.Record) error {
+	if r.Level < slog.LevelWarn && r.Message != outageOver {
+		return nil
+	}
 	line := r.Message + p.attrs
 	r.Attrs(func(a slog.Attr) bool {
 		line += attribute(a)
 		return true
 	})
-	warn("%s", line)
+	if r.Level < slog.LevelWarn {
+		say("%s", line)
+	} else {
+		warn("%s", line)
+	}
 	return nil
 }
 
