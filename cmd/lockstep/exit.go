@@ -77,7 +77,7 @@ var meanings = []struct {
 	{scheduler.ErrTooManyPending, exitUsage, "wait until some of them have run, or see what holds them up: lockstep runs NAME"},
 	{scheduler.ErrNewerState, exitMismatch, "use a newer lockstep"},
 	{scheduler.ErrBadState, exitMismatch, ""},
-	{locks.ErrKindMixed, exitMismatch, "use another NAME: this one belongs to something else"},
+	{locks.ErrKindMixed, exitMismatch, "use another NAME: this one belongs to something else; kazoo's locks take part with --kazoo, see lockstep lock -h"},
 	{locks.ErrPermits, exitUsage, ""},
 	{framework.ErrTooLarge, exitMismatch, ""},
 	{framework.ErrNoAuth, exitNoPermission, "give credentials in LOCKSTEP_AUTH_FILE (user:password), or use another NAME"},

@@ -14,6 +14,7 @@ import (
 type form struct {
 	shared, exclusive bool
 	permits, count    int
+	kazoo             bool
 	paths             []string
 }
 
@@ -23,7 +24,9 @@ func (o *form) register(cmd *cobra.Command) {
 	f.BoolVarP(&o.exclusive, "exclusive", "x", false, "hold it alone, among others that use -s or -x")
 	f.IntVar(&o.permits, "permits", 0, "let so many hold it at a time; the same number for all")
 	f.IntVar(&o.count, "count", 1, "hold so many of the permits, all of them together")
+	f.BoolVar(&o.kazoo, "kazoo", false, "let kazoo's own locks at NAME take part, which are told of this one by extra_lock_patterns")
 	cmd.MarkFlagsMutuallyExclusive("shared", "exclusive", "permits")
+	cmd.MarkFlagsMutuallyExclusive("kazoo", "permits")
 }
 
 // check refuses what cannot be asked for.
@@ -65,16 +68,19 @@ func (o *form) locker(client *framework.Client) locks.Locker {
 
 // single makes the lock at one path.
 func (o *form) single(client *framework.Client, path string) locks.Locker {
-	queued := locks.WithQueued(func(ahead int) { announce(path, ahead) })
+	options := []locks.Option{locks.WithQueued(func(ahead int) { announce(path, ahead) })}
+	if o.kazoo {
+		options = append(options, locks.WithKazoo())
+	}
 	switch {
 	case o.permits > 0:
-		return locks.NewSemaphore(client, path, o.permits, queued).Permits(o.count)
+		return locks.NewSemaphore(client, path, o.permits, options...).Permits(o.count)
 	case o.shared:
-		return locks.NewRWLock(client, path, queued).RLocker()
+		return locks.NewRWLock(client, path, options...).RLocker()
 	case o.exclusive:
-		return locks.NewRWLock(client, path, queued)
+		return locks.NewRWLock(client, path, options...)
 	}
-	return locks.NewMutex(client, path, queued)
+	return locks.NewMutex(client, path, options...)
 }
 
 // announce tells who waits at a terminal why nothing happens.

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
 )
 
 // holds starts a lock without a command and waits until it is held.
@@ -142,4 +144,26 @@ func TestProcessesCountUnderEveryKind(t *testing.T) {
 			s.left()
 		})
 	}
+}
+
+// TestKazoosLocksTakePart when that is asked for, whatever kind of lock it is.
+func TestKazoosLocksTakePart(t *testing.T) {
+	s := newStage(t)
+	client, err := framework.New(framework.Config{Servers: framework.SplitServers(s.servers)})
+	require.NoError(t, err)
+	client.Start()
+	defer client.Close(t.Context())
+	session, err := client.Session(t.Context())
+	require.NoError(t, err)
+	for _, kind := range []string{"", "-x", "-s"} {
+		args := append(strings.Fields(kind), "demo", "-n")
+		require.NoError(t, client.MakeDirs(t.Context(), "/lockstep/locks/demo"))
+		node := "/lockstep/locks/demo/0123456789abcdef0123456789abcdef__lock__0000000000"
+		require.NoError(t, session.Create(t.Context(), node, nil, framework.Ephemeral))
+		require.Contains(t, s.refused(65, args...), "--kazoo")
+		require.Contains(t, s.refused(1, append(args, "--kazoo")...), "not acquired")
+		require.NoError(t, session.Delete(t.Context(), node, framework.AnyVersion))
+		s.granted(append(args, "--kazoo")...)
+	}
+	require.Contains(t, s.refused(64, "--kazoo", "--permits", "2", "demo"), "kazoo")
 }

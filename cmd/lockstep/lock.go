@@ -35,6 +35,11 @@ With -s and -x a lock has readers, who hold it together, and writers, who hold i
 --permits N so many hold it at a time. All who use a NAME must use it in the same way. Of
 several NAMEs all locks are held together, or none; the order does not matter.
 
+With --kazoo, locks of the Python library kazoo take part under its own names. Each of them must be
+told to wait for this one: extra_lock_patterns=["lock-"] of a Lock; with -s and -x
+["__WRIT__", "__READ__"] of a WriteLock and ["__WRIT__"] of a ReadLock. One that is not told holds
+beside the others. All who use the NAME with this program give --kazoo.
+
 Waiters are served in order. If the lock is lost while the command runs, because the
 servers have not been reached for too long, the command's process group gets SIGTERM, and
 SIGKILL --kill-after later, before anybody else can get the lock; the exit code is 75.

@@ -4,8 +4,242 @@ func init() { lists["locks"] = locksMutants }
 
 // locksMutants are the safeguards of package locks.
 var locksMutants = []mutant{
+	// The waiting line.
 	{
 		name: "numbers are compared as plain integers", file: "locks/place.go", test: "TestSeeAgreesWithOrder",
 		old: "return p.seq-q.seq < 0", new: "return p.seq < q.seq",
+	},
+	{
+		name: "a writer does not wait for readers", file: "locks/place.go", test: "TestReadersHoldTogetherAndNobodyOvertakes",
+		old: "!(p.kind.shared() && q.kind.shared())", new: "!p.kind.shared()",
+	},
+	{
+		name: "kinds may be mixed", file: "locks/place.go", test: "TestAMixtureIsRefused",
+		old: "case ok && !co.admits(p.kind):", new: "case ok && !co.admits(p.kind) && false:",
+	},
+	{
+		name: "a writer's place is not looked at again", file: "locks/contender.go", test: "TestAReaderInAWritersPlaceIsSeen",
+		old: "return p.kind.replaceable() && !c.place.kind.shared()", new: "return p.kind.replaceable() && !c.place.kind.shared() && false",
+	},
+	{
+		name: "the end of the near neighbour grants though others are ahead", file: "locks/contender.go", test: "TestEightClientsReadAndWrite",
+		old: "if gone && v.blockers == 1 && !c.mayBeReplaced(v.near) {", new: "if gone && !c.mayBeReplaced(v.near) {",
+	},
+	{
+		name: "a deleted waiter is not noticed", file: "locks/contender.go", test: "TestAWaiterWhoseNodeWasDeletedIsNotGranted",
+		old: "		err = errPlaceLost\n", new: "		v.mine = true\n",
+	},
+	{
+		name: "a waiter that gives up tells its neighbour before its deletion is on its way", file: "locks/contender.go", test: "TestANeighbourWaitsUntilTheDeletionIsOnItsWay",
+		old: "return c.s.DiscardThen(c.gone, c.node.Path)", new: "c.row.admit(c, true)\n	c.gone()\n	return c.s.DiscardThen(c.gone, c.node.Path)",
+	},
+	{
+		name: "a holder tells its neighbour before its deletion is on its way", file: "locks/contender.go", test: "TestANeighbourWaitsUntilTheDeletionIsOnItsWay",
+		old: "r, gone := c.line.discard(c.s, early, c.gone, c.node.Path)", new: "c.gone()\n	r, gone := c.line.discard(c.s, early, c.gone, c.node.Path)",
+	},
+	{
+		name: "the node ahead of one that may be replaced is watched", file: "locks/contender.go",
+		old: "if v.blockers == 1 || c.mayBeReplaced(v.near) {", new: "if v.blockers == 1 {",
+		redundant: "an event of the node further ahead makes the contender look again, which costs a list and changes nothing",
+	},
+	{
+		name: "a waiter that loses its place again and again does not pause", file: "locks/line.go", test: "TestAWaiterWhoseNodeIsDeletedAgainAndAgainPauses",
+		old: "if lost.Pause(ctx) == nil {", new: "if _ = lost; ctx.Err() == nil {",
+	},
+	{
+		name: "a contender that fails leaves its node", file: "locks/line.go", test: "TestAPanicOfTheQueuedFunctionLeavesNoNode",
+		old: "		if !granted {\n", new: "		if false && !granted {\n",
+	},
+	{
+		name: "a try does not look before it joins", file: "locks/line.go", test: "TestLockAndRelease",
+		old: "	if err := l.vacant(names); err != nil {\n		return err\n	}\n", new: "	_, err = l.vacant(names), nil\n",
+	},
+	{
+		name: "the servers' own directory may be a lock", file: "locks/line.go", test: "TestBadInput",
+		old: "if full == serversOwn || ", new: "if ",
+	},
+	// Neighbours of one session.
+	{
+		name: "whoever leaves lets the next one in", file: "locks/row.go", test: "TestTwoReadersInAWritersPlaceKeepAWriterOut",
+		old: "	case c.cleared:\n		n.clear()", new: "	case true:\n		n.clear()",
+	},
+	{
+		name: "a reader becomes the neighbour of a writer that has left", file: "locks/row.go",
+		old: "	if w.left {\n		return false\n	}\n	c.next = w.next", new: "	c.next = w.next",
+		redundant: "the transaction that creates the reader is guarded by the writer's lease, which has ended, and is refused",
+	},
+	{
+		name: "a writer is not found by its number again when its reader has left", file: "locks/row.go",
+		old: "r.members[p.place.seq] = p\n	}\n}\n\n// admit", new: "_ = p\n	}\n}\n\n// admit",
+		redundant: "whoever comes next is no neighbour then, and lists and watches by itself",
+	},
+	{
+		name: "a list that has begun serves who asks later", file: "locks/row.go",
+		old: "	r.asked, r.listing = nil, l != nil", new: "	r.listing = l != nil\n	if l != nil {\n		select {\n		case <-l.done:\n			r.asked, r.listing, l = nil, false, nil\n		default:\n		}\n	}",
+		redundant: "requests of a session are answered in order: a list that is under way when a create was answered was sent behind it; what it shows and is gone is watched, and looked at again",
+	},
+	// A contender that is proven to be alone.
+	{
+		name: "lone: the number is not compared", file: "locks/lone.go", test: "TestAWaiterBehindARoundIsNotPassedOver",
+		old: " && c.place.seq == o.seq+1", new: "",
+	},
+	{
+		name: "lone: the transaction is not compared", file: "locks/lone.go", test: "TestTheNextNumberProvesNothingAlone",
+		old: " && c.node.Zxid == o.deleted+1", new: "",
+	},
+	{
+		name: "lone: the session is not compared", file: "locks/lone.go", test: "TestRandomReadersAndWriters",
+		old: " && c.s.ID() == o.session", new: "",
+	},
+	{
+		name: "lone: readers prove it too", file: "locks/lone.go", test: "TestAReaderIsNeverAlone",
+		old: "if c.place.kind.family() == WriteKind {", new: "if false {",
+	},
+	{
+		name: "lone: an older deletion is remembered", file: "locks/lone.go",
+		old: "if zxid > o.deleted {", new: "if zxid != 0 {",
+		redundant: "any deletion proves as much together with its own number; an older one only does so less often",
+	},
+	// Leases.
+	{
+		name: "the node is given back before the context ends", file: "locks/lease.go", test: "TestTheFormerContextIsDoneAtTheGrant",
+		old: "	if l.hold != nil {\n		l.hold.End(cause)", new: "	l.given = l.back(early)\n	l.back = nothingToGiveBack\n	if l.hold != nil {\n		l.hold.End(cause)",
+	},
+	{
+		name: "a guard asks only this process", file: "locks/lease.go", test: "TestALateGuardedWriteIsRefusedByTheServers",
+		old: "return framework.CheckOp(cmp.Or(l.fence, l.node), framework.AnyVersion).When(l.Err)", new: "return framework.CheckOp(cmp.Or(\"/\", l.fence), framework.AnyVersion).When(l.Err)",
+	},
+	{
+		name: "a guard asks only the servers", file: "locks/lease.go", test: "TestTheEndOfAForgottenHoldIsTold|TestALeaseUsedAfterItsEnd",
+		old: "return framework.CheckOp(cmp.Or(l.fence, l.node), framework.AnyVersion).When(l.Err)", new: "return framework.CheckOp(cmp.Or(l.fence, l.node), framework.AnyVersion)",
+	},
+	{
+		name: "a claim's guard checks the node that all holders share", file: "locks/lease.go", test: "TestALateGuardedWriteIsRefusedByTheServers",
+		old: "framework.CheckOp(cmp.Or(l.fence, l.node), framework.AnyVersion)", new: "framework.CheckOp(cmp.Or(l.node, l.fence), framework.AnyVersion)",
+	},
+	{
+		name: "a guarded turn is passed on", file: "locks/slice.go", test: "TestALateGuardedWriteIsRefusedByTheServers",
+		old: "node.Err() == nil && !guarded && ", new: "node.Err() == nil && (guarded || true) && ",
+	},
+	{
+		name: "the time left does not know the greatest hold", file: "locks/lease.go", test: "TestTheTimeLeftKnowsTheGreatestHold",
+		old: "left = min(left, max(0, time.Until(expires)))", new: "_ = expires",
+	},
+	{
+		name: "the greatest hold of a part begins before the whole", file: "locks/lease.go", test: "TestTheGreatestHoldOfAPartBeginsWithTheWhole",
+		old: "if maxHold > 0 && !l.awaitsOthers(maxHold) {", new: "if maxHold > 0 {",
+	},
+	{
+		name: "the greatest hold ends the context only", file: "locks/lease.go",
+		old: "l.limit = time.AfterFunc(maxHold, func() { l.end(ErrMaxHold) })", new: "l.limit = time.AfterFunc(maxHold, func() { l.life.End(ErrMaxHold) })",
+		redundant: "a lease whose context was ended by anybody gives back what it has",
+	},
+	{
+		name: "a lease whose context has ended keeps its node", file: "locks/lease.go", test: "TestALostSliceEndsItsTurn|TestTheNextHolderOfTheSameClientNeedNotWaitForTheRelease|TestANestedHoldEndsWithAForgottenOuter",
+		old: "l.unwatch = context.AfterFunc(l.Context(), func() { l.end(nil) })", new: "l.unwatch = func() bool { return true }",
+	},
+	{
+		name: "an ended lease's context still holds", file: "locks/nested.go", test: "TestAClaimsOwnContextIsRefused|TestANestedHoldHasItsOwnEnd|TestATurnIsGivenUpWithItsContext",
+		old: "if lease == nil || lease.Err() != nil {", new: "if lease == nil {",
+	},
+	{
+		name: "a lease carries the span of the ask", file: "locks/lease.go", test: "TestWorkUnderALeaseBelongsToTheCallersSpan",
+		old: "leaseContext{callerOf(ctx), l}", new: "leaseContext{ctx, l}",
+	},
+	{
+		name: "Do does not tell of a loss", file: "locks/do.go", test: "TestDoTellsOfALossInside",
+		old: "lost != nil && !errors.Is(err, lost)", new: "lost != nil && !errors.Is(err, lost) && false",
+	},
+	{
+		name: "a holder that watches its node does not heed its end", file: "locks/revoke.go", test: "TestAHolderThatListensNoticesItsNodesEndAtOnce",
+		old: "l.lose(fmt.Errorf(\"%w: %s\", framework.ErrNodeGone, node))", new: "_ = fmt.Errorf(\"%w: %s\", framework.ErrNodeGone, node)",
+	},
+	{
+		name: "a writer goes on as a reader without its guard", file: "locks/rwlock.go", test: "TestAWriterWhoseNodeWasDeletedBecomesNoReader",
+		old: "Count: 1, Mode: framework.Ephemeral, With: []framework.Op{writer.Guard()},", new: "Count: 1, Mode: framework.Ephemeral,",
+	},
+	// Several locks.
+	{
+		name: "several locks are asked for in any order", file: "locks/multi.go", test: "TestAMultiLocksOrder",
+		old: "return cmp.Compare(a.Path(), b.Path())", new: "return cmp.Compare(0, 0*len(a.Path()+b.Path()))",
+	},
+	{
+		name: "several: a part that has lapsed is not looked at at last", file: "locks/bundle.go", test: "TestAPartThatHasLapsedBeginsAgain",
+		old: "		if p.Err() != nil {\n			return errPartLost", new: "		if false {\n			return errPartLost",
+	},
+	{
+		name: "several: it asks on though a part has ended", file: "locks/bundle.go", test: "TestASessionLostInTheMiddleBeginsAgain",
+		old: "func() { cancel(errPartLost) }", new: "func() {}",
+	},
+	{
+		name: "several: the first part's token", file: "locks/bundle.go", test: "TestTheTokenOfSeveralIsTheHighest",
+		old: "lease.token = max(lease.token, p.token)", new: "lease.token = first.token",
+	},
+	{
+		name: "several: the whole goes on for a moment behind a part's end", file: "framework/lifetime.go", pkg: "./framework", test: "TestLifetimesEndTogether",
+		old: "	for _, d := range dependents {\n		d.end(cause)\n	}", new: "	_ = dependents",
+	},
+	// Claims.
+	{
+		name: "claim: another's node is not noticed", file: "locks/claim.go", test: "TestAClaimThatSomebodyElseHasNowEnds",
+		old: "err == nil && st.Czxid != node.Zxid", new: "err == nil && st.Czxid == 0",
+	},
+	{
+		name: "claim: the desk is left before the outcome is known", file: "locks/claim.go", test: "TestTheNextClaimOfASessionIsItsOwn",
+		old: "		go func() { // nobody waits for the outcome any more\n", new: "		<-d.turn\n		go func() { // nobody waits for the outcome any more\n			d.turn <- struct{}{}\n",
+	},
+	{
+		name: "claim: the desk is left before the node is gone", file: "locks/desk.go", test: "TestTheNextClaimOfASessionIsItsOwn",
+		old: "		<-discarded.Done()\n		d.leave()", new: "		d.leave()\n		<-discarded.Done()",
+	},
+	{
+		name: "claim: it waits for a directory", file: "locks/claim.go", test: "TestAClaimOfADirectoryIsRefused",
+		old: "if st.EphemeralOwner == 0 {", new: "if false {",
+	},
+	// Semaphores.
+	{
+		name: "semaphore: the number's version is not checked", file: "locks/room.go", test: "TestPermitsAreTakenAtTheirPresentNumber",
+		old: "framework.CheckOp(s.record, p.version)", new: "framework.CheckOp(s.record, 0*p.version+framework.AnyVersion)",
+	},
+	{
+		name: "semaphore: the record may be another one", file: "locks/permits.go", test: "TestPermitsOfAReplacedRecord",
+		old: "if st.Czxid != p.created {", new: "if false {",
+	},
+	{
+		name: "semaphore: one too many at once", file: "locks/room.go", test: "TestBothFinishAcrossARestart|TestPermitsAreGrantedInOrder",
+		old: "	if len(names)+n <= p.Permits {\n		return p, nil\n", new: "	if len(names)+n <= p.Permits+1 {\n		return p, nil\n",
+	},
+	{
+		name: "semaphore: one too many behind a wait", file: "locks/room.go", test: "TestBothFinishAcrossARestart|TestPermitsAreGrantedInOrder",
+		old: "	if len(names)+n <= p.Permits {\n		return p, true, nil\n", new: "	if len(names)+n <= p.Permits+1 {\n		return p, true, nil\n",
+	},
+	{
+		name: "semaphore: a lost place is taken for a refusal", file: "locks/room.go", test: "TestAWaiterForPermitsWhoseNodeWasDeleted",
+		old: "			return nil, errPlaceLost\n		default:", new: "			return nil, err\n		default:",
+	},
+	{
+		name: "semaphore: a disagreement is not told", file: "locks/permits.go", test: "TestMembersAgreeOnTheNumber",
+		old: "if err == nil && s.permits != p.Declared && s.permits != p.Permits {", new: "if false {",
+	},
+	// Slices.
+	{
+		name: "slice: who gives up leaves its turn to nobody", file: "locks/slice.go", test: "TestASliceIsNotLeftToWhoGivesUp",
+		old: "		if o.lease != nil {\n			o.lease.end(ErrReleased)\n		}\n	default:", new: "		_ = o\n	default:",
+	},
+	{
+		name: "slice: it has no end", file: "locks/slice.go", test: "TestASliceEndsInTime",
+		old: "time.Now().Before(s.until)", new: "!s.until.IsZero()",
+	},
+	{
+		name: "slice: an ended node's turn goes on", file: "locks/slice.go", test: "TestALostSliceEndsItsTurn",
+		old: "		present.end(nil)\n", new: "		_ = present\n",
+	},
+	{
+		name: "slice: the place is lost with the first that waits", file: "locks/slice.go", test: "TestASliceKeepsItsPlaceInTheLine",
+		old: "context.WithCancel(context.WithoutCancel(first.ctx))", new: "context.WithCancel(first.ctx)",
+	},
+	{
+		name: "slice: an ask that nobody waits for goes on", file: "locks/slice.go", test: "TestASliceThatNobodyWaitsForLeavesTheLine",
+		old: "	if s.waiting.Len() == 0 && s.giveUp != nil {\n		s.giveUp()\n	}\n", new: "",
 	},
 }
