@@ -385,3 +385,19 @@ func TestBadPutOptionsAreRefusedAtOnce(t *testing.T) {
 		require.Empty(t, w.Children("/queues"))
 	})
 }
+
+func TestADeliveryTellsWhatIsKnownOfItsItem(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a")
+		require.NoError(t, a.Put(t.Context(), "x", WithPriority(4)))
+		d := a.take()
+		require.Equal(t, 4, d.Priority)
+		require.Empty(t, d.LastError)
+		require.NoError(t, d.Nack(t.Context(), 0, errors.New("no paper")))
+		d = a.take()
+		require.Equal(t, 4, d.Priority)
+		require.Equal(t, "no paper", d.LastError)
+		require.Equal(t, 2, d.Attempt)
+		a.ack(d)
+	})
+}

@@ -21,6 +21,10 @@ type Delivery[T any] struct {
 	Attempt int
 	// ID is the producer's name of the item (WithID), or "".
 	ID string
+	// Priority is what the item was put with (WithPriority).
+	Priority int
+	// LastError is the reason that the item was given back with last (Nack), or "". A strict queue does not keep it.
+	LastError string
 
 	d   *delivery
 	ctx context.Context

@@ -167,6 +167,7 @@ func (q *Queue[T]) Take(ctx context.Context) (*Delivery[T], error) {
 		value, err := decode(q.codec, d.env.payload)
 		if err == nil {
 			return &Delivery[T]{Value: value, Attempt: d.attempt, ID: d.env.header.ID, d: d,
+				Priority: d.env.header.Priority, LastError: d.env.header.Error,
 				ctx: q.core.tel.taken(ctx, d.tenure.Context(), began, d)}, nil
 		}
 		if d.begin(ErrSettled) == nil {
