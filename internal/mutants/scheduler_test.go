@@ -301,13 +301,13 @@ var schedulerMutants = []mutant{
 	{
 		name: "what a control operation has missed is not told", file: "scheduler/control.go",
 		old:  "\t\ts.tellMissed(name, passed)\n",
-		new:  "",
+		new:  "\t\t_ = passed\n",
 		test: "TestEveryMissedTickIsTold",
 	},
 	{
 		name: "what a release has missed is not told", file: "scheduler/replace.go",
 		old:  "\t\t\ts.tellMissed(o.job.Name, *o.passed)\n",
-		new:  "",
+		new:  "\t\t\t_ = o\n",
 		test: "TestEveryMissedTickIsTold",
 	},
 	{
@@ -463,7 +463,7 @@ var schedulerMutants = []mutant{
 	{
 		name: "tombstones are not bounded", file: "scheduler/tombstone.go",
 		old:  " || len(list.jobs)-i > maxTombstones",
-		new:  "",
+		new:  " || i < 0",
 		test: "TestTombstonesAreBounded",
 	},
 	{
