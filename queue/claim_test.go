@@ -457,3 +457,25 @@ func TestCountingDelayedItemsReadsManyAtOnce(t *testing.T) {
 		require.LessOrEqual(t, w.requests()-before, int64(12))
 	})
 }
+
+// TestAReturnedItemThatNobodyTakesGoesBackSoon: its consumer has drawn it again for its next Take, which does not come.
+func TestAReturnedItemThatNobodyTakesGoesBackSoon(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b, p := w.member("a", WithWindow(2)), w.member("b"), w.member("p")
+		p.put(names(0, 3)...)
+		require.NoError(t, a.take().Nack(t.Context(), 0, nil)) // makes the lane
+		d := a.take()
+		other := a.take()
+		require.NoError(t, d.Nack(t.Context(), 0, nil))
+		began := time.Now()
+		again := b.take()
+		if again.Value != d.Value {
+			b.ack(again)
+			again = b.take()
+		}
+		require.Equal(t, d.Value, again.Value)
+		require.Less(t, time.Since(began), time.Second)
+		b.ack(again)
+		a.ack(other)
+	})
+}

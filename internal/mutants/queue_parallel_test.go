@@ -3,4 +3,78 @@ package mutants
 func init() { lists["queue_parallel"] = queueParallelMutants }
 
 // queueParallelMutants are the safeguards of the parallel order of package queue.
-var queueParallelMutants = []mutant{}
+var queueParallelMutants = []mutant{
+	{
+		name: "the sweep stops at a closed segment without items", file: "queue/recoverer.go",
+		test: "TestItemsOfADeadConsumerComeBackBehindAnEmptyClosedSegment",
+		old:  "if in.drawn == 0 && (!in.closed || in.put > 0) {", new: "if in.drawn == 0 {",
+	},
+	{
+		name: "items are returned whose tickets are there", file: "queue/recoverer.go", test: "TestTheItemOfAKilledConsumerComesBack|TestNothingIsLostInAStorm",
+		old: "if k < in.drawn && in.tickets[k] == \"\" {", new: "if k < in.drawn {",
+	},
+	{
+		name: "who leaves the line is not noticed", file: "queue/recoverer.go", test: "TestTheClerkNoticesThatAConsumerHasGone",
+		old: "sweep = r.departed(names) || sweep", new: "_ = r.departed(names)",
+	},
+	{
+		name: "missing numbers stay at the head", file: "queue/recoverer.go", test: "TestAMissingNumberBehindAWaitingTicketIsVoided|TestTicketsBeyondALanesItemsAreVoided",
+		old: "if err := r.void(in, in.put, head); err != nil {", new: "if err := r.void(in, head, head); err != nil {",
+	},
+	{
+		name: "missing numbers behind waiting tickets are forgotten", file: "queue/recoverer.go", test: "TestAHoleIsWatchedOnTheNextConnection|TestAMissingNumberBehindAWaitingTicketIsVoided",
+		old: "r.sh.tasks.start(func() { r.watchFor(ctx, in.at, missing[0]) })", new: "_ = ctx",
+	},
+	{
+		name: "idle consumers are not woken for a lane", file: "queue/recoverer.go", test: "TestAnUrgentItemWakesAnIdleConsumer",
+		old: "	return r.void(in, in.put, end)\n", new: "	return r.void(in, end, end)\n",
+	},
+	{
+		name: "others are woken for the same items", file: "queue/recoverer.go", test: "TestUrgentItemsWakeOneConsumerEach",
+		old: "if spare == 0 || look == r.woke {", new: "if spare == 0 || look < 0 {",
+	},
+	{
+		name: "a move that was refused is not tried again", file: "queue/recoverer.go", test: "TestWhatTheRecovererReturnsKeepsItsAttempts",
+		old: "case errors.Is(err, framework.ErrBadVersion):\n				r.sweepAgain()", new: "case errors.Is(err, framework.ErrBadVersion):",
+	},
+	{
+		name: "an item for a ticket that had gone counts an attempt", file: "queue/recoverer.go", test: "TestAnItemForAConsumerThatHasLeftIsNew|TestAnItemForAConsumerThatHasDiedIsNew",
+		old: "if missed[k] || st.Czxid > in.changed {", new: "if false && missed[k] {",
+	},
+	{
+		name: "an item that comes as its ticket is given up counts an attempt", file: "queue/claim.go", test: "TestAnItemForATicketThatIsGivenUpIsNew",
+		old: "if p := d.uncount(); p != nil {", new: "if p := d.uncount(); false && p != nil {",
+	},
+	{
+		name: "who gives up a ticket tells nobody", file: "queue/claim.go", test: "TestATicketThatIsGivenUpEarlyLosesNoItem|TestATicketOfATakeThatHasEndedIsGivenBack",
+		old: "	sh.write(&part{session: sh.s, ops: notice})\n", new: "	_ = notice\n",
+	},
+	{
+		name: "an idle consumer does not ring again", file: "queue/claim.go", test: "TestAnIdleConsumerRingsAgain",
+		old: "if !rang && sh.lines.mayBeSpare() {", new: "if false && !rang {",
+	},
+	{
+		name: "the last items of a lane are drawn without a check", file: "queue/lineviews.go", test: "TestConsumersDrawALanesLastItemOnce",
+		old: "d.checked = lane.spare() < plenty*int64(v.q.windowSize()); d.checked", new: "d.checked = false; d.checked",
+	},
+	{
+		name: "a lane's next segment is told to nobody", file: "queue/lineviews.go", test: "TestALanesItemsInSeveralSegmentsWakeAsMany",
+		old: "	if d.rings {\n", new: "	if false && d.rings {\n",
+	},
+	{
+		name: "a lost reply of a draw is not looked up", file: "queue/claim.go", test: "TestALostReplyOfATicketIsFound|TestALostReplyOfAReturn",
+		old: "tickets, err = sh.findTickets(d)", new: "err = framework.ErrSuspended",
+	},
+	{
+		name: "a return is not tried without its draw", file: "queue/claim.go", test: "TestAReturnWhoseSegmentWasRemoved",
+		old: "refused.Path == p.ops[returned].Path() && errors.Is(err, framework.ErrNoNode)", new: "refused.Path == \"\" && returned > 0",
+	},
+	{
+		name: "a returned item is kept though nobody takes", file: "queue/claim.go", test: "TestAReturnedItemThatNobodyTakesGoesBackSoon",
+		old: "case <-time.After(briefly):", new: "case <-time.After(time.Hour):",
+	},
+	{
+		name: "a segment that was closed by hand is the last", file: "queue/layout.go", test: "TestASegmentThatWasClosedByHandIsFollowedByAnother",
+		old: "	_, err := s.Multi(ctx, append([]framework.Op{framework.CheckOp(l.segment(n), framework.AnyVersion)}, l.open(n+1)...)...)", new: "	_, err := s.Multi(ctx, framework.CheckOp(l.segment(n), framework.AnyVersion))",
+	},
+}
