@@ -77,7 +77,7 @@ func (l *Lifetime) End(cause error) {
 	if cause == nil && l.Err() == nil {
 		cause = context.Canceled
 	}
-	l.end(cause)
+	_ = l.end(cause)
 }
 
 // end returns why the lifetime ended, which was an earlier cause if there was one.
@@ -92,7 +92,7 @@ func (l *Lifetime) end(cause error) error {
 	l.dependents, l.stops = nil, nil
 	l.mu.Unlock()
 	for _, d := range dependents {
-		d.end(cause)
+		_ = d.end(cause)
 	}
 	for _, stop := range stops {
 		stop()

@@ -226,7 +226,7 @@ func TestTheGreatestHoldOfAPartIsNotLostWithTheWhole(t *testing.T) {
 		require.ErrorIs(t, err, errFoo)
 		time.Sleep(time.Minute - 1)
 		require.NoError(t, kept.Err())
-		time.Sleep(2)
+		time.Sleep(2 * time.Nanosecond)
 		require.ErrorIs(t, kept.Err(), locks.ErrMaxHold)
 	})
 }

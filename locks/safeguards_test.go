@@ -70,7 +70,9 @@ func TestAWaiterWhoseNodeWasDeletedIsNotGranted(t *testing.T) {
 		holder := lock(t, h.Client)
 		ahead, leave := context.WithCancel(t.Context())
 		a := newAsker(t)
-		a.ask("ahead", func(context.Context) (*locks.Lease, error) { return locks.NewMutex(w.member("ahead").Client, path).Lock(ahead) })
+		a.ask("ahead", func(context.Context) (*locks.Lease, error) {
+			return locks.NewMutex(w.member("ahead").Client, path).Lock(ahead)
+		})
 		before := map[string]bool{}
 		for _, name := range w.zk.Children(path) {
 			before[name] = true

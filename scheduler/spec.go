@@ -140,7 +140,7 @@ func checkFields(fields []string) error {
 		for _, e := range strings.Split(field, ",") {
 			err := checkElement(e, fieldSizes[first+i])
 			if err == nil && first+i == 5 && daySeven.MatchString(e) {
-				err = errors.New("Sunday is 0, not 7")
+				err = errors.New("in a cron expression, Sunday is 0, not 7")
 			}
 			if err != nil {
 				return fmt.Errorf("%s %q: %w", fieldNames[first+i], field, err)

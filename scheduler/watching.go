@@ -131,7 +131,6 @@ func (sh *shift) watchChanges(ctx context.Context) {
 // follow looks at the jobs that were changed, or at all of them.
 func (sh *shift) follow(ctx context.Context, jobs []string, all bool) error {
 	if all {
-		jobs = nil
 		jobs = sh.names()
 		select {
 		case sh.revised <- struct{}{}:
