@@ -10,7 +10,7 @@ import (
 
 // Purge removes the items that are in the queue when it is called, also those that are being worked on, whose
 // acknowledgement then returns ErrLost, and those for later; not the dead letters. It returns how many it has
-// removed. When it returns an error some may be left.
+// removed. Items that are put, or come due, while it runs may be removed or stay. When it returns an error some may be left.
 func (q *Queue[T]) Purge(ctx context.Context) (n int, err error) {
 	s, err := q.core.visit(ctx)
 	if err == nil {
@@ -19,20 +19,36 @@ func (q *Queue[T]) Purge(ctx context.Context) (n int, err error) {
 	return n, framework.Wrap("purge", q.core.path, there(err))
 }
 
+// mostReturns bounds how often a Purge looks for items that were given back, so that consumers that give items back all the
+// time do not keep it.
+const mostReturns = 20
+
+// purge empties all lines and what is for later, and then, until there is nothing, where consumers have put what they gave back
+// meanwhile: such an item may have left a line before that was emptied.
 func (q *core) purge(ctx context.Context, s *framework.Session) (n int, err error) {
 	lanes, err := q.lanes(ctx, s)
 	if err != nil {
 		return 0, err
 	}
-	for _, l := range append(lanes, q.base) {
-		removed, err := q.purgeLine(ctx, s, l)
+	lines := append(lanes, q.base)
+	for round := range mostReturns {
+		removed := 0
+		for _, l := range lines {
+			k, err := q.purgeLine(ctx, s, l)
+			removed += k
+			if err != nil && !(round > 0 && errors.Is(err, framework.ErrNoNode)) { // nothing was ever given back
+				return n + removed, err
+			}
+		}
+		k, err := q.purgeLater(ctx, s)
+		removed += k
 		n += removed
-		if err != nil {
+		if err != nil || round > 0 && removed == 0 {
 			return n, err
 		}
+		lines = []line{q.lane(redoLane)}
 	}
-	removed, err := q.purgeLater(ctx, s)
-	return n + removed, err
+	return n, nil
 }
 
 // PurgeDead removes the dead letters and returns how many.

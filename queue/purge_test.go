@@ -2,6 +2,8 @@ package queue
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -110,4 +112,33 @@ func TestItemsOfADeadConsumerComeBackBehindAnEmptyClosedSegment(t *testing.T) {
 		clerk.ack(again)
 		require.Equal(t, []string{"0000000001"}, w.Children(testPath+"/items"), "the empty segment is removed")
 	})
+}
+
+// TestAPurgeFollowsWhatIsGivenBack: a consumer gives an item back, into a line of its own, while the purge is at the line that the item came from.
+func TestAPurgeFollowsWhatIsGivenBack(t *testing.T) {
+	for name, after := range map[string]time.Duration{"at once": 0, "for later": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				a, p, purger := w.member("a", WithWindow(1)), w.member("p"), w.member("purger")
+				p.put("old")
+				d := a.take()
+				_, err := purger.Len(t.Context())
+				require.NoError(t, err)
+				s, err := purger.client.Session(t.Context())
+				require.NoError(t, err)
+				listed := w.DelayReplies(time.Second, zktest.Match{Session: s.ID(), Func: func(r zktest.Request) bool {
+					return r.Op == zktest.OpGetChildren2 && strings.HasSuffix(r.Path, "/items")
+				}})
+				done := make(chan error, 1)
+				go func() { _, err := purger.Purge(t.Context()); done <- err }()
+				<-listed.Hit()
+				require.NoError(t, d.Nack(t.Context(), after, errors.New("not now")))
+				require.NoError(t, <-done)
+				listed.Cancel()
+				left, err := p.Counts(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, Counts{}, left)
+			})
+		})
+	}
 }
