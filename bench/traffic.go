@@ -82,9 +82,9 @@ type counted struct {
 	greeted bool   // the first frame is the session's and no request
 }
 
+// Write counts first: the answer may be there before the write has returned.
 func (c *counted) Write(b []byte) (int, error) {
-	n, err := c.Conn.Write(b)
-	c.rest = append(c.rest, b[:n]...)
+	c.rest = append(c.rest, b...)
 	for len(c.rest) >= 4 {
 		end := 4 + int(binary.BigEndian.Uint32(c.rest))
 		if len(c.rest) < end {
@@ -96,7 +96,7 @@ func (c *counted) Write(b []byte) (int, error) {
 		c.greeted = true
 		c.rest = c.rest[end:]
 	}
-	return n, err
+	return c.Conn.Write(b)
 }
 
 // operations are ZooKeeper's, by their code in a request's head.

@@ -13,7 +13,7 @@ import (
 // lead to return before it gives the term up, and never calls it in a term that has ended.
 //
 // An error of lead while its context stood is logged and followed by a pause, which grows from the client's
-// RetryBase to its RetryMax. Such a pause also follows a term of less than a second, however it ended, so
+// RetryBase to its RetryMax. Such a pause also follows a term of less than a second that was not transferred, so
 // that a function that returns at once does not campaign in a tight loop; WithMinTerm makes terms last.
 //
 // ErrStop makes Lead return nil, and an error of Permanent is returned. Otherwise Lead returns the error of ctx,
@@ -42,7 +42,7 @@ func (e *Election) lead(ctx context.Context, lead func(context.Context, *Term) e
 		err = e.serve(ctx, term, lead)
 		var permanent *permanentError
 		switch {
-		case err == nil && time.Since(term.began) < briefTerm:
+		case err == nil && time.Since(term.began) < briefTerm && !errors.Is(term.Err(), ErrTransferred):
 			_ = back.Pause(ctx) // the next Campaign says if ctx has ended
 		case err == nil:
 			back.Reset()

@@ -129,7 +129,9 @@ func (l *Line) ask(ctx context.Context, op string, grant grantor) (lease *Lease,
 // each asks on session after session.
 func (l *Line) each(ctx context.Context, op string, grant grantor) (*Lease, error) {
 	lost := l.client.Retries()
+	losses := 0
 	for {
+		began := time.Now()
 		s, err := l.client.Session(ctx)
 		if err != nil {
 			return nil, framework.Wrap(op, l.name, err)
@@ -142,8 +144,15 @@ func (l *Line) each(ctx context.Context, op string, grant grantor) (*Lease, erro
 			err = framework.Ended(ctx)
 		case errors.Is(err, framework.ErrSessionLost):
 			continue
-		case errors.Is(err, errPlaceLost): // somebody who deletes nodes may do it again
-			if lost.Pause(ctx) == nil {
+		case errors.Is(err, errPlaceLost):
+			if time.Since(began) > lostOften {
+				losses = 0
+				lost.Reset()
+			}
+			if losses++; losses == 1 { // such as a candidate that a transfer has passed over
+				continue
+			}
+			if lost.Pause(ctx) == nil { // somebody goes on deleting nodes
 				continue
 			}
 			err = framework.Ended(ctx)
@@ -151,6 +160,9 @@ func (l *Line) each(ctx context.Context, op string, grant grantor) (*Lease, erro
 		return nil, framework.Wrap(op, l.name, err)
 	}
 }
+
+// lostOften is how long a waiter must have kept its place for the loss not to count as one of a series.
+const lostOften = 10 * time.Second
 
 // errPlaceLost says that somebody deleted a waiter's node.
 var errPlaceLost = errors.New("the waiter's node was deleted")
