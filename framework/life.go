@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/link"
+	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
 // step is one state of a session's life; it returns the next, or nil at the end.
@@ -145,16 +146,19 @@ func (s *Session) hangUp() {
 	if !s.mon.Status().Up {
 		s.deletions.end()
 	}
-	s.reach()
+	up := s.reach()
 	told := make(chan struct{})
 	go func() {
 		defer close(told)
-		if s.mon.Status().Up { // what is in flight is answered first
+		if up { // what is in flight is answered first
 			within(time.Second, s.tasks.done())
+		}
+		for up && !s.answers() { // the library asks once, perhaps on a connection whose loss it has not noticed
+			up = s.reach()
 		}
 		s.zk.close()
 	}()
-	if s.mon.Status().Up {
+	if up {
 		within(2*time.Second, told)
 	}
 	s.mon.Close()
@@ -166,27 +170,37 @@ func (s *Session) hangUp() {
 
 // reach waits for the connection that is being made: the servers may open the session on it, or take it back
 // for another whole timeout. One that was closed while it was suspended waits for a connection, too. What is under way
-// when the time is over gets as much again.
-func (s *Session) reach() {
+// when the time is over gets as much again. It reports whether there is a connection.
+func (s *Session) reach() (up bool) {
 	closed := errors.Is(context.Cause(s.ctx), ErrClosed)
 	t := time.NewTimer(farewell)
 	defer t.Stop()
 	for more := true; ; {
 		st := s.mon.Status()
 		suspended := closed && st.Handshake.SessionID != 0
-		if st.Up || st.Expired || !st.Greeting && !suspended {
-			return
+		if st.Up || s.mon.Over() || !st.Greeting && !suspended {
+			return st.Up
 		}
 		select {
 		case <-s.mon.Changed():
 		case <-t.C:
 			if !more || !s.mon.Status().Greeting {
-				return
+				return s.mon.Status().Up
 			}
 			more = false
 			t.Reset(farewell)
 		}
 	}
+}
+
+// answers reports whether the server answers on the present connection. One that was never admitted takes no question, and is
+// believed.
+func (s *Session) answers() bool {
+	call, f := request(wire.OpSync, &wire.PathRequest{Path: s.client.ns.full("/")}, readPath)
+	if !s.mon.Send(call) {
+		return s.mon.Status().Up
+	}
+	return !(<-f).lost
 }
 
 // within waits until c is closed, for no longer than d.
