@@ -56,7 +56,7 @@ var electionMutants = []mutant{
 	},
 	{
 		name: "a function that returns at once campaigns at once", file: "election/lead.go", test: "TestLeadPausesAfterTermsOfNoTime",
-		old: "case err == nil && time.Since(term.began) < briefTerm:", new: "case false:",
+		old: "case err == nil && time.Since(term.began) < briefTerm && !errors.Is(term.Err(), ErrTransferred):", new: "case false:",
 	},
 	{
 		name: "Lead gives a term up before its function has returned", file: "election/lead.go", test: "TestResignWithinLeadWaitsForTheFunction",

@@ -177,7 +177,7 @@ var locksMutants = []mutant{
 	},
 	{
 		name: "several: the whole goes on for a moment behind a part's end", file: "framework/lifetime.go", pkg: "./framework", test: "TestLifetimesEndTogether",
-		old: "	for _, d := range dependents {\n		d.end(cause)\n	}", new: "	_ = dependents",
+		old: "	for _, d := range dependents {\n		_ = d.end(cause)\n	}", new: "	_ = dependents",
 	},
 	// Claims.
 	{

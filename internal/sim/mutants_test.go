@@ -69,7 +69,7 @@ var safeguards = []mutant{
 	},
 	{
 		name: "a lease on several locks ends a moment after one of them", file: "framework/lifetime.go", recipes: "multi", rule: "exclusion",
-		old: "	for _, d := range dependents {\n		d.end(cause)\n	}", new: "	_ = dependents",
+		old: "	for _, d := range dependents {\n		_ = d.end(cause)\n	}", new: "	_ = dependents",
 	},
 	{
 		name: "the locks of a multi-lock are asked for in any order", file: "locks/multi.go", recipes: "multi", rule: "progress",
