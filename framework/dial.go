@@ -8,7 +8,7 @@ import (
 
 // newDialer opens TCP connections to labels of servers, encrypted when the configuration says so. A certificate must be one of the server's name.
 func newDialer(cfg Config) DialFunc {
-	plain := &net.Dialer{}
+	plain := &net.Dialer{Resolver: resolver.Load()}
 	return func(ctx context.Context, network, label string) (net.Conn, error) {
 		server, address := unlabel(label)
 		if cfg.TLS == nil {

@@ -1,5 +1,7 @@
 package framework
 
+import "net"
+
 // WatchEntries counts the paths that the session keeps a watch for.
 func WatchEntries(s *Session) int {
 	s.watches.mu.Lock()
@@ -22,3 +24,9 @@ func GiveUpSettledCreate(s *Session, created Created, cause error) error {
 
 // OwnedBytes is what the session counts for its ephemeral nodes.
 func OwnedBytes(s *Session) int { return s.owned.sum() }
+
+// ReplaceResolver has servers' names looked up by r until restore is called.
+func ReplaceResolver(r *net.Resolver) (restore func()) {
+	former := resolver.Swap(r)
+	return func() { resolver.Store(former) }
+}

@@ -146,10 +146,11 @@ func (s *Session) hangUp() {
 	if !s.mon.Status().Up {
 		s.deletions.end()
 	}
-	up := s.reach()
+	connected := s.reach()
 	told := make(chan struct{})
 	go func() {
 		defer close(told)
+		up := connected
 		if up { // what is in flight is answered first
 			within(time.Second, s.tasks.done())
 		}
@@ -158,7 +159,7 @@ func (s *Session) hangUp() {
 		}
 		s.zk.close()
 	}()
-	if up {
+	if connected {
 		within(2*time.Second, told)
 	}
 	s.mon.Close()

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -30,6 +31,11 @@ type servers struct {
 	pauses   *Retries
 	outage   time.Time // since when no server could be used and a warning tells of it; zero while there is none
 }
+
+// resolver looks servers' names up. Tests replace it.
+var resolver atomic.Pointer[net.Resolver]
+
+func init() { resolver.Store(net.DefaultResolver) }
 
 func newServers(cfg Config) *servers {
 	return &servers{list: slices.Clone(cfg.Servers), failures: map[string]error{}, pauses: newRetries(cfg)}
@@ -100,7 +106,7 @@ func (s *servers) lookUp(ctx context.Context, server string) []string {
 	if _, literal := netip.ParseAddr(host); !s.expands || err != nil || literal == nil {
 		return []string{server}
 	}
-	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	addresses, err := resolver.Load().LookupNetIP(ctx, "ip", host)
 	if err != nil || len(addresses) == 0 {
 		return []string{server}
 	}

@@ -48,12 +48,11 @@ func useNames(t *testing.T, addresses ...string) *nameServer {
 			_, _ = pc.WriteTo(n.answer(b[:size]), from)
 		}
 	}()
-	former := net.DefaultResolver
-	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	restore := framework.ReplaceResolver(&net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "udp", pc.LocalAddr().String())
-	}}
+	}})
 	t.Cleanup(func() {
-		net.DefaultResolver = former
+		restore()
 		pc.Close()
 		<-done
 	})

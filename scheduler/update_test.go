@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,9 +135,9 @@ func TestARunIsNotStartedAgainWhenItsJobIsWithdrawnAndAdded(t *testing.T) {
 // The old definition's look has sent nothing yet when the new one is given.
 func TestALookOfAnOldDefinitionStartsNothing(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		var old, updated int
-		count := func(n *int) func(context.Context, Run) error {
-			return func(context.Context, Run) error { *n++; return nil }
+		var old, updated atomic.Int32
+		count := func(n *atomic.Int32) func(context.Context, Run) error {
+			return func(context.Context, Run) error { n.Add(1); return nil }
 		}
 		a := w.start("a", one(Job{Spec: "0 0 1 1 *", Run: count(&old)}))
 		b := w.member("b", nil)
@@ -145,7 +146,7 @@ func TestALookOfAnOldDefinitionStartsNothing(t *testing.T) {
 		<-held.Hit()
 		require.NoError(t, a.Update(one(Job{Spec: "0 0 1 1 *", Run: count(&updated)})[0]))
 		time.Sleep(10 * time.Second)
-		require.Zero(t, old)
-		require.Equal(t, 1, updated)
+		require.Zero(t, old.Load())
+		require.EqualValues(t, 1, updated.Load())
 	})
 }
