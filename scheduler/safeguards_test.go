@@ -126,10 +126,12 @@ func TestARunThatIsAdoptedTakesASlot(t *testing.T) {
 			a.link.Heal()
 		}()
 		time.Sleep(75 * time.Second)
+		synctest.Wait()
 		require.Len(t, w.log.all(EventStarted), 1)
-		require.Equal(t, 1, a.slots.used)
+		require.Equal(t, 0, a.slots.free())
 		time.Sleep(30 * time.Second)
-		require.Zero(t, a.slots.used)
+		synctest.Wait()
+		require.Equal(t, 1, a.slots.free())
 	})
 }
 
