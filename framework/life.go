@@ -55,8 +55,8 @@ func (s *Session) prove(st link.Status) step {
 			return s.disconnected(st.Generation, err)
 		}
 		s.client.servers.connected()
+		s.watches.reconnected() // before anybody can set a watch on this connection and have it forgotten
 		s.enter(Connected, nil)
-		s.watches.reconnected()
 		return s.keepProving(st.Generation)
 	}
 }

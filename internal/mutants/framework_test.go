@@ -271,7 +271,7 @@ var frameworkMutants = []mutant{
 	// Watches.
 	{
 		name: "watchers are not told of a reconnect", file: "framework/life.go", test: "TestAReconnectWakesWatchers",
-		old: "		s.watches.reconnected()\n", new: "",
+		old: "		s.watches.reconnected() // before anybody can set a watch on this connection and have it forgotten\n", new: "",
 	},
 	{
 		name: "who joins a question for a missing node is not told", file: "framework/watchops.go", test: "TestAWatchThatJoinsAQuestionForAMissingNodeIsTold",
