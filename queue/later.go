@@ -12,10 +12,10 @@ import (
 )
 
 // Items for later are in <path>/later/<hour>/<second>/i-#, by the ensemble's clock, so that no list is long. Both
-// directories are containers. The clerk, or the strict queue's consumer, moves them when they are due. Who adds one
-// sets the node <path>/later, which tells the clerk to look again.
+// directories are containers. The recoverer, or the strict queue's consumer, moves them when they are due. Who adds one
+// sets the node <path>/later, which tells the recoverer to look again.
 
-// laterOp tells the clerk that there is something for later.
+// laterOp tells the recoverer that there is something for later.
 func (q *core) laterOp() framework.Op {
 	return framework.SetOp(q.below(laterDir), nil, framework.AnyVersion)
 }
