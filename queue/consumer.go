@@ -182,12 +182,12 @@ func (c *consumer) work() error {
 	if err := c.q.find(c.q.work, s); err != nil {
 		return err
 	}
-	sh := newShift(c, s)
+	sh, born := newShift(c, s), c.q.stored().born
 	c.mu.Lock()
 	c.shift = sh
 	c.mu.Unlock()
 	if err = sh.run(); errors.Is(err, framework.ErrNoNode) || errors.Is(err, ErrNotQueue) || errors.Is(err, errDropped) || errors.Is(err, errVacant) {
-		err = c.q.otherwise(s, err)
+		err = c.q.otherwise(s, born, err)
 	}
 	c.mu.Lock()
 	c.shift = nil

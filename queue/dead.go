@@ -137,6 +137,32 @@ func (q *core) session(ctx context.Context) (*framework.Session, error) {
 	return s, s.Sync(ctx, q.path)
 }
 
+// repeating calls f, whose repetition does no harm, on session after session: until one answers, or ctx ends. Where something
+// of the queue is missing, it may have been dropped: then f is called again once the queue was made anew.
+func (q *core) repeating(ctx context.Context, f func(*framework.Session) error) error {
+	back := q.client.Retries()
+	for missing := 0; ; {
+		s, err := q.session(ctx)
+		if err == nil {
+			err = f(s)
+		}
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return framework.Ended(ctx)
+		case errors.Is(err, framework.ErrNoNode) && missing < mostMissing:
+			missing++
+			q.stale.Store(true)
+		case !framework.IsTransient(err):
+			return err
+		}
+		if err := back.Pause(ctx); err != nil {
+			return err
+		}
+	}
+}
+
 // visit is session for who looks, and makes no queue: errAbsent.
 func (q *core) visit(ctx context.Context) (*framework.Session, error) {
 	if err := q.usable(); err != nil {

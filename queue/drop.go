@@ -136,14 +136,14 @@ func refusedByOthers(err error) bool {
 		errors.Is(err, framework.ErrNodeExists)
 }
 
-// otherwise is what a shift ends with that has missed something: errStale if the queue was made anew.
-func (q *core) otherwise(s *framework.Session, missed error) error {
-	born := q.stored().born
+// otherwise is what a shift ends with that has missed something: errStale if the queue that it began with, born then, was
+// made anew. The record's watch may have read the new one already.
+func (q *core) otherwise(s *framework.Session, born int64, missed error) error {
 	q.stale.Store(true)
-	switch err := q.find(q.work, s); {
-	case err != nil:
+	if err := q.find(q.work, s); err != nil {
 		return err
-	case q.stored().born != born:
+	}
+	if now := q.stored().born; now == 0 || now != born { // it is 0 if find has just made the queue
 		return fmt.Errorf("%w: %w", errStale, missed)
 	}
 	return missed

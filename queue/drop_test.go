@@ -31,6 +31,7 @@ func TestADroppedQueueIsMadeAnew(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.NoError(t, p.Put(t.Context(), "new", WithID("1")))
 		d := <-got
+		require.NotNil(t, d)
 		for d.Value != "new" { // b may have had one of the old items
 			require.ErrorIs(t, d.Ack(t.Context()), ErrLost)
 			d = b.take()
@@ -149,5 +150,17 @@ func TestAQueueOfWhichAPartWasDeletedSaysSo(t *testing.T) {
 		require.NoError(t, a.Drop(t.Context()))
 		a.put("new")
 		require.Equal(t, []string{"new"}, a.drain(1))
+	})
+}
+
+// TestWaitersOfADroppedQueueDoNotBlockItsPath: those who wait for a lock make its directory again, and the queue's node
+// without a record.
+func TestWaitersOfADroppedQueueDoNotBlockItsPath(t *testing.T) {
+	inEachOrder(t, func(t *testing.T, w *world, order Option) {
+		a := w.member("a", order)
+		require.NoError(t, a.client.MakeDirs(t.Context(), testPath+"/"+lockDir))
+		require.NoError(t, a.client.MakeDirs(t.Context(), testPath+"/"+roomDir))
+		a.put("x")
+		require.Equal(t, []string{"x"}, a.drain(1))
 	})
 }

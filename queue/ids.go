@@ -53,7 +53,7 @@ func (d *ids) refresh(ctx context.Context, s *framework.Session, q *core) error 
 	for {
 		d.dir = q.below(idsDir)
 		if !d.known {
-			if err := d.read(ctx, s); err != nil {
+			if err := d.read(ctx, s, q); err != nil {
 				return err
 			}
 		}
@@ -70,10 +70,10 @@ func (d *ids) refresh(ctx context.Context, s *framework.Session, q *core) error 
 }
 
 // read reads the present bucket, or makes the first.
-func (d *ids) read(ctx context.Context, s *framework.Session) error {
+func (d *ids) read(ctx context.Context, s *framework.Session, q *core) error {
 	data, st, err := s.Get(ctx, d.dir)
 	if errors.Is(err, framework.ErrNoNode) {
-		_, err := s.Multi(ctx, append([]framework.Op{framework.CreateOp(d.dir, []byte("0"), framework.Persistent)}, d.open(0)...)...)
+		_, err := s.Multi(ctx, append([]framework.Op{q.present(), framework.CreateOp(d.dir, []byte("0"), framework.Persistent)}, d.open(0)...)...)
 		if errors.Is(err, framework.ErrNodeExists) || errors.Is(err, framework.ErrSuspended) {
 			return nil
 		}

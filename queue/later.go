@@ -70,6 +70,18 @@ func (w *writer) laterDir(at time.Time) string {
 	return w.q.second(due)
 }
 
+// makeSecond makes the directory of a second, and that of its hour.
+func (w *writer) makeSecond(ctx context.Context, s *framework.Session, second string) error {
+	hour, _ := framework.Split(second)
+	for _, dir := range []string{hour, second} {
+		_, err := s.Multi(ctx, w.q.present(), framework.CreateOp(dir, nil, framework.Container))
+		if err != nil && !errors.Is(err, framework.ErrNodeExists) {
+			return err
+		}
+	}
+	return nil
+}
+
 // noteFull remembers the seconds that have as many items as a segment.
 func (w *writer) noteFull(a *assembly, results []framework.OpResult) {
 	for i, o := range a.owners {

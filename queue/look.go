@@ -165,19 +165,19 @@ func (l line) first(ctx context.Context, s *framework.Session) ([]byte, error) {
 // Pause keeps all consumers from handing out items until Resume, also those claimed ahead. What was handed out goes on,
 // puts too. A consumer hears of it a moment later. Pausing again is harmless.
 func (q *Queue[T]) Pause(ctx context.Context) error {
-	s, err := q.core.session(ctx)
-	if err == nil {
-		err = s.CreateIfMissing(ctx, q.core.below(pausedNode), nil, framework.Persistent)
-	}
+	err := q.core.repeating(ctx, func(s *framework.Session) error {
+		_, err := s.Multi(ctx, q.core.present(), framework.CreateOp(q.core.below(pausedNode), nil, framework.Persistent))
+		if errors.Is(err, framework.ErrNodeExists) {
+			return nil
+		}
+		return err
+	})
 	return framework.Wrap("pause", q.core.path, err)
 }
 
 // Resume ends a pause.
 func (q *Queue[T]) Resume(ctx context.Context) error {
-	s, err := q.core.session(ctx)
-	if err == nil {
-		err = s.DeleteIfPresent(ctx, q.core.below(pausedNode))
-	}
+	err := q.core.repeating(ctx, func(s *framework.Session) error { return s.DeleteIfPresent(ctx, q.core.below(pausedNode)) })
 	return framework.Wrap("resume", q.core.path, err)
 }
 

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -73,16 +74,15 @@ func (d *desk) load() error {
 			return err
 		}
 		items, claimed := nodes[0], nodes[1]
-		switch {
-		case errors.Is(claimed.Err, framework.ErrNoNode):
-			if err := d.s.CreateIfMissing(d.ctx, d.q.below(claimedNode), nil, framework.Persistent); err != nil {
+		if items.Err == nil && errors.Is(claimed.Err, framework.ErrNoNode) {
+			_, err := d.s.Multi(d.ctx, d.q.present(), framework.CreateOp(d.q.below(claimedNode), nil, framework.Persistent))
+			if err != nil && !errors.Is(err, framework.ErrNodeExists) {
 				return err
 			}
 			continue
-		case items.Err != nil:
-			return items.Err
-		case claimed.Err != nil:
-			return claimed.Err
+		}
+		if err := cmp.Or(items.Err, claimed.Err); err != nil {
+			return err
 		}
 		if d.before, err = decodeProgress(claimed.Data); err != nil {
 			return err

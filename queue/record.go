@@ -73,6 +73,12 @@ func orNone(given bool, value any) string {
 	return fmt.Sprint(value)
 }
 
+// present is the operation that goes with each creation of a node below the queue's: it refuses the transaction when the queue
+// was dropped. Those who wait for a lock of such a queue have made its node again, without a record.
+func (q *core) present() framework.Op {
+	return framework.CheckOp(q.below(itemsDir), framework.AnyVersion)
+}
+
 // find reads the queue's record, or makes the queue.
 func (q *core) find(ctx context.Context, s *framework.Session) error {
 	if q.found.Load() != nil && !q.stale.Load() {
@@ -98,7 +104,7 @@ func (q *core) find(ctx context.Context, s *framework.Session) error {
 }
 
 var (
-	errVacant  = errors.New("a node without data and children")
+	errVacant  = errors.New("a node without data that can become a queue")
 	errAgain   = errors.New("somebody else was faster")
 	errDropped = errors.New("the queue is being dropped")
 )
@@ -114,10 +120,7 @@ func (q *core) read(ctx context.Context, s *framework.Session) error {
 		return nodes[0].Err
 	}
 	if len(data) == 0 {
-		if st.NumChildren == 0 {
-			return errVacant
-		}
-		return fmt.Errorf("%w: it has children and no record", ErrNotQueue)
+		return q.readVacant(ctx, s, st.NumChildren)
 	}
 	r, err := decodeRecord(data)
 	if err != nil {
@@ -136,6 +139,24 @@ func (q *core) read(ctx context.Context, s *framework.Session) error {
 	q.found.Store(&r)
 	q.stale.Store(false)
 	return nil
+}
+
+// readVacant is errVacant if the node, which has no data, can become a queue: nothing is below it but the directories of
+// locks. Those who wait for a lock of a queue that is dropped make its directory again, and the queue's node above it.
+func (q *core) readVacant(ctx context.Context, s *framework.Session, children int32) error {
+	if children == 0 {
+		return errVacant
+	}
+	names, _, err := s.Children(ctx, q.path)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if name != lockDir && name != roomDir {
+			return fmt.Errorf("%w: it has children and no record", ErrNotQueue)
+		}
+	}
+	return errVacant
 }
 
 // stored is the queue's record; the queue was found before.

@@ -296,7 +296,7 @@ func (w *writer) refused(ctx context.Context, s *framework.Session, a *assembly,
 	case o.line != nil && lostTail(tx.Err):
 		return parts, w.findTail(ctx, s, *o.line)
 	case o.later != "" && errors.Is(tx.Err, framework.ErrNoNode):
-		return parts, s.MakeDirs(ctx, o.later)
+		return parts, w.makeSecond(ctx, s, o.later)
 	case o.ids && o.part == nil, o.room:
 		w.ids.known, w.room.known = false, false
 		return parts, nil
@@ -352,7 +352,7 @@ func (w *writer) findTail(ctx context.Context, s *framework.Session, l line) err
 	if l.dir == w.q.base.dir {
 		return fmt.Errorf("%w: %s has no segments", ErrNotQueue, l.dir)
 	}
-	ops := []framework.Op{framework.CreateOp(l.dir, nil, framework.Persistent)}
+	ops := []framework.Op{w.q.present(), framework.CreateOp(l.dir, nil, framework.Persistent)}
 	if l.tickets != "" {
 		ops = append(ops, framework.CreateOp(l.tickets, nil, framework.Persistent))
 	}
