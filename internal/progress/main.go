@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -29,22 +30,43 @@ func main() {
 	os.Exit(code)
 }
 
-// run runs "go test" with the arguments that follow it, and returns its exit code, or notRun.
+// run runs "go test" with the arguments that follow it, and returns its exit code, or notRun. Packages in which nothing has
+// failed but the race detector are tested once more.
 func run(packages int, command []string, out io.Writer) (int, error) {
 	if len(command) < 2 || command[1] != "test" {
 		return notRun, errors.New("want: progress [-packages N] -- go test [ARGUMENT...]")
 	}
+	code, r, err := runOnce(packages, command, out)
+	if err != nil || len(r.crashed) == 0 || len(r.crashed) < len(r.failed) {
+		return code, err
+	}
+	_, _ = fmt.Fprintf(out, "The race detector itself has crashed, and no test has failed. Once more: %s\n", strings.Join(r.crashed, ", "))
+	code, _, err = runOnce(len(r.crashed), slices.Concat(withoutPackages(command), r.crashed), out)
+	return code, err
+}
+
+// withoutPackages is a command up to its first package, which is given as a path.
+func withoutPackages(command []string) []string {
+	i := slices.IndexFunc(command, func(argument string) bool { return strings.HasPrefix(argument, ".") })
+	if i < 0 {
+		return command
+	}
+	return command[:i]
+}
+
+func runOnce(packages int, command []string, out io.Writer) (int, *report, error) {
+	r := newReport(out, packages, time.Now())
 	cmd := exec.Command(command[0], slices.Concat([]string{"test", "-json"}, command[2:])...)
 	cmd.Stderr = os.Stderr
 	events, err := cmd.StdoutPipe()
 	if err != nil {
-		return notRun, err
+		return notRun, r, err
 	}
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
 	if err := cmd.Start(); err != nil {
-		return notRun, err
+		return notRun, r, err
 	}
 	lines := make(chan []byte)
 	go func() {
@@ -60,7 +82,6 @@ func run(packages int, command []string, out io.Writer) (int, error) {
 			}
 		}
 	}()
-	r := newReport(out, packages, time.Now())
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for open := true; open; {
@@ -79,10 +100,10 @@ func run(packages int, command []string, out io.Writer) (int, error) {
 	r.end(time.Now())
 	var exited *exec.ExitError
 	if errors.As(err, &exited) && exited.ExitCode() >= 0 {
-		return exited.ExitCode(), nil
+		return exited.ExitCode(), r, nil
 	}
 	if err != nil {
-		return notRun, err
+		return notRun, r, err
 	}
-	return 0, nil
+	return 0, r, nil
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +68,48 @@ func TestTheExitCodeIsGoTests(t *testing.T) {
 	code, err = run(1, []string{"ls"}, &out)
 	require.Error(t, err)
 	require.Equal(t, notRun, code)
+}
+
+func TestACrashOfTheRaceDetectorIsNoFailureOfATest(t *testing.T) {
+	var out bytes.Buffer
+	r := newReport(&out, 0, time.Unix(0, 0))
+	for _, e := range []event{
+		{Action: "run", Package: "a", Test: "TestHeavy"},
+		{Action: "output", Package: "a", Test: "TestHeavy", Output: "ThreadSanitizer: CHECK failed: tsan_rtl.cpp:346\n"},
+		{Action: "fail", Package: "a"},
+		{Action: "run", Package: "b", Test: "TestBad"},
+		{Action: "output", Package: "b", Output: "ThreadSanitizer: CHECK failed: tsan_rtl.cpp:346\n"},
+		{Action: "fail", Package: "b", Test: "TestBad"}, {Action: "fail", Package: "b"},
+		{Action: "run", Package: "c", Test: "TestBad"}, {Action: "fail", Package: "c"},
+	} {
+		line, err := json.Marshal(e)
+		require.NoError(t, err)
+		r.hear(line, time.Unix(0, 0))
+	}
+	require.Equal(t, []string{"a", "b", "c"}, r.failed)
+	require.Equal(t, []string{"a"}, r.crashed)
+	require.Equal(t, []string{"go", "test", "-p", "2"}, withoutPackages([]string{"go", "test", "-p", "2", "./..."}))
+}
+
+// TestACrashedPackageIsTestedOnceMore: the crash is a script's here, in place of the go command.
+func TestACrashedPackageIsTestedOnceMore(t *testing.T) {
+	dir := t.TempDir()
+	script := filepath.Join(dir, "go")
+	require.NoError(t, os.WriteFile(script, []byte(`#!/bin/sh
+if [ -e `+dir+`/crashed ]; then
+	echo '{"Action":"pass","Package":"'$3'"}'
+	exit 0
+fi
+touch `+dir+`/crashed
+echo '{"Action":"output","Package":"a/b","Output":"ThreadSanitizer: CHECK failed: x"}'
+echo '{"Action":"fail","Package":"a/b"}'
+exit 1
+`), 0o700))
+	var out bytes.Buffer
+	code, err := run(1, []string{script, "test", "./..."}, &out)
+	require.NoError(t, err)
+	require.Zero(t, code, out.String())
+	require.Contains(t, out.String(), "Once more: a/b\n[1/1] ok a/b")
 }
 
 func FuzzReport(f *testing.F) {

@@ -26,6 +26,7 @@ type report struct {
 	total   int // 0 if it is not known
 	ended   int
 	failed  []string
+	crashed []string // of the failed packages, those in which the race detector itself has crashed
 	running map[string]*tested
 }
 
@@ -84,6 +85,9 @@ func (r *report) endPackage(e event, p *tested) {
 	r.ended++
 	if e.Action == "fail" {
 		r.failed = append(r.failed, e.Package)
+		if len(p.failed) == 0 && p.printed(detectorCrash) {
+			r.crashed = append(r.crashed, e.Package)
+		}
 		unfinished := slices.Sorted(maps.Keys(p.tests))
 		for _, test := range slices.Concat(p.failed, unfinished, []string{""}) {
 			if p.output[test] != nil {
@@ -97,6 +101,18 @@ func (r *report) endPackage(e event, p *tested) {
 	}
 	r.line("%s %s %s%s", map[string]string{"pass": "ok", "fail": "FAIL", "skip": "no tests in"}[e.Action], e.Package,
 		time.Duration(e.Elapsed*float64(time.Second)).Round(100*time.Millisecond), cached)
+}
+
+// detectorCrash is what the race detector prints when a check of its own fails (go.dev/issue/27660).
+const detectorCrash = "ThreadSanitizer: CHECK failed"
+
+func (p *tested) printed(text string) bool {
+	for _, output := range p.output {
+		if strings.Contains(output.String(), text) {
+			return true
+		}
+	}
+	return false
 }
 
 // line prints a line behind the number of packages that have ended.
