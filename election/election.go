@@ -91,6 +91,9 @@ func checkPlace(client *framework.Client, path string) error {
 	return nil
 }
 
+// Err says what is wrong with the arguments of New, or is nil. The other methods return it, too.
+func (e *Election) Err() error { return e.err }
+
 // Path is the election's directory.
 func (e *Election) Path() string { return e.path }
 

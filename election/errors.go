@@ -17,8 +17,6 @@ var (
 	// ErrNewerRecord is returned when a record was written by a newer release that this one must not
 	// rewrite.
 	ErrNewerRecord = errors.New("the record is a newer release's")
-	// ErrDuplicateDuty is returned when an application has two duties at one path.
-	ErrDuplicateDuty = errors.New("two duties at one path")
 )
 
 // Why a term ended, beside the loss of its session, its node or its client.

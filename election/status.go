@@ -19,7 +19,7 @@ import (
 // what is meant for the leader. What leaders write into their metadata is shown: do not publish it if it is
 // secret.
 type Status struct {
-	client    *framework.Client // nil: not known
+	client    *framework.Client
 	elections []*Election
 
 	mu    sync.Mutex
@@ -32,16 +32,9 @@ type seat struct {
 	err    error
 }
 
-// NewStatus returns the status of some elections of one client. Until Run has begun, no leader is known. Without
-// elections it knows no client: its session is "unknown", and the code is 200.
-func NewStatus(elections ...*Election) *Status {
-	s := &Status{elections: elections, seats: make([]seat, len(elections))}
-	for _, e := range elections {
-		if e.client != nil {
-			s.client = e.client
-		}
-	}
-	return s
+// NewStatus returns the status of a client and of some of its elections. Until Run has begun, no leader is known.
+func NewStatus(client *framework.Client, elections ...*Election) *Status {
+	return &Status{client: client, elections: elections, seats: make([]seat, len(elections))}
 }
 
 // Run observes the elections until ctx ends, or the client is closed.
@@ -149,18 +142,12 @@ func (c *Candidate) view() *leaderView {
 	return v
 }
 
-// What a status says instead of the session's state.
-const (
-	noSession      = "none"
-	unknownSession = "unknown"
-)
+// noSession is what a status says instead of a session's state.
+const noSession = "none"
 
 // session is the state of the client's session at this moment.
 func (s *Status) session() string {
-	switch {
-	case s.client == nil && len(s.elections) == 0:
-		return unknownSession
-	case s.client == nil: // none of the elections can be used
+	if s.client == nil {
 		return noSession
 	}
 	now, cancel := context.WithCancel(context.Background())

@@ -32,7 +32,7 @@ func seat(v map[string]any) map[string]any { return v["elections"].([]any)[0].(m
 func TestStatusTellsWhoLeads(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
-		sa, sb := election.NewStatus(a.Election), election.NewStatus(b.Election)
+		sa, sb := election.NewStatus(a.client, a.Election), election.NewStatus(b.client, b.Election)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); sa.Run(ctx) }()
@@ -76,7 +76,7 @@ func TestStatusTellsWhoLeads(t *testing.T) {
 func TestStatusFollowsTheSession(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
-		s := election.NewStatus(a.Election)
+		s := election.NewStatus(a.client, a.Election)
 		go s.Run(t.Context())
 		a.lead(t)
 		a.link.Cut()
@@ -104,7 +104,7 @@ func TestStatusShowsWhatIsWrong(t *testing.T) {
 		_, err := a.client.Set(t.Context(), path+"~term", []byte("x"), framework.AnyVersion)
 		require.NoError(t, err)
 		require.NoError(t, a.client.Create(t.Context(), path+"/_c_0-latch-0000000009", []byte("java"), framework.Ephemeral))
-		s := election.NewStatus(a.Election, election.New(a.client, "bad"))
+		s := election.NewStatus(a.client, a.Election, election.New(a.client, "bad"))
 		go s.Run(t.Context())
 		synctest.Wait()
 		_, v := probe(t, s, "/")
@@ -118,18 +118,26 @@ func TestStatusShowsWhatIsWrong(t *testing.T) {
 	})
 }
 
-func TestStatusOfNoElectionsSaysSo(t *testing.T) {
-	code, v := probe(t, election.NewStatus(), "/")
-	require.Equal(t, http.StatusOK, code)
-	require.Equal(t, map[string]any{"session": "unknown", "elections": []any{}}, v)
-	code, v = probe(t, election.NewStatus(election.New(nil, path)), "/")
+func TestStatusOfNoElections(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a")
+		_, err := a.client.Session(t.Context())
+		require.NoError(t, err)
+		code, v := probe(t, election.NewStatus(a.client), "/")
+		require.Equal(t, http.StatusOK, code)
+		require.Equal(t, map[string]any{"session": "connected", "elections": []any{}}, v)
+	})
+}
+
+func TestStatusWithoutAClient(t *testing.T) {
+	code, v := probe(t, election.NewStatus(nil, election.New(nil, path)), "/")
 	require.Equal(t, http.StatusServiceUnavailable, code)
 	require.Equal(t, "none", v["session"])
 }
 
 func TestStatusTakesNoOtherMethod(t *testing.T) {
 	w := httptest.NewRecorder()
-	election.NewStatus().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", nil))
+	election.NewStatus(nil).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", nil))
 	require.Equal(t, http.StatusMethodNotAllowed, w.Code)
 	require.Equal(t, "GET, HEAD", w.Header().Get("Allow"))
 }

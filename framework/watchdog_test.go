@@ -19,8 +19,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/fx"
-	"go.uber.org/fx/fxtest"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/zktest"
@@ -181,15 +179,6 @@ func TestTheWatchdogHasCredentialsAndTLS(t *testing.T) {
 	s := spawn(t, secure(t, zk, ca, ca.sign("server", net.IPv4(127, 0, 0, 1))), env...)
 	require.NoError(t, s.cmd.Process.Kill())
 	released(t, zk)
-}
-
-func TestAnAppWithAWatchdog(t *testing.T) {
-	zk, addr := onTCP(t)
-	app := fxtest.New(t, framework.Module, framework.Watchdog(), framework.WaitForSession,
-		fx.Supply(framework.Config{Servers: []string{addr}}), framework.AsOption(framework.WithLogger(slog.New(slog.DiscardHandler))))
-	app.RequireStart()
-	app.RequireStop()
-	require.Empty(t, zk.Sessions())
 }
 
 func TestAWatchdogThatCannotBe(t *testing.T) {

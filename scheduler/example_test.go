@@ -6,8 +6,6 @@ import (
 	"log"
 	"time"
 
-	"go.uber.org/fx"
-
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/scheduler"
 	"github.com/lockstep-go/lockstep/zktest"
@@ -58,23 +56,4 @@ func ExampleScheduler() {
 	// Output:
 	// rolling up, once in the cluster: rollup
 	// <nil>
-}
-
-// Reports is what an application provides.
-type Reports struct{}
-
-// Rollup does the work.
-func (*Reports) Rollup(context.Context, scheduler.Run) error { return nil }
-
-func ExampleAsJob() {
-	app := fx.New(
-		framework.Module, scheduler.Module, fx.NopLogger,
-		fx.Supply(framework.Config{Servers: []string{"zk1.example.com", "zk2.example.com"}}),
-		fx.Provide(func() *Reports { return &Reports{} }),
-		scheduler.AsJob(func(r *Reports) scheduler.Job {
-			return scheduler.Job{Name: "rollup", Spec: "0 3 * * *", Run: r.Rollup}
-		}),
-	)
-	fmt.Println(app.Err())
-	// Output: <nil>
 }

@@ -34,6 +34,14 @@ func WithDrain(d time.Duration) Option {
 	}
 }
 
+// WithWaitForJobs makes Run wait for the first job, instead of returning ErrNoJobs. Until then it asks nothing of the servers.
+func WithWaitForJobs() Option {
+	return func(s *Scheduler) error {
+		s.waitForJobs = true
+		return nil
+	}
+}
+
 // WithStuckAfter reports a run as stuck that has not returned so long after its context has ended, and lets
 // a scheduler that is stopped wait for it no longer. Default 10 s.
 func WithStuckAfter(d time.Duration) Option {

@@ -18,12 +18,13 @@ import (
 // Scheduler is one member of a cluster that runs jobs on schedules. Make it with New, give it the jobs with Add,
 // and Run it. Its other methods look at, and change, the cluster's jobs; they need no Run.
 type Scheduler struct {
-	client   *framework.Client
-	path     string
-	election *election.Election
-	tel      telemetry
-	nonce    string // tells members of one session apart
-	err      error  // of the arguments
+	client      *framework.Client
+	path        string
+	election    *election.Election
+	tel         telemetry
+	nonce       string // tells members of one session apart
+	err         error  // of the arguments
+	waitForJobs bool
 
 	drain      time.Duration
 	stuckAfter time.Duration
@@ -88,6 +89,9 @@ func (s *Scheduler) check() error {
 	}
 	return framework.ValidatePath(s.path)
 }
+
+// Err says what is wrong with the arguments of New, or is nil. The other methods return it, too.
+func (s *Scheduler) Err() error { return framework.Wrap("schedule", s.path, s.err) }
 
 // Path is the scheduler's directory.
 func (s *Scheduler) Path() string { return s.path }
@@ -214,8 +218,21 @@ func (s *Scheduler) redescribe(j *job) {
 // that wraps ErrStuck and names the runs that do not return.
 //
 // Its error otherwise wraps ErrBadState or ErrNewerState, when a job's stored state does not allow to
-// run it; ErrNoJobs; ErrRunning; framework.ErrClosed, framework.ErrNoAuth or framework.ErrInvalidPath.
+// run it; ErrNoJobs, unless WithWaitForJobs is given; ErrRunning; framework.ErrClosed, framework.ErrNoAuth or framework.ErrInvalidPath.
 func (s *Scheduler) Run(ctx context.Context) error {
+	for {
+		err := s.runJobs(ctx)
+		if !s.waitForJobs || !errors.Is(err, ErrNoJobs) { // the only job may be gone before runJobs looks
+			return err
+		}
+		if s.awaitJob(ctx) != nil {
+			return nil
+		}
+	}
+}
+
+// runJobs is Run for a scheduler that has a job.
+func (s *Scheduler) runJobs(ctx context.Context) error {
 	cut, end := context.WithCancelCause(context.Background())
 	defer end(ErrDrained)
 	done, finish := context.WithCancel(context.Background())

@@ -10,7 +10,9 @@ import (
 	"go.uber.org/fx/fxevent"
 
 	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/election/electionfx"
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/framework/frameworkfx"
 )
 
 // replica is one instance of the service.
@@ -28,15 +30,15 @@ func startReplica(ctx context.Context, o options, i int, tel *telemetry, log *sl
 	}
 	r := &replica{address: l.Addr().String(), id: fmt.Sprint("replica-", i+1)}
 	r.app = fx.New(
-		framework.Module, election.Module,
+		frameworkfx.Module, electionfx.Module,
 		fx.Supply(framework.Config{Servers: o.servers, Identity: r.id}),
 		fx.Supply(fx.Annotate(l, fx.As(new(net.Listener)))),
 		fx.Supply(log.With("replica", r.id)),
-		framework.AsOption(framework.WithLogger(log.With("replica", r.id))),
-		framework.AsOption(framework.WithTracerProvider(tel.traces)),
-		framework.AsOption(framework.WithMeterProvider(tel.metrics)),
+		frameworkfx.AsOption(framework.WithLogger(log.With("replica", r.id))),
+		frameworkfx.AsOption(framework.WithTracerProvider(tel.traces)),
+		frameworkfx.AsOption(framework.WithMeterProvider(tel.metrics)),
 		fx.Provide(newShop, newWeb),
-		election.AsDuty(r.duty),
+		electionfx.AsDuty(r.duty),
 		fx.Invoke(serveWeb),
 		fx.StopTimeout(stopWithin),
 		fx.WithLogger(func() fxevent.Logger { return fxevent.NopLogger }),
@@ -49,8 +51,8 @@ func startReplica(ctx context.Context, o options, i int, tel *telemetry, log *sl
 }
 
 // duty is what the replica does while it leads.
-func (r *replica) duty(s *shop, log *slog.Logger) election.Duty {
-	return election.Duty{
+func (r *replica) duty(s *shop, log *slog.Logger) electionfx.Duty {
+	return electionfx.Duty{
 		Path:    electionPath,
 		Options: []election.Option{election.WithMetadata(election.Metadata{"address": r.address})},
 		Lead: func(ctx context.Context, term *election.Term) error {

@@ -4,6 +4,7 @@ package appmodule
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"reflect"
 
 	"go.uber.org/fx"
@@ -11,7 +12,7 @@ import (
 
 // Collect provides what a constructor returns to a value group of T. The constructor returns a T or a slice of them, and may return an
 // error as well; the application does not build with any other, which fx would drop without a word. The error names the caller, such as
-// "scheduler.AsJob".
+// "schedulerfx.AsJob".
 func Collect[T any](caller, group string, constructor any, annotations []fx.Annotation) fx.Option {
 	one := reflect.TypeFor[T]()
 	tag := fmt.Sprintf("group:%q", group)
@@ -24,6 +25,14 @@ func Collect[T any](caller, group string, constructor any, annotations []fx.Anno
 		tag = fmt.Sprintf("group:%q", group+",flatten")
 	}
 	return fx.Provide(fx.Annotate(constructor, append(annotations[:len(annotations):len(annotations)], fx.ResultTags(tag))...))
+}
+
+// Shutdown shuts the application down with exit code 1, because what works at a path cannot go on.
+func Shutdown(stop fx.Shutdowner, log *slog.Logger, why, path string, err error) {
+	log.Error(why, "path", path, "error", err)
+	if err := stop.Shutdown(fx.ExitCode(1)); err != nil {
+		log.Error("the application cannot be shut down", "error", err)
+	}
 }
 
 // Run runs f from the application's start to its stop, which waits until f has returned or the stop timeout is over.

@@ -10,6 +10,9 @@ import (
 // public are the packages that users build upon.
 var public = []string{"framework", "locks", "election", "scheduler", "queue", "barrier"}
 
+// modules are the packages that wire those into applications built with fx.
+var modules = []string{"framework/frameworkfx", "locks/locksfx", "election/electionfx", "scheduler/schedulerfx", "queue/queuefx", "barrier/barrierfx"}
+
 // arrows are what the packages of the module may import of one another. An entry holds for the
 // directories below it that have no entry, and packages of one entry may import each other. Tests
 // may import what they like.
@@ -17,16 +20,23 @@ var arrows = map[string][]string{
 	".":         nil,
 	"framework": {"internal/link", "internal/watchdog", "internal/wire"},
 	"locks":     {"framework"},
-	"election":  {"framework", "locks", "internal/appmodule"},
-	"scheduler": {"framework", "election", "internal/appmodule"},
+	"election":  {"framework", "locks"},
+	"scheduler": {"framework", "election"},
 	"queue":     {"framework", "locks"},
 	"barrier":   {"framework", "locks"},
 	"zktest":    {"framework", "internal/wire", "internal/zkserver"},
 
+	"framework/frameworkfx": {"framework"},
+	"locks/locksfx":         {"locks"},
+	"election/electionfx":   {"framework", "election", "internal/appmodule"},
+	"scheduler/schedulerfx": {"framework", "scheduler", "internal/appmodule"},
+	"queue/queuefx":         {"framework", "queue"},
+	"barrier/barrierfx":     {"barrier"},
+
 	"bench":        with(public, "zktest"),
 	"cmd":          public,
 	"cmd/lockstep": with(public, "zktest", "internal/zkserver", "internal/child", "internal/terminal"),
-	"examples":     with(public, "zktest", "internal/terminal"),
+	"examples":     with(public, "zktest", "internal/terminal", "framework/frameworkfx", "election/electionfx"),
 
 	"internal/appmodule":    nil,
 	"internal/architecture": nil,

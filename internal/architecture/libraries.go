@@ -15,7 +15,7 @@ type keeper struct {
 
 var keepers = []keeper{
 	{"github.com/go-zookeeper/zk", func(f File) bool { return f.Path == "framework/zookeeper.go" }, "framework/zookeeper.go"},
-	{"go.uber.org/fx", func(f File) bool { return f.Base() == "module.go" }, "files named module.go"},
+	{"go.uber.org/fx", func(f File) bool { return strings.HasSuffix(f.Dir(), "fx") }, "the packages of fx modules"},
 	{"go.opentelemetry.io/otel/sdk", func(File) bool { return false }, "tests, examples and commands"},
 	{"go.opentelemetry.io", func(f File) bool { return f.Base() == "telemetry.go" }, "files named telemetry.go"},
 }
@@ -46,7 +46,7 @@ func isSuite(f File) bool {
 
 func misplaced(f File, imported string) (keeper, bool) {
 	room, _ := roomOf(f.Dir())
-	if !slices.Contains(public, room) {
+	if !slices.Contains(public, room) && !slices.Contains(modules, room) {
 		return keeper{}, false
 	}
 	for _, k := range keepers {

@@ -128,11 +128,7 @@ var electionMutants = []mutant{
 		old: "\t\ttold.leave()\n", new: "",
 	},
 	{
-		name: "a constructor of another type is dropped", file: "internal/appmodule/module.go", pkg: "./election",
+		name: "a constructor of another type is dropped", file: "internal/appmodule/module.go", pkg: "./election/electionfx",
 		test: "TestModuleRefusesConstructorsOfOtherTypes", old: "f.Out(0) != one && f.Out(0) != reflect.SliceOf(one):", new: "false:",
-	},
-	{
-		name: "a status without elections has no client", file: "election/module.go", test: "TestModulesStatusNeedsNoDuty",
-		old: "\ts.client = client // of an application without duties too\n", new: "",
 	},
 }

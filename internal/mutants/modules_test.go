@@ -13,11 +13,11 @@ var moduleMutants = []mutant{
 		old: "for s.hasLeaderJobs() {\n\t\t\tselect", new: "for {\n\t\t\tselect",
 	},
 	{
-		name: "an application's scheduler does not wait for its first job", file: "scheduler/module.go", test: "TestModuleWaitsForTheFirstJob",
-		old: "if s.awaitJob(ctx) != nil {", new: "if len(s.known()) == 0 {",
+		name: "an application's scheduler does not wait for its first job", file: "scheduler/schedulerfx/module.go", test: "TestModuleWaitsForTheFirstJob",
+		old: "append([]scheduler.Option{scheduler.WithWaitForJobs()}, p.Options...)...", new: "p.Options...",
 	},
 	{
-		name: "an application's logger is ignored", file: "framework/module.go", test: "TestAnAppsClientLogsToTheAppsLogger",
+		name: "an application's logger is ignored", file: "framework/frameworkfx/module.go", test: "TestAnAppsClientLogsToTheAppsLogger",
 		old: "if p.Logger != nil {", new: "if false {",
 	},
 	{

@@ -12,32 +12,10 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-	"go.uber.org/fx"
-	"go.uber.org/fx/fxtest"
 
 	"github.com/lockstep-go/lockstep/barrier"
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/zktest"
 )
-
-func TestModule(t *testing.T) {
-	zk := zktest.Start(t)
-	addr, err := zk.ListenTCP("127.0.0.1:0")
-	require.NoError(t, err)
-	var f *barrier.Factory
-	app := fxtest.New(t, framework.Module, barrier.Module, framework.WaitForSession,
-		fx.Supply(framework.Config{Servers: []string{addr}}), fx.Populate(&f))
-	app.RequireStart()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	r, err := f.Double("/phase", 1).Enter(ctx)
-	require.NoError(t, err)
-	require.NoError(t, f.Gate("/gate").Wait(ctx))
-	require.NoError(t, f.Latch("/latch", 1).CountDown(ctx, "x"))
-	app.RequireStop()
-	require.ErrorIs(t, r.Err(), framework.ErrClosed)
-	require.Empty(t, zk.Children("/phase/in"), "the session was closed, not left to expire")
-}
 
 func TestWaitsAreTracedAndMeasured(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {

@@ -1,4 +1,4 @@
-package framework_test
+package frameworkfx_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"go.uber.org/fx/fxtest"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/framework/frameworkfx"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -20,9 +21,9 @@ func TestAnAppStartsWhileZooKeeperIsDown(t *testing.T) {
 	link := zk.Link("app")
 	link.Cut()
 	var c *framework.Client
-	app := fxtest.New(t, framework.Module, fx.Supply(framework.Config{Servers: zk.Servers()}), fx.Populate(&c),
-		framework.AsOption(framework.WithDialer(link.DialContext)),
-		framework.AsOption(framework.WithLogger(slog.New(slog.DiscardHandler))))
+	app := fxtest.New(t, frameworkfx.Module, fx.Supply(framework.Config{Servers: zk.Servers()}), fx.Populate(&c),
+		frameworkfx.AsOption(framework.WithDialer(link.DialContext)),
+		frameworkfx.AsOption(framework.WithLogger(slog.New(slog.DiscardHandler))))
 	app.RequireStart()
 	link.Heal()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -34,7 +35,7 @@ func TestAnAppStartsWhileZooKeeperIsDown(t *testing.T) {
 }
 
 func TestAnAppWithABadConfigDoesNotBuild(t *testing.T) {
-	err := fx.New(framework.Module, fx.NopLogger, fx.Supply(framework.Config{}), fx.Invoke(func(*framework.Client) {})).Err()
+	err := fx.New(frameworkfx.Module, fx.NopLogger, fx.Supply(framework.Config{}), fx.Invoke(func(*framework.Client) {})).Err()
 	require.ErrorIs(t, err, framework.ErrInvalidConfig)
 	require.ErrorContains(t, err, "no servers given")
 }
@@ -43,11 +44,22 @@ func TestAnAppsClientLogsToTheAppsLogger(t *testing.T) {
 	apps, options := slog.New(slog.DiscardHandler), slog.New(slog.DiscardHandler)
 	for want, opts := range map[*slog.Logger][]fx.Option{
 		apps:    {fx.Supply(apps)},
-		options: {fx.Supply(apps), framework.AsOption(framework.WithLogger(options))},
+		options: {fx.Supply(apps), frameworkfx.AsOption(framework.WithLogger(options))},
 	} {
 		var c *framework.Client
-		app := fx.New(append(opts, fx.NopLogger, framework.Module, fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}), fx.Populate(&c))...)
+		app := fx.New(append(opts, fx.NopLogger, frameworkfx.Module, fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}), fx.Populate(&c))...)
 		require.NoError(t, app.Err())
 		require.Same(t, want, c.Logger())
 	}
+}
+
+func TestAnAppWithAWatchdog(t *testing.T) {
+	zk := zktest.Start(t)
+	addr, err := zk.ListenTCP("127.0.0.1:0")
+	require.NoError(t, err)
+	app := fxtest.New(t, frameworkfx.Module, frameworkfx.Watchdog(), frameworkfx.WaitForSession,
+		fx.Supply(framework.Config{Servers: []string{addr}}), frameworkfx.AsOption(framework.WithLogger(slog.New(slog.DiscardHandler))))
+	app.RequireStart()
+	app.RequireStop()
+	require.Empty(t, zk.Sessions())
 }

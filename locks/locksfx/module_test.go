@@ -1,4 +1,4 @@
-package locks_test
+package locksfx_test
 
 import (
 	"context"
@@ -10,7 +10,9 @@ import (
 	"go.uber.org/fx/fxtest"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/framework/frameworkfx"
 	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/locks/locksfx"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -19,7 +21,7 @@ func TestModule(t *testing.T) {
 	addr, err := zk.ListenTCP("127.0.0.1:0")
 	require.NoError(t, err)
 	var f *locks.Factory
-	app := fxtest.New(t, framework.Module, locks.Module, framework.WaitForSession,
+	app := fxtest.New(t, frameworkfx.Module, locksfx.Module, frameworkfx.WaitForSession,
 		fx.Supply(framework.Config{Servers: []string{addr}}), fx.Populate(&f))
 	app.RequireStart()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

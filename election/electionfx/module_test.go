@@ -1,43 +1,89 @@
-package election_test
+package electionfx_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/signal"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
-	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.uber.org/fx"
 	"go.uber.org/fx/fxtest"
+	"go.uber.org/goleak"
 
 	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/election/electionfx"
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/framework/frameworkfx"
+	"github.com/lockstep-go/lockstep/zktest"
 )
+
+func TestMain(m *testing.M) {
+	signals := make(chan os.Signal, 1) // fx listens for them: the runtime's part of that must be begun outside bubbles
+	signal.Notify(signals, os.Interrupt)
+	signal.Stop(signals)
+	goleak.VerifyTestMain(m)
+}
+
+const (
+	timeout = 10 * time.Second
+	path    = "/elections/a"
+	group   = "/members/a"
+)
+
+// world is a server in memory, in virtual time.
+type world struct {
+	*zktest.Server
+	t *testing.T
+}
+
+func in(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, &world{zktest.Start(t), t}) })
+}
+
+// got receives what must come within an hour of virtual time: without an end, a broken test would run for ever.
+func got[T any](t *testing.T, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(time.Hour):
+		require.Fail(t, "it never came")
+	}
+	return v
+}
+
+// probe asks a status.
+func probe(t *testing.T, status http.Handler) (code int, answer map[string]any) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	status.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &answer))
+	return w.Code, answer
+}
 
 // app is an application with this module on a link of its own.
 func (w *world) app(name string, opts ...fx.Option) *fxtest.App {
 	return fxtest.New(w.t, append([]fx.Option{
-		framework.Module, election.Module,
+		frameworkfx.Module, electionfx.Module,
 		fx.Supply(framework.Config{Servers: w.Servers(), SessionTimeout: timeout, Identity: name}),
-		framework.AsOption(framework.WithDialer(w.Link(name).DialContext)),
-		framework.AsOption(framework.WithClock(framework.TimeClock())),
-		framework.AsOption(framework.WithLogger(slog.New(slog.DiscardHandler))),
+		frameworkfx.AsOption(framework.WithDialer(w.Link(name).DialContext)),
+		frameworkfx.AsOption(framework.WithClock(framework.TimeClock())),
+		frameworkfx.AsOption(framework.WithLogger(slog.New(slog.DiscardHandler))),
 	}, opts...)...)
 }
 
 func TestModuleMakesElections(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var f *election.Factory
-		app := w.app("a", framework.WaitForSession, fx.Populate(&f))
+		app := w.app("a", frameworkfx.WaitForSession, fx.Populate(&f))
 		app.RequireStart()
 		term, err := f.Election(path, election.WithID("x")).Campaign(t.Context())
 		require.NoError(t, err)
@@ -53,8 +99,8 @@ func TestModuleMakesElections(t *testing.T) {
 
 // duty is one that tells when it begins, and takes a second to end.
 func duty(path string, began chan<- *election.Term, opts ...election.Option) fx.Option {
-	return election.AsDuty(func() election.Duty {
-		return election.Duty{Path: path, Options: opts, Lead: func(ctx context.Context, term *election.Term) error {
+	return electionfx.AsDuty(func() electionfx.Duty {
+		return electionfx.Duty{Path: path, Options: opts, Lead: func(ctx context.Context, term *election.Term) error {
 			began <- term
 			<-ctx.Done()
 			time.Sleep(time.Second)
@@ -91,7 +137,7 @@ func TestModuleStartsAndStopsWithoutAServer(t *testing.T) {
 		app := w.app("a", duty(path, nil), fx.Populate(&status))
 		app.RequireStart()
 		time.Sleep(time.Minute)
-		code, v := probe(t, status, "/")
+		code, v := probe(t, status)
 		require.Equal(t, http.StatusServiceUnavailable, code)
 		require.Equal(t, "none", v["session"])
 		app.RequireStop()
@@ -101,8 +147,8 @@ func TestModuleStartsAndStopsWithoutAServer(t *testing.T) {
 func TestModuleShutsTheApplicationDownWhenADutyFailsForGood(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		calls := 0
-		app := w.app("a", election.AsDuty(func() election.Duty {
-			return election.Duty{Path: path, Lead: func(context.Context, *election.Term) error {
+		app := w.app("a", electionfx.AsDuty(func() electionfx.Duty {
+			return electionfx.Duty{Path: path, Lead: func(context.Context, *election.Term) error {
 				if calls++; calls < 3 {
 					return errors.New("try again")
 				}
@@ -118,34 +164,34 @@ func TestModuleShutsTheApplicationDownWhenADutyFailsForGood(t *testing.T) {
 
 func TestModuleRefusesBadDuties(t *testing.T) {
 	lead := func(context.Context, *election.Term) error { return nil }
-	for says, duties := range map[string][]election.Duty{
+	for says, duties := range map[string][]electionfx.Duty{
 		"the function is nil":               {{Path: path}},
 		"invalid path":                      {{Path: "x", Lead: lead}},
 		"duty " + path + ": two duties":     {{Path: path, Lead: lead}, {Path: path, Lead: lead}},
 		"WithMinTerm: 0s":                   {{Path: path, Lead: lead, Options: []election.Option{election.WithMinTerm(0)}}},
 		"duty /: invalid path \"/\": the r": {{Path: "/", Lead: lead}},
 	} {
-		opts := []fx.Option{fx.NopLogger, framework.Module, election.Module, fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}})}
+		opts := []fx.Option{fx.NopLogger, frameworkfx.Module, electionfx.Module, fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}})}
 		for _, d := range duties {
-			opts = append(opts, election.AsDuty(func() election.Duty { return d }))
+			opts = append(opts, electionfx.AsDuty(func() electionfx.Duty { return d }))
 		}
 		require.ErrorContains(t, fx.New(opts...).Err(), says)
 	}
 }
 
 func TestModuleRefusesConstructorsOfOtherTypes(t *testing.T) {
-	made := election.Duty{}
+	made := electionfx.Duty{}
 	for says, constructor := range map[string]any{
-		"got func() *election.Duty":              func() *election.Duty { return &made },
-		"got func() string":                      func() string { return "" },
-		"got election.Duty":                      made,
-		"got <nil>":                              nil,
-		"got func()":                             func() {},
-		"got func() (election.Duty, bool)":       func() (election.Duty, bool) { return made, true },
-		"got func() (election.Duty, int, error)": func() (election.Duty, int, error) { return made, 0, nil },
+		"got func() *electionfx.Duty":              func() *electionfx.Duty { return &made },
+		"got func() string":                        func() string { return "" },
+		"got electionfx.Duty":                      made,
+		"got <nil>":                                nil,
+		"got func()":                               func() {},
+		"got func() (electionfx.Duty, bool)":       func() (electionfx.Duty, bool) { return made, true },
+		"got func() (electionfx.Duty, int, error)": func() (electionfx.Duty, int, error) { return made, 0, nil },
 	} {
-		app := fx.New(fx.NopLogger, framework.Module, election.Module, fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}), election.AsDuty(constructor))
-		require.ErrorContains(t, app.Err(), "election.AsDuty: want a function that returns election.Duty or []election.Duty")
+		app := fx.New(fx.NopLogger, frameworkfx.Module, electionfx.Module, fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}), electionfx.AsDuty(constructor))
+		require.ErrorContains(t, app.Err(), "electionfx.AsDuty: want a function that returns electionfx.Duty or []electionfx.Duty")
 		require.ErrorContains(t, app.Err(), says)
 	}
 }
@@ -161,8 +207,8 @@ func TestModuleTakesSeveralDutiesOfOneConstructor(t *testing.T) {
 		}
 		app := w.app("a",
 			fx.Supply(fx.Annotate("/elections/", fx.ResultTags(`name:"directory"`))),
-			election.AsDuty(func(directory string) ([]election.Duty, error) {
-				return []election.Duty{{Path: directory + "1", Lead: lead}, {Path: directory + "2", Lead: lead}}, nil
+			electionfx.AsDuty(func(directory string) ([]electionfx.Duty, error) {
+				return []electionfx.Duty{{Path: directory + "1", Lead: lead}, {Path: directory + "2", Lead: lead}}, nil
 			}, fx.ParamTags(`name:"directory"`)))
 		app.RequireStart()
 		require.NotEqual(t, got(t, began).Node(), got(t, began).Node())
@@ -174,71 +220,14 @@ func TestModuleTakesSeveralDutiesOfOneConstructor(t *testing.T) {
 func TestModulesStatusNeedsNoDuty(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var status *election.Status
-		app := w.app("a", framework.WaitForSession, fx.Populate(&status))
+		app := w.app("a", frameworkfx.WaitForSession, fx.Populate(&status))
 		app.RequireStart()
-		code, v := probe(t, status, "/")
+		code, v := probe(t, status)
 		require.Equal(t, http.StatusOK, code)
 		require.Equal(t, map[string]any{"session": "connected", "elections": []any{}}, v)
 		app.RequireStop()
-		code, v = probe(t, status, "/")
+		code, v = probe(t, status)
 		require.Equal(t, http.StatusServiceUnavailable, code)
 		require.Equal(t, "none", v["session"])
-	})
-}
-
-func TestCampaignsAreTraced(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
-		spans := tracetest.NewSpanRecorder()
-		m := w.Member(t, "a", config, framework.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))))
-		e := election.New(m.Client, path)
-		term, err := e.Campaign(t.Context())
-		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err = e.Campaign(ctx)
-		require.Error(t, err)
-
-		var got []sdktrace.ReadOnlySpan
-		for _, s := range spans.Ended() {
-			if s.Name() == "lockstep.election.campaign" {
-				got = append(got, s)
-			}
-		}
-		require.Len(t, got, 2)
-		require.Contains(t, got[0].Attributes(), attribute.String("lockstep.outcome", "elected"))
-		require.Contains(t, got[0].Attributes(), attribute.Int64("lockstep.token", term.Token()))
-		require.Contains(t, got[1].Attributes(), attribute.String("lockstep.outcome", "given up"))
-		require.Equal(t, codes.Unset, got[1].Status().Code)
-	})
-}
-
-func TestTermsAreMeasured(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
-		reader := sdkmetric.NewManualReader()
-		m := w.Member(t, "a", config, framework.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
-		read := func() map[string]metricdata.Metrics {
-			synctest.Wait()
-			var all metricdata.ResourceMetrics
-			require.NoError(t, reader.Collect(t.Context(), &all))
-			out := map[string]metricdata.Metrics{}
-			for _, s := range all.ScopeMetrics {
-				for _, m := range s.Metrics {
-					out[m.Name] = m
-				}
-			}
-			return out
-		}
-		term, err := election.New(m.Client, path, election.WithMaxTerm(time.Minute)).Campaign(t.Context())
-		require.NoError(t, err)
-		require.EqualValues(t, 1, read()["lockstep.election.leading"].Data.(metricdata.Sum[int64]).DataPoints[0].Value)
-		time.Sleep(2 * time.Minute)
-		require.NoError(t, term.Resign(t.Context()))
-		all := read()
-		require.EqualValues(t, 0, all["lockstep.election.leading"].Data.(metricdata.Sum[int64]).DataPoints[0].Value)
-		terms := all["lockstep.election.term.duration"].Data.(metricdata.Histogram[float64]).DataPoints
-		require.Len(t, terms, 1)
-		require.EqualValues(t, 60, terms[0].Sum)
-		reason, _ := terms[0].Attributes.Value("lockstep.reason")
-		require.Equal(t, "over", reason.AsString())
 	})
 }

@@ -1,14 +1,6 @@
 package locks
 
-import (
-	"go.uber.org/fx"
-
-	"github.com/lockstep-go/lockstep/framework"
-)
-
-// Module provides a *Factory, which makes locks on the application's client. The locks are released by
-// the client's end at the latest: whatever takes the factory is stopped before the client is closed.
-var Module = fx.Module("lockstep.locks", fx.Provide(NewFactory))
+import "github.com/lockstep-go/lockstep/framework"
 
 // Factory makes locks on one client.
 type Factory struct{ client *framework.Client }

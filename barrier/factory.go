@@ -1,14 +1,6 @@
 package barrier
 
-import (
-	"go.uber.org/fx"
-
-	"github.com/lockstep-go/lockstep/framework"
-)
-
-// Module provides a *Factory, which makes barriers on the application's client. Places and rounds end with
-// the client at the latest: whatever takes the factory is stopped before the client is closed.
-var Module = fx.Module("lockstep.barrier", fx.Provide(NewFactory))
+import "github.com/lockstep-go/lockstep/framework"
 
 // Factory makes barriers on one client.
 type Factory struct{ client *framework.Client }

@@ -1,0 +1,36 @@
+package barrierfx_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/fx"
+	"go.uber.org/fx/fxtest"
+
+	"github.com/lockstep-go/lockstep/barrier"
+	"github.com/lockstep-go/lockstep/barrier/barrierfx"
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/framework/frameworkfx"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+func TestModule(t *testing.T) {
+	zk := zktest.Start(t)
+	addr, err := zk.ListenTCP("127.0.0.1:0")
+	require.NoError(t, err)
+	var f *barrier.Factory
+	app := fxtest.New(t, frameworkfx.Module, barrierfx.Module, frameworkfx.WaitForSession,
+		fx.Supply(framework.Config{Servers: []string{addr}}), fx.Populate(&f))
+	app.RequireStart()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	r, err := f.Double("/phase", 1).Enter(ctx)
+	require.NoError(t, err)
+	require.NoError(t, f.Gate("/gate").Wait(ctx))
+	require.NoError(t, f.Latch("/latch", 1).CountDown(ctx, "x"))
+	app.RequireStop()
+	require.ErrorIs(t, r.Err(), framework.ErrClosed)
+	require.Empty(t, zk.Children("/phase/in"), "the session was closed, not left to expire")
+}
