@@ -17,6 +17,9 @@ var wireMulti = []behaviour{
 	{"a check alone changes nothing and proves the node", checkProvesTheNode},
 	{"a check in a multi guards against a re-created node", checkGuards},
 	{"a part with a TTL's flags and no TTL fails the request", partWithoutTTLFailsAll},
+	{"a create that its own multi undoes leaves a number behind", undoneCreateTakesANumber},
+	{"a create that its own multi undoes tells who waits for the name", undoneCreateTells},
+	{"a create that is to be undone is refused where the node is", undoneCreateIsRefused},
 	{"multiRead answers each part by itself", multiReadAnswersEach},
 }
 
@@ -46,6 +49,7 @@ func partsShareOneZxid(t *testing.T, s *site) {
 	require.Equal(t, r.Zxid, p.stat(s.root).Pzxid)
 }
 
+// partWithoutTTLFailsAll writes after each failure: a real leader sees what the first part was about to create until its next transaction.
 func partWithoutTTLFailsAll(t *testing.T, s *site) {
 	p := s.peer(t, 0)
 	for _, flags := range []int32{wire.FlagTTL, wire.FlagPersistentSequentialTTL} {
@@ -53,8 +57,75 @@ func partWithoutTTLFailsAll(t *testing.T, s *site) {
 			part(wire.OpCreate, creation(s.path("a"), "", 0)),
 			part(wire.OpCreate, creation(s.path("b"), "", flags)),
 		)))
+		p.set(s.root, "")
 	}
 	require.Empty(t, p.children(s.root))
+}
+
+// undoneCreateTakesANumber is how a queue's recoverer skips numbers that no item shall have: the parent counts the create, and the next
+// sequential node gets the number after it.
+func undoneCreateTakesANumber(t *testing.T, s *site) {
+	p := s.peer(t, 0)
+	p.create(s.path("i-"), "", wire.FlagSequential)
+	before := p.stat(s.root)
+	r := p.must(wire.OpMulti, parts(
+		part(wire.OpCreate, creation(s.path("i-0000000001"), "", 0)),
+		part(wire.OpDelete, num(s.path("i-0000000001"), 0)),
+		part(wire.OpCreate, creation(s.path("i-0000000002"), "", 0)),
+		part(wire.OpDelete, anyVersion(s.path("i-0000000002"))),
+		part(wire.OpCreate, creation(s.path("i-"), "", wire.FlagSequential)),
+	))
+	require.Equal(t, []result{
+		{op: wire.OpCreate, path: s.path("i-0000000001")}, {op: wire.OpDelete},
+		{op: wire.OpCreate, path: s.path("i-0000000002")}, {op: wire.OpDelete},
+		{op: wire.OpCreate, path: s.path("i-0000000003")},
+	}, r.results(p))
+	require.ElementsMatch(t, []string{"i-0000000000", "i-0000000003"}, p.children(s.root))
+	after := p.stat(s.root)
+	require.Equal(t, r.Zxid, after.Pzxid)
+	require.Equal(t, before.NumChildren+1, after.NumChildren)
+	require.Equal(t, before.Cversion+5, after.Cversion, "three creates and two deletes")
+
+	r = p.must(wire.OpMulti, parts(
+		part(wire.OpCreate, creation(s.path("i-0000000004"), "", 0)),
+		part(wire.OpDelete, num(s.path("i-0000000004"), 0)),
+	))
+	require.Equal(t, r.Zxid, p.stat(s.root).Pzxid, "the list was changed, though it is as before")
+	require.Equal(t, s.path("i-0000000005"), p.create(s.path("i-"), "", wire.FlagSequential))
+}
+
+func undoneCreateTells(t *testing.T, s *site) {
+	watcher, actor := s.pair(t)
+	require.Equal(t, wire.NoNode, watcher.code(wire.OpExists, watch(s.path("a"))))
+	actor.sync(s.root)
+	actor.must(wire.OpMulti, parts(
+		part(wire.OpCreate, creation(s.path("a"), "", 0)),
+		part(wire.OpDelete, num(s.path("a"), 0)),
+	))
+	watcher.wantEvents(created(s.path("a")))
+	_, is := watcher.exists(s.path("a"))
+	require.False(t, is)
+}
+
+// undoneCreateIsRefused is how a put finds out that an item with its id was put before.
+func undoneCreateIsRefused(t *testing.T, s *site) {
+	p, watcher := s.peer(t, 0), s.peer(t, 0)
+	p.create(s.path("former"), "data", 0)
+	before, parent := p.stat(s.path("former")), p.stat(s.root)
+	watcher.sync(s.root)
+	watcher.must(wire.OpGetData, watch(s.path("former")))
+	r := p.must(wire.OpMulti, parts(
+		part(wire.OpCreate, creation(s.path("present"), "", 0)),
+		part(wire.OpCreate, creation(s.path("former"), "", 0)),
+		part(wire.OpDelete, anyVersion(s.path("former"))),
+		part(wire.OpCreate, creation(s.path("i-"), "", wire.FlagSequential)),
+	))
+	got := r.results(p)
+	require.Equal(t, wire.OK, got[0].code)
+	require.Equal(t, wire.NodeExists, got[1].code)
+	require.Equal(t, before, p.stat(s.path("former")))
+	require.Equal(t, parent, p.stat(s.root))
+	watcher.wantNoEvents()
 }
 
 func failedMultiChangesNothing(t *testing.T, s *site) {
