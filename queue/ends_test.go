@@ -125,6 +125,29 @@ func TestADeliverysContextTellsAStoppedProcessAtOnce(t *testing.T) {
 	})
 }
 
+// TestWhatEndedWhileItsProcessStoodStillIsNotHandedOut: it was claimed ahead. The process goes on, and calls Take before any of its
+// alarms has rung.
+func TestWhatEndedWhileItsProcessStoodStillIsNotHandedOut(t *testing.T) {
+	inEachOrder(t, func(t *testing.T, w *world, order Option) {
+		clock := &stopped{Clock: framework.TimeClock()}
+		client := w.Member(t, "a", config, framework.WithClock(clock)).Client
+		q := New(client, testPath, Text(), order, WithWindow(3), WithPrefetch(2), WithLinger(time.Hour))
+		for _, v := range names(0, 3) {
+			require.NoError(t, q.Put(t.Context(), v))
+		}
+		_, err := q.Take(t.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		clock.ahead.Store(int64(timeout))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		got, err := q.Take(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded, "%+v", got)
+		require.NoError(t, client.Close(t.Context()))
+		require.NoError(t, q.Close(t.Context()))
+	})
+}
+
 func TestSessionsThatAreLostNowAndThenAreReplacedAtOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, p := w.member("a"), w.member("p")

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -187,6 +188,27 @@ func atoi(t *testing.T, data []byte) int {
 	n, err := strconv.Atoi(string(data))
 	require.NoError(t, err)
 	return n
+}
+
+// TestRequeueTakesAPlace: a dead letter has left the queue, and needs room to come back.
+func TestRequeueTakesAPlace(t *testing.T) {
+	inEachOrder(t, func(t *testing.T, w *world, order Option) {
+		a := w.member("a", order, WithCapacity(2), WithRefusal(), WithMaxAttempts(1))
+		a.put("dead", "1")
+		require.NoError(t, a.take().Nack(t.Context(), 0, errors.New("bad")))
+		a.put("2")
+		n, err := a.Requeue(t.Context())
+		require.ErrorIs(t, err, ErrFull)
+		require.Zero(t, n)
+		require.Len(t, a.dead(), 1)
+		require.Equal(t, []string{"1"}, a.drain(1))
+		n, err = a.Requeue(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		require.Equal(t, 2, w.present())
+		require.ErrorIs(t, a.Put(t.Context(), "3"), ErrFull)
+		require.Equal(t, []string{"2", "dead"}, a.drain(2))
+	})
 }
 
 // TestACloseGivesPlacesBack: nothing of them is left.

@@ -54,4 +54,12 @@ var queueMutants = []mutant{
 		old: "if back = dead; free < n {",
 		new: "if back = dead[:0]; free < n {",
 	},
+	{
+		name: "a dead letter that comes back takes no place", file: "queue/dead.go", test: "TestRequeueTakesAPlace",
+		old: "&part{session: s, adds: 1, ops:", new: "&part{session: s, ops:",
+	},
+	{
+		name: "what has ended is handed out", file: "queue/consumer.go", test: "TestWhatEndedWhileItsProcessStoodStillIsNotHandedOut",
+		old: "if d.tenure.Err() != nil {", new: "if false {",
+	},
 }

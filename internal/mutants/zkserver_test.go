@@ -56,4 +56,8 @@ var zkserverMutants = []mutant{
 		name: "Start is content with a failed server", file: "zktest/server.go", test: "TestATestFailsByASessionThatIsTooLarge",
 		old: "if err := s.Err(); err != nil {", new: "if err := s.Err(); false && err != nil {",
 	},
+	{
+		name: "a create that is undone takes no number", file: "internal/zkserver/txn.go", pkg: "./internal/conformance", test: "TestMemoryConformsOverTCP",
+		old: "	t.s.tree.unlink(n)\n	parent.pzxid = t.zxid\n", new: "	t.s.tree.unlink(n)\n	parent.pzxid = t.zxid\n	if t.atomic {\n		parent.creates--\n	}\n",
+	},
 }
