@@ -1,0 +1,223 @@
+package architecture
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+// mostInCircle is how many files of a package may depend on each other in one circle. A file outside of circles can be read by itself. The
+// bounds are what the packages have; lower them as circles are opened.
+var mostInCircle = map[string]int{
+	"barrier": 8, "cmd/lockstep": 16, "election": 12, "framework": 25, "locks": 25, "queue": 36, "scheduler": 26,
+}
+
+// mayHide are the members that hide one of an embedded type. A reader who sees x.run cannot tell which run is meant, so none is added.
+var mayHide = []string{
+	"cmd/lockstep: lock.check", "cmd/lockstep: place.register",
+	"locks: several.Lock", "locks: several.TryLock",
+	"queue: desk.ctx", "queue: desk.passed", "queue: desk.serve",
+	"scheduler: Report.Next", "scheduler: duty.look", "scheduler: duty.start", "scheduler: execution.tour",
+	"scheduler: shift.describeAgain", "scheduler: shift.mu", "scheduler: shift.tour", "scheduler: shift.work",
+}
+
+// inside is one package, as far as it can be understood without what it imports.
+type inside struct {
+	dir   string
+	files []string
+	uses  map[string]map[string]bool // file to the files that declare what it uses
+	hides []string                   // "Type.member", members that hide one of an embedded type
+}
+
+// Inside returns circles of files that are too large, and members that hide others. Bounds and exceptions that hold no longer are wrong, too.
+func Inside(module fs.FS, files []File) (wrong []string, err error) {
+	var dirs []string
+	for _, f := range files {
+		if room, known := roomOf(f.Dir()); known && !f.IsTest() && (slices.Contains(public, room) || room == "cmd/lockstep") && !slices.Contains(dirs, f.Dir()) {
+			dirs = append(dirs, f.Dir())
+		}
+	}
+	var hidden []string
+	for _, dir := range dirs {
+		p, err := look(module, dir)
+		if err != nil {
+			return nil, err
+		}
+		if circle := p.largestCircle(); len(circle) > max(1, mostInCircle[dir]) {
+			wrong = append(wrong, fmt.Sprintf("%s: %d files depend on each other in a circle, at most %d may: %s",
+				dir, len(circle), max(1, mostInCircle[dir]), strings.Join(circle, " ")))
+		}
+		hidden = append(hidden, p.hides...)
+	}
+	for _, h := range hidden {
+		if !slices.Contains(mayHide, h) {
+			wrong = append(wrong, h+" hides a member of what is embedded")
+		}
+	}
+	for _, h := range mayHide {
+		if !slices.Contains(hidden, h) {
+			wrong = append(wrong, h+" hides nothing any more: remove it from mayHide")
+		}
+	}
+	return wrong, nil
+}
+
+// look reads the files of a package that the go tool compiles here, but tests.
+func look(module fs.FS, dir string) (*inside, error) {
+	set := token.NewFileSet()
+	names, err := fs.Glob(module, path.Join(dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	p := &inside{dir: dir, uses: map[string]map[string]bool{}}
+	var parsed []*ast.File
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		source, err := fs.ReadFile(module, name)
+		if err != nil {
+			return nil, err
+		}
+		f, err := parser.ParseFile(set, path.Base(name), source, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, fmt.Errorf("architecture: %w", err)
+		}
+		parsed = append(parsed, f)
+		p.files = append(p.files, path.Base(name))
+	}
+	info := &types.Info{Uses: map[*ast.Ident]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{}}
+	config := types.Config{Importer: noImports{}, Error: func(error) {}, DisableUnusedImportCheck: true}
+	checked, _ := config.Check(dir, set, parsed, info) // it cannot know what is imported
+	for ident, object := range info.Uses {
+		if object.Pkg() != checked || !object.Pos().IsValid() {
+			continue
+		}
+		from, to := set.Position(ident.Pos()).Filename, set.Position(object.Pos()).Filename
+		if from == to || object.Parent() != nil && object.Parent() != checked.Scope() {
+			continue
+		}
+		if p.uses[from] == nil {
+			p.uses[from] = map[string]bool{}
+		}
+		p.uses[from][to] = true
+	}
+	p.hides = hiding(checked)
+	return p, nil
+}
+
+// noImports leaves all imported packages unknown.
+type noImports struct{}
+
+func (noImports) Import(string) (*types.Package, error) { return nil, errors.New("not looked at") }
+
+// hiding are the members of a package's structs, and their methods, that hide one of an embedded type of the package.
+func hiding(p *types.Package) (hides []string) {
+	for _, name := range p.Scope().Names() {
+		declared, ok := p.Scope().Lookup(name).(*types.TypeName)
+		if !ok {
+			continue
+		}
+		named, ok := declared.Type().(*types.Named)
+		if !ok {
+			continue
+		}
+		fields, ok := named.Underlying().(*types.Struct)
+		if !ok {
+			continue
+		}
+		own := map[string]bool{}
+		for i := range named.NumMethods() {
+			own[named.Method(i).Name()] = true
+		}
+		embedded := map[string]bool{}
+		for i := range fields.NumFields() {
+			if field := fields.Field(i); field.Embedded() {
+				maps.Copy(embedded, members(field.Type()))
+			} else {
+				own[field.Name()] = true
+			}
+		}
+		for _, member := range slices.Sorted(maps.Keys(own)) {
+			if embedded[member] {
+				hides = append(hides, fmt.Sprintf("%s: %s.%s", p.Path(), name, member))
+			}
+		}
+	}
+	return hides
+}
+
+// members are the fields and methods of a type, and of what it embeds.
+func members(t types.Type) map[string]bool {
+	out := map[string]bool{}
+	if pointer, ok := t.(*types.Pointer); ok {
+		t = pointer.Elem()
+	}
+	if named, ok := t.(*types.Named); ok {
+		for i := range named.NumMethods() {
+			out[named.Method(i).Name()] = true
+		}
+	}
+	switch under := t.Underlying().(type) {
+	case *types.Struct:
+		for i := range under.NumFields() {
+			out[under.Field(i).Name()] = true
+			if under.Field(i).Embedded() {
+				maps.Copy(out, members(under.Field(i).Type()))
+			}
+		}
+	case *types.Interface:
+		for i := range under.NumMethods() {
+			out[under.Method(i).Name()] = true
+		}
+	}
+	return out
+}
+
+// largestCircle are the files of the largest set in which each depends on each other, over others of the set or directly; see Tarjan, Depth-first
+// search and linear graph algorithms, 1972.
+func (p *inside) largestCircle() (largest []string) {
+	index, low, onStack := map[string]int{}, map[string]int{}, map[string]bool{}
+	var stack []string
+	var visit func(string)
+	visit = func(f string) {
+		index[f], low[f] = len(index)+1, len(index)+1
+		stack, onStack[f] = append(stack, f), true
+		for _, to := range slices.Sorted(maps.Keys(p.uses[f])) {
+			switch {
+			case index[to] == 0:
+				visit(to)
+				low[f] = min(low[f], low[to])
+			case onStack[to]:
+				low[f] = min(low[f], index[to])
+			}
+		}
+		if low[f] != index[f] {
+			return
+		}
+		at := slices.Index(stack, f)
+		circle := slices.Clone(stack[at:])
+		stack = stack[:at]
+		for _, member := range circle {
+			onStack[member] = false
+		}
+		if len(circle) > len(largest) {
+			largest = circle
+		}
+	}
+	for _, f := range p.files {
+		if index[f] == 0 {
+			visit(f)
+		}
+	}
+	slices.Sort(largest)
+	return largest
+}
