@@ -295,7 +295,7 @@ func (sh *shift) itemOf(ctx context.Context, t *ticket) (*delivery, error) {
 		}
 	}
 	d := &delivery{shift: sh, item: t.item(), version: st.Version, claim: t.node}
-	d, broken := d.open(data, 1)
+	d, broken := d.open(data, st)
 	return d, cmp.Or(err, broken)
 }
 
@@ -375,7 +375,7 @@ func (sh *shift) giveUp(t *ticket) {
 	if err == nil {
 		if data, st, err := sh.s.Get(sh.s.Context(), t.item()); err == nil {
 			d := &delivery{shift: sh, item: t.item(), version: st.Version}
-			if d.read(data, 1); d.bad == nil {
+			if d.read(data, st); d.bad == nil {
 				if p := d.uncount(); p != nil {
 					_, _ = sh.q.writer.do(context.Background(), p) // refused if the recoverer was faster
 				}

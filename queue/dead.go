@@ -21,6 +21,10 @@ type DeadLetter struct {
 	Reason string
 	// Data is what the codec was given, or all that was stored if that could not be read.
 	Data []byte
+	// Headers are what the producer has put with the item (WithHeaders), or nil.
+	Headers map[string]string
+	// EnqueuedAt is when the item was put, by the ensemble's clock, or zero if what was stored could not be read.
+	EnqueuedAt time.Time
 	// Buried is when, by the ensemble's clock.
 	Buried time.Time
 }
@@ -33,7 +37,11 @@ func (q *Queue[T]) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error]
 			if err != nil {
 				e = envelope{header{Error: err.Error()}, data}
 			}
-			letter := DeadLetter{Node: node, ID: e.header.ID, Attempts: e.header.Attempts, Reason: e.header.Error, Data: e.payload, Buried: st.Ctime}
+			letter := DeadLetter{Node: node, ID: e.header.ID, Attempts: e.header.Attempts, Reason: e.header.Error, Data: e.payload,
+				Headers: e.header.Headers, Buried: st.Ctime}
+			if e.header.Put > 0 {
+				letter.EnqueuedAt = e.header.enqueued()
+			}
 			if !yield(letter, nil) {
 				return errStop
 			}
@@ -69,7 +77,7 @@ func (q *Queue[T]) Requeue(ctx context.Context, nodes ...string) (n int, err err
 
 // requeue moves one dead letter; false if somebody else has.
 func (q *core) requeue(ctx context.Context, s *framework.Session, node string, data []byte, st framework.Stat) (bool, error) {
-	e, err := decodeEnvelope(data)
+	e, err := decodeItem(data, st)
 	if err == nil && e.header.Raw {
 		data = e.payload
 	} else if err == nil {

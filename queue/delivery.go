@@ -14,10 +14,11 @@ import (
 // delivery is an item that this Queue has claimed.
 type delivery struct {
 	shift   *shift
-	item    string // its node
-	version int32
-	claim   string       // the ticket's node; "" under the lock
-	guard   *locks.Lease // the lock, or nil
+	item    string         // its node
+	stat    framework.Stat // of the item's node, as it was read
+	version int32          // of the item's node, once it was claimed
+	claim   string         // the ticket's node; "" under the lock
+	guard   *locks.Lease   // the lock, or nil
 	attempt int
 	env     envelope
 	data    []byte // as stored; kept under the lock only
@@ -33,10 +34,9 @@ type delivery struct {
 	unseen bool // it is given back and was handed to nobody
 }
 
-// open reads the item and begins the delivery's time. The attempt is what is stored, the version, and one if the claim
-// has left the version as it was.
-func (d *delivery) open(data []byte, more int) (*delivery, error) {
-	d.read(data, more)
+// open reads the item and begins the delivery's time.
+func (d *delivery) open(data []byte, st framework.Stat) (*delivery, error) {
+	d.read(data, st)
 	h, err := d.shift.s.Hold(context.Background(), d.claim)
 	if err != nil {
 		return nil, err
@@ -45,12 +45,13 @@ func (d *delivery) open(data []byte, more int) (*delivery, error) {
 	return d, nil
 }
 
-// read takes the item in. What is no envelope is kept as it is.
-func (d *delivery) read(data []byte, more int) {
-	if d.env, d.bad = decodeEnvelope(data); d.bad != nil {
-		d.env = envelope{payload: data}
+// read takes the item in. What is no envelope is kept as it is. The attempt is what is stored, the version, and one.
+func (d *delivery) read(data []byte, st framework.Stat) {
+	d.stat = st
+	if d.env, d.bad = decodeItem(data, st); d.bad != nil {
+		d.env = envelope{header{Put: max(0, st.Ctime.UnixMilli())}, data}
 	}
-	d.attempt = d.env.header.Attempts + int(d.version) + more - d.env.header.Unseen
+	d.attempt = d.env.header.Attempts + int(d.version) + 1 - d.env.header.Unseen
 }
 
 // tenure is how long a delivery stands.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -41,6 +42,10 @@ type header struct {
 	Raw bool
 	// Trace is the producer's trace context.
 	Trace map[string]string
+	// Put is when the item was put first, in milliseconds, or 0: then its node tells. See decodeItem.
+	Put int64
+	// Headers are the producer's own (WithHeaders).
+	Headers map[string]string
 
 	rest map[string]json.RawMessage // of later releases
 }
@@ -54,9 +59,11 @@ type stored struct {
 	Error    string            `json:"err,omitempty"`
 	Raw      bool              `json:"raw,omitempty"`
 	Trace    map[string]string `json:"trace,omitempty"`
+	Put      int64             `json:"put,omitempty"`
+	Headers  map[string]string `json:"headers,omitempty"`
 }
 
-var storedNames = []string{"id", "prio", "tries", "unseen", "err", "raw", "trace"}
+var storedNames = []string{"id", "prio", "tries", "unseen", "err", "raw", "trace", "put", "headers"}
 
 // errEnvelope is wrapped by what an item's bytes are refused with.
 var errEnvelope = errors.New("not an item")
@@ -83,7 +90,7 @@ func (e envelope) encodeNew() ([]byte, error) {
 }
 
 func (h header) encode() ([]byte, error) {
-	known, err := json.Marshal(stored{h.ID, h.Priority, h.Attempts, h.Unseen, h.Error, h.Raw, h.Trace})
+	known, err := json.Marshal(stored{h.ID, h.Priority, h.Attempts, h.Unseen, h.Error, h.Raw, h.Trace, h.Put, h.Headers})
 	if err != nil {
 		return nil, err
 	}
@@ -134,8 +141,8 @@ func decodeHeader(head []byte) (h header, err error) {
 	if s.Priority < 0 || s.Priority > math.MaxInt32 { // a later release may have more than MaxPriority
 		return h, fmt.Errorf("prio %d is not between 0 and %d", s.Priority, math.MaxInt32)
 	}
-	if s.Attempts < 0 || s.Unseen < 0 {
-		return h, fmt.Errorf("tries %d or unseen %d is negative", s.Attempts, s.Unseen)
+	if s.Attempts < 0 || s.Unseen < 0 || s.Put < 0 {
+		return h, fmt.Errorf("tries %d, unseen %d or put %d is negative", s.Attempts, s.Unseen, s.Put)
 	}
 	if err := json.Unmarshal(head, &h.rest); err != nil {
 		return h, err
@@ -144,8 +151,22 @@ func decodeHeader(head []byte) (h header, err error) {
 		delete(h.rest, name)
 	}
 	h.ID, h.Priority, h.Attempts, h.Unseen, h.Error, h.Raw, h.Trace = s.ID, s.Priority, s.Attempts, s.Unseen, s.Error, s.Raw, s.Trace
+	h.Put, h.Headers = s.Put, s.Headers
 	return h, nil
 }
+
+// decodeItem is decodeEnvelope for an item that was read with its node's state. Its header then says when it was put first: a node that
+// the item is moved to later does not tell any more.
+func decodeItem(data []byte, st framework.Stat) (envelope, error) {
+	e, err := decodeEnvelope(data)
+	if err == nil && e.header.Put == 0 {
+		e.header.Put = max(0, st.Ctime.UnixMilli())
+	}
+	return e, err
+}
+
+// enqueued is when the item was put first, by the ensemble's clock.
+func (h header) enqueued() time.Time { return time.UnixMilli(h.Put) }
 
 // maxReason bounds what is kept of an error's text.
 const maxReason = 1024

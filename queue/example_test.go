@@ -44,6 +44,25 @@ func Example() {
 	// bob 1
 }
 
+func ExampleWithHeaders() {
+	ctx := context.Background()
+	client, done := connect(ctx)
+	defer done()
+
+	mails := queue.New(client, "/mails", queue.Text())
+	defer mails.Close(ctx)
+	if err := mails.Put(ctx, "hello", queue.WithHeaders(map[string]string{"tenant": "7"})); err != nil {
+		log.Fatal(err)
+	}
+	d, err := mails.Take(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(d.Value, d.Headers["tenant"], d.EnqueuedAt.IsZero())
+	_ = d.Ack(ctx)
+	// Output: hello 7 false
+}
+
 // connect returns a client of a server in memory, and what ends both.
 func connect(ctx context.Context) (*framework.Client, func()) {
 	zk, err := zktest.New()

@@ -43,7 +43,7 @@ func TestTheNodesOfAQueue(t *testing.T) {
 		a := w.member("a", WithCapacity(100), WithDedup(time.Minute), bound(2))
 		a.put("first", "second")
 		require.NoError(t, a.Put(t.Context(), "urgent", WithPriority(9)))
-		require.NoError(t, a.Put(t.Context(), "named", WithID("id")))
+		require.NoError(t, a.Put(t.Context(), "named", WithID("id"), WithHeaders(map[string]string{"for": "ann"})))
 		require.NoError(t, a.Put(t.Context(), "delayed", WithDelay(time.Hour)))
 		require.Equal(t, "urgent", a.take().Value)
 		require.Equal(t, "first", a.take().Value)
@@ -64,7 +64,7 @@ items persistent
 items/0000000000 persistent closed
 items/0000000000/i-0000000000 persistent 1 0 first
 items/0000000001 persistent
-items/0000000001/i-0000000000 persistent 1 11 {"id":"id"}named
+items/0000000001/i-0000000000 persistent 1 35 {"id":"id","headers":{"for":"ann"}}named
 lanes persistent
 lanes/9 persistent
 lanes/9/0000000000 persistent
@@ -72,7 +72,7 @@ lanes/9/0000000000/i-0000000000 persistent 1 10 {"prio":9}urgent
 later persistent
 later/<hour> container
 later/<hour>/<second> container
-later/<hour>/<second>/i-0000000000 persistent 1 23 {"tries":1,"err":"why"}second
+later/<hour>/<second>/i-0000000000 persistent 1 42 {"tries":1,"err":"why","put":<ms>}second
 later/<hour> container
 later/<hour>/<second> container
 later/<hour>/<second>/i-0000000000 persistent 1 0 delayed
@@ -103,6 +103,7 @@ var masks = []struct {
 	{regexp.MustCompile(`^later/\d{10}`), "later/<hour>"},
 	{regexp.MustCompile(`^(ids/\d+)/\d{10}/[\w-]{22}`), "$1/<shard>/<hash>"},
 	{regexp.MustCompile(`^(ids/\d+)/\d{10} persistent`), "$1/<shard> persistent"},
+	{regexp.MustCompile(`"put":\d{12,}`), `"put":<ms>`},
 	{regexp.MustCompile(`^lock/\S+`), "lock/<line>"},
 	{regexp.MustCompile(`t-[0-9a-f]{8}\.[0-9a-f]+-`), "t-<id>-"},
 	{regexp.MustCompile(`^places/[0-9a-f-]{36}`), "places/<uuid>"},

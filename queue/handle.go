@@ -23,6 +23,11 @@ type Delivery[T any] struct {
 	ID string
 	// Priority is what the item was put with (WithPriority).
 	Priority int
+	// Headers are what the producer has put with the item (WithHeaders), or nil.
+	Headers map[string]string
+	// EnqueuedAt is when the item was put, by the clock of the ensemble's leader, in milliseconds. It stays as it is when the
+	// item is delayed, given back, buried or requeued.
+	EnqueuedAt time.Time
 	// LastError is the reason that the item was given back with last (Nack), or "". A strict queue does not keep it.
 	LastError string
 

@@ -225,11 +225,16 @@ func (sh *shift) moveLater(ctx context.Context, dir string, items []int64) error
 
 // dueMove is the part that moves an item whose time has come.
 func (sh *shift) dueMove(item string, n framework.Node) *part {
-	e, _ := decodeEnvelope(n.Data) // what cannot be read goes to the end, and from there to the dead letters
+	e, err := decodeItem(n.Data, n.Stat) // what cannot be read goes to the end, and from there to the dead letters
 	to, ops := sh.q.destination(e.header.Priority, 0)
 	if e.header.Attempts > 0 {
 		to, ops = put{line: sh.q.lane(redoLane)}, []framework.Op{sh.q.ringOp()}
 	}
 	to.data = n.Data
+	if err == nil {
+		if data, err := e.encode(); err == nil {
+			to.data = data // with the time of its put
+		}
+	}
 	return &part{session: sh.s, ops: append(ops, framework.DeleteOp(item, n.Stat.Version)), puts: []put{to}}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -102,64 +103,88 @@ func (q *core) countLater(ctx context.Context, s *framework.Session) (n int, err
 	return countIn(ctx, s, dirs)
 }
 
+// Item is an item as it lies in the queue. Its fields are those of Delivery.
+type Item[T any] struct {
+	Value T
+	// Node is where it lies.
+	Node string
+	// Attempts is how often it was claimed, as far as that is stored: in a strict queue the first claim is not.
+	Attempts   int
+	ID         string
+	Priority   int
+	Headers    map[string]string
+	EnqueuedAt time.Time
+	LastError  string
+}
+
 // Peek returns the first item without claiming it; somebody may have it. The error wraps ErrEmpty if there is none, or
 // ErrCodec if it cannot be decoded.
 func (q *Queue[T]) Peek(ctx context.Context) (value T, err error) {
-	payload, err := q.core.peek(ctx)
-	if err == nil {
-		value, err = decode(q.codec, payload)
-	}
-	return value, framework.Wrap("peek", q.core.path, err)
+	item, err := q.PeekItem(ctx)
+	return item.Value, err
 }
 
-func (q *core) peek(ctx context.Context) ([]byte, error) {
+// PeekItem is Peek, and returns all that is known of the item.
+func (q *Queue[T]) PeekItem(ctx context.Context) (item Item[T], err error) {
+	node, e, err := q.core.peek(ctx)
+	if err == nil {
+		item.Value, err = decode(q.codec, e.payload)
+		h := e.header
+		item.Node, item.Attempts, item.ID, item.Priority, item.Headers = node, h.Attempts, h.ID, h.Priority, h.Headers
+		item.EnqueuedAt, item.LastError = h.enqueued(), h.Error
+	}
+	return item, framework.Wrap("peek", q.core.path, err)
+}
+
+// peek reads the first item. Its header's attempts are all that are known.
+func (q *core) peek(ctx context.Context) (node string, e envelope, err error) {
 	s, err := q.visit(ctx)
 	if errors.Is(err, errAbsent) {
-		return nil, ErrEmpty
+		return "", e, ErrEmpty
 	}
 	if err != nil {
-		return nil, err
+		return "", e, err
 	}
 	lanes, err := q.lanes(ctx, s)
 	if err != nil {
-		return nil, err
+		return "", e, err
 	}
 	for _, l := range append(lanes, q.base) {
-		data, err := l.first(ctx, s)
+		node, data, st, err := l.first(ctx, s)
 		if err != nil {
-			return nil, err
+			return "", e, err
 		}
-		if data == nil {
+		if node == "" {
 			continue
 		}
-		e, err := decodeEnvelope(data)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrCodec, err)
+		if e, err = decodeItem(data, st); err != nil {
+			return "", e, fmt.Errorf("%w: %w", ErrCodec, err)
 		}
-		return e.payload, nil
+		e.header.Attempts += int(st.Version) - e.header.Unseen
+		return node, e, nil
 	}
-	return nil, ErrEmpty
+	return "", e, ErrEmpty
 }
 
-// first reads a line's first item; nil if there is none.
-func (l line) first(ctx context.Context, s *framework.Session) ([]byte, error) {
+// first reads a line's first item; its node is "" if there is none.
+func (l line) first(ctx context.Context, s *framework.Session) (node string, data []byte, st framework.Stat, err error) {
 	segments, err := l.segments(ctx, s)
 	if err != nil {
-		return nil, err
+		return "", nil, st, err
 	}
 	for _, seg := range segments {
 		items, err := l.items(ctx, s, seg)
 		if err != nil {
-			return nil, err
+			return "", nil, st, err
 		}
 		for _, k := range items {
-			data, _, err := s.Get(ctx, l.item(seg, k))
-			if !errors.Is(err, framework.ErrNoNode) {
-				return data, err
+			node = l.item(seg, k)
+			if data, st, err = s.Get(ctx, node); !errors.Is(err, framework.ErrNoNode) {
+				return node, data, st, err
 			}
 		}
 	}
-	return nil, nil
+	return "", nil, st, nil
 }
 
 // Pause keeps all consumers from handing out items until Resume, also those claimed ahead. What was handed out goes on,

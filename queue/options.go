@@ -1,8 +1,10 @@
 package queue
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
+	"unicode/utf8"
 )
 
 // Order is what a queue promises about the order of deliveries. It is stored with the queue.
@@ -192,6 +194,40 @@ func WithDelay(d time.Duration) PutOption {
 }
 
 const maxDelay time.Duration = 10 * 365 * 24 * time.Hour
+
+// WithHeaders puts up to 64 headers with the item: names and values of the producer's own, up to 16,384 bytes together, that each
+// delivery and dead letter of the item shows. Names are not empty, and both are UTF-8. Trace context is kept elsewhere: no header can
+// replace it.
+func WithHeaders(headers map[string]string) PutOption {
+	return func(p *putting) error {
+		size := 0
+		for name, value := range headers {
+			if name == "" || !utf8.ValidString(name) || !utf8.ValidString(value) {
+				return fmt.Errorf("%w: WithHeaders: %.80q: %.80q, want a name that is not empty, and UTF-8", ErrOption, name, value)
+			}
+			size += len(name) + len(value)
+		}
+		if len(headers) > maxHeaders || size > maxHeaderBytes {
+			return fmt.Errorf("%w: WithHeaders: %d headers of %d bytes, at most %d of %d", ErrOption, len(headers), size, maxHeaders, maxHeaderBytes)
+		}
+		p.header.Headers = headers
+		return nil
+	}
+}
+
+const (
+	maxHeaders     = 64
+	maxHeaderBytes = 16 << 10
+)
+
+// headersSize is how many bytes the producer's headers have as they are stored.
+func (h header) headersSize() (int, error) {
+	if len(h.Headers) == 0 {
+		return 0, nil
+	}
+	data, err := json.Marshal(h.Headers)
+	return len(data), err
+}
 
 // WithID names the item. A queue with WithDedup refuses another item with the same id for a time. A queue without it refuses the
 // put with ErrOption: the id would protect from nothing.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -46,8 +47,8 @@ func (q *Queue[T]) Put(ctx context.Context, value T, opts ...PutOption) error {
 }
 
 // PutBatch puts values in their order, with nothing in between, all or none, in one transaction: at most 1,000 items of
-// 500,000 bytes together, of what the codec makes of them. Its guarantee and its errors are those of Put; options hold for
-// each value.
+// 500,000 bytes together, of what the codec makes of them and of their headers. Its guarantee and its errors are those of Put;
+// options hold for each value.
 func (q *Queue[T]) PutBatch(ctx context.Context, values []T, opts ...PutOption) error {
 	p, end, err := q.prepare(ctx, values, opts)
 	if err == nil {
@@ -131,13 +132,17 @@ func (q *Queue[T]) prepare(ctx context.Context, values []T, opts []PutOption) (*
 }
 
 func (q *Queue[T]) encode(how putting, values []T) (*part, error) {
+	extra, err := how.header.headersSize()
+	if err != nil {
+		return nil, err
+	}
 	items, size := make([][]byte, len(values)), 0
 	for i, v := range values {
 		payload, err := encode(q.codec, v)
 		if err != nil {
 			return nil, err
 		}
-		size += len(payload)
+		size += len(payload) + extra
 		if items[i], err = (envelope{how.header, payload}).encodeNew(); err != nil {
 			return nil, err
 		}
@@ -168,6 +173,7 @@ func (q *Queue[T]) Take(ctx context.Context) (*Delivery[T], error) {
 		if err == nil {
 			return &Delivery[T]{Value: value, Attempt: d.attempt, ID: d.env.header.ID, d: d,
 				Priority: d.env.header.Priority, LastError: d.env.header.Error,
+				Headers: maps.Clone(d.env.header.Headers), EnqueuedAt: d.env.header.enqueued(),
 				ctx: q.core.tel.taken(ctx, d.tenure.Context(), began, d)}, nil
 		}
 		if d.begin(ErrSettled) == nil {

@@ -261,7 +261,7 @@ func (r *recoverer) returnOrphans(in inspection, orphans []int64, missed map[int
 				claims = 0
 			}
 			p := &part{session: r.sh.s, ops: []framework.Op{framework.DeleteOp(item, st.Version), r.sh.q.ringOp()},
-				puts: []put{{line: r.sh.q.lane(redoLane), data: withClaims(data, int(st.Version), claims)}}}
+				puts: []put{{line: r.sh.q.lane(redoLane), data: withClaims(data, st, claims)}}}
 			done.Add(1)
 			p.then = func(_ []framework.OpResult, err error) {
 				outcomes[i] = err
@@ -284,16 +284,16 @@ func (r *recoverer) returnOrphans(in inspection, orphans []int64, missed map[int
 	return nil
 }
 
-// withClaims is an item of a node with a version as it is returned, with its claims counted. What cannot be read is kept as it is.
-func withClaims(data []byte, version, claims int) []byte {
-	e, err := decodeEnvelope(data)
+// withClaims is an item as it is returned, with its claims counted. What cannot be read is kept as it is.
+func withClaims(data []byte, st framework.Stat, claims int) []byte {
+	e, err := decodeItem(data, st)
 	if err != nil {
 		return data
 	}
 	if e.header.Unseen > 0 {
 		claims = 1 // it is made up for
 	}
-	e.header.Attempts += version + claims - e.header.Unseen
+	e.header.Attempts += int(st.Version) + claims - e.header.Unseen
 	e.header.Unseen = 0
 	if again, err := e.encode(); err == nil {
 		return again

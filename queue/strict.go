@@ -253,7 +253,7 @@ func (d *desk) claim(f *fetched) *part {
 			return
 		}
 		got := &delivery{shift: d.shift, item: f.path, version: version, guard: d.lease, data: f.Data, tenure: newUnderLock(d.lease)}
-		got.read(f.Data, 1)
+		got.read(f.Data, f.Stat)
 		if d.behind(f) {
 			d.gaveUp()
 			d.keepBack(got)
@@ -300,7 +300,9 @@ func (d *desk) keepBack(got *delivery) {
 func (d *desk) goesAgain(got *delivery, claimed bool, after time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	f := &fetched{path: got.item, at: d.q.shelfOf(got.item), claimed: claimed, Node: framework.Node{Data: got.data, Stat: framework.Stat{Version: got.version}}}
+	st := got.stat
+	st.Version = got.version
+	f := &fetched{path: got.item, at: d.q.shelfOf(got.item), claimed: claimed, Node: framework.Node{Data: got.data, Stat: st}}
 	_, name := framework.Split(got.item)
 	f.k, _ = parseNumber(name, itemPrefix)
 	d.again = append(d.again, returned{f, time.Now().Add(after)})

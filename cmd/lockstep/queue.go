@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +22,7 @@ func newQueue() *cobra.Command {
 
 An item is a line of text, or whatever bytes other programs have put. peek and take print it as it is, or
 quoted at a terminal if it holds what cannot be printed. JSON has the text in "item" and, where it is no
-UTF-8, its bytes in "item_base64".`,
+UTF-8, its bytes in "item_base64", and with it the item's headers and the time of its put.`,
 		Example: `  lockstep queue put mails ann bob            or one a line on standard input
   lockstep queue take mails -- ./send.sh      runs it with an item on standard input
   lockstep queue len mails`,
@@ -146,11 +147,13 @@ func newQueuePeek() *cobra.Command {
 		Args:    alone,
 		RunE: coded(func(cmd *cobra.Command, args []string) error {
 			return q.use(cmd, args[0], nil, func(ctx context.Context, _ *framework.Client) error {
-				value, err := q.queue.Peek(ctx)
+				item, err := q.queue.PeekItem(ctx)
 				if err != nil {
 					return err
 				}
-				return put(os.Stdout, q.json, printedItem(value), shown(os.Stdout, value))
+				p := printedItem(item.Value)
+				p.ID, p.Attempts, p.Node, p.Headers, p.Put = item.ID, item.Attempts, item.Node, item.Headers, item.EnqueuedAt.UTC()
+				return put(os.Stdout, q.json, p, shown(os.Stdout, item.Value))
 			})
 		}),
 	}
@@ -167,6 +170,9 @@ type printed struct {
 	Reason   string `json:"reason,omitempty"`
 	Node     string `json:"node,omitempty"`
 	Attempts int    `json:"attempts,omitempty"`
+
+	Headers map[string]string `json:"headers,omitempty"`
+	Put     time.Time         `json:"put,omitzero"`
 }
 
 func printedItem(item []byte) printed { return printed{Item: string(item), Exact: exact(string(item))} }
@@ -220,7 +226,10 @@ func (q *queued) dead(ctx context.Context, requeue, purge bool) error {
 			return err
 		}
 		p := printedItem(letter.Data)
-		p.ID, p.Node, p.Attempts, p.Reason = letter.ID, letter.Node, letter.Attempts, letter.Reason
+		p.ID, p.Node, p.Attempts, p.Reason, p.Headers = letter.ID, letter.Node, letter.Attempts, letter.Reason, letter.Headers
+		if p.Put = letter.EnqueuedAt; !p.Put.IsZero() {
+			p.Put = p.Put.UTC()
+		}
 		if err := put(os.Stdout, q.json, p, printable(p.Node), p.Attempts, fmt.Sprintf("%q", p.Reason), printable(p.Item)); err != nil {
 			return err
 		}

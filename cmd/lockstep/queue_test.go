@@ -56,7 +56,7 @@ func TestQueueLinesAndCommands(t *testing.T) {
 	require.Equal(t, "1198\t0\t0\n", s.ok("queue", "len", "work"))
 	out = s.ok("queue", "take", "work", "-n", "1198", "--json")
 	require.Equal(t, 1198, strings.Count(out, "\n"))
-	require.Contains(t, out, `{"item":"line 1199","attempt":1}`)
+	require.Contains(t, out, `{"item":"line 1199","attempt":1,"put":"`)
 }
 
 // TestASignalEndsAPutThatWaitsForInput from a pipe that stays open.
@@ -100,7 +100,8 @@ func TestQueueRefusals(t *testing.T) {
 		exitMismatch:    {{"queue", "put", "q", "y", "--capacity", "2"}, {"queue", "put", "q", "y", "--strict"}, {"queue", "len", "/lockstep/queues"}},
 		exitUsage: {{"queue", "put", "plain", "y", "--id", "7"}, {"queue", "put"}, {"queue", "put", "q", "y", "--priority", "10"}, {"queue", "take", "q", "-n", "0"},
 			{"queue", "put", "q", "y", "--capacity", "0"}, {"queue", "take", "q", "--max-attempts", "-1"}, {"queue", "put", "q", "a", "b", "--id", "1"},
-			{"queue", "dead", "q", "--requeue", "--purge"}, {"queue", "len", "/"}},
+			{"queue", "dead", "q", "--requeue", "--purge"}, {"queue", "put", "q", "y", "--header", "name"}, {"queue", "put", "q", "y", "--header", "=value"},
+			{"queue", "put", "q", "y", "--header", "a=1", "--header", "a=2"}, {"queue", "put", "q", "y", "--header", "a=\xff"}, {"queue", "len", "/"}},
 		exitNotFound: {{"queue", "take", "q", "--", "no-such-command"}},
 	} {
 		for _, a := range args {
@@ -108,6 +109,32 @@ func TestQueueRefusals(t *testing.T) {
 			require.Equal(t, want, code, "%q: %s", a, errs)
 			require.NotEmpty(t, errs)
 		}
+	}
+}
+
+// TestQueueHeaders are shown in JSON, where hostile ones are no orders to a terminal.
+func TestQueueHeaders(t *testing.T) {
+	s := newStage(t)
+	s.ok("queue", "put", "q", "x", "--header", "tenant=7=8", "--header", "bad\u009b=\x1b[31m")
+	want := map[string]any{"tenant": "7=8", "bad\u009b": "\x1b[31m"}
+	var put any
+	for _, command := range [][]string{{"peek"}, {"dead"}, {"take"}} {
+		out := s.ok(append([]string{"queue"}, append(command, "q", "--json")...)...)
+		if command[0] == "peek" {
+			code, _, _ := s.run("queue", "take", "q", "--max-attempts", "1", "--", "false")
+			require.Equal(t, 1, code)
+		}
+		if command[0] == "dead" {
+			s.ok("queue", "dead", "q", "--requeue")
+		}
+		require.NotRegexp(t, `[^ -~\n]`, out)
+		v := decode(t, out)
+		require.Equal(t, want, v["headers"], command)
+		require.NotEmpty(t, v["put"])
+		if put == nil {
+			put = v["put"]
+		}
+		require.Equal(t, put, v["put"], "each command shows the first put")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,7 @@ type queuePut struct {
 	priority int
 	delay    duration
 	id       string
+	headers  []string
 	nonblock bool
 }
 
@@ -37,7 +39,7 @@ The first to use a queue makes it. --strict, --capacity and --dedup are stored t
 checked. A bounded queue that is full makes the program wait, or exit with 1 under --nonblock.`,
 		Example: `  lockstep queue put mails ann bob
   lockstep queue put mails < mails.txt
-  lockstep queue put mails ann --delay 10m
+  lockstep queue put mails ann --delay 10m --header tenant=7
   lockstep queue put orders "$ORDER" --dedup 1h --id "$ORDER_ID"    exit with 1 if it was put before`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -53,6 +55,7 @@ checked. A bounded queue that is full makes the program wait, or exit with 1 und
 	f.IntVar(&p.priority, "priority", 0, "go before all items of lower priorities, 0 to 9")
 	f.Var(&p.delay, "delay", "keep the items back for so long; a bare number is seconds")
 	f.StringVar(&p.id, "id", "", "the item's id, which a queue made with --dedup takes once, and others refuse")
+	f.StringArrayVar(&p.headers, "header", nil, "put this NAME=VALUE with the items; may be given more than once")
 	f.BoolVarP(&p.nonblock, "nonblock", "n", false, "do not wait if the queue is full")
 	return cmd
 }
@@ -62,7 +65,11 @@ func (p *queuePut) main(cmd *cobra.Command, args []string) error {
 	if p.nonblock {
 		opts = append(opts, queue.WithRefusal())
 	}
-	how := []queue.PutOption{queue.WithPriority(p.priority), queue.WithDelay(p.delay.time())}
+	headers, err := p.headersOf()
+	if err != nil {
+		return err
+	}
+	how := []queue.PutOption{queue.WithPriority(p.priority), queue.WithDelay(p.delay.time()), queue.WithHeaders(headers)}
 	if cmd.Flags().Changed("id") {
 		how = append(how, queue.WithID(p.id))
 		if len(args) != 2 {
@@ -77,6 +84,19 @@ func (p *queuePut) main(cmd *cobra.Command, args []string) error {
 		}
 		return p.lines(ctx, os.Stdin, how, count)
 	})
+}
+
+// headersOf reads what --header gives.
+func (p *queuePut) headersOf() (map[string]string, error) {
+	headers := map[string]string{}
+	for _, h := range p.headers {
+		name, value, ok := strings.Cut(h, "=")
+		if _, twice := headers[name]; !ok || name == "" || twice {
+			return nil, usage("--header %q: want NAME=VALUE, each NAME once", h)
+		}
+		headers[name] = value
+	}
+	return headers, nil
 }
 
 func (p *queuePut) all(ctx context.Context, items []string, how []queue.PutOption, count *progress) error {

@@ -115,7 +115,7 @@ func (t *queueTake) serve(ctx context.Context, d *queue.Delivery[[]byte]) error 
 	settled := context.WithoutCancel(ctx)
 	if len(t.command) == 0 {
 		p := printedItem(d.Value)
-		p.ID, p.Attempt = d.ID, d.Attempt
+		p.ID, p.Attempt, p.Headers, p.Put = d.ID, d.Attempt, d.Headers, d.EnqueuedAt.UTC()
 		if err := put(os.Stdout, t.json, p, shown(os.Stdout, d.Value)); err != nil {
 			return err
 		}
