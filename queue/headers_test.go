@@ -86,6 +86,7 @@ func TestHeadersAreBounded(t *testing.T) {
 		require.NoError(t, a.Put(t.Context(), "x", WithHeaders(map[string]string{"k": strings.Repeat("<", maxHeaderBytes-1)})))
 		err := a.PutBatch(t.Context(), names(0, 100), WithHeaders(map[string]string{"k": strings.Repeat("<", maxHeaderBytes-1)}))
 		require.ErrorIs(t, err, framework.ErrTooLarge)
+		require.ErrorContains(t, err, "a batch of 100 items")
 		require.NoError(t, a.PutBatch(t.Context(), names(0, 100), WithHeaders(map[string]string{"k": strings.Repeat("v", 4000)})))
 		n, err := a.Len(t.Context())
 		require.NoError(t, err)

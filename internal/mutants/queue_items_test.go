@@ -10,7 +10,7 @@ var queueItemsMutants = []mutant{
 	},
 	{
 		name: "a consumer changes the headers that are stored", file: "queue/queue.go", test: "TestHeadersAndTheTimeOfThePutStay",
-		old: "Headers: maps.Clone(d.env.header.Headers)", new: "Headers: d.env.header.Headers",
+		old: "Headers: maps.Clone(d.env.header.Headers)", new: "Headers: func() map[string]string { _ = maps.Clone[map[string]string]; return d.env.header.Headers }()",
 	},
 	{
 		name: "a batch's headers are not counted", file: "queue/queue.go", test: "TestHeadersAreBounded",
