@@ -171,3 +171,17 @@ func TestAFrameThatBrokeOffWasNotSent(t *testing.T) {
 		}, got)
 	})
 }
+
+// TestAnUrgentRequestWaitsForOneChunkAtMost queues two large requests and then an urgent one, which leaves between them once the first is being
+// written.
+func TestAnUrgentRequestWaitsForOneChunkAtMost(t *testing.T) {
+	o, got := outbox{}, answers{}
+	first, second, urgent := got.big("/first"), got.big("/second"), got.urgent("/urgent")
+	o.putCall(first, 1)
+	o.putCall(second, 2)
+	require.Equal(t, []*Call{first}, o.take().calls)
+	o.putCall(urgent, 3)
+	require.Equal(t, []*Call{urgent}, o.take().calls)
+	require.Equal(t, []*Call{second}, o.take().calls)
+	require.Nil(t, o.take())
+}

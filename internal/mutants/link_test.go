@@ -40,7 +40,7 @@ var linkMutants = []mutant{
 		old: "	*list = append(*list, c)\n", new: "	*list = slices.Insert(*list, 0, c)\n",
 	},
 	{
-		name: "all that waits leaves in one write", file: "internal/link/outbox.go", test: "TestNobodyWaitsForTheNetwork",
+		name: "all that waits leaves in one write", file: "internal/link/outbox.go", test: "TestAnUrgentRequestWaitsForOneChunkAtMost",
 		old: "(*list)[n-1].frames.Len() < chunkSize {", new: "true {",
 	},
 	{
