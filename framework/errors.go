@@ -22,7 +22,7 @@ var (
 	ErrOutcomeUnknown = errors.New("outcome unknown, read the node before you write again")
 	// ErrClosed is returned when the client was closed.
 	ErrClosed = errors.New("client closed")
-	// ErrAuthFailed is returned when a server refused the client's credentials.
+	// ErrAuthFailed is returned when a server refused the client's credentials, or wants SASL authentication, which this client does not have.
 	ErrAuthFailed = errors.New("authentication failed")
 )
 
@@ -41,6 +41,9 @@ var (
 	// ErrOverloaded is returned when the servers have put a transaction off because they have too much to do. Nothing has happened. Most calls
 	// repeat themselves, with pauses, until their context ends.
 	ErrOverloaded = errors.New("servers are overloaded")
+	// ErrQuotaExceeded is returned when a write would exceed a quota of the servers on a subtree, which they enforce (enforceQuota). Nothing was
+	// written. The same write fails until somebody deletes nodes there or raises the quota.
+	ErrQuotaExceeded = errors.New("quota of the servers exceeded")
 	// ErrNodeGone is the cause of a hold's end when its node was deleted by somebody else.
 	ErrNodeGone = errors.New("node was deleted")
 )
@@ -169,5 +172,5 @@ func (e *endedError) As(target any) bool {
 // own are the errors that code of this module decides by.
 var own = []error{
 	ErrSessionLost, ErrSuspended, ErrClosed, ErrAuthFailed, ErrNoNode, ErrNodeExists, ErrBadVersion, ErrNotEmpty,
-	ErrNoAuth, ErrNodeGone, ErrOutcomeUnknown, ErrOverloaded, ErrInvalidConfig, ErrInvalidPath, ErrTooLarge,
+	ErrNoAuth, ErrNodeGone, ErrOutcomeUnknown, ErrOverloaded, ErrQuotaExceeded, ErrInvalidConfig, ErrInvalidPath, ErrTooLarge,
 }

@@ -211,3 +211,20 @@ func TestADeletionEndsWithItsSession(t *testing.T) {
 		m.Link.Heal()
 	})
 }
+
+// TestADeletionEndsWithItsClient closes a client while the answer to a deletion is on its way: Close does not wait for it.
+func TestADeletionEndsWithItsClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		zk := zktest.Start(t)
+		m := zk.Member(t, "a", config)
+		s := session(t, m)
+		require.NoError(t, s.Create(ctx, "/n", nil, framework.Ephemeral))
+		zk.DelayReplies(time.Hour, zktest.Match{Op: zktest.OpDelete})
+		gone := s.Discard("/n")
+		require.NoError(t, m.Close(ctx))
+		<-gone.Done()
+		require.Zero(t, gone.Zxid())
+	})
+}

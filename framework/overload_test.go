@@ -35,3 +35,25 @@ func TestAThrottledRequestIsRepeated(t *testing.T) {
 		}
 	})
 }
+
+// TestServerCodesAreNamed translates codes that servers answer with. A code that has no error of its own is named and is not transient.
+func TestServerCodesAreNamed(t *testing.T) {
+	for code, want := range map[wire.Code]error{
+		wire.QuotaExceeded: ErrQuotaExceeded, wire.ThrottledOp: ErrOverloaded, wire.SessionClosedNeedsSASL: ErrAuthFailed, wire.NoAuth: ErrNoAuth,
+		wire.SessionMoved: ErrSuspended, wire.SessionExpired: ErrSuspended,
+	} {
+		require.ErrorIs(t, codeError(code), want)
+	}
+	require.False(t, IsTransient(codeError(wire.QuotaExceeded)))
+	require.False(t, IsTransient(codeError(wire.SessionClosedNeedsSASL)))
+	for code, words := range map[wire.Code]string{
+		wire.ReconfigInProgress: "zookeeper: error -14 (reconfiguration in progress)", wire.NotReadOnly: "zookeeper: error -119 (not read-only)",
+		-999: "zookeeper: error -999 (code -999)",
+	} {
+		err := codeError(code)
+		require.EqualError(t, err, words)
+		require.False(t, IsTransient(err))
+		require.False(t, refusedUnseen(err))
+	}
+	require.NoError(t, codeError(wire.OK))
+}

@@ -2,6 +2,7 @@ package framework_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -239,4 +240,52 @@ func TestTheBoundHoldsWhenAnswersAreLost(t *testing.T) {
 		}
 		require.Equal(t, ownedOnServer(zk, s), framework.OwnedBytes(s))
 	})
+}
+
+// TestCreatesUnderWayAreCounted asks for many nodes at once before the first answer arrives.
+func TestCreatesUnderWayAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		_, s := bounded(t, zk)
+		zk.DelayReplies(time.Second, zktest.Match{Op: zktest.OpCreate})
+		var creates sync.WaitGroup
+		for i := range 300 {
+			creates.Go(func() { _ = s.Create(t.Context(), fmt.Sprintf("/d/%03d", i), nil, framework.Ephemeral) })
+		}
+		creates.Wait()
+		require.LessOrEqual(t, ownedOnServer(zk, s), bound)
+		require.Greater(t, ownedOnServer(zk, s), bound*9/10)
+	})
+}
+
+// TestCreatesOfAnUnknownOutcomeAreCounted gives up each create while its answer is under way.
+func TestCreatesOfAnUnknownOutcomeAreCounted(t *testing.T) {
+	for name, op := range map[string]func(i int) framework.Op{
+		"of a known name": func(i int) framework.Op {
+			return framework.CreateOp(fmt.Sprintf("/d/%03d", i), nil, framework.Ephemeral)
+		},
+		"of a number": func(int) framework.Op { return framework.CreateOp("/d/n-", nil, framework.EphemeralSequential) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				zk := zktest.Start(t)
+				m, s := bounded(t, zk)
+				m.Link.Delay(5 * time.Millisecond)
+				unknown := 0
+				for i := range 300 {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+					_, err := s.Multi(ctx, op(i))
+					cancel()
+					require.Error(t, err)
+					if errors.Is(err, framework.ErrOutcomeUnknown) {
+						unknown++
+					}
+				}
+				time.Sleep(time.Second)
+				require.Positive(t, unknown)
+				require.LessOrEqual(t, ownedOnServer(zk, s), bound)
+				require.Greater(t, ownedOnServer(zk, s), bound*9/10)
+			})
+		})
+	}
 }

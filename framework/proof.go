@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
@@ -14,18 +15,26 @@ const maxChecks = 100
 
 // beat proves the session's life once on the connection of this generation: a write that changes
 // nothing, then a sync. Only what was acknowledged on that very connection counts.
+//
+// A server that has too much to do answers a request by itself, without the ensemble (ErrOverloaded). That proves nothing about the session, but the
+// connection works: the request is repeated there. An overdue beat tries another server, as without an answer.
 func (s *Session) beat(generation int64) error {
 	ctx, cancel := context.WithTimeoutCause(s.ctx, interval(s.Timeout()), errOverdue)
 	defer cancel()
-	sentAt := s.client.clock.Now()
-	if err := s.beatWrite(ctx); err != nil {
+	var sentAt time.Duration
+	err := s.whileOverloaded(ctx, func() error {
+		sentAt = s.client.clock.Now()
+		return s.beatWrite(ctx)
+	})
+	if err != nil {
 		return err
 	}
 	if !s.on(generation) {
 		return errConnectionGone
 	}
 	s.lived((*lease).written)
-	if err := (asker{ctx, s, true}).sync(s.client.ns.full("/")); err != nil {
+	err = s.whileOverloaded(ctx, func() error { return asker{ctx, s, true}.sync(s.client.ns.full("/")) })
+	if err != nil {
 		return err
 	}
 	if !s.on(generation) {
@@ -33,6 +42,21 @@ func (s *Session) beat(generation int64) error {
 	}
 	s.lived(func(l *lease) { l.synced(sentAt) })
 	return nil
+}
+
+// whileOverloaded repeats a request with pauses until the server does not put it off any more. The error of a request that ctx ended wraps
+// ErrOverloaded too if the server has put it off.
+func (s *Session) whileOverloaded(ctx context.Context, request func() error) error {
+	back := newRetries(s.client.cfg)
+	for {
+		err := request()
+		if !errors.Is(err, ErrOverloaded) {
+			return err
+		}
+		if ended := s.pause(ctx, back); ended != nil {
+			return fmt.Errorf("%w: %w", ended, err)
+		}
+	}
 }
 
 var errOverdue = errors.New("no answer to a proof of life")

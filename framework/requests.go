@@ -211,10 +211,12 @@ func readResults(d *wire.Decoder) (rs []OpResult) {
 
 var codeErrors = map[wire.Code]error{
 	wire.NoNode: ErrNoNode, wire.NodeExists: ErrNodeExists, wire.BadVersion: ErrBadVersion, wire.NotEmpty: ErrNotEmpty,
-	wire.NoAuth: ErrNoAuth, wire.AuthFailed: ErrAuthFailed, wire.ThrottledOp: ErrOverloaded,
+	wire.NoAuth: ErrNoAuth, wire.AuthFailed: ErrAuthFailed, wire.SessionClosedNeedsSASL: ErrAuthFailed,
+	wire.ThrottledOp: ErrOverloaded, wire.QuotaExceeded: ErrQuotaExceeded,
 	wire.ConnectionLoss: ErrSuspended, wire.SessionMoved: ErrSuspended, wire.SessionExpired: ErrSuspended,
 }
 
+// codeError returns the error of a server's code. A code that is not in the list is an error that names it, and that is not transient.
 func codeError(code wire.Code) error {
 	if code == wire.OK {
 		return nil
@@ -222,7 +224,7 @@ func codeError(code wire.Code) error {
 	if err, ok := codeErrors[code]; ok {
 		return err
 	}
-	return fmt.Errorf("zookeeper: %s", code)
+	return fmt.Errorf("zookeeper: error %d (%s)", int32(code), code)
 }
 
 // Errors of requests that no server has seen.

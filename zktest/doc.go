@@ -41,7 +41,7 @@
 //
 // Of the real server's settings and interfaces, these are deliberately not there: SASL and Kerberos, TLS, x509 and
 // plugged-in authentication, digests other than SHA-1, skipACL, reconfiguration (the answer is that of one server), read-only
-// mode, local sessions, throttling of requests and connections, JMX, the HTTP admin server, metrics beyond those of
+// mode, local sessions, throttling by load (Server.Throttle is a fault), JMX, the HTTP admin server, metrics beyond those of
 // mntr, digests of the tree, znode.container.maxNeverUsedIntervalMs, ZooKeeper 3.9's request encodings.
 //
 // Where the defaults differ from a real server's, so that tests need no settings: all four-letter words are answered

@@ -47,7 +47,7 @@ type Request = zkserver.Request
 // that is set must hold; the zero Match selects every request, pings included.
 type Match = zkserver.Match
 
-// Fault is a fault asked for with DropReply or DelayReplies. Hit tells when it
+// Fault is a fault asked for with DropReply, DelayReplies or Throttle. Hit tells when it
 // has struck; Cancel ends it.
 type Fault = zkserver.Fault
 
@@ -100,6 +100,10 @@ func (s *Server) DropReply(n int, m Match) *Fault { return s.core.DropReply(n, m
 // DelayReplies sends the answer to every matching request so much later, until
 // cancelled. What follows on that connection waits behind it.
 func (s *Server) DelayReplies(d time.Duration, m Match) *Fault { return s.core.DelayReplies(d, m) }
+
+// Throttle answers the next times matching requests with code -127 (THROTTLEDOP) and does not do them, as a server does that has too much to
+// do. Pings and the close of a session are never throttled. A throttled request is not read: leave Match.Path empty.
+func (s *Server) Throttle(times int, m Match) *Fault { return s.core.Throttle(times, m) }
 
 // Observe calls f with every request that the server has done, in order and
 // before the answer leaves. f must be quick and must not call the server. The

@@ -57,6 +57,19 @@ var frameworkMutants = []mutant{
 		old: "	s.mon.Cut(generation)\n", new: "",
 	},
 
+	{
+		name: "a throttled beat gives its connection up", file: "framework/proof.go", test: "TestAThrottledBeatKeepsItsConnection",
+		old: "		if !errors.Is(err, ErrOverloaded) {\n			return err", new: "		if err == nil || s.ctx.Err() == nil {\n			return err",
+	},
+	{
+		name: "a throttled beat is an acknowledged one", file: "framework/proof.go", test: "TestAThrottledBeatProvesNothing",
+		old: "		if !errors.Is(err, ErrOverloaded) {\n			return err", new: "		if errors.Is(err, ErrOverloaded) {\n			return nil\n		}\n		if !errors.Is(err, ErrOverloaded) {\n			return err",
+	},
+	{
+		name: "a throttled beat is repeated without a pause", file: "framework/proof.go", test: "TestAThrottledBeatProvesNothing",
+		old: "if ended := s.pause(ctx, back); ended != nil {", new: "if ended := ctx.Err(); ended != nil && back != nil {",
+	},
+
 	// Holds.
 	{
 		name: "the hold of a deleted node goes on", file: "framework/proof.go", test: "TestHoldEndsWithItsNode",
@@ -139,7 +152,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "a deletion of a node made anew is sent again", file: "framework/writes.go", test: "TestAnUnknownOutcomeIsSaid",
-		old: "	case err == nil && st.Czxid <= seen:\n", new: "	case err == nil:\n",
+		old: "	case err == nil && st.Czxid <= seen:\n", new: "	case err == nil && st.Czxid != 0:\n",
 	},
 	{
 		name: "a node that is gone was deleted by us", file: "framework/writes.go", test: "TestAnUnknownOutcomeIsSaid",
@@ -147,7 +160,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "a create whose node is gone is sent again", file: "framework/writes.go", test: "TestAnUnknownOutcomeIsSaid",
-		old: "	case err == nil && st.Pzxid <= seen:\n", new: "	case err == nil:\n",
+		old: "	case err == nil && st.Pzxid <= seen:\n", new: "	case err == nil && st.Pzxid != 0:\n",
 	},
 	{
 		name: "a persistent node of the same data is ours", file: "framework/writes.go", test: "TestAnUnknownOutcomeIsSaid",
@@ -189,7 +202,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "a certificate is verified for the address", file: "framework/dial.go", test: "TestACertificateIsOfTheName",
-		old: "host, _, err := net.SplitHostPort(server)", new: "host, _, err := net.SplitHostPort(address)",
+		old: "host, _, err := net.SplitHostPort(server)", new: "server = address\n			host, _, err := net.SplitHostPort(server)",
 	},
 
 	{
@@ -207,11 +220,11 @@ var frameworkMutants = []mutant{
 		old: "if created <= deleted || sum+created <= o.max {", new: "if true {",
 	},
 	{
-		name: "creates under way are not counted", file: "framework/owned.go", test: "TestTheBoundHoldsWhenAnswersAreLost",
+		name: "creates under way are not counted", file: "framework/owned.go", test: "TestCreatesUnderWayAreCounted",
 		old: "		sum := o.bytes + o.reserved + o.doubtful\n", new: "		sum := o.bytes + o.doubtful\n",
 	},
 	{
-		name: "creates of an unknown outcome are not counted", file: "framework/owned.go", test: "TestTheBoundHoldsWhenAnswersAreLost",
+		name: "creates of an unknown outcome are not counted", file: "framework/owned.go", test: "TestCreatesOfAnUnknownOutcomeAreCounted",
 		old: "	o.settle(reserved, doubtful, there...)\n", new: "	_ = doubtful\n	o.settle(reserved, 0)\n",
 	},
 	{
@@ -254,7 +267,7 @@ var frameworkMutants = []mutant{
 		new: "	s.mon.Admit(st.Generation)\n	time.AfterFunc(s.Timeout()/100, func() { s.deletions.resume(func(calls []*link.Call) { s.mon.Admit(st.Generation, calls...) }) })\n",
 	},
 	{
-		name: "deletions do not end with their session", file: "framework/life.go", test: "TestADeletionEndsWithItsSession",
+		name: "deletions do not end with their session", file: "framework/life.go", test: "TestADeletionEndsWithItsClient",
 		old: "	s.mon.Close()\n	s.deletions.end()\n", new: "	s.mon.Close()\n",
 	},
 

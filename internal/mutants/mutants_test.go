@@ -111,7 +111,7 @@ func (m mutant) requireCaught(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	pattern := "^(" + strings.ReplaceAll(m.test, " ", "") + ")$"
-	command := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-count=1", "-timeout=30s", "-run", pattern, m.directory())
+	command := exec.CommandContext(ctx, "go", "test", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-count=1", "-timeout=30s", "-run", pattern, m.directory())
 	command.Dir = root
 	command.WaitDelay = time.Second
 	out, err := command.CombinedOutput()

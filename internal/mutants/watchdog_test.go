@@ -3,4 +3,105 @@ package mutants
 func init() { lists["watchdog"] = watchdogMutants }
 
 // watchdogMutants are the safeguards of package internal/watchdog.
-var watchdogMutants = []mutant{}
+var watchdogMutants = []mutant{
+	// The watchdog itself.
+	{
+		name: "the command of an ended lease lives on", file: "internal/watchdog/dog.go", test: "TestACommandIsKilledAtItsLeasesEnd",
+		old: "		c.lapsed = true\n		if c.target != nil {\n			c.target.kill()\n		}\n", new: "		c.lapsed = true\n",
+	},
+	{
+		name: "the session is closed beside a command that may run", file: "internal/watchdog/dog.go",
+		test: "TestACommandThatIsNotKnownKeepsTheSession|TestACommandThatCannotBeIdentifiedMayRun",
+		old:  "		if c.unknown {\n			return errCommand\n		}\n", new: "		_ = c.unknown\n",
+	},
+	{
+		name: "a command that cannot be identified has ended", file: "internal/watchdog/dog.go", test: "TestACommandThatCannotBeIdentifiedMayRun",
+		old: "c.unknown = !errors.Is(err, errNoSuchProcess)", new: "c.unknown = errors.Is(err, io.EOF)",
+	},
+	{
+		name: "a process without a start time has ended", file: "internal/watchdog/target_linux.go", test: "TestACommandThatCannotBeIdentifiedMayRun",
+		old: "return nil, errUnidentified\n	}\n	fd", new: "return nil, errNoSuchProcess\n	}\n	fd",
+	},
+	{
+		name: "a lease becomes shorter", file: "internal/watchdog/dog.go", test: "TestALeaseNeverBecomesShorter",
+		old: "c.until = max(c.until, m.until)", new: "c.until = m.until",
+	},
+	{
+		name: "another process of the same number is killed", file: "internal/watchdog/target_linux.go", test: "TestAnotherProcessOfThatNumberIsLeftAlone",
+		old: "if err == nil && found == id {", new: "if err == nil && found.pid == id.pid {",
+	},
+	{
+		name: "only the process is killed, not its group", file: "internal/watchdog/target_linux.go", test: "TestACommandIsKilledAtItsLeasesEnd",
+		old: "	_ = t.signalGroup(unix.SIGKILL)\n", new: "",
+	},
+	{
+		name: "the rest of a command's group is not waited for", file: "internal/watchdog/target_linux.go", test: "TestAGroupOutlivesItsLeader",
+		old: "return errors.Is(t.signalGroup(0), unix.ESRCH) || !groupRuns(int(t.pid))", new: "return true",
+	},
+	{
+		name: "a farewell is not heeded", file: "internal/watchdog/dog.go", test: "TestAFarewellIsTheEnd",
+		old: "if d.farewell || d.session == nil {", new: "if d.session == nil {",
+	},
+	{
+		name: "the session is closed before the commands are gone", file: "internal/watchdog/dog.go", test: "TestASessionIsNotClosedBesideACommand",
+		old: "	if err := d.endCommands(time.Now().Add(d.session.Timeout)); err != nil {\n		return err\n	}\n	return d.session.end(d.access)",
+		new: "	if err := d.session.end(d.access); err != nil {\n		return err\n	}\n	return d.endCommands(time.Now().Add(d.session.Timeout))",
+	},
+	{
+		name: "a command that starts after its lease's end lives on", file: "internal/watchdog/dog.go", test: "TestWhatIsFoundTooLateIsKilledAtOnce",
+		old: "	if c.lapsed {\n		t.kill()\n	}\n", new: "",
+	},
+	{
+		name: "a lease's end is acted upon before what was said is heard", file: "internal/watchdog/wait_linux.go",
+		test: "TestWhatWasSaidInTimeIsHeardLate", old: "return fds[0].Revents != 0", new: "return fds[1].Revents == 0",
+	},
+
+	// What the parent tells it.
+	{
+		name: "the clock is read after the rest of the lease", file: "internal/watchdog/keeper.go", test: "TestTheClockIsReadBeforeTheLease",
+		old: "	at := now() // first: what stops this process here makes the end earlier, not later\n	until := at + left()\n",
+		new: "	rest := left()\n	until := now() + rest\n",
+	},
+	{
+		name: "the session of an earlier epoch is followed", file: "internal/watchdog/keeper.go", test: "TestAnEarlierSessionIsNotFollowed",
+		old: "	if k.session != nil && k.session.Epoch > s.Epoch {\n		return\n	}\n", new: "",
+	},
+	{
+		name: "a new watchdog is not told of the commands", file: "internal/watchdog/keeper.go", test: "TestAReplacedWatchdogKnowsTheCommands",
+		old: "		if c.runs != nil {\n			all = append(all, *c.runs)\n		}\n", new: "",
+	},
+	{
+		name: "a watchdog that has ended is not replaced", file: "internal/watchdog/keeper.go", test: "TestAKilledWatchdogIsReplaced",
+		old: "if errors.Is(err, ErrUnsupported) || !k.rest(pause) {", new: "if err == nil || errors.Is(err, ErrUnsupported) || !k.rest(pause) {",
+	},
+	{
+		name: "a stopped watchdog is waited for", file: "internal/watchdog/keeper.go", test: "TestAStoppedWatchdogDelaysNobody",
+		old: "		k.present.kill()\n		k.present = nil\n", new: "",
+	},
+
+	// The close of a dead process's session.
+	{
+		name: "the session of another id is closed", file: "internal/watchdog/close.go", test: "TestAServerThatAnswersWithAnotherSessionIsLeft",
+		old: "case answer.Session != s.ID:", new: "case answer.Session != s.ID && answer.Timeout <= 0:",
+	},
+	{
+		name: "a session is closed without its password", file: "internal/watchdog/close.go", test: "TestNothingElseIsClosed",
+		old: "if s.ID == 0 || len(s.Password) == 0 {", new: "if s.ID == 0 {",
+	},
+	{
+		name: "the tries end with the first round", file: "internal/watchdog/close.go", test: "TestASessionIsClosedByALaterRound",
+		old: "if time.Now().Add(pause).After(until) || ctx.Err() != nil {", new: "if until.Before(time.Now().Add(time.Hour)) {",
+	},
+	{
+		name: "a session that was taken up is tried for no longer", file: "internal/watchdog/close.go", test: "TestTriesLastAsLongAsTheSession",
+		old: "			until = time.Now().Add(timeout)\n", new: "",
+	},
+	{
+		name: "the tries have no end", file: "internal/watchdog/close.go", test: "TestTriesLastAsLongAsTheSession",
+		old: "if time.Now().Add(pause).After(until) || ctx.Err() != nil {", new: "if time.Now().Add(pause).After(until) {",
+	},
+	{
+		name: "credentials come after the close", file: "internal/watchdog/close.go", test: "TestCredentialsComeFirst",
+		old: "	for _, c := range a.Auth {\n", new: "	for _, c := range a.Auth[:0] {\n",
+	},
+}

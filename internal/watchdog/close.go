@@ -36,16 +36,23 @@ func (s Session) end(a Access) error {
 	if s.ID == 0 || len(s.Password) == 0 { // would open a session, or could be anybody's
 		return errNobody
 	}
-	until := time.Now().Add(s.Timeout)
-	ctx, cancel := context.WithTimeout(context.Background(), mostTimeouts*s.Timeout)
+	return untilClosed(s.Timeout, func(ctx context.Context) error { return s.round(ctx, a) })
+}
+
+// untilClosed calls round, with pauses, until it has closed the session or until the session is over by its timeout.
+// A round that took the session up without closing it begins the timeout anew; after mostTimeouts of them the tries end all the same.
+// The error is that of the last round.
+func untilClosed(timeout time.Duration, round func(context.Context) error) error {
+	until := time.Now().Add(timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), mostTimeouts*timeout)
 	defer cancel()
 	for pause := 25 * time.Millisecond; ; pause = min(2*pause, mostPause) {
-		err := s.round(ctx, a)
+		err := round(ctx)
 		if err == nil {
 			return nil
 		}
 		if errors.Is(err, errUnfinished) {
-			until = time.Now().Add(s.Timeout)
+			until = time.Now().Add(timeout)
 		}
 		if time.Now().Add(pause).After(until) || ctx.Err() != nil {
 			return err

@@ -2,9 +2,11 @@ package watchdog
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -71,6 +73,19 @@ func TestASessionIsClosed(t *testing.T) {
 	require.Equal(t, []int64{other.ID}, g.sessions())
 	require.NoError(t, g.session.end(g.access), "it is over already")
 	require.Equal(t, []int64{other.ID}, g.sessions())
+}
+
+// TestASessionIsNotClosedBesideACommand has a parent die whose command may still run.
+func TestASessionIsNotClosedBesideACommand(t *testing.T) {
+	g, k := newGround(t), newKennel(t)
+	k.tell(begin{1, 1}, g.access, g.session)
+	k.begin()
+	k.end()
+	require.ErrorIs(t, k.dog.succeed(), errCommand)
+	require.Equal(t, []int64{g.session.ID}, g.sessions())
+	k.dog.take(over{1})
+	require.NoError(t, k.dog.succeed())
+	require.Empty(t, g.sessions())
 }
 
 func TestNothingElseIsClosed(t *testing.T) {
@@ -150,6 +165,42 @@ func TestTriesGoOnUntilAServerIsThere(t *testing.T) {
 	listen(t, g.zk, addr) // a little late, or not: both are fine
 	require.NoError(t, <-ended)
 	require.Empty(t, g.sessions())
+}
+
+// TestTriesLastAsLongAsTheSession counts the rounds that are asked of servers which never close the session, in virtual time.
+func TestTriesLastAsLongAsTheSession(t *testing.T) {
+	const timeout = 10 * time.Second
+	refuse := func(err error) (lasted time.Duration, rounds int) {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			require.ErrorIs(t, untilClosed(timeout, func(context.Context) error { rounds++; return err }), err)
+			lasted = time.Since(began)
+		})
+		return lasted, rounds
+	}
+
+	unreached, rounds := refuse(io.ErrUnexpectedEOF)
+	require.Greater(t, unreached, timeout-mostPause-time.Millisecond, "the session lasts as long")
+	require.LessOrEqual(t, unreached, timeout, "it is over by itself")
+	require.Greater(t, rounds, 10)
+
+	taken, _ := refuse(fmt.Errorf("%w: %w", errUnfinished, io.ErrUnexpectedEOF))
+	require.Greater(t, taken, mostTimeouts*timeout-mostPause-time.Millisecond, "each server that takes the session up prolongs it")
+	require.LessOrEqual(t, taken, mostTimeouts*timeout+mostPause)
+}
+
+// TestASessionIsClosedByALaterRound has servers fail twice, and close the session then.
+func TestASessionIsClosedByALaterRound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rounds := 0
+		require.NoError(t, untilClosed(time.Second, func(context.Context) error {
+			if rounds++; rounds < 3 {
+				return io.ErrUnexpectedEOF
+			}
+			return nil
+		}))
+		require.Equal(t, 3, rounds)
+	})
 }
 
 func TestTriesEndWithTheSession(t *testing.T) {

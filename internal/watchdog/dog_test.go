@@ -170,6 +170,18 @@ func TestWhatWasSaidInTimeIsHeardLate(t *testing.T) {
 	}
 }
 
+// TestALeaseNeverBecomesShorter tells a lease that ends earlier than the one before, as a message that was delayed does.
+func TestALeaseNeverBecomesShorter(t *testing.T) {
+	k := newKennel(t)
+	defer k.begin()
+	k.dog.take(begin{1, 1})
+	k.dog.take(lease{1, 2 * time.Hour})
+	k.dog.take(lease{1, time.Hour})
+	require.Equal(t, 2*time.Hour, k.dog.nextLapse())
+	k.dog.take(lease{1, 3 * time.Hour})
+	require.Equal(t, 3*time.Hour, k.dog.nextLapse())
+}
+
 func TestAnEndedCommandIsForgotten(t *testing.T) {
 	k, c := newKennel(t), start(t)
 	k.tell(begin{1, 1}, runs{1, identified(t, c.cmd.Process.Pid)}, over{1}, over{1}, lease{1, now()}, Session{ID: 1, Timeout: time.Second})

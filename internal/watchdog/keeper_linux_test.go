@@ -171,6 +171,30 @@ func TestAReplacedWatchdogKnowsTheCommands(t *testing.T) {
 	require.True(t, c.runs())
 }
 
+// TestTheClockIsReadBeforeTheLease lets time pass while the rest of the lease is read: the lease that is told must not end later for that.
+func TestTheClockIsReadBeforeTheLease(t *testing.T) {
+	k, _ := newTestKeeper(t)
+	id := k.Begin(1)
+	var read time.Duration
+	k.Lease(1, func() time.Duration {
+		for read = now(); now() == read; { // until the clock has moved
+		}
+		return time.Hour
+	})
+	require.LessOrEqual(t, k.commands[id].until, read+time.Hour)
+}
+
+// TestAnEarlierSessionIsNotFollowed follows the session of an earlier epoch after that of a later one.
+func TestAnEarlierSessionIsNotFollowed(t *testing.T) {
+	k, _ := newTestKeeper(t)
+	k.launch = func() (*process, error) { return nil, ErrUnsupported }
+	k.Follow(Session{Epoch: 2, ID: 22})
+	k.Follow(Session{Epoch: 1, ID: 11})
+	require.Equal(t, int64(22), k.session.ID)
+	k.Follow(Session{Epoch: 2, ID: 22, Server: "after a reconnect"})
+	require.Equal(t, "after a reconnect", k.session.Server)
+}
+
 func TestAStoppedWatchdogDelaysNobody(t *testing.T) {
 	k, b := newTestKeeper(t)
 	k.Follow(one)

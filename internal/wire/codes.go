@@ -76,6 +76,9 @@ const (
 	Unimplemented           Code = -6
 	OperationTimeout        Code = -7
 	BadArguments            Code = -8
+	UnknownSession          Code = -12
+	NewConfigNoQuorum       Code = -13
+	ReconfigInProgress      Code = -14
 	NoNode                  Code = -101
 	NoAuth                  Code = -102
 	BadVersion              Code = -103
@@ -90,8 +93,9 @@ const (
 	NotReadOnly             Code = -119
 	NoWatcher               Code = -121
 	ReconfigDisabled        Code = -123
-	ThrottledOp             Code = -127
+	SessionClosedNeedsSASL  Code = -124
 	QuotaExceeded           Code = -125
+	ThrottledOp             Code = -127
 )
 
 var codeNames = map[Code]string{
@@ -102,7 +106,8 @@ var codeNames = map[Code]string{
 	NotEmpty: "not empty", SessionExpired: "session expired", InvalidCallback: "invalid callback",
 	InvalidACL: "invalid ACL", AuthFailed: "auth failed", SessionMoved: "session moved", NotReadOnly: "not read-only",
 	NoWatcher: "no watcher", ReconfigDisabled: "reconfig disabled",
-	QuotaExceeded: "quota exceeded",
+	QuotaExceeded: "quota exceeded", ThrottledOp: "throttled", SessionClosedNeedsSASL: "session closed, SASL authentication is required",
+	ReconfigInProgress: "reconfiguration in progress", NewConfigNoQuorum: "new configuration has no quorum", UnknownSession: "unknown session",
 }
 
 // String is the code in words, or its number when it has none.

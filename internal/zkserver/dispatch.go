@@ -113,6 +113,9 @@ func (s *Server) serve(c *conn, frame []byte) bool {
 		s.finish(c)
 		return false
 	}
+	if s.throttles(r) {
+		handle = throttled
+	}
 	return s.answerWith(r, handle)
 }
 

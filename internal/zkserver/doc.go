@@ -16,8 +16,8 @@
 //     identities of 1 MiB at most;
 //   - a quota whose usage does not parse goes uncounted. A real server ends over it;
 //   - no SASL, TLS, x509, plugged-in authentication, disabled or other digests,
-//     no reconfiguration, read-only mode, local sessions, throttling of requests
-//     and connections, HTTP admin server, JMX, no digests of the tree.
+//     no reconfiguration, read-only mode, local sessions, throttling by
+//     load (Throttle is a fault), HTTP admin server, JMX, no digests of the tree.
 //
 // All state is behind one mutex. Each connection has a goroutine that reads and
 // one that writes; there are no others but timers' callbacks. The server takes

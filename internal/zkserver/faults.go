@@ -47,6 +47,7 @@ type Fault struct {
 	match Match
 	after int           // matches to let pass
 	delay time.Duration // zero: drop the reply, once
+	left  int           // requests to throttle; zero: the fault is another
 	once  sync.Once
 	hit   chan struct{}
 }
@@ -72,6 +73,32 @@ func (s *Server) DropReply(n int, m Match) *Fault {
 func (s *Server) DelayReplies(d time.Duration, m Match) *Fault {
 	return s.addFault(&Fault{match: m, delay: max(d, 1)})
 }
+
+// Throttle answers the next times requests that match with ThrottledOp and does not do them, as an overloaded server does. Pings and the close of a
+// session are never throttled. A throttled request is not read: the match sees its operation and its session, and no path.
+func (s *Server) Throttle(times int, m Match) *Fault {
+	return s.addFault(&Fault{match: m, left: max(times, 1)})
+}
+
+// throttles reports whether a fault throttles a request that was not done yet.
+func (s *Server) throttles(r *request) bool {
+	if r.head.Op == wire.OpPing || r.head.Op == wire.OpCloseSession {
+		return false
+	}
+	for _, f := range s.faults {
+		if f.left == 0 || !f.match.matches(Request{Session: r.conn.session.id, Op: r.head.Op, Zxid: s.zxid}) {
+			continue
+		}
+		f.once.Do(func() { close(f.hit) })
+		if f.left--; f.left == 0 {
+			s.forget(f)
+		}
+		return true
+	}
+	return false
+}
+
+func throttled(*Server, *request) wire.Code { return wire.ThrottledOp }
 
 func (s *Server) addFault(f *Fault) *Fault {
 	s.mu.Lock()
@@ -117,7 +144,7 @@ func (s *Server) interfere(r *request, code wire.Code) (delay time.Duration, dro
 	}
 	for _, f := range slices.Clone(s.faults) {
 		switch {
-		case !f.match.matches(seen):
+		case f.left > 0 || !f.match.matches(seen):
 		case f.after > 0:
 			f.after--
 		case f.delay > 0:

@@ -1,0 +1,113 @@
+package framework_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// forEver is more requests than any test sends.
+const forEver = 1 << 30
+
+// TestAThrottledBeatKeepsItsConnection throttles the write and the sync of beats: they are repeated on the same connection.
+func TestAThrottledBeatKeepsItsConnection(t *testing.T) {
+	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpSync} {
+		synctest.Test(t, func(t *testing.T) {
+			zk := zktest.Start(t)
+			m := zk.Member(t, "a", config)
+			s := session(t, m)
+			connection := zk.Sessions()[0].Remote
+			for range 10 {
+				throttle := zk.Throttle(3, zktest.Match{Op: op})
+				time.Sleep(timeout)
+				<-throttle.Hit()
+				require.NoError(t, s.Err())
+				require.Equal(t, framework.Connected, s.State())
+				require.Equal(t, connection, zk.Sessions()[0].Remote)
+				require.Greater(t, s.LeaseRemaining(), timeout/4)
+			}
+		})
+	}
+}
+
+// TestAThrottledBeatProvesNothing throttles the writes of all beats from some moment on: the server goes on answering pings, but the lease lapses.
+// Meanwhile the client tries other connections.
+func TestAThrottledBeatProvesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		m := zk.Member(t, "a", config)
+		s := session(t, m)
+		time.Sleep(3 * timeout)
+		began := time.Now()
+		throttle := zk.Throttle(forEver, zktest.Match{Op: zktest.OpMulti, Session: s.ID()})
+		<-s.Done()
+		throttle.Cancel()
+		require.Less(t, time.Since(began), timeout)
+		require.ErrorIs(t, s.Err(), framework.ErrSessionLost)
+		require.NotContains(t, s.Err().Error(), "expired")
+		require.ErrorIs(t, m.Status().Servers[0].Err, framework.ErrOverloaded, "it has tried another connection, in vain")
+	})
+}
+
+// TestThrottledCreatesLeaveOneNode throttles protected creates of each kind three times. Each creates one node, or none once its context has ended.
+func TestThrottledCreatesLeaveOneNode(t *testing.T) {
+	for name, create := range map[string]struct {
+		ops []zktest.Op
+		run func(context.Context, *framework.Session) ([]framework.Created, error)
+	}{
+		"protected": {[]zktest.Op{zktest.OpCreate}, func(ctx context.Context, s *framework.Session) ([]framework.Created, error) {
+			c, err := s.CreateProtected(ctx, "/dir", "n-", nil)
+			return []framework.Created{c}, err
+		}},
+		"protected, with a list": {[]zktest.Op{zktest.OpCreate, zktest.OpGetChildren2}, func(ctx context.Context, s *framework.Session) ([]framework.Created, error) {
+			c, names, err := s.CreateProtectedAndList(ctx, "/dir", "n-", nil)
+			if err == nil && len(names) > 0 {
+				require.Len(t, names, 1)
+			}
+			return []framework.Created{c}, err
+		}},
+		"together": {[]zktest.Op{zktest.OpMulti}, func(ctx context.Context, s *framework.Session) ([]framework.Created, error) {
+			return s.CreateTogether(ctx, framework.Together{Dir: "/dir", Name: "n-", Count: 1, Mode: framework.EphemeralSequential,
+				With: []framework.Op{framework.CheckOp("/dir", framework.AnyVersion)}})
+		}},
+		"together, of an exact name": {[]zktest.Op{zktest.OpMulti}, func(ctx context.Context, s *framework.Session) ([]framework.Created, error) {
+			return s.CreateTogether(ctx, framework.Together{Dir: "/dir", Name: "n", Plain: true, Count: 1, Mode: framework.Ephemeral})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				zk := zktest.Start(t)
+				s := session(t, zk.Member(t, "a", config))
+				require.NoError(t, s.MakeDirs(t.Context(), "/dir"))
+				for _, op := range create.ops {
+					zk.Throttle(3, zktest.Match{Op: op})
+				}
+				began := time.Now()
+				created, err := create.run(t.Context(), s)
+				require.NoError(t, err)
+				require.Positive(t, time.Since(began), "it pauses between tries")
+				require.Len(t, created, 1)
+				require.Equal(t, []string{created[0].Path[len("/dir/"):]}, zk.Children("/dir"))
+				s.Discard(created[0].Path)
+				time.Sleep(time.Second)
+				require.Empty(t, zk.Children("/dir"))
+
+				throttle := zk.Throttle(forEver, zktest.Match{Op: create.ops[0]})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_, err = create.run(ctx, s)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				throttle.Cancel()
+				time.Sleep(time.Minute)
+				require.NoError(t, s.Err())
+				require.Empty(t, zk.Children("/dir"))
+			})
+		})
+	}
+}
