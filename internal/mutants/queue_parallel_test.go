@@ -77,4 +77,24 @@ var queueParallelMutants = []mutant{
 		name: "a segment that was closed by hand is the last", file: "queue/layout.go", test: "TestASegmentThatWasClosedByHandIsFollowedByAnother",
 		old: "	_, err := s.Multi(ctx, append([]framework.Op{framework.CheckOp(l.segment(n), framework.AnyVersion)}, l.open(n+1)...)...)", new: "	_, err := s.Multi(ctx, framework.CheckOp(l.segment(n), framework.AnyVersion))",
 	},
+	{
+		name: "the number of items is not asked for again after the tickets", file: "queue/recoverer.go", test: "TestANumberThatIsUsedDuringASweepIsNotMissing",
+		old: "	in.put, in.closed = created(st), st.Version > 0\n	in.items, err", new: "	in.items, err",
+	},
+	{
+		name: "tickets are counted after they were listed", file: "queue/recoverer.go", test: "TestATicketThatIsDrawnDuringASweepOwnsItsItem",
+		old: "	in.changed = st.Pzxid\n", new: "	in.changed = st.Pzxid\n	if st, err = s.Exists(r.ctx, tickets); err == nil {\n		in.drawn = created(st)\n	}\n",
+	},
+	{
+		name: "who is the recoverer no more skips numbers", file: "queue/recoverer.go", test: "TestWhoIsTheRecovererNoMoreSkipsNoNumber",
+		old: "guard: r.lease, ops: ops})", new: "ops: ops})",
+	},
+	{
+		name: "numbers of a closed segment are skipped", file: "queue/recoverer.go", old: "		ops := []framework.Op{in.at.line.checkOpen(in.at.seg)}",
+		new: "		ops := []framework.Op{}", redundant: "a consumer reads that the segment is closed, and takes no number of it for used or unused any more",
+	},
+	{
+		name: "a ticket is voided twice", file: "queue/recoverer.go", old: "framework.SetOp(ticket, nil, 0)", new: "framework.SetOp(ticket, nil, framework.AnyVersion)",
+		redundant: "who voids is the recoverer, has read its own voids, and its server has seen those of the one before",
+	},
 }
