@@ -265,8 +265,14 @@ func (d *desk) claim(f *fetched) *part {
 }
 
 // refused deals with a claim that has failed: its item was purged, and perhaps what was read after it; or the lock was
-// lost, which ends the shift.
+// lost, which ends the shift. A first claim that was refused is none: the next holder of the lock counts no attempt.
 func (d *desk) refused(f *fetched, err error) {
+	var tx *framework.TxError
+	if !f.claimed && errors.As(err, &tx) {
+		d.mu.Lock()
+		d.reached.lower(f.at, f.k)
+		d.mu.Unlock()
+	}
 	switch {
 	case errors.Is(err, framework.ErrNoAuth):
 	case f.claimed:

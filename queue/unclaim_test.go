@@ -125,3 +125,23 @@ func sets(below string) func(zktest.Request) bool {
 		})
 	}
 }
+
+// TestAClaimThatIsRefusedSinceTheQueueWasPurgedCountsNoAttempt: the item was put after the purge, and nobody was handed it. Its consumer has also
+// claimed an item of another line ahead, which it gives back.
+func TestAClaimThatIsRefusedSinceTheQueueWasPurgedCountsNoAttempt(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, p := w.member("a", WithOrder(Strict), WithWindow(3), WithPrefetch(2), WithLinger(time.Hour)), w.member("p", WithOrder(Strict))
+		a.put("1", "2")
+		a.take()
+		time.Sleep(time.Second)
+		n, err := p.Purge(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 2, n)
+		require.NoError(t, p.Put(t.Context(), "urgent", WithPriority(5)))
+		time.Sleep(time.Second)
+		d := a.take()
+		require.Equal(t, "urgent", d.Value)
+		require.Equal(t, 1, d.Attempt)
+		a.ack(d)
+	})
+}

@@ -62,4 +62,8 @@ var queueMutants = []mutant{
 		name: "what has ended is handed out", file: "queue/consumer.go", test: "TestWhatEndedWhileItsProcessStoodStillIsNotHandedOut",
 		old: "if d.tenure.Err() != nil {", new: "if false {",
 	},
+	{
+		name: "a claim that was refused counts an attempt", file: "queue/strict.go", test: "TestAClaimThatIsRefusedSinceTheQueueWasPurgedCountsNoAttempt",
+		old: "if !f.claimed && errors.As(err, &tx) {", new: "if false && errors.As(err, &tx) {",
+	},
 }

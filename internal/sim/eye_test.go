@@ -27,6 +27,13 @@ func (e *eye) know(session int64, p *process) {
 	e.sessions[session] = p
 }
 
+// known is how many sessions processes have had.
+func (e *eye) known() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.sessions)
+}
+
 func (e *eye) whose(session int64) *process {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -16,12 +16,18 @@ type lines struct {
 	attempts int // 0: any number
 	capacity int // 0: no bound
 	refusal  bool
+
+	// Guarded by the scene's mutex.
+	paused    time.Time // since when the queue is paused for sure; zero if that is not known
+	resuming  int       // calls of Resume that have not ended
+	uncertain time.Time // until when a Resume that has failed may still be done
 }
 
 // lineItem is what else is known of an item.
 type lineItem struct {
 	priority    int
 	due         time.Time // it was put for later: not to be had before; zero if it was not
+	purged      bool      // it was there when a purge began that has returned nil
 	mayBePurged bool      // a purge has begun since its put did
 }
 
@@ -97,7 +103,7 @@ func (s *queueScene) untilOver(cancel context.CancelFunc) (stop func()) {
 func (s *queueScene) operate(a *actor) {
 	s.w.count("queue operation")
 	if most := s.lines.capacity; most > 0 {
-		if n := s.left(); n > most {
+		if n := s.present(); n > most {
 			s.w.violate(s.path(), "bound", "%d items are there, at most %d may be", n, most)
 		}
 	}
@@ -108,20 +114,52 @@ func (s *queueScene) operate(a *actor) {
 	}
 	ctx, cancel := a.patience()
 	defer cancel()
-	if err := q.Pause(ctx); err != nil {
-		s.operated(a, ctx, "pause", err)
-	}
-	a.rest(a.ctx, between(a.r, 0, s.w.plan.timeout))
+	began := time.Now()
+	err := q.Pause(ctx)
+	s.operated(a, ctx, "pause", err)
+	s.pauseEnded(began, err)
+	a.rest(a.ctx, pick(a.r, between(a.r, 0, s.w.plan.timeout), between(a.r, 0, 3*s.w.plan.timeout)))
 	again, cancelAgain := context.WithCancel(a.ctx)
 	defer cancelAgain()
-	s.operated(a, again, "resume", q.Resume(again))
+	s.resume(a, again, q)
+}
+
+// pauseEnded notes a pause, unless a Resume was, or may be, done meanwhile.
+func (s *queueScene) pauseEnded(began time.Time, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil && s.lines.paused.IsZero() && s.lines.resuming == 0 && began.After(s.lines.uncertain) {
+		s.lines.paused = time.Now()
+	}
+}
+
+func (s *queueScene) resume(a *actor, ctx context.Context, q *queue.Queue[string]) error {
+	s.mu.Lock()
+	s.lines.paused = time.Time{}
+	s.lines.resuming++
+	s.mu.Unlock()
+	err := q.Resume(ctx)
+	s.operated(a, ctx, "resume", err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines.resuming--
+	s.lines.uncertain = time.Now()
+	if err != nil { // it was on its way, at most until the session's end
+		s.lines.uncertain = time.Now().Add(2 * s.w.plan.timeout)
+	}
+	return err
+}
+
+// keepsBack tells whether nothing is handed out any more. The queue was paused so long ago that each delivery which stands is of a session
+// that was proven since, and its process has heard of the pause before that. The scene's mutex is held.
+func (l *lines) keepsBack(timeout time.Duration) bool {
+	return l != nil && !l.paused.IsZero() && time.Since(l.paused) > timeout+time.Second
 }
 
 // goOn ends a pause that somebody who died has left.
 func (s *queueScene) goOn(a *actor) {
 	for s.lines != nil && a.ctx.Err() == nil {
-		err := s.queue(a.process).Resume(a.ctx)
-		s.operated(a, a.ctx, "resume", err)
+		err := s.resume(a, a.ctx, s.queue(a.process))
 		if err == nil || !framework.IsTransient(err) {
 			return
 		}
@@ -136,21 +174,71 @@ func (s *queueScene) operated(a *actor, ctx context.Context, what string, err er
 	}
 }
 
-// purge removes what is there, so that no item of before, or put meanwhile, need come.
+// purge removes what is there. What was surely there when it began, and has not come due since, is gone once it has returned. What was put
+// meanwhile may be gone.
 func (s *queueScene) purge(a *actor, q *queue.Queue[string]) {
-	s.notePurge()
+	there := s.notePurge()
 	ctx, cancel := a.patience()
 	defer cancel()
 	_, err := q.Purge(ctx)
 	s.operated(a, ctx, "purge", err)
 	s.notePurge()
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, i := range there {
+		i.purged = i.purged || i.due.IsZero() || i.due.After(time.Now())
+	}
 }
 
-func (s *queueScene) notePurge() {
+// notePurge notes that all items may be gone, and returns those that are surely there.
+func (s *queueScene) notePurge() (there []*item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, i := range s.items {
 		i.mayBePurged = true
+		if i.sure && !i.acked {
+			there = append(there, i)
+		}
+	}
+	return there
+}
+
+// isPurged tells whether an item is gone for good.
+func (s *queueScene) isPurged(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.items[name]
+	return i != nil && i.purged
+}
+
+// fillUp puts as many items as the bound allows into the queue, which is empty, and one more, and purges them: no room was lost, and none was
+// given twice.
+func (s *queueScene) fillUp() {
+	if s.lines == nil || s.lines.capacity == 0 {
+		return
+	}
+	p := s.w.start(len(s.w.plan.scenes)+200, 0)
+	defer p.end()
+	ctx, cancel := context.WithTimeout(p.ctx, time.Minute)
+	defer cancel()
+	q := queue.New(p.client, s.path(), queue.Text(), queue.WithOrder(s.order), queue.WithRefusal())
+	for n := range s.lines.capacity {
+		if err := q.Put(ctx, "filling"); err != nil {
+			s.w.violate(s.path(), "bound", "only %d of %d items can be put into an empty queue: %v", n, s.lines.capacity, err)
+			break
+		}
+	}
+	if err := q.Put(ctx, "beyond"); !errors.Is(err, queue.ErrFull) {
+		s.w.violate(s.path(), "bound", "a full queue takes another item: %v", err)
+	}
+	if n, err := q.Purge(ctx); err != nil || n < s.lines.capacity {
+		s.w.violate(s.path(), "purges", "%d of %d items were purged: %v", n, s.lines.capacity, err)
+	}
+	if err := q.Close(ctx); err != nil {
+		s.w.violate(s.path(), "errors", "the queue cannot be closed: %v", err)
 	}
 }
 

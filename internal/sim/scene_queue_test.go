@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -38,6 +39,8 @@ type item struct {
 	sure     bool // the put has returned nil
 	refused  bool // the put has returned that it was not done
 	began    bool
+	times    int // that a delivery of it began, or was over before it could
+	attempt  int // of its last delivery
 	acked    bool
 	lost     int // acknowledgements of unknown outcome
 	lineItem
@@ -190,15 +193,19 @@ func (s *queueScene) take(a *actor, over <-chan struct{}) {
 
 // begin notes a delivery, and checks that nobody else has the item; but not one that was lost before it could be seen.
 func (s *queueScene) begin(a *actor, d *queue.Delivery[string]) {
-	if late := a.gate(); (late || a.frozen()) && d.Context().Err() != nil {
+	late := a.gate()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.items[d.Value]
+	if i != nil {
+		i.times++
+	}
+	if (late || a.frozen()) && d.Context().Err() != nil {
 		return
 	}
 	s.w.count("take")
 	s.w.h.note(s.path(), "%s has %s, attempt %d", a.name, d.Value, d.Attempt)
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.took = time.Now()
-	i := s.items[d.Value]
 	switch {
 	case i == nil:
 		s.w.violate(s.path(), "items", "%s has %q, which nobody put", a.name, d.Value)
@@ -209,13 +216,19 @@ func (s *queueScene) begin(a *actor, d *queue.Delivery[string]) {
 		s.w.violate(s.path(), "delays", "%s has %s before %v", a.name, i.name, i.due)
 	case s.lines.beyond(d.Attempt):
 		s.w.violate(s.path(), "attempts", "%s has %s as attempt %d of %d", a.name, i.name, d.Attempt, s.lines.attempts)
+	case d.Attempt > i.times+s.w.endedSessions():
+		s.w.violate(s.path(), "attempts", "%s has %s as attempt %d, the %d. time, after %d sessions have ended", a.name, i.name, d.Attempt, i.times, s.w.endedSessions())
+	case d.Attempt <= i.attempt && !s.w.isDoomedProcess(a.process): // whose session an operator has ended may have claimed it before
+		s.w.violate(s.path(), "attempts", "%s has %s as attempt %d after attempt %d", a.name, i.name, d.Attempt, i.attempt)
+	case !late && !a.frozen() && d.Context().Err() == nil && s.lines.keepsBack(s.w.plan.timeout):
+		s.w.violate(s.path(), "pauses", "%s has %s, though the queue is paused since %v", a.name, i.name, s.lines.paused)
 	case i.acked && !s.w.isDoomedProcess(a.process): // whose session an operator has ended may have claimed it before
 		s.w.violate(s.path(), "items", "%s has %s, which was acknowledged", a.name, i.name)
 	case i.holder != nil && !over(i.holder) && !i.who.frozen() && !a.frozen() &&
 		!s.w.isDoomedProcess(i.who.process) && !s.w.isDoomedProcess(a.process): // either may be who does not know so far
 		s.w.violate(s.path(), "exclusion", "%s has %s beside %s", a.name, i.name, i.who.name)
 	}
-	i.holder, i.who = d.Context(), a
+	i.holder, i.who, i.attempt = d.Context(), a, max(i.attempt, d.Attempt)
 	if !i.began {
 		i.began = true
 		line := fmt.Sprint(i.producer, i.priority)
@@ -242,6 +255,7 @@ func (s *queueScene) settle(a *actor, d *queue.Delivery[string]) {
 
 // finish acknowledges a delivery.
 func (s *queueScene) finish(a *actor, ctx context.Context, d *queue.Delivery[string]) {
+	purged := s.isPurged(d.Value)
 	err := d.Ack(ctx)
 	s.w.h.note(s.path(), "%s acknowledges %s: %s", a.name, d.Value, outcome(err))
 	s.mu.Lock()
@@ -250,6 +264,8 @@ func (s *queueScene) finish(a *actor, ctx context.Context, d *queue.Delivery[str
 	switch {
 	case err == nil && i.acked:
 		s.w.violate(s.path(), "items", "%s was acknowledged twice", i.name)
+	case err == nil && purged:
+		s.w.violate(s.path(), "purges", "%s was acknowledged after a purge had removed it", i.name)
 	case err == nil:
 		i.acked = true
 	case errors.Is(err, queue.ErrLost), errors.Is(err, queue.ErrUnknown), errors.Is(err, queue.ErrClosed), a.ctx.Err() != nil, a.excused(ctx, err):
@@ -283,6 +299,7 @@ func (s *queueScene) settled() {
 	if n := s.left(); n > 0 {
 		s.w.violate(s.path(), "items", "%d items are left that nobody gets", n)
 	}
+	s.fillUp()
 }
 
 // drain takes everything.
@@ -300,6 +317,9 @@ func (s *queueScene) drain() {
 			break
 		}
 		s.begin(a, d)
+		if s.isPurged(d.Value) {
+			s.w.violate(s.path(), "purges", "%s is there after a purge had removed it", d.Value)
+		}
 		if err := d.Ack(p.ctx); err != nil {
 			s.w.violate(s.path(), "errors", "%s cannot be acknowledged when all is well: %v", d.Value, err)
 		}
@@ -309,11 +329,16 @@ func (s *queueScene) drain() {
 	}
 }
 
-// left counts the items that the server has.
-func (s *queueScene) left() (n int) {
+// left counts the items that the server has and that are due.
+func (s *queueScene) left() int { return s.count("/items/", "/lanes/") }
+
+// present counts also those for later.
+func (s *queueScene) present() int { return s.count("/items/", "/lanes/", "/later/") }
+
+func (s *queueScene) count(dirs ...string) (n int) {
 	for _, node := range s.w.zk.Tree(s.path()) {
 		name := node.Path[strings.LastIndex(node.Path, "/")+1:]
-		if (below(node.Path, s.path()+"/items/") || below(node.Path, s.path()+"/lanes/")) && strings.HasPrefix(name, "i-") {
+		if slices.ContainsFunc(dirs, func(dir string) bool { return below(node.Path, s.path()+dir) }) && strings.HasPrefix(name, "i-") {
 			n++
 		}
 	}

@@ -197,6 +197,17 @@ func within(d time.Duration, g *sync.WaitGroup) bool {
 	}
 }
 
+// endedSessions is how many sessions the servers have ended, or their processes.
+func (w *world) endedSessions() int {
+	living := 0
+	for _, s := range w.zk.Sessions() {
+		if w.eye.whose(s.ID) != nil {
+			living++
+		}
+	}
+	return w.eye.known() - living
+}
+
 // violate notes a broken promise.
 func (w *world) violate(scene, rule, format string, args ...any) {
 	v := violation{time.Since(w.h.began), scene, rule, fmt.Sprintf(format, args...)}
