@@ -72,6 +72,9 @@ func (o Op) When(valid func() error) Op {
 // Path is the operation's path.
 func (o Op) Path() string { return o.path }
 
+// Size is how many bytes the operation's path and data have.
+func (o Op) Size() int { return len(o.path) + o.size }
+
 // TxError is returned when a transaction was refused: nothing of it has happened.
 type TxError struct {
 	// Index of the operation that was refused.

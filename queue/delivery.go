@@ -107,6 +107,19 @@ func (d *delivery) part(ops []framework.Op, puts ...put) *part {
 	return &part{session: d.shift.s, guard: d.guard, ops: ops, puts: puts}
 }
 
+// fence is the operation that is refused once somebody else can have the item: a ticket's name belongs to one claim, and under
+// the lock each further claim raises the item's version.
+func (d *delivery) fence() framework.Op {
+	if d.claim != "" {
+		return framework.CheckOp(d.claim, framework.AnyVersion).When(d.tenure.Err)
+	}
+	return framework.CheckOp(d.item, d.version).When(d.tenure.Err)
+}
+
+// token is the transaction that has created the item's node, and how often the node was changed since. Each of those took a
+// transaction, so a node that the item is moved to has a higher token.
+func (d *delivery) token() int64 { return d.stat.Czxid + int64(d.version) }
+
 // settleWhenLost makes room for another delivery as soon as this one is lost, be it that nobody settles it.
 func (d *delivery) settleWhenLost() {
 	d.mu.Lock()
@@ -184,6 +197,38 @@ func (d *delivery) ack(finished func(error)) {
 		d.shift.hope()
 		return d.shift.next()
 	}, finished)
+}
+
+// ackWith is ack together with the caller's own operations. If one of these is refused the delivery is open again.
+func (d *delivery) ackWith(ops []framework.Op, finished func(error)) {
+	if err := d.begin(ErrSettled); err != nil {
+		finished(err)
+		return
+	}
+	p := d.part(append(d.leaving(), d.shift.q.gone()...))
+	p.with = ops
+	p.then = func(_ []framework.OpResult, err error) {
+		if errors.Is(err, ErrRefused) {
+			d.reopen()
+		} else {
+			err = lost(err)
+			d.over(err)
+		}
+		finished(err)
+	}
+	d.shift.write(p)
+}
+
+// reopen opens the delivery again, of which nothing was done. If its consumer has left meanwhile, the item is given back.
+func (d *delivery) reopen() {
+	d.mu.Lock()
+	d.settled = nil
+	d.mu.Unlock()
+	d.settleWhenLost()
+	if d.shift.ctx.Err() != nil {
+		var given sync.WaitGroup // nobody waits for it
+		d.takeBack(d.attempt, &given)
+	}
 }
 
 // nack gives the item back: at once, later, or to the dead letters if its attempts are used up.

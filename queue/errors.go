@@ -25,6 +25,9 @@ var (
 	ErrBacklog = errors.New("too much waits to be sent")
 	// ErrDuplicate is returned when an item with this id was put within the window before. Nothing was put.
 	ErrDuplicate = errors.New("duplicate item")
+	// ErrRefused is returned when one of the caller's own operations was refused that go with a put or an acknowledgement
+	// (WithOps, AckWith). Nothing was done. The error wraps a *framework.TxError too, whose Index is that among these operations.
+	ErrRefused = errors.New("an operation of the caller's own was refused")
 	// ErrMismatch is returned when the queue's record says something else than this Queue was made with.
 	ErrMismatch = errors.New("queue differs from the stored one")
 	// ErrNotQueue is returned when the path belongs to something that is no queue.

@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -61,6 +62,36 @@ func ExampleWithHeaders() {
 	fmt.Println(d.Value, d.Headers["tenant"], d.EnqueuedAt.IsZero())
 	_ = d.Ack(ctx)
 	// Output: hello 7 false
+}
+
+// A result is stored together with the acknowledgement: both or neither, however often the item is worked on.
+func ExampleDelivery_AckWith() {
+	ctx := context.Background()
+	client, done := connect(ctx)
+	defer done()
+
+	orders := queue.New(client, "/orders", queue.Text())
+	defer orders.Close(ctx)
+	// The record of the order, and the order's place in the queue: both or neither.
+	record := framework.CreateOp("/order-7", []byte("new"), framework.Persistent)
+	if err := orders.Put(ctx, "7", queue.WithOps(record)); err != nil {
+		log.Fatal(err)
+	}
+	d, err := orders.Take(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := d.AckWith(ctx, framework.SetOp("/order-7", []byte("done"), 1)); err != nil {
+		fmt.Println(err, errors.Is(err, queue.ErrRefused)) // somebody else has changed the record: not done
+	}
+	if err := d.AckWith(ctx, framework.SetOp("/order-7", []byte("done"), 0)); err != nil {
+		log.Fatal(err)
+	}
+	data, _, _ := client.Get(ctx, "/order-7")
+	fmt.Println(string(data))
+	// Output:
+	// ack /orders/items/0000000000/i-0000000000: an operation of the caller's own was refused: transaction refused by operation 0, set /order-7: bad version true
+	// done
 }
 
 // connect returns a client of a server in memory, and what ends both.

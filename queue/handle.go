@@ -48,6 +48,27 @@ func (d *Delivery[T]) Node() string { return d.d.item }
 // the item. ErrSettled: it was settled before. When ctx ends first, the acknowledgement goes on.
 func (d *Delivery[T]) Ack(ctx context.Context) error { return d.AckAsync().Wait(ctx) }
 
+// AckWith is Ack together with operations of the caller's own, in one transaction: all of it happens, or nothing. When one of them
+// is refused the error wraps ErrRefused, nothing was done, and the delivery is open as before: it can still be settled, in
+// whatever way. They must not touch the queue's nodes, and need no Guard: they happen after the item has gone. The other errors
+// are those of Ack.
+func (d *Delivery[T]) AckWith(ctx context.Context, ops ...framework.Op) error {
+	if err := checkOps("AckWith", ops); err != nil {
+		return framework.Wrap("ack", d.d.item, err)
+	}
+	return d.pending("ack", func(finished func(error)) { d.d.ackWith(ops, finished) }).Wait(ctx)
+}
+
+// Guard is an operation for a transaction (Client.Multi) that lets it happen only while the item is this delivery's: it is refused
+// before it is sent once the delivery has ended here, and by the servers once the item was acknowledged, or was given to anybody
+// again. A purge of the queue does not end it: it removes the item, which nobody gets then.
+func (d *Delivery[T]) Guard() framework.Op { return d.d.fence() }
+
+// Token is a fencing token: it rises with each delivery of this item, wherever the item was meanwhile. Whoever the item's work
+// changes should remember the highest token of that item, and refuse lower ones. Tokens of different items, or queues, say nothing
+// about each other.
+func (d *Delivery[T]) Token() int64 { return d.d.token() }
+
 // AckAsync is Ack, and does not wait: acknowledgements on their way at once share transactions.
 func (d *Delivery[T]) AckAsync() *Pending { return d.pending("ack", d.d.ack) }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 	"unicode/utf8"
+
+	"github.com/lockstep-go/lockstep/framework"
 )
 
 // Order is what a queue promises about the order of deliveries. It is stored with the queue.
@@ -164,6 +166,7 @@ const MaxPriority = 9
 type putting struct {
 	header header
 	after  time.Duration
+	with   []framework.Op
 }
 
 // PutOption changes how an item is put. Its error is returned by the put.
@@ -194,6 +197,29 @@ func WithDelay(d time.Duration) PutOption {
 }
 
 const maxDelay time.Duration = 10 * 365 * 24 * time.Hour
+
+// WithOps puts the item together with operations of the caller's own, in one transaction: all of it happens, or nothing. When one of
+// them is refused the put fails with ErrRefused. They must not touch the queue's nodes. They are sent again when the queue has to
+// send the put again, which is not while it may have been done: so they happen once, like the put. A put of a batch does them once.
+func WithOps(ops ...framework.Op) PutOption {
+	return func(p *putting) error {
+		if err := checkOps("WithOps", ops); err != nil {
+			return err
+		}
+		p.with = append(p.with, ops...)
+		return nil
+	}
+}
+
+// checkOps refuses operations without a path that can be.
+func checkOps(what string, ops []framework.Op) error {
+	for i, op := range ops {
+		if err := framework.ValidatePath(op.Path()); err != nil {
+			return fmt.Errorf("%w: %s: operation %d: %w", ErrOption, what, i, err)
+		}
+	}
+	return nil
+}
 
 // WithHeaders puts up to 64 headers with the item: names and values of the producer's own, up to 16,384 bytes together, that each
 // delivery and dead letter of the item shows. Names are not empty, and both are UTF-8. Trace context is kept elsewhere: no header can

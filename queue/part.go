@@ -12,6 +12,7 @@ type part struct {
 	session *framework.Session // that it belongs to, or nil for any
 	guard   *locks.Lease       // that it happens under, or nil
 	ops     []framework.Op
+	with    []framework.Op // the caller's own, which come last: if one is refused the error is ErrRefused
 	puts    []put
 	adds    int    // items that a bounded queue counts
 	first   bool   // it is from the first in line for room
@@ -28,7 +29,7 @@ type part struct {
 
 // again is a copy of a part that was refused, to be written anew.
 func (p *part) again() *part {
-	return &part{session: p.session, guard: p.guard, ops: p.ops, puts: p.puts, adds: p.adds, desk: p.desk, id: p.id}
+	return &part{session: p.session, guard: p.guard, ops: p.ops, with: p.with, puts: p.puts, adds: p.adds, desk: p.desk, id: p.id}
 }
 
 // put is one item for the end of a line, or for later.
@@ -59,6 +60,9 @@ func (p *part) measure() {
 	for _, w := range p.puts {
 		p.size += len(w.data) + opOverhead
 	}
+	for _, op := range p.with {
+		p.size += op.Size() + opOverhead
+	}
 }
 
 // assembly is a transaction made of parts.
@@ -72,6 +76,8 @@ type assembly struct {
 type owner struct {
 	part  *part
 	own   bool   // one of part.ops
+	with  bool   // one of part.with
+	index int    // in part.with
 	later string // the directory of an item for later
 	line  *line
 	guard *locks.Lease
@@ -141,6 +147,9 @@ func (w *writer) addPart(a *assembly, p *part) {
 			continue
 		}
 		a.add(owner{part: p, line: &u.line}, framework.CreateOp(u.line.appending(w.tails[u.line.dir]), u.data, framework.PersistentSequential))
+	}
+	for i, op := range p.with {
+		a.add(owner{part: p, with: true, index: i}, op)
 	}
 }
 

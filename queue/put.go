@@ -18,7 +18,7 @@ const (
 
 // putting makes the part that puts items.
 func (q *core) putting(how putting, items [][]byte) (*part, error) {
-	p := &part{adds: len(items), id: how.header.ID}
+	p := &part{adds: len(items), id: how.header.ID, with: how.with}
 	if p.id != "" && len(items) > 1 {
 		return nil, fmt.Errorf("%w: WithID is for single items, not for a batch of %d", ErrOption, len(items))
 	}

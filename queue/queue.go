@@ -41,7 +41,7 @@ func (q *Queue[T]) Close(ctx context.Context) error { return q.core.close(ctx) }
 // Guarantee: when the error is nil the item is in the queue, once, however many replies were lost; when it wraps
 // ErrUnknown it may be, since ctx ended while it was on its way or the session was lost for too long; with any
 // other error it is not. The puts of one goroutine stay in order. The errors wrap ErrCodec, framework.ErrTooLarge,
-// ErrMismatch, ErrNotQueue, ErrDuplicate, ErrFull, framework.ErrNoAuth, ErrClosed, framework.ErrClosed or the end of ctx.
+// ErrMismatch, ErrNotQueue, ErrDuplicate, ErrFull, ErrRefused, framework.ErrNoAuth, ErrClosed, framework.ErrClosed or the end of ctx.
 func (q *Queue[T]) Put(ctx context.Context, value T, opts ...PutOption) error {
 	return q.PutBatch(ctx, []T{value}, opts...)
 }

@@ -133,12 +133,14 @@ func (t *telemetry) ended(how string, began time.Time, err error) {
 }
 
 // allOutcomes are all that are told.
-var allOutcomes = []string{"ack", "nack", "done", "lost", "settled before", "full", "duplicate", "unknown", "given up", "error"}
+var allOutcomes = []string{"ack", "nack", "done", "lost", "settled before", "full", "duplicate", "refused", "unknown", "given up", "error"}
 
 func outcome(err error) string {
 	switch {
 	case err == nil:
 		return "done"
+	case errors.Is(err, ErrRefused):
+		return "refused"
 	case errors.Is(err, ErrLost):
 		return "lost"
 	case errors.Is(err, ErrSettled):

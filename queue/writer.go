@@ -293,6 +293,9 @@ func (w *writer) refused(ctx context.Context, s *framework.Session, a *assembly,
 		return w.without(parts, func(p *part) bool { return p.guard == o.guard }, tx), nil
 	case o.desk != nil:
 		return w.without(parts, func(p *part) bool { return p.desk == o.desk }, tx), nil
+	case o.with:
+		own := &framework.TxError{Index: o.index, Op: tx.Op, Path: tx.Path, Err: tx.Err}
+		return w.without(parts, func(p *part) bool { return p == o.part }, fmt.Errorf("%w: %w", ErrRefused, own)), nil
 	case o.line != nil && lostTail(tx.Err):
 		return parts, w.findTail(ctx, s, *o.line)
 	case o.later != "" && errors.Is(tx.Err, framework.ErrNoNode):

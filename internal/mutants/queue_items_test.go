@@ -13,6 +13,31 @@ var queueItemsMutants = []mutant{
 		old: "Headers: maps.Clone(d.env.header.Headers)", new: "Headers: func() map[string]string { _ = maps.Clone[map[string]string]; return d.env.header.Headers }()",
 	},
 	{
+		name: "an acknowledgement whose own operation was refused stays settled", file: "queue/delivery.go", test: "TestAnAckWithOperationsOfOnesOwnIsAllOrNothing",
+		old: "	d.settled = nil\n", new: "",
+	},
+	{
+		name: "a delivery that is open again is not watched", file: "queue/delivery.go", test: "TestADeliveryThatIsOpenAgainMakesRoomWhenItIsLost",
+		old: "	d.settled = nil\n	d.mu.Unlock()\n	d.settleWhenLost()\n", new: "	d.settled = nil\n	d.mu.Unlock()\n",
+	},
+	{
+		name: "an item that is open again as its queue closes stays claimed", file: "queue/delivery.go", test: "TestAnAckThatIsRefusedAsItsQueueClosesGivesTheItemBack",
+		old: "if d.shift.ctx.Err() != nil {\n		var given", new: "if false {\n		var given",
+	},
+	{
+		name: "a refused operation of one put fails others", file: "queue/writer.go", test: "TestARefusedOperationHoldsUpNoOtherPut",
+		old: "return w.without(parts, func(p *part) bool { return p == o.part }, fmt.Errorf(\"%w: %w\", ErrRefused, own)), nil",
+		new: "return w.without(parts, func(p *part) bool { return true }, fmt.Errorf(\"%w: %w\", ErrRefused, own)), nil",
+	},
+	{
+		name: "a strict queue's guard does not know the claim", file: "queue/delivery.go", test: "TestAGuardIsRefusedOnceSomebodyElseHasTheItem",
+		old: "framework.CheckOp(d.item, d.version).When", new: "framework.CheckOp(d.item, framework.AnyVersion).When",
+	},
+	{
+		name: "a strict queue's token stays", file: "queue/delivery.go", test: "TestTokensRiseWithEachDeliveryOfAnItem",
+		old: "return d.stat.Czxid + int64(d.version)", new: "return d.stat.Czxid",
+	},
+	{
 		name: "a batch's headers are not counted", file: "queue/queue.go", test: "TestHeadersAreBounded",
 		old: "size += len(payload) + extra", new: "size += len(payload) + 0*extra",
 	},
