@@ -34,7 +34,7 @@ func (sh *shift) parallel() error {
 		if n := sh.begin(sh.q.windowSize(), false); n > 0 {
 			sh.tasks.start(func() { sh.draw(ctx, n) })
 		}
-	}, sh.shed)
+	}, func() { sh.giveBackAhead(sh.q.linger) })
 }
 
 // draw draws tickets for n claims, after a look at the lanes if that is needed. The claims go on in the background.
@@ -320,12 +320,25 @@ func (sh *shift) await(ctx context.Context, t *ticket) ([]byte, framework.Stat, 
 		if !rang && sh.lines.mayBeSpare() { // the recoverer may have looked before it could see this ticket
 			sh.write(&part{session: sh.s, ops: []framework.Op{sh.q.ringOp()}})
 		}
-		if err := sh.coming(ctx, t); err != nil {
+		if err := sh.awaitItem(ctx, t); err != nil {
 			return nil, framework.Stat{}, err
 		}
 		data, st, err = sh.reads.get(ctx, t.item())
 	}
 	return data, st, err
+}
+
+// awaitItem is coming, and says meanwhile that the claim waits for an item.
+func (sh *shift) awaitItem(ctx context.Context, t *ticket) error {
+	sh.c.mu.Lock()
+	sh.waiting[t.item()] = true
+	sh.c.mu.Unlock()
+	defer func() {
+		sh.c.mu.Lock()
+		delete(sh.waiting, t.item())
+		sh.c.mu.Unlock()
+	}()
+	return sh.coming(ctx, t)
 }
 
 // coming waits until the item is there or its segment has changed. It returns errVoid when it cannot come any more.

@@ -21,6 +21,10 @@ type consumer struct {
 	shift   *shift
 	last    time.Time // that a Take began or was served
 	kicked  chan struct{}
+
+	inspecting   chan struct{} // held by who looks for claimable items; guards what follows
+	lists        []segmentList
+	lanesChanged int64 // the transaction of the last change of the list of lanes
 }
 
 // take is one call of Take.
@@ -33,10 +37,15 @@ type taken struct {
 	err error
 }
 
-func newConsumer(q *core) *consumer { return &consumer{q: q, kicked: make(chan struct{}, 1)} }
+func newConsumer(q *core) *consumer {
+	return &consumer{q: q, kicked: make(chan struct{}, 1), inspecting: make(chan struct{}, 1)}
+}
 
 // take waits for a delivery.
 func (c *consumer) take(ctx context.Context) (*delivery, error) {
+	if err := c.lookFirst(ctx); err != nil {
+		return nil, err
+	}
 	t := &take{make(chan taken, 1)}
 	if err := c.enter(t); err != nil {
 		return nil, err
@@ -45,7 +54,9 @@ func (c *consumer) take(ctx context.Context) (*delivery, error) {
 	case got := <-t.got:
 		return got.d, got.err
 	case <-ctx.Done():
-		c.leave(t)
+		if d := c.leave(t); d != nil {
+			c.handBack(d)
+		}
 		return nil, framework.Ended(ctx)
 	}
 }
@@ -73,21 +84,29 @@ func (c *consumer) enter(t *take) error {
 	return nil
 }
 
-// leave takes a call back. What it was handed meanwhile goes to the next one.
-func (c *consumer) leave(t *take) {
+// leave takes a call back, and returns what it was handed meanwhile, or nil.
+func (c *consumer) leave(t *take) *delivery {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waits = slices.DeleteFunc(c.waits, func(w *take) bool { return w == t })
+	c.kick()
 	select {
 	case got := <-t.got:
-		if got.d != nil && c.shift == got.d.shift {
-			delete(c.shift.held, got.d)
-			c.shift.ready = slices.Insert(c.shift.ready, 0, got.d)
-			c.serve(c.shift)
-		}
+		return got.d
 	default:
+		return nil
 	}
-	c.kick()
+}
+
+// handBack has the next call handed what a call that has ended was handed.
+func (c *consumer) handBack(d *delivery) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.shift == d.shift && c.shift.held[d] {
+		delete(c.shift.held, d)
+		c.shift.ready = slices.Insert(c.shift.ready, 0, d)
+		c.serve(c.shift)
+	}
 }
 
 func (c *consumer) kick() {

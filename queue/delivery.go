@@ -156,13 +156,18 @@ func (d *delivery) begin(reason error) error {
 
 // settle writes a part that ends the delivery, and more that may follow in its transaction. finished is called with the outcome, once.
 func (d *delivery) settle(p *part, more func() []*part, finished func(error)) {
+	d.settleBy(p, finished)
+	d.shift.write(append([]*part{p}, more()...)...)
+}
+
+// settleBy has a part, which is to be written next, end the delivery.
+func (d *delivery) settleBy(p *part, finished func(error)) {
 	p.then = func(_ []framework.OpResult, err error) {
 		err = lost(err)
 		d.over(err)
 		finished(err)
 	}
 	d.shift.settling(d)
-	d.shift.write(append([]*part{p}, more()...)...)
 }
 
 // lost tells what the refusal of a part of a delivery's means.
@@ -189,14 +194,21 @@ func (d *delivery) over(err error) {
 
 // ack takes the item away for good.
 func (d *delivery) ack(finished func(error)) {
+	if p := d.ackPart(finished); p != nil {
+		d.shift.hope()
+		d.shift.write(append([]*part{p}, d.shift.next()...)...)
+	}
+}
+
+// ackPart is the part that takes the item away for good, which is to be written next; nil if the delivery has ended.
+func (d *delivery) ackPart(finished func(error)) *part {
 	if err := d.begin(ErrSettled); err != nil {
 		finished(err)
-		return
+		return nil
 	}
-	d.settle(d.part(append(d.leaving(), d.shift.q.gone()...)), func() []*part {
-		d.shift.hope()
-		return d.shift.next()
-	}, finished)
+	p := d.part(append(d.leaving(), d.shift.q.gone()...))
+	d.settleBy(p, finished)
+	return p
 }
 
 // ackWith is ack together with the caller's own operations. If one of these is refused the delivery is open again.

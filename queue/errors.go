@@ -17,7 +17,7 @@ var (
 	// ErrUnknown is returned when a put was on its way when its context or the session ended, and nobody can
 	// tell any more whether it was done.
 	ErrUnknown = errors.New("outcome unknown")
-	// ErrEmpty is returned when there is no item to look at.
+	// ErrEmpty is returned when there is no item to look at, or none that can be claimed now.
 	ErrEmpty = errors.New("queue is empty")
 	// ErrFull is returned when a bounded queue that refuses producers has no room, or others wait for it.
 	ErrFull = errors.New("queue is full")

@@ -33,6 +33,9 @@ func (sh *shift) stand(granted func(lease *locks.Lease, ready func())) error {
 		sh.tasks.start(func() {
 			defer ready()
 			if lease.Session() == sh.s.ID() {
+				sh.c.mu.Lock()
+				sh.leads = true
+				sh.c.mu.Unlock()
 				granted(lease, ready)
 			}
 			if sh.ctx.Err() == nil {

@@ -159,6 +159,9 @@ func (q *Queue[T]) encode(how putting, values []T) (*part, error) {
 //
 // An item that cannot be decoded, or was claimed more often than WithMaxAttempts allows, is moved to the dead letters
 // and not returned. The codec runs in the caller's goroutine.
+//
+// A Queue from which nothing was taken for a time (WithLinger) looks first, which writes nothing. Only when there is an item, or
+// after 100 ms, does it join the line of consumers. So a call that ends sooner, on an empty queue, costs the servers some reads.
 func (q *Queue[T]) Take(ctx context.Context) (*Delivery[T], error) {
 	if err := q.core.usable(); err != nil {
 		return nil, framework.Wrap("take", q.core.path, err)
@@ -169,17 +172,25 @@ func (q *Queue[T]) Take(ctx context.Context) (*Delivery[T], error) {
 		if err != nil {
 			return nil, framework.Wrap("take", q.core.path, err)
 		}
-		value, err := decode(q.codec, d.env.payload)
-		if err == nil {
-			return &Delivery[T]{Value: value, Attempt: d.attempt, ID: d.env.header.ID, d: d,
-				Priority: d.env.header.Priority, LastError: d.env.header.Error,
-				Headers: maps.Clone(d.env.header.Headers), EnqueuedAt: d.env.header.enqueued(),
-				ctx: q.core.tel.taken(ctx, d.tenure.Context(), began, d)}, nil
+		if out := q.handOut(ctx, began, d); out != nil {
+			return out, nil
 		}
+	}
+}
+
+// handOut decodes an item. One that cannot be decoded goes to the dead letters; then it returns nil.
+func (q *Queue[T]) handOut(ctx context.Context, began time.Time, d *delivery) *Delivery[T] {
+	value, err := decode(q.codec, d.env.payload)
+	if err != nil {
 		if d.begin(ErrSettled) == nil {
 			d.bury(err, func(error) {})
 		}
+		return nil
 	}
+	return &Delivery[T]{Value: value, Attempt: d.attempt, ID: d.env.header.ID, d: d,
+		Priority: d.env.header.Priority, LastError: d.env.header.Error,
+		Headers: maps.Clone(d.env.header.Headers), EnqueuedAt: d.env.header.enqueued(),
+		ctx: q.core.tel.taken(ctx, d.tenure.Context(), began, d)}
 }
 
 // Messages yields deliveries until ctx ends, which is no error, or Take fails, which is yielded last. Each has to be

@@ -36,10 +36,13 @@ type shift struct {
 	largest int                // bytes of the largest item of lately, or 0
 	hopes   int                // calls of Take that are expected, since deliveries were settled
 	spell   spell
+	waiting map[string]bool // the items that tickets wait for
+	inLine  bool            // the consumer stands in the queue's line, and claims
+	leads   bool            // and is the first there
 }
 
 func newShift(c *consumer, s *framework.Session) *shift {
-	sh := &shift{c: c, q: c.q, s: s, id: uuid.NewString()[:8], held: map[*delivery]bool{}, stock: stock{n: map[shelf]int{}}}
+	sh := &shift{c: c, q: c.q, s: s, id: uuid.NewString()[:8], held: map[*delivery]bool{}, waiting: map[string]bool{}, stock: stock{n: map[shelf]int{}}}
 	sh.ctx, sh.cancel = context.WithCancelCause(c.q.work)
 	sh.spell = newSpell(sh.ctx)
 	sh.place.ctx, sh.place.leave = context.WithCancel(s.Context())
@@ -205,6 +208,9 @@ func (sh *shift) idle() (bool, time.Duration) {
 // attend calls work whenever something may have changed, and rested when nothing has for the linger time, until the
 // shift ends.
 func (sh *shift) attend(work, rested func()) error {
+	sh.c.mu.Lock()
+	sh.inLine = true
+	sh.c.mu.Unlock()
 	for sh.ctx.Err() == nil {
 		work()
 		idle, left := sh.idle()

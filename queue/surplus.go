@@ -26,10 +26,10 @@ func (sh *shift) patience() context.Context {
 	return sh.spell.ctx
 }
 
-// shed gives back what was claimed ahead while a delivery is open for long and nobody calls Take: others may wait for it.
-func (sh *shift) shed() {
+// giveBackAhead gives back what was claimed ahead if nobody has called Take for a time: others may wait for it.
+func (sh *shift) giveBackAhead(after time.Duration) {
 	sh.c.mu.Lock()
-	waited := len(sh.c.waits) == 0 && time.Since(sh.c.last) >= sh.q.linger
+	waited := len(sh.c.waits) == 0 && time.Since(sh.c.last) >= after
 	if !waited || sh.making+len(sh.ready)+sh.hopes == 0 {
 		sh.c.mu.Unlock()
 		return

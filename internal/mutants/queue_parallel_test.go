@@ -5,6 +5,22 @@ func init() { lists["queue_parallel"] = queueParallelMutants }
 // queueParallelMutants are the safeguards of the parallel order of package queue.
 var queueParallelMutants = []mutant{
 	{
+		name: "a poll does not see the item of its own ticket", file: "queue/claimable.go", test: "TestTryTakeSeesWhatWasPutBefore",
+		old: "making > 0 || state.arrived > 0 || len(sh.ready) > 0", new: "len(sh.ready) > 0",
+	},
+	{
+		name: "a poll does not look for items of dead consumers", file: "queue/claimable.go", test: "TestTryTakeFindsWhatDeadConsumersHad",
+		old: "return n + state.items(), false, nil\n	case !strict:", new: "return n + state.spare(), false, nil\n	case !strict:",
+	},
+	{
+		name: "a call joins the line before it has looked", file: "queue/consumer.go", test: "TestAPollOfAnEmptyQueueWritesNothing",
+		old: "if err := c.lookFirst(ctx); err != nil {", new: "if err := ctx.Err(); err != nil {",
+	},
+	{
+		name: "a lost race leaves a ticket", file: "queue/claimable.go", test: "TestALostRaceLeavesNoTicket",
+		old: "		if len(calls) > 0 {\n			c.releaseTickets()\n		}\n", new: "",
+	},
+	{
 		name: "the sweep stops at a closed segment without items", file: "queue/recoverer.go",
 		test: "TestItemsOfADeadConsumerComeBackBehindAnEmptyClosedSegment",
 		old:  "if in.drawn == 0 && (!in.closed || in.put > 0) {", new: "if in.drawn == 0 {",

@@ -1,0 +1,275 @@
+package queue
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// changes are the paths of what is created, set or deleted from now on, until stop.
+func (w *world) changes() (paths func() []string, stop func()) {
+	var mu sync.Mutex
+	var all []string
+	stop = w.Observe(func(r zktest.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, part := range append(r.Parts, r) {
+			switch part.Op {
+			case zktest.OpCreate, zktest.OpCreate2, zktest.OpCreateContainer, zktest.OpSetData, zktest.OpDelete:
+				all = append(all, part.Path)
+			}
+		}
+	})
+	return func() []string { mu.Lock(); defer mu.Unlock(); return all }, stop
+}
+
+// tryNone is a call of TryTake that must find nothing.
+func (m *member) tryNone() {
+	m.t.Helper()
+	d, err := m.TryTake(within(m.t, time.Minute))
+	require.ErrorIs(m.t, err, ErrEmpty, "%+v", d)
+}
+
+func (m *member) try() *Delivery[string] {
+	m.t.Helper()
+	d, err := m.TryTake(within(m.t, time.Minute))
+	require.NoError(m.t, err)
+	return d
+}
+
+func TestTryTake(t *testing.T) {
+	inEachOrder(t, func(t *testing.T, w *world, order Option) {
+		a, b, p := w.member("a", order, WithWindow(2)), w.member("b", order), w.member("p", order)
+		a.tryNone()
+		_, there := w.Node(testPath)
+		require.False(t, there, "a look makes no queue")
+		p.put(names(0, 3)...)
+		d, e := a.try(), a.try()
+		require.Equal(t, []string{"item 0", "item 1"}, []string{d.Value, e.Value})
+		a.tryNone() // its window is full
+		a.ack(d)
+		a.ack(e)
+		require.Equal(t, "item 2", func() string { f := a.try(); a.ack(f); return f.Value }())
+		a.tryNone()
+		p.put("hand")
+		f := a.try()
+		b.tryNone() // it is in another's hand
+		a.ack(f)
+		require.NoError(t, p.Pause(t.Context()))
+		p.put("paused")
+		a.tryNone()
+		require.NoError(t, p.Resume(t.Context()))
+		a.ack(a.try())
+		require.NoError(t, p.Put(t.Context(), "later", WithDelay(time.Hour)))
+		a.tryNone()
+		time.Sleep(time.Hour + 2*time.Second)
+		a.ack(a.try())
+		require.NoError(t, p.Put(t.Context(), "urgent", WithPriority(3)))
+		a.ack(a.try())
+		a.tryNone()
+	})
+}
+
+// TestTryTakeSeesWhatWasPutBefore: also by another client, and whatever the consumer has a ticket for, or reads ahead.
+func TestTryTakeSeesWhatWasPutBefore(t *testing.T) {
+	inEachOrder(t, func(t *testing.T, w *world, order Option) {
+		a, p := w.member("a", order), w.member("p", order)
+		for i := range 30 {
+			p.put("x")
+			a.ack(a.try()) // it holds a ticket for the next one
+			a.tryNone()
+			a.link.Delay(time.Duration(i) * time.Millisecond)
+		}
+	})
+}
+
+// TestTryTakeFindsWhatDeadConsumersHad: nobody stands in line to return it.
+func TestTryTakeFindsWhatDeadConsumersHad(t *testing.T) {
+	inEachOrder(t, func(t *testing.T, w *world, order Option) {
+		a, b, p := w.member("a", order), w.member("b", order), w.member("p", order)
+		p.put("x")
+		a.take()
+		a.kill()
+		b.tryNone() // its session has not ended
+		time.Sleep(time.Minute)
+		d := b.try()
+		require.Equal(t, 2, d.Attempt)
+		b.ack(d)
+	})
+}
+
+// TestAPollOfAnEmptyQueueWritesNothing: neither TryTake nor a Take that ends soon.
+func TestAPollOfAnEmptyQueueWritesNothing(t *testing.T) {
+	inEachOrder(t, func(t *testing.T, w *world, order Option) {
+		a, p := w.member("a", order), w.member("p", order)
+		p.put("x")
+		p.drain(1)
+		require.NoError(t, p.Put(t.Context(), "later", WithDelay(time.Hour)))
+		time.Sleep(time.Minute)
+		a.tryNone()             // learns the ensemble's time
+		time.Sleep(time.Minute) // the consumers have gone home
+		require.Empty(t, w.Children(testPath+"/lock"))
+		written, stop := w.changes()
+		defer stop()
+		before := w.requests()
+		for range 10 {
+			a.tryNone()
+		}
+		require.LessOrEqual(t, w.requests()-before, int64(10*5)) // a sync, a read, and two for what is kept for later
+		for range 10 {
+			_, err := a.Take(within(t, 50*time.Millisecond))
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		}
+		require.Empty(t, written())
+	})
+}
+
+// TestAPollCostsTwoRequests: the lists of segments are not read again.
+func TestAPollCostsTwoRequests(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, p := w.member("a"), w.member("p", bound(2))
+		p.put(names(0, 7)...)
+		p.drain(7)
+		time.Sleep(time.Minute + 100*time.Millisecond)
+		a.tryNone()
+		before := w.requests()
+		for range 10 {
+			a.tryNone()
+		}
+		require.Equal(t, int64(20), w.requests()-before)
+	})
+}
+
+// TestALostRaceLeavesNoTicket: an item that comes later goes to whoever waits for it.
+func TestALostRaceLeavesNoTicket(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b, p := w.member("a"), w.member("b"), w.member("p")
+		p.put("x")
+		a.link.Delay(100 * time.Millisecond)
+		lost := make(chan error, 1)
+		go func() {
+			_, err := a.TryTake(within(t, time.Minute))
+			lost <- err
+		}()
+		for w.Children(testPath+"/lock") == nil { // a has looked
+			time.Sleep(time.Millisecond)
+		}
+		b.ack(b.take())
+		require.ErrorIs(t, <-lost, ErrEmpty)
+		time.Sleep(time.Second)
+		got := b.taking()
+		time.Sleep(time.Second)
+		p.put("y")
+		began := time.Now()
+		b.ack(<-got)
+		require.Less(t, time.Since(began), time.Second)
+	})
+}
+
+func TestTakeBatch(t *testing.T) {
+	inEachOrder(t, func(t *testing.T, w *world, order Option) {
+		a, p := w.member("a", order, WithWindow(20)), w.member("p", order)
+		_, err := a.TakeBatch(t.Context(), 0)
+		require.ErrorIs(t, err, ErrOption)
+		require.NoError(t, p.PutBatch(t.Context(), names(0, 50)))
+		var got []string
+		for _, want := range []int{20, 20, 10} {
+			ds, err := a.TakeBatch(within(t, time.Minute), 30)
+			require.NoError(t, err)
+			require.Len(t, ds, want)
+			for _, d := range ds {
+				got = append(got, d.Value)
+				require.Equal(t, 1, d.Attempt)
+			}
+			before := w.requests()
+			require.NoError(t, AckAll(t.Context(), ds...))
+			require.LessOrEqual(t, w.requests()-before, int64(12))
+			require.ErrorIs(t, AckAll(t.Context(), ds...), ErrSettled)
+		}
+		require.Equal(t, names(0, 50), got)
+		go func() {
+			time.Sleep(30 * time.Second)
+			_ = p.Put(t.Context(), "late")
+		}()
+		ds, err := a.TakeBatch(within(t, time.Minute), 5)
+		require.NoError(t, err, "it waits for the first")
+		require.Len(t, ds, 1)
+		require.NoError(t, ds[0].Nack(t.Context(), 0, nil))
+		require.NoError(t, AckAll[string](t.Context()))
+		_, err = a.TakeBatch(within(t, time.Hour), 5)
+		require.NoError(t, err)
+		_, err = a.TakeBatch(within(t, time.Minute), 5)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
+
+// TestAckAllSettlesEachOnItsOwn: one of the items was purged meanwhile; and the reply is lost.
+func TestAckAllSettlesEachOnItsOwn(t *testing.T) {
+	inEachOrder(t, func(t *testing.T, w *world, order Option) {
+		a, p := w.member("a", order, WithWindow(4)), w.member("p", order)
+		require.NoError(t, p.PutBatch(t.Context(), names(0, 4)))
+		ds, err := a.TakeBatch(t.Context(), 4)
+		require.NoError(t, err)
+		require.Len(t, ds, 4)
+		require.NoError(t, p.client.Delete(t.Context(), ds[1].Node(), framework.AnyVersion))
+		fault := w.DropReply(1, zktest.Match{Op: zktest.OpMulti})
+		err = AckAll(t.Context(), ds...)
+		<-fault.Hit()
+		require.ErrorIs(t, err, ErrLost)
+		require.ErrorContains(t, err, ds[1].Node())
+		require.NotContains(t, err.Error(), ds[2].Node())
+		n, err := p.Len(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, n)
+	})
+}
+
+// TestTryTakeEndsWithItsContextAndItsQueue: nothing can be asked of the servers.
+func TestTryTakeEndsWithItsContextAndItsQueue(t *testing.T) {
+	inEachOrder(t, func(t *testing.T, w *world, order Option) {
+		a, p := w.member("a", order), w.member("p", order)
+		p.put("x")
+		a.ack(a.try())
+		a.link.BlackHole(true, true)
+		began := time.Now()
+		_, err := a.TryTake(within(t, time.Second))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.LessOrEqual(t, time.Since(began), time.Second)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := a.TryTake(t.Context())
+			ended <- err
+		}()
+		time.Sleep(time.Second)
+		go func() { _ = a.Close(t.Context()) }()
+		require.ErrorIs(t, <-ended, ErrClosed)
+		_, err = a.TryTake(t.Context())
+		require.ErrorIs(t, err, ErrClosed)
+	})
+}
+
+// TestTryTakeWaitsOutALostSession: it comes to a result on the next one.
+func TestTryTakeWaitsOutALostSession(t *testing.T) {
+	inEachOrder(t, func(t *testing.T, w *world, order Option) {
+		a, p := w.member("a", order), w.member("p", order)
+		p.put("x")
+		a.ack(a.try())
+		a.link.Cut()
+		p.put("y")
+		go func() {
+			time.Sleep(time.Minute)
+			a.link.Heal()
+		}()
+		d, err := a.TryTake(within(t, 5*time.Minute))
+		require.NoError(t, err)
+		require.Equal(t, "y", d.Value)
+		a.ack(d)
+		a.tryNone()
+	})
+}
