@@ -43,7 +43,7 @@ func (m *member) try() *Delivery[string] {
 	return d
 }
 
-func TestTryTake(t *testing.T) {
+func TestTryTakeTakesOnlyWhatIsThere(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, b, p := w.member("a", order, WithWindow(2)), w.member("b", order), w.member("p", order)
 		a.tryNone()

@@ -15,11 +15,11 @@ var queueMutants = []mutant{
 		new: "\t_ = d.finishClaims\n",
 	},
 	{
-		name: "a poll takes what has another consumer of a strict queue", file: "queue/claimable.go", test: "TestTryTake$",
+		name: "a poll takes what has another consumer of a strict queue", file: "queue/claimable.go", test: "TestTryTakeTakesOnlyWhatIsThere",
 		old: "case strict && !first:\n		return 0, false, nil\n", new: "case strict && !first:\n		return state.items(), false, nil\n",
 	},
 	{
-		name: "a poll of a paused queue waits", file: "queue/claimable.go", test: "TestTryTake$",
+		name: "a poll of a paused queue waits", file: "queue/claimable.go", test: "TestTryTakeTakesOnlyWhatIsThere",
 		old: "if err != nil || state.paused {", new: "if err != nil {",
 	},
 	{
