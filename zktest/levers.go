@@ -40,7 +40,7 @@ const (
 type Code = wire.Code
 
 // Request is a request that the server has done: session, operation, path,
-// path created, zxid, error code and, of a multi, its parts.
+// path created, data written, zxid, error code and, of a multi, its parts.
 type Request = zkserver.Request
 
 // Match selects requests by operation, path prefix, session and function. All

@@ -14,6 +14,7 @@ type request struct {
 	reply *wire.Encoder // the answer's body
 
 	path   string // what it is about, for those who look on
+	data   []byte // what it writes, likewise
 	result string // the path created
 	parts  []Request
 }

@@ -15,6 +15,7 @@ type Request struct {
 	Op      wire.Op
 	Path    string // what was asked about; empty where there is no path
 	Result  string // the path that a create made, with its sequence number
+	Data    []byte // what a create or a set was to write; its bytes are good until the function that is shown it returns
 	Zxid    int64  // the server's after the request
 	Err     wire.Code
 	Parts   []Request // of a multi
@@ -135,7 +136,7 @@ func (s *Server) interfere(r *request, code wire.Code) (delay time.Duration, dro
 	if len(s.observers) == 0 && len(s.faults) == 0 {
 		return 0, false
 	}
-	seen := Request{Session: r.conn.session.id, Op: r.head.Op, Path: r.path, Result: r.result, Zxid: s.zxid, Err: code, Parts: r.parts}
+	seen := Request{Session: r.conn.session.id, Op: r.head.Op, Path: r.path, Result: r.result, Data: r.data, Zxid: s.zxid, Err: code, Parts: r.parts}
 	if code == noReply {
 		seen.Err = wire.OK
 	}
@@ -167,6 +168,6 @@ func (r *request) noteParts(parts []wire.MultiPart, outcomes []outcome) {
 	}
 	for i, p := range parts {
 		r.parts = append(r.parts, Request{Session: r.conn.session.id, Op: p.Op, Path: pathOf(p.Body),
-			Result: outcomes[i].path, Zxid: s.zxid, Err: outcomes[i].code})
+			Data: dataOf(p.Body), Result: outcomes[i].path, Zxid: s.zxid, Err: outcomes[i].code})
 	}
 }

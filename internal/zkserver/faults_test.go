@@ -1,6 +1,8 @@
 package zkserver
 
 import (
+	"bytes"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,21 +113,27 @@ func TestObserveSeesAllInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, s *Server, st *stage) {
 		a := st.join("a")
 		var seen []Request
-		stop := s.Observe(func(r Request) { seen = append(seen, r) })
-		a.must(wire.OpCreate, create("/s-", "", wire.FlagSequential))
+		stop := s.Observe(func(r Request) {
+			r.Data, r.Parts = bytes.Clone(r.Data), slices.Clone(r.Parts)
+			for i, p := range r.Parts {
+				r.Parts[i].Data = bytes.Clone(p.Data)
+			}
+			seen = append(seen, r)
+		})
+		a.must(wire.OpCreate, create("/s-", "single", wire.FlagSequential))
 		a.call(wire.OpDelete, num("/none", -1))
-		a.must(wire.OpMulti, parts(part(wire.OpCreate2, create("/m", "", 0)), part(wire.OpSetData, set("/none", "", 0))))
+		a.must(wire.OpMulti, parts(part(wire.OpCreate2, create("/m", "created", 0)), part(wire.OpSetData, set("/none", "refused", 0))))
 		a.must(wire.OpGetData, look("/s-0000000000"))
 		stop()
 		a.must(wire.OpPing, &wire.EmptyRequest{})
 
 		id, base := a.session, seen[0].Zxid
 		require.Equal(t, []Request{
-			{Session: id, Op: wire.OpCreate, Path: "/s-", Result: "/s-0000000000", Zxid: base},
+			{Session: id, Op: wire.OpCreate, Path: "/s-", Data: []byte("single"), Result: "/s-0000000000", Zxid: base},
 			{Session: id, Op: wire.OpDelete, Path: "/none", Zxid: base + 1, Err: wire.NoNode},
 			{Session: id, Op: wire.OpMulti, Zxid: base + 2, Parts: []Request{
-				{Session: id, Op: wire.OpCreate2, Path: "/m", Result: "/m", Zxid: base + 2},
-				{Session: id, Op: wire.OpSetData, Path: "/none", Zxid: base + 2, Err: wire.NoNode},
+				{Session: id, Op: wire.OpCreate2, Path: "/m", Data: []byte("created"), Result: "/m", Zxid: base + 2},
+				{Session: id, Op: wire.OpSetData, Path: "/none", Data: []byte("refused"), Zxid: base + 2, Err: wire.NoNode},
 			}},
 			{Session: id, Op: wire.OpGetData, Path: "/s-0000000000", Zxid: base + 2},
 		}, seen)

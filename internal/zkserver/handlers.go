@@ -13,7 +13,7 @@ func (s *Server) write(r *request) wire.Code {
 	if !r.decode(body) {
 		return wire.MarshallingError
 	}
-	r.path = pathOf(body)
+	r.path, r.data = pathOf(body), dataOf(body)
 	o := t.apply(r.head.Op, body)
 	if o.code != wire.OK {
 		return o.code
@@ -115,4 +115,15 @@ func pathOf(body wire.Request) string {
 		return r.Path
 	}
 	return ""
+}
+
+// dataOf is the data that a request writes, or nil.
+func dataOf(body wire.Request) []byte {
+	switch r := body.(type) {
+	case *wire.CreateRequest:
+		return r.Data
+	case *wire.SetDataRequest:
+		return r.Data
+	}
+	return nil
 }
