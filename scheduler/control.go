@@ -60,7 +60,7 @@ func (s *Scheduler) Resume(ctx context.Context, name string) error {
 			return false, err
 		}
 		st.pass(schedule, now, ReasonPaused)
-		st.Paused, st.Since = time.Time{}, now
+		st.Paused, st.Since = time.Time{}, later(st.Since, now)
 		return true, nil
 	}, nil)
 }

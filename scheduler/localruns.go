@@ -12,6 +12,8 @@ type localRuns struct {
 	name  string
 	users int // guarded by the scheduler
 
+	latest *job // the definition that was given last; guarded by the scheduler
+
 	mu      sync.Mutex
 	first   time.Time // ticks up to there were started here
 	going   []*execution

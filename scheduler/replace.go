@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -139,8 +140,20 @@ func (s *State) reschedule(spec, zone string, now time.Time) {
 	if err == nil { // nobody can tell the ticks of one that cannot be read
 		s.pass(old, now, why)
 	}
-	s.Spec, s.Zone, s.Since = spec, zone, now
-	if schedule, err := s.schedule(); err == nil && s.Last.After(now) {
-		s.passBehind(old, schedule, now, why)
+	s.Since = later(s.Since, now)
+	s.noteReplaced()
+	s.Spec, s.Zone = spec, zone
+	if schedule, err := s.schedule(); err == nil && s.Last.After(s.Since) {
+		s.passBehind(schedule, why)
+	}
+}
+
+// noteReplaced keeps the schedule that is about to be replaced while its latest tick lies ahead of Since, and forgets those of which
+// none does.
+func (s *State) noteReplaced() {
+	s.replaced = append(s.replaced, replacedSchedule{Spec: s.Spec, Zone: s.Zone, Last: s.Last})
+	s.replaced = slices.DeleteFunc(s.replaced, func(r replacedSchedule) bool { return !r.Last.After(s.Since) })
+	if over := len(s.replaced) - maxReplaced; over > 0 {
+		s.replaced = s.replaced[over:]
 	}
 }

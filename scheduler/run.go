@@ -59,6 +59,7 @@ func (e *execution) live(fresh bool) {
 		e.finish(errRanBefore, nil)
 		return
 	}
+	e.takeDefinition()
 	ctx, end := e.tel.trace(context.Background(), e)
 	hold, err := e.session.Hold(ctx, e.claim(e.job.Name, e.record.Number))
 	if err != nil { // the session was lost: whoever has the job next takes the run for lost
@@ -74,6 +75,15 @@ func (e *execution) live(fresh bool) {
 	end(err, outcome)
 }
 
+// takeDefinition has the run go by the job's latest definition here: the job may have been updated while the claim was under way.
+func (e *execution) takeDefinition() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if j := e.job.local.latest; j.generation.Load() == e.record.generation {
+		e.job = j
+	}
+}
+
 // wakeShift lets those go on that wait for a slot.
 func (e *execution) wakeShift() {
 	if sh := e.present(); sh != nil {
@@ -86,6 +96,9 @@ func (e *execution) wakeShift() {
 func (e *execution) within(hold *framework.Hold) (err, why error) {
 	defer context.AfterFunc(e.ended, func() { hold.End(context.Cause(e.ended)) })()
 	defer context.AfterFunc(e.tour.cut, func() { e.stop(context.Cause(e.tour.cut)) })()
+	if e.ended.Err() != nil { // the job was removed while its claim was under way
+		hold.End(context.Cause(e.ended))
+	}
 	if err := hold.Err(); err != nil {
 		return err, err
 	}

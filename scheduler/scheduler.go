@@ -116,6 +116,7 @@ func (s *Scheduler) Add(j Job) error {
 		return framework.Wrap("schedule", s.path, fmt.Errorf("%w %q", ErrDuplicateJob, j.Name))
 	}
 	added.local = s.useRuns(j.Name)
+	added.local.latest = added
 	s.jobs[j.Name] = added
 	s.noteJobs()
 	s.joinLater(added, nil)
@@ -143,6 +144,7 @@ func (s *Scheduler) Update(j Job) error {
 		return framework.Wrap("update", s.path, fmt.Errorf("%w %q: this member does not have it", ErrUnknownJob, j.Name))
 	}
 	updated.updated, updated.local = true, s.useRuns(j.Name)
+	updated.local.latest = updated
 	updated.generation.Store(old.generation.Load())
 	updated.entered.Store(old.entered.Load())
 	old.left.Store(true)
@@ -155,7 +157,8 @@ func (s *Scheduler) Update(j Job) error {
 	return nil
 }
 
-// Withdraw takes a job from this member: it claims no run of it any more. The job stays registered, and other members
+// Withdraw takes a job from this member: it claims no run of it any more, except that a claim which is under way may
+// still become a run. The job stays registered, and other members
 // that have it run it. Runs that go on here finish. While no other member has the job, its ticks wait, and are then
 // run or missed by the misfire policy of the member that gets it; so they do while the leader lacks a job of OnLeader.
 // The member may Add the job again.

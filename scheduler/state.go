@@ -17,7 +17,8 @@ type State struct {
 	Revision int64
 	// Registered is when the job was first registered, by the ensemble's clock: no tick before it is due.
 	Registered time.Time
-	// Since is when the schedule was changed, or the job resumed: no tick before it is due either.
+	// Since is when the schedule was changed, or the job resumed, by the ensemble's clock: no tick before it is due
+	// either. It is never earlier than it was, also when that clock is set back.
 	Since time.Time
 	// Paused is when the job was paused, or zero.
 	Paused time.Time
@@ -42,8 +43,9 @@ type State struct {
 	// Gaps are the latest 10 rows of missed ticks, oldest first.
 	Gaps []Gap
 
-	declaredSpec, declaredZone string   // the releases' schedule, where it was changed at run time; else ""
-	requests                   []string // of the latest control operations, oldest first
+	declaredSpec, declaredZone string             // the releases' schedule, where it was changed at run time; else ""
+	replaced                   []replacedSchedule // oldest first; of those whose ticks lie ahead
+	requests                   []string           // of the latest control operations, oldest first
 
 	// removed is when the job was removed, or zero. The record of a removed job is its tombstone.
 	removed time.Time
@@ -84,7 +86,8 @@ const (
 	maxGaps      = 10
 	maxPending   = 10
 	maxRequests  = 32
-	maxPassed    = 1000 // ticks that are looked at one by one
+	maxPassed    = 100_000 // ticks that are looked at one by one
+	maxReplaced  = 16
 )
 
 // schedule reads the stored schedule.
@@ -135,7 +138,7 @@ func (s *State) take() error {
 		f.take("declaredSpec", &s.declaredSpec), f.take("declaredZone", &s.declaredZone),
 		f.takeTime("removed", &s.removed), f.takeTime("registered", &s.registered), f.take("generation", &s.generation),
 		f.takeTime("since", &s.Since), f.takeTime("paused", &s.Paused), f.takeTime("last", &s.Last), f.takeTime("holdUntil", &s.HoldUntil),
-		f.take("number", &s.Number), f.take("running", &s.Running), f.take("pending", &s.Pending), f.take("lastRun", &s.LastRun), f.take("requests", &s.requests),
+		f.take("number", &s.Number), f.take("running", &s.Running), f.take("pending", &s.Pending), f.take("lastRun", &s.LastRun), f.take("requests", &s.requests), f.take("replaced", &s.replaced),
 		f.take("fired", &s.Fired), f.take("failures", &s.Failures), f.take("missed", &s.Missed), f.take("gaps", &s.Gaps))
 	if err != nil {
 		return err
@@ -179,6 +182,9 @@ func (s State) encode() ([]byte, error) {
 	if len(s.requests) > 0 {
 		known["requests"] = s.requests
 	}
+	if len(s.replaced) > 0 {
+		known["replaced"] = s.replaced
+	}
 	if s.LastRun != nil {
 		known["lastRun"] = s.LastRun
 	}
@@ -195,6 +201,7 @@ func (s State) clone() State {
 	s.Running = slices.Clone(s.Running)
 	s.Pending = slices.Clone(s.Pending)
 	s.requests = slices.Clone(s.requests)
+	s.replaced = slices.Clone(s.replaced)
 	s.passed = nil
 	return s
 }
@@ -276,30 +283,45 @@ func (s *State) passOne(schedule Schedule, g Gap) {
 	s.passed = append(s.passed, g)
 }
 
-// passBehind records the ticks of a new schedule as missed that lie behind the latest tick of the old one, though after
-// now: that one was run ahead of its time. Ticks of both schedules were run or missed by the old one.
-func (s *State) passBehind(old, schedule Schedule, now time.Time, why Reason) {
-	var row Gap
-	end := func() {
-		if row.Count > 0 {
-			s.passOne(schedule, row)
+// replacedSchedule is a schedule that was replaced while its latest tick was still ahead of the ensemble's clock.
+type replacedSchedule struct {
+	Spec string    `json:"spec"`
+	Zone string    `json:"zone"`
+	Last time.Time `json:"last"` // its ticks up to there were run or missed
+}
+
+// passBehind records the ticks of the schedule as missed that lie after Since and before the latest tick, which was run
+// ahead of its time by an earlier schedule. Ticks that the replaced schedules have run or missed are not counted again.
+func (s *State) passBehind(schedule Schedule, why Reason) {
+	var earlier []Schedule
+	var last []time.Time
+	for _, r := range s.replaced {
+		if parsed, err := (State{Spec: r.Spec, Zone: r.Zone}).schedule(); err == nil { // the ticks of one that cannot be read are unknown
+			earlier, last = append(earlier, parsed), append(last, r.Last)
 		}
-		row = Gap{Reason: why}
 	}
-	end()
-	tick := schedule.Next(now)
-	for n := 0; n < maxPassed && !tick.IsZero() && tick.Before(s.Last); n++ {
-		if old.ticks != nil && old.Next(tick.Add(-time.Second)).Equal(tick) {
-			end()
-		} else {
-			if row.Count++; row.Count == 1 {
-				row.From = tick.UTC()
+	counted := func(tick time.Time) bool {
+		for i, e := range earlier {
+			if !tick.After(last[i]) && e.Next(tick.Add(-time.Second)).Equal(tick) {
+				return true
 			}
-			row.To = tick.UTC()
+		}
+		return false
+	}
+	missed := Gap{Reason: why}
+	tick := schedule.Next(s.Since)
+	for n := 0; n < maxPassed && !tick.IsZero() && tick.Before(s.Last); n++ {
+		if !counted(tick) {
+			if missed.Count++; missed.Count == 1 {
+				missed.From = tick.UTC()
+			}
+			missed.To = tick.UTC()
 		}
 		tick = schedule.Next(tick)
 	}
-	end()
+	if missed.Count > 0 {
+		s.passOne(schedule, missed)
+	}
 	if d := schedule.dueTicks(tick.Add(-time.Second), s.Last.Add(-time.Second)); !tick.IsZero() && d.count > 0 {
 		s.passOne(schedule, d.gap(why)) // the ensemble's clock was set back by far
 	}

@@ -32,6 +32,7 @@ func fullState(t testing.TB) State {
 			Runner: "host-2", Started: at(t, "2026-05-04T10:10:00Z"), Ended: at(t, "2026-05-04T10:11:00Z"), Outcome: Failed,
 			Error: "no disk", request: "r-1"},
 		requests: []string{"r-1", "r-2"},
+		replaced: []replacedSchedule{{Spec: "0 * * * *", Zone: "UTC", Last: at(t, "2026-05-04T10:00:00Z")}},
 		Fired:    7, Failures: 1, Missed: map[Reason]int64{ReasonOverlap: 2, ReasonNoLeader: 3},
 		Gaps: []Gap{
 			{From: at(t, "2026-05-04T09:00:00Z"), To: at(t, "2026-05-04T09:10:00Z"), Count: 3, Reason: ReasonNoLeader},

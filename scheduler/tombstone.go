@@ -95,7 +95,7 @@ func (s *Scheduler) parts(ctx context.Context, session *framework.Session, name 
 // to run, and ends its runs.
 func (s *State) markRemoved(now time.Time) {
 	s.removed, s.Paused = now, now
-	s.Pending, s.LastRun, s.Gaps = nil, nil, nil
+	s.Pending, s.LastRun, s.Gaps, s.replaced = nil, nil, nil, nil
 	for i := range s.Running {
 		s.Running[i].replace = true
 	}

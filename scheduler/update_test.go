@@ -152,3 +152,39 @@ func TestALookOfAnOldDefinitionStartsNothing(t *testing.T) {
 		require.EqualValues(t, 1, updated.Load())
 	})
 }
+
+func TestARunWhoseClaimIsUnderWayGoesByTheUpdatedDefinition(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		ran := func(by *[]string) func(context.Context, Run) error {
+			return func(_ context.Context, r Run) error {
+				*by = append(*by, r.Tick.Format(time.TimeOnly))
+				return nil
+			}
+		}
+		var old, updated []string
+		a := w.start("a", one(Job{Run: ran(&old)}))
+		slow := w.DelayReplies(5*time.Second, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1"})
+		time.Sleep(61 * time.Second)
+		require.Equal(t, []string{"run-1"}, w.claims("j"))
+		require.NoError(t, a.Update(one(Job{Run: ran(&updated)})[0]))
+		slow.Cancel()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Empty(t, old)
+		require.Equal(t, []string{"00:01:00", "00:02:00"}, updated)
+	})
+}
+
+func TestARunOfAJobThatWasRemovedWhileItsClaimWasUnderWayDoesNotBegin(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.start("a", one(Job{Run: quick}))
+		slow := w.DelayReplies(5*time.Second, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1"})
+		time.Sleep(61 * time.Second)
+		require.Equal(t, []string{"run-1"}, w.claims("j"))
+		slow.Cancel()
+		a.definition("j").local.remove(0) // as the member does that hears of the removal before its claim's answer
+		time.Sleep(10 * time.Second)
+		require.Empty(t, w.log.all(EventStarted))
+		require.Empty(t, w.claims("j"))
+	})
+}

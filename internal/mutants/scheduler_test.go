@@ -276,14 +276,14 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "a resumed job begins when it was paused", file: "scheduler/control.go",
-		old:  "st.Paused, st.Since = time.Time{}, now",
+		old:  "st.Paused, st.Since = time.Time{}, later(st.Since, now)",
 		new:  "st.Paused = time.Time{}",
 		test: "TestAChangedOrResumedScheduleBeginsThen",
 	},
 	{
 		name: "a changed schedule has a past", file: "scheduler/replace.go",
-		old:  "s.Spec, s.Zone, s.Since = spec, zone, now",
-		new:  "s.Spec, s.Zone = spec, zone",
+		old:  "s.Since = later(s.Since, now)\n\ts.noteReplaced()",
+		new:  "s.noteReplaced()",
 		test: "TestAChangedOrResumedScheduleBeginsThen",
 	},
 	{
@@ -294,7 +294,7 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "ticks behind one that was run ahead are forgotten", file: "scheduler/replace.go",
-		old:  "err == nil && s.Last.After(now)",
+		old:  "err == nil && s.Last.After(s.Since)",
 		new:  "err == nil && false",
 		test: "TestTicksBehindOneThatWasRunAheadAreMissedWhenTheScheduleChanges",
 	},
@@ -489,5 +489,29 @@ var schedulerMutants = []mutant{
 		old:  "known.same.Load() == zone || sameZone(known.zone, zone)",
 		new:  "true",
 		test: "TestAZoneOfAFixedOffsetIsStoredAsThat",
+	},
+	{
+		name: "ticks of schedules before the last one are counted again", file: "scheduler/state.go",
+		old:  "if !tick.After(last[i]) && e.Next(",
+		new:  "if i == len(earlier)-1 && !tick.After(last[i]) && e.Next(",
+		test: "TestTicksOfSeveralSchedulesAreCountedOnce",
+	},
+	{
+		name: "a change by a clock that was set back makes earlier ticks due", file: "scheduler/replace.go",
+		old:  "s.Since = later(s.Since, now)",
+		new:  "s.Since = now",
+		test: "TestTicksOfSeveralSchedulesAreCountedOnce",
+	},
+	{
+		name: "a run whose claim was under way goes by the replaced definition", file: "scheduler/run.go",
+		old:  "\te.takeDefinition()\n",
+		new:  "",
+		test: "TestARunWhoseClaimIsUnderWayGoesByTheUpdatedDefinition",
+	},
+	{
+		name: "a run begins though its job is known to be removed", file: "scheduler/run.go",
+		old:  "if e.ended.Err() != nil { // the job",
+		new:  "if false { // the job",
+		test: "TestARunOfAJobThatWasRemovedWhileItsClaimWasUnderWayDoesNotBegin",
 	},
 }

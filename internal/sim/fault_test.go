@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -27,6 +28,7 @@ const (
 	deleteNode   kind = "node deleted"           // an operator deletes a node in a line
 	freezeServer kind = "frozen server"          //
 	restart      kind = "server restart"         // or an ensemble's new leader
+	wrongClock   kind = "wrong ensemble clock"   // another leader's, or the same one's that is set; drawn by itself
 	reap         kind = "containers reaped"      // once
 	reapAll      kind = "containers reaped soon" // as soon as something was deleted, for a while
 	contextEnd   kind = "context end"            // counted here, drawn by actors
@@ -57,6 +59,23 @@ func drawFault(r *rand.Rand, p plan, at time.Duration) fault {
 	return f
 }
 
+// drawClockFaults makes the ensemble's clock wrong in half of the plans of scenes that go by it, and in no others.
+func drawClockFaults(r *rand.Rand, p plan) (all []fault) {
+	for _, s := range p.scenes {
+		if s.recipe == "queue" || s.recipe == "lines" {
+			return nil // what is delayed there waits for a clock that may come back from far
+		}
+	}
+	if !slices.ContainsFunc(p.scenes, func(s sceneSpec) bool { return slices.Contains([]string{"scheduler", "control", "jobs"}, s.recipe) }) || oneIn(r, 2) {
+		return nil
+	}
+	gap := pick(r, 2*time.Second, 20*time.Second, time.Minute)
+	for at := between(r, 0, 2*gap); at < p.length; at += between(r, 0, 2*gap) {
+		all = append(all, fault{kind: wrongClock, at: at, length: pick(r, between(r, 0, 5*time.Second), between(r, 0, 2*time.Minute)), draw: r.Uint64()})
+	}
+	return all
+}
+
 // lasts tells kinds that go on for the fault's length.
 func (k kind) lasts() bool {
 	switch k {
@@ -69,7 +88,7 @@ func (k kind) lasts() bool {
 // ofServer tells kinds that concern no single process.
 func (k kind) ofServer() bool {
 	switch k {
-	case freezeServer, restart, reap, reapAll, deleteNode:
+	case freezeServer, restart, reap, reapAll, deleteNode, wrongClock:
 		return true
 	}
 	return false

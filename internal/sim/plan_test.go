@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 )
@@ -42,7 +44,8 @@ func newPlan(seed uint64, recipes []string) plan {
 		recipe := pick(r, recipes...)
 		p.scenes = append(p.scenes, sceneSpec{recipe, fmt.Sprintf("/%s%d", recipe, i), 1 + r.IntN(3)})
 	}
-	p.faults = drawFaults(stream(seed, "faults"), p)
+	p.faults = append(drawFaults(stream(seed, "faults"), p), drawClockFaults(stream(seed, "clock"), p)...)
+	slices.SortStableFunc(p.faults, func(a, b fault) int { return cmp.Compare(a.at, b.at) })
 	return p
 }
 

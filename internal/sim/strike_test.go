@@ -66,6 +66,10 @@ func (w *world) strike(f fault, p *process) {
 		p.skew.Add(int64(between(r, -time.Minute, time.Minute)))
 	case restart:
 		w.zk.Restart()
+	case wrongClock:
+		leader, back := oneIn(r, 2), oneIn(r, 2) // another server leads then
+		w.setClock(pick[time.Duration](r, 1, -1)*pick(r, between(r, 0, 20*time.Second), between(r, 0, 3*time.Minute), between(r, 0, 2*time.Hour)), leader)
+		w.after(f.length, func() { w.setClock(0, back) })
 	case reap:
 		w.zk.Reap()
 	case freezeServer:
@@ -109,6 +113,34 @@ func (w *world) after(d time.Duration, what func()) {
 		case <-w.over:
 		}
 	})
+}
+
+// setClock sets how far the ensemble's clock is ahead of the true time. It may be that of a new leader.
+func (w *world) setClock(ahead time.Duration, restart bool) {
+	w.mu.Lock()
+	w.ahead, w.mostAhead = ahead, max(ahead, w.mostAhead)
+	w.mu.Unlock()
+	w.zk.Skew(ahead) // not under the lock, which the server's observers take
+	w.h.note("", "the ensemble's clock is %v ahead", ahead)
+	if restart {
+		w.zk.Restart()
+	}
+}
+
+func (w *world) ensembleAhead() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ahead
+}
+
+// ensembleTime is what the ensemble's clock says.
+func (w *world) ensembleTime() time.Time { return time.Now().Add(w.ensembleAhead()) }
+
+// latestEnsembleTime is the latest that the ensemble's clock can have said, at any time, with what has passed since then.
+func (w *world) latestEnsembleTime() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Now().Add(w.mostAhead)
 }
 
 // loseReply loses the reply to one of the next requests of a process that change something.

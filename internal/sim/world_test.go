@@ -33,6 +33,8 @@ type world struct {
 	struck     map[kind]int
 	did        map[string]int
 	numbers    int
+	ahead      time.Duration // the ensemble's clock, of the true time
+	mostAhead  time.Duration // at any time so far
 }
 
 // doomed is what operators have ended. Lockstep promises nothing of it but tokens.
@@ -112,6 +114,9 @@ func (w *world) isOver() bool {
 
 // heal ends all faults.
 func (w *world) heal() {
+	if w.ensembleAhead() != 0 {
+		w.setClock(0, false)
+	}
 	w.zk.Thaw()
 	for _, p := range w.living() {
 		p.mend()

@@ -1,0 +1,294 @@
+package sim
+
+import (
+	"encoding/json"
+	"path"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lockstep-go/lockstep/scheduler"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// jobAudit reads every record of a scheduler's jobs as the server stores it, and checks each against the one before:
+// what is claimed may be claimed then, and each tick is counted once, as run or as missed.
+type jobAudit struct {
+	w          *world
+	scene      string
+	registered func(job string, by *process) // called when a job is registered, also anew; may be nil
+
+	mu   sync.Mutex
+	jobs map[string]*auditedJob
+}
+
+// auditedJob is what the audit knows of a job.
+type auditedJob struct {
+	name    string
+	exists  bool // its node does
+	record  jobRecord
+	counted map[int64]bool     // ticks of the present registration that were run or missed
+	claimed map[int64]int64    // ticks that were claimed as first attempts, by the registration's generation
+	claims  map[int64]jobClaim // by token
+	removed []jobRemoval
+	since   time.Time // when it was registered last; true time
+}
+
+type jobClaim struct{ generation int64 }
+
+type jobRemoval struct {
+	generation int64
+	at         time.Time // true time
+}
+
+// jobRecord is what is stored of a job, as far as it is audited.
+type jobRecord struct {
+	Spec       string           `json:"spec"`
+	Registered time.Time        `json:"registered"`
+	Removed    time.Time        `json:"removed"`
+	Generation int64            `json:"generation"`
+	Since      time.Time        `json:"since"`
+	Paused     time.Time        `json:"paused"`
+	Last       time.Time        `json:"last"`
+	Number     int64            `json:"number"`
+	Fired      int64            `json:"fired"`
+	Missed     map[string]int64 `json:"missed"`
+	Running    []struct {
+		Number  int64     `json:"n"`
+		ID      string    `json:"id"`
+		Tick    time.Time `json:"tick"`
+		Manual  bool      `json:"manual"`
+		Attempt int       `json:"attempt"`
+	} `json:"running"`
+}
+
+// newJobAudit audits the jobs of the schedulers at a scene's path.
+func newJobAudit(w *world, scene string, registered func(string, *process)) *jobAudit {
+	audit := &jobAudit{w: w, scene: scene, registered: registered, jobs: map[string]*auditedJob{}}
+	w.eye.watch(audit.see)
+	return audit
+}
+
+// see takes in a request that the server has done.
+func (audit *jobAudit) see(r zktest.Request) {
+	parts := r.Parts
+	if r.Op != zktest.OpMulti {
+		parts = []zktest.Request{r}
+	}
+	if r.Err != 0 || slices.ContainsFunc(parts, func(p zktest.Request) bool { return p.Err != 0 }) {
+		return
+	}
+	for _, part := range parts {
+		dir, name := path.Split(part.Path)
+		if dir != audit.scene+"/jobs/" {
+			continue
+		}
+		switch part.Op {
+		case zktest.OpCreate, zktest.OpCreate2, zktest.OpSetData:
+			if by := audit.w.eye.whose(r.Session); audit.written(name, part.Data, r) && audit.registered != nil && by != nil {
+				audit.registered(name, by)
+			}
+		case zktest.OpDelete:
+			audit.deleted(name)
+		}
+	}
+}
+
+func (audit *jobAudit) job(name string) *auditedJob {
+	j := audit.jobs[name]
+	if j == nil {
+		j = &auditedJob{name: name, claimed: map[int64]int64{}, claims: map[int64]jobClaim{}}
+		audit.jobs[name] = j
+	}
+	return j
+}
+
+func (audit *jobAudit) deleted(name string) {
+	audit.mu.Lock()
+	defer audit.mu.Unlock()
+	j := audit.job(name)
+	if j.exists && j.record.Removed.IsZero() {
+		audit.w.violate(audit.scene, "removal", "the record of %s was deleted, which was not removed", name)
+	}
+	j.exists = false
+}
+
+// written checks a record that was written by a request, and tells whether it registers the job.
+func (audit *jobAudit) written(name string, data []byte, r zktest.Request) (registered bool) {
+	audit.mu.Lock()
+	defer audit.mu.Unlock()
+	j := audit.job(name)
+	var next jobRecord
+	if err := json.Unmarshal(data, &next); err != nil {
+		audit.w.violate(audit.scene, "record", "the record of %s cannot be read: %v", name, err)
+		return false
+	}
+	before := j.record
+	if !j.exists {
+		before = jobRecord{}
+	}
+	if next.Registered.IsZero() { // it is when the node was created
+		if next.Registered = before.Registered; !j.exists {
+			next.Registered = audit.w.ensembleTime().Truncate(time.Millisecond)
+		}
+	}
+	switch {
+	case !j.exists, !before.Removed.IsZero() && next.Removed.IsZero():
+		audit.register(j, before, next)
+		registered = true
+	case before.Removed.IsZero() && !next.Removed.IsZero():
+		audit.w.h.note(audit.scene, "%s is removed, generation %d", name, before.Generation)
+		j.removed = append(j.removed, jobRemoval{before.Generation, time.Now()})
+	default:
+		audit.account(j, before, next)
+	}
+	audit.claim(j, before, next, r.Zxid)
+	j.exists, j.record = true, next
+	return registered
+}
+
+// register checks a registration. Of one in the place of a removed job, the run numbers go on, and all else begins anew.
+func (audit *jobAudit) register(j *auditedJob, before, next jobRecord) {
+	audit.w.h.note(audit.scene, "%s is registered, generation %d", j.name, next.Generation)
+	if j.exists && (next.Generation != before.Generation+1 || next.Number != before.Number) || next.due() != 0 {
+		audit.w.violate(audit.scene, "registration", "%s is registered anew as %+v, behind %+v", j.name, next, before)
+	}
+	j.counted, j.since = map[int64]bool{}, time.Now()
+}
+
+// account checks that each tick that was passed is counted once, and no other.
+func (audit *jobAudit) account(j *auditedJob, before, next jobRecord) {
+	if !next.Removed.IsZero() {
+		return // its runs end, which counts nothing
+	}
+	passed := 0
+	count := func(spec string, from, to time.Time, before bool) {
+		schedule, err := scheduler.ParseSpec(spec, nil)
+		if err != nil {
+			panic(err)
+		}
+		for tick := schedule.Next(from); !tick.IsZero() && !tick.After(to) && (!before || tick.Before(to)); tick = schedule.Next(tick) {
+			if !j.counted[tick.Unix()] {
+				j.counted[tick.Unix()] = true
+				passed++
+			}
+		}
+	}
+	if next.Since.Equal(before.Since) && next.Spec == before.Spec {
+		count(before.Spec, before.from(), next.Last, false)
+	} else { // it was resumed or given another schedule at that time
+		if next.Since.Before(before.Since) {
+			audit.w.violate(audit.scene, "ticks", "%s: what is due goes back from %v to %v", j.name, before.Since, next.Since)
+		}
+		count(before.Spec, before.from(), next.Since, false)
+		if next.Spec != before.Spec {
+			count(next.Spec, next.Since, next.Last, true)
+		}
+	}
+	if got := next.due() - before.due(); got != int64(passed) {
+		audit.w.violate(audit.scene, "ticks", "%s: %d ticks were due, %d were counted: %+v, behind %+v", j.name, passed, got, next, before)
+	}
+}
+
+// claim checks the runs that are claimed.
+func (audit *jobAudit) claim(j *auditedJob, before, next jobRecord, zxid int64) {
+	fresh := int64(0)
+	for _, run := range next.Running {
+		if run.Number <= before.Number {
+			continue
+		}
+		fresh++
+		j.claims[zxid] = jobClaim{before.Generation}
+		broken := func(rule, format string, args ...any) {
+			audit.w.violate(audit.scene, rule, "%s, attempt %d, of "+j.name+" "+format, append([]any{run.ID, run.Attempt}, args...)...)
+		}
+		if run.Number != before.Number+1 {
+			broken("numbers", "has the number %d behind %d", run.Number, before.Number)
+		}
+		if !before.Removed.IsZero() || !next.Removed.IsZero() {
+			broken("removal", "is claimed of a job that was removed")
+		}
+		if !before.Paused.IsZero() && !run.Manual {
+			broken("pause", "is claimed of a paused job")
+		}
+		tick := run.Tick.Unix()
+		generation, claimedBefore := j.claimed[tick]
+		switch {
+		case run.Manual:
+		case run.Attempt > 1 && (!claimedBefore || generation != before.Generation):
+			broken("removal", "repeats what this registration has not run")
+		case run.Attempt > 1:
+		case claimedBefore:
+			broken("at most once", "was claimed before")
+		default:
+			j.claimed[tick] = before.Generation
+			schedule, err := scheduler.ParseSpec(before.Spec, nil)
+			if err != nil {
+				panic(err)
+			}
+			if !schedule.Next(run.Tick.Add(-time.Second)).Equal(run.Tick) {
+				broken("one schedule", "is no tick of %q, which is stored", before.Spec)
+			}
+			if !run.Tick.After(before.Registered) || !run.Tick.After(before.Since) {
+				broken("one schedule", "was not due: the job was registered at %v, and resumed or changed at %v", before.Registered, before.Since)
+			}
+			if most := audit.w.latestEnsembleTime().Add(scheduler.MaxAhead); run.Tick.After(most) {
+				broken("ahead", "is claimed before its time: the ensemble's clock was %v at most", most.Add(-scheduler.MaxAhead))
+			}
+		}
+	}
+	if next.Number != before.Number+fresh {
+		audit.w.violate(audit.scene, "numbers", "%s has had %d runs, and then %d, of which %d were claimed", j.name, before.Number, next.Number, fresh)
+	}
+}
+
+// from is the time after which ticks have not been seen to.
+func (r jobRecord) from() time.Time {
+	return slices.MaxFunc([]time.Time{r.Registered, r.Since, r.Last}, time.Time.Compare)
+}
+
+// due is how many ticks are counted.
+func (r jobRecord) due() int64 {
+	n := r.Fired
+	for _, missed := range r.Missed {
+		n += missed
+	}
+	return n
+}
+
+// removals are how often a job was removed.
+func (audit *jobAudit) removals(name string) int {
+	audit.mu.Lock()
+	defer audit.mu.Unlock()
+	return len(audit.job(name).removed)
+}
+
+// claimed is the registration that a run was claimed in.
+func (audit *jobAudit) claimed(name string, token int64) (generation int64, known bool) {
+	audit.mu.Lock()
+	defer audit.mu.Unlock()
+	c, known := audit.job(name).claims[token]
+	return c.generation, known
+}
+
+// removedAt is when a registration was removed, or zero.
+func (audit *jobAudit) removedAt(name string, generation int64) time.Time {
+	audit.mu.Lock()
+	defer audit.mu.Unlock()
+	for _, r := range audit.job(name).removed {
+		if r.generation == generation {
+			return r.at
+		}
+	}
+	return time.Time{}
+}
+
+// registeredSince is since when a job is registered, or zero.
+func (audit *jobAudit) registeredSince(name string) time.Time {
+	audit.mu.Lock()
+	defer audit.mu.Unlock()
+	if j := audit.job(name); j.exists && j.record.Removed.IsZero() {
+		return j.since
+	}
+	return time.Time{}
+}
