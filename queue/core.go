@@ -27,6 +27,8 @@ type core struct {
 	refuses       bool // when it is full
 	linger        time.Duration
 	maxAttempts   int
+	dropExpired   bool
+	deadExpiry    time.Duration // 0: never
 
 	found    atomic.Pointer[record] // nil before the queue was found
 	stale    atomic.Bool            // the record has to be read again

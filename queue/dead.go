@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// DeadLetter is an item that was given up: its attempts were used up, or it could not be decoded.
+// DeadLetter is an item that was given up: its attempts were used up, it could not be decoded, or its time was over (WithExpiry).
 type DeadLetter struct {
 	// Node is where it lies.
 	Node string
@@ -81,7 +81,7 @@ func (q *core) requeue(ctx context.Context, s *framework.Session, node string, d
 	if err == nil && e.header.Raw {
 		data = e.payload
 	} else if err == nil {
-		e.header.Attempts, e.header.Unseen, e.header.Error = 0, 0, ""
+		e.header.Attempts, e.header.Unseen, e.header.Error, e.header.TTL = 0, 0, "", 0
 		if data, err = e.encode(); err != nil {
 			return false, err
 		}

@@ -46,6 +46,8 @@ type header struct {
 	Put int64
 	// Headers are the producer's own (WithHeaders).
 	Headers map[string]string
+	// TTL is how long after its put the item may be handed out, in milliseconds, or 0.
+	TTL int64
 
 	rest map[string]json.RawMessage // of later releases
 }
@@ -61,9 +63,10 @@ type stored struct {
 	Trace    map[string]string `json:"trace,omitempty"`
 	Put      int64             `json:"put,omitempty"`
 	Headers  map[string]string `json:"headers,omitempty"`
+	TTL      int64             `json:"ttl,omitempty"`
 }
 
-var storedNames = []string{"id", "prio", "tries", "unseen", "err", "raw", "trace", "put", "headers"}
+var storedNames = []string{"id", "prio", "tries", "unseen", "err", "raw", "trace", "put", "headers", "ttl"}
 
 // errEnvelope is wrapped by what an item's bytes are refused with.
 var errEnvelope = errors.New("not an item")
@@ -90,7 +93,7 @@ func (e envelope) encodeNew() ([]byte, error) {
 }
 
 func (h header) encode() ([]byte, error) {
-	known, err := json.Marshal(stored{h.ID, h.Priority, h.Attempts, h.Unseen, h.Error, h.Raw, h.Trace, h.Put, h.Headers})
+	known, err := json.Marshal(stored{h.ID, h.Priority, h.Attempts, h.Unseen, h.Error, h.Raw, h.Trace, h.Put, h.Headers, h.TTL})
 	if err != nil {
 		return nil, err
 	}
@@ -141,8 +144,8 @@ func decodeHeader(head []byte) (h header, err error) {
 	if s.Priority < 0 || s.Priority > math.MaxInt32 { // a later release may have more than MaxPriority
 		return h, fmt.Errorf("prio %d is not between 0 and %d", s.Priority, math.MaxInt32)
 	}
-	if s.Attempts < 0 || s.Unseen < 0 || s.Put < 0 {
-		return h, fmt.Errorf("tries %d, unseen %d or put %d is negative", s.Attempts, s.Unseen, s.Put)
+	if s.Attempts < 0 || s.Unseen < 0 || s.Put < 0 || s.TTL < 0 || s.TTL > int64(maxDelay/time.Millisecond) {
+		return h, fmt.Errorf("tries %d, unseen %d, put %d or ttl %d cannot be", s.Attempts, s.Unseen, s.Put, s.TTL)
 	}
 	if err := json.Unmarshal(head, &h.rest); err != nil {
 		return h, err
@@ -151,7 +154,7 @@ func decodeHeader(head []byte) (h header, err error) {
 		delete(h.rest, name)
 	}
 	h.ID, h.Priority, h.Attempts, h.Unseen, h.Error, h.Raw, h.Trace = s.ID, s.Priority, s.Attempts, s.Unseen, s.Error, s.Raw, s.Trace
-	h.Put, h.Headers = s.Put, s.Headers
+	h.Put, h.Headers, h.TTL = s.Put, s.Headers, s.TTL
 	return h, nil
 }
 

@@ -19,6 +19,7 @@ func TestItemsOfThisReleaseStayReadable(t *testing.T) {
 		"\x01\x00hello":               {payload: []byte("hello")},
 		"\x01\x0a{\"id\":\"a\"}hello": {header{ID: "a"}, []byte("hello")},
 		"\x01\x44{\"id\":\"a\",\"prio\":3,\"tries\":2,\"err\":\"no\",\"trace\":{\"traceparent\":\"x\"}}": {full, []byte{}},
+		"\x01\x0d{\"ttl\":60000}x":                                  {header{TTL: 60000}, []byte("x")},
 		"\x01\x16{\"tries\":1,\"unseen\":2}":                        {header{Attempts: 1, Unseen: 2}, []byte{}},
 		"\x01\x28{\"put\":946684800000,\"headers\":{\"k\":\"v\"}}x": {header{Put: 946684800000, Headers: map[string]string{"k": "v"}}, []byte("x")},
 	} {
@@ -44,7 +45,7 @@ func TestFieldsOfLaterReleasesSurvive(t *testing.T) {
 
 func TestWhatIsNoItemIsRefused(t *testing.T) {
 	for _, data := range []string{"", "\x00", "\x01", "\x01\x05{}", "\x01\x02[]", "\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
-		"\x01\x0b{\"prio\":-1}", "\x01\x0c{\"tries\":-1}", "\x01\x0a{\"put\":-1}", "\x01\x10{\"headers\":[\"x\"]}"} {
+		"\x01\x0b{\"prio\":-1}", "\x01\x0c{\"tries\":-1}", "\x01\x0a{\"put\":-1}", "\x01\x0a{\"ttl\":-1}", "\x01\x1b{\"ttl\":9223372036854775807}", "\x01\x10{\"headers\":[\"x\"]}"} {
 		_, err := decodeEnvelope([]byte(data))
 		require.ErrorIs(t, err, errEnvelope, "%q", data)
 	}
@@ -58,6 +59,7 @@ func TestWhatIsNoItemIsRefused(t *testing.T) {
 func FuzzDecodeEnvelope(f *testing.F) {
 	f.Add([]byte("\x01\x00hello"))
 	f.Add([]byte("\x01\x0a{\"id\":\"a\"}hello"))
+	f.Add([]byte("\x01\x0d{\"ttl\":60000}x"))
 	f.Add([]byte("\x01\x28{\"put\":946684800000,\"headers\":{\"k\":\"v\"}}x"))
 	f.Add([]byte("\x01\x1d{\"colour\":\"red\",\"tries\":1}  x"))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -74,6 +76,7 @@ func FuzzDecodeEnvelope(f *testing.F) {
 		require.Equal(t, e.header.ID, back.header.ID)
 		require.Equal(t, e.header.Attempts, back.header.Attempts)
 		require.Equal(t, e.header.Put, back.header.Put)
+		require.Equal(t, e.header.TTL, back.header.TTL)
 		require.Equal(t, len(e.header.Headers), len(back.header.Headers))
 	})
 }

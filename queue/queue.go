@@ -122,6 +122,9 @@ func (q *Queue[T]) prepare(ctx context.Context, values []T, opts []PutOption) (*
 			return nil, nil, err
 		}
 	}
+	if ttl := time.Duration(how.header.TTL) * time.Millisecond; ttl > 0 && how.after >= ttl {
+		return nil, nil, fmt.Errorf("%w: WithExpiry: %v is over before the item comes, after %v (WithDelay)", ErrOption, ttl, how.after)
+	}
 	trace, end := q.core.tel.put(ctx, len(values))
 	how.header.Trace = trace
 	p, err := q.encode(how, values)
@@ -157,8 +160,8 @@ func (q *Queue[T]) encode(how putting, values []T) (*part, error) {
 // Take waits for an item and claims it. Its errors wrap ErrMismatch, ErrNotQueue, framework.ErrNoAuth, ErrClosed,
 // framework.ErrClosed or the end of ctx. A suspended connection and a lost session are waited out.
 //
-// An item that cannot be decoded, or was claimed more often than WithMaxAttempts allows, is moved to the dead letters
-// and not returned. The codec runs in the caller's goroutine.
+// An item that cannot be decoded, was claimed more often than WithMaxAttempts allows, or whose time is over (WithExpiry), is moved to
+// the dead letters and not returned. The codec runs in the caller's goroutine.
 //
 // A Queue from which nothing was taken for a time (WithLinger) looks first, which writes nothing. Only when there is an item, or
 // after 100 ms, does it join the line of consumers. So a call that ends sooner, on an empty queue, costs the servers some reads.
@@ -178,8 +181,12 @@ func (q *Queue[T]) Take(ctx context.Context) (*Delivery[T], error) {
 	}
 }
 
-// handOut decodes an item. One that cannot be decoded goes to the dead letters; then it returns nil.
+// handOut decodes an item. One that cannot be decoded, or whose time is over, goes to the dead letters; then it returns nil.
 func (q *Queue[T]) handOut(ctx context.Context, began time.Time, d *delivery) *Delivery[T] {
+	if d.env.header.expired(q.core.clock.now()) {
+		d.expire()
+		return nil
+	}
 	value, err := decode(q.codec, d.env.payload)
 	if err != nil {
 		if d.begin(ErrSettled) == nil {

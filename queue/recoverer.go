@@ -32,6 +32,9 @@ func (sh *shift) recoverItems(lease *locks.Lease, ready func()) error {
 	defer context.AfterFunc(sh.ctx, func() { cancel(context.Cause(sh.ctx)) })()
 	r := &recoverer{sh: sh, lease: lease, ctx: ctx, again: make(chan struct{}, 1), watched: func() {}}
 	sh.tasks.start(func() { sh.end(sh.courier(ctx)) })
+	if sh.q.deadExpiry > 0 {
+		sh.tasks.start(func() { sh.end(sh.expireDead(ctx)) })
+	}
 	err := r.run(ready)
 	r.watched()
 	if ctx.Err() != nil {

@@ -80,6 +80,9 @@ func (d *desk) serve() {
 		return
 	}
 	d.wg.Go(func() { d.end(d.courier(d.ctx)) })
+	if d.q.deadExpiry > 0 {
+		d.wg.Go(func() { d.end(d.expireDead(d.ctx)) })
+	}
 	d.end(d.followLanes())
 	<-d.ctx.Done()
 	d.finishClaims()

@@ -101,7 +101,8 @@ func TestQueueRefusals(t *testing.T) {
 		exitUsage: {{"queue", "put", "plain", "y", "--id", "7"}, {"queue", "put"}, {"queue", "put", "q", "y", "--priority", "10"}, {"queue", "take", "q", "-n", "0"},
 			{"queue", "put", "q", "y", "--capacity", "0"}, {"queue", "take", "q", "--max-attempts", "-1"}, {"queue", "put", "q", "a", "b", "--id", "1"},
 			{"queue", "dead", "q", "--requeue", "--purge"}, {"queue", "put", "q", "y", "--header", "name"}, {"queue", "put", "q", "y", "--header", "=value"},
-			{"queue", "put", "q", "y", "--header", "a=1", "--header", "a=2"}, {"queue", "put", "q", "y", "--header", "a=\xff"}, {"queue", "len", "/"}},
+			{"queue", "put", "q", "y", "--header", "a=1", "--header", "a=2"}, {"queue", "put", "q", "y", "--header", "a=\xff"},
+			{"queue", "put", "q", "y", "--expiry", "0.1"}, {"queue", "put", "q", "y", "--expiry", "5", "--delay", "5"}, {"queue", "len", "/"}},
 		exitNotFound: {{"queue", "take", "q", "--", "no-such-command"}},
 	} {
 		for _, a := range args {

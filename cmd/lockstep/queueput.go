@@ -22,6 +22,7 @@ type queuePut struct {
 	queueFlags
 	priority int
 	delay    duration
+	expiry   duration
 	id       string
 	headers  []string
 	nonblock bool
@@ -54,6 +55,7 @@ checked. A bounded queue that is full makes the program wait, or exit with 1 und
 	f := cmd.Flags()
 	f.IntVar(&p.priority, "priority", 0, "go before all items of lower priorities, 0 to 9")
 	f.Var(&p.delay, "delay", "keep the items back for so long; a bare number is seconds")
+	f.Var(&p.expiry, "expiry", "make the items dead letters if nobody can be handed them so long after; a bare number is seconds")
 	f.StringVar(&p.id, "id", "", "the item's id, which a queue made with --dedup takes once, and others refuse")
 	f.StringArrayVar(&p.headers, "header", nil, "put this NAME=VALUE with the items; may be given more than once")
 	f.BoolVarP(&p.nonblock, "nonblock", "n", false, "do not wait if the queue is full")
@@ -70,6 +72,9 @@ func (p *queuePut) main(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	how := []queue.PutOption{queue.WithPriority(p.priority), queue.WithDelay(p.delay.time()), queue.WithHeaders(headers)}
+	if cmd.Flags().Changed("expiry") {
+		how = append(how, queue.WithExpiry(p.expiry.time()))
+	}
 	if cmd.Flags().Changed("id") {
 		how = append(how, queue.WithID(p.id))
 		if len(args) != 2 {

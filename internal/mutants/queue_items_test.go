@@ -38,6 +38,22 @@ var queueItemsMutants = []mutant{
 		old: "return d.stat.Czxid + int64(d.version)", new: "return d.stat.Czxid",
 	},
 	{
+		name: "an item that was claimed ahead does not expire", file: "queue/queue.go", test: "TestWhatWasClaimedAheadExpiresToo|TestAnItemWhoseTimeIsOverIsADeadLetter",
+		old: "if d.env.header.expired(q.core.clock.now()) {", new: "if false {",
+	},
+	{
+		name: "an item whose time is over counts an attempt", file: "queue/expiry.go", test: "TestAnItemWhoseTimeIsOverIsADeadLetter",
+		old: "	d.attempt--\n", new: "",
+	},
+	{
+		name: "what was requeued expires again", file: "queue/dead.go", test: "TestAnItemWhoseTimeIsOverIsADeadLetter",
+		old: "e.header.Error, e.header.TTL = 0, 0, \"\", 0", new: "e.header.Error = 0, 0, \"\"",
+	},
+	{
+		name: "dead letters are removed before their time", file: "queue/expiry.go", test: "TestOldDeadLettersAreRemoved",
+		old: "Sub(sh.q.clock.now()); wait > 0 {", new: "Sub(sh.q.clock.now()); false {",
+	},
+	{
 		name: "a batch's headers are not counted", file: "queue/queue.go", test: "TestHeadersAreBounded",
 		old: "size += len(payload) + extra", new: "size += len(payload) + 0*extra",
 	},
