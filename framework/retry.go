@@ -18,6 +18,9 @@ type Retries struct {
 // Retries returns pauses by the client's configuration.
 func (c *Client) Retries() *Retries { return newRetries(c.cfg) }
 
+// Retries returns pauses by the configuration of the session's client.
+func (s *Session) Retries() *Retries { return newRetries(s.client.cfg) }
+
 func newRetries(cfg Config) *Retries { return &Retries{cfg: cfg} }
 
 // Pause waits before the next try. It returns an error when ctx ends first.

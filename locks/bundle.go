@@ -51,18 +51,19 @@ func (b *bundle) fill(ctx context.Context, lockers []Locker, lock func(Locker, c
 	for _, l := range lockers {
 		lease, err := lock(l, asking)
 		if err != nil {
-			if errors.Is(context.Cause(asking), errPartLost) {
-				return errPartLost
+			var lost *partLostError
+			if errors.As(context.Cause(asking), &lost) {
+				return lost
 			}
 			return err
 		}
 		b.parts = append(b.parts, lease)
-		stop := context.AfterFunc(lease.Context(), func() { cancel(errPartLost) })
+		stop := context.AfterFunc(lease.Context(), func() { cancel(&partLostError{lease.session}) })
 		defer stop()
 	}
 	for _, p := range b.parts {
 		if p.Err() != nil {
-			return errPartLost
+			return &partLostError{p.session}
 		}
 	}
 	return nil

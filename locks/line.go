@@ -128,8 +128,7 @@ func (l *Line) ask(ctx context.Context, op string, grant grantor) (lease *Lease,
 
 // each asks on session after session.
 func (l *Line) each(ctx context.Context, op string, grant grantor) (*Lease, error) {
-	lost := l.client.Retries()
-	losses := 0
+	lost := lossPauses{retries: l.client.Retries()}
 	for {
 		began := time.Now()
 		s, err := l.client.Session(ctx)
@@ -145,14 +144,7 @@ func (l *Line) each(ctx context.Context, op string, grant grantor) (*Lease, erro
 		case errors.Is(err, framework.ErrSessionLost):
 			continue
 		case errors.Is(err, errPlaceLost):
-			if time.Since(began) > lostOften {
-				losses = 0
-				lost.Reset()
-			}
-			if losses++; losses == 1 { // such as a candidate that a transfer has passed over
-				continue
-			}
-			if lost.Pause(ctx) == nil { // somebody goes on deleting nodes
+			if lost.wait(ctx, began) == nil {
 				continue
 			}
 			err = framework.Ended(ctx)
@@ -161,8 +153,27 @@ func (l *Line) each(ctx context.Context, op string, grant grantor) (*Lease, erro
 	}
 }
 
-// lostOften is how long a waiter must have kept its place for the loss not to count as one of a series.
+// lossPauses are the pauses before an ask is repeated that has lost its place, or a lease that it was granted. The first loss of a series is repeated at
+// once, such as that of a candidate that a transfer has passed over. Later ones wait: somebody goes on deleting nodes.
+type lossPauses struct {
+	retries *framework.Retries
+	losses  int // of the series
+}
+
+// lostOften is how long an ask must have lasted for its loss to begin a new series.
 const lostOften = 10 * time.Second
+
+// wait waits before the ask is repeated that began at this time. It returns an error when ctx ends first.
+func (p *lossPauses) wait(ctx context.Context, began time.Time) error {
+	if time.Since(began) > lostOften {
+		p.losses = 0
+		p.retries.Reset()
+	}
+	if p.losses++; p.losses == 1 {
+		return nil
+	}
+	return p.retries.Pause(ctx)
+}
 
 // errPlaceLost says that somebody deleted a waiter's node.
 var errPlaceLost = errors.New("the waiter's node was deleted")

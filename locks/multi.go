@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -74,20 +75,29 @@ func (m *Multi) TryLock(ctx context.Context) (*Lease, error) {
 	return m.each(ctx, "try", Locker.TryLock)
 }
 
-// each asks again while a lease that was granted already ends before the last one is.
+// each asks again, with pauses, while a lease that was granted already ends before the last one is.
 func (m *Multi) each(ctx context.Context, op string, lock func(Locker, context.Context) (*Lease, error)) (*Lease, error) {
 	if m.err != nil {
 		return nil, m.err
 	}
+	var pauses lossPauses
 	for {
+		began := time.Now()
 		lease, err := m.once(ctx, lock)
 		if err == nil {
 			return lease, nil
 		}
+		var lost *partLostError
+		if errors.As(err, &lost) && ctx.Err() == nil {
+			if pauses.retries == nil {
+				pauses.retries = lost.session.Retries()
+			}
+			if pauses.wait(ctx, began) == nil {
+				continue
+			}
+		}
 		if ctx.Err() != nil {
 			err = framework.Ended(ctx)
-		} else if errors.Is(err, errPartLost) {
-			continue
 		}
 		return nil, fmt.Errorf("%s %s: %w", op, m.Path(), err)
 	}
@@ -107,5 +117,7 @@ func (m *Multi) once(ctx context.Context, lock func(Locker, context.Context) (*L
 	return b.lease(m, ctx), nil
 }
 
-// errPartLost says that a lease ended while others were asked for.
-var errPartLost = errors.New("a lease ended meanwhile")
+// partLostError says that a lease of this session ended while others were asked for.
+type partLostError struct{ session *framework.Session }
+
+func (*partLostError) Error() string { return "a lease ended meanwhile" }

@@ -272,6 +272,33 @@ func TestASessionLostInTheMiddleBeginsAgain(t *testing.T) {
 	})
 }
 
+// TestAPartThatIsLostAgainAndAgainIsAskedForWithPauses has a first lock whose lease ends as soon as it is granted. It counts the tries of a minute.
+func TestAPartThatIsLostAgainAndAgainIsAskedForWithPauses(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		c := w.member("a").Client
+		first, tries := locks.NewMutex(c, "/m/a"), 0
+		lost := custom{first, func(ctx context.Context) (*locks.Lease, error) {
+			if tries++; tries > 1000 {
+				return nil, errors.New("it asks without a pause")
+			}
+			lease, err := first.Lock(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return lease, lease.Release(ctx)
+		}}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		_, err := locks.NewMulti(lost, locks.NewMutex(c, "/m/b")).Lock(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, time.Minute, time.Since(began))
+		require.Greater(t, tries, 5)
+		require.Less(t, tries, 50)
+		w.nothingLeft(t)
+	})
+}
+
 // TestALockLostWhileOthersAreWaitedForBeginsAgain loses the first lock alone.
 func TestALockLostWhileOthersAreWaitedForBeginsAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {

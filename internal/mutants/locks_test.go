@@ -165,11 +165,19 @@ var locksMutants = []mutant{
 	},
 	{
 		name: "several: a part that has lapsed is not looked at at last", file: "locks/bundle.go", test: "TestAPartThatHasLapsedBeginsAgain",
-		old: "		if p.Err() != nil {\n			return errPartLost", new: "		if false {\n			return errPartLost",
+		old: "		if p.Err() != nil {\n			return &partLostError{p.session}", new: "		if false {\n			return &partLostError{p.session}",
 	},
 	{
 		name: "several: it asks on though a part has ended", file: "locks/bundle.go", test: "TestASessionLostInTheMiddleBeginsAgain",
-		old: "func() { cancel(errPartLost) }", new: "func() {}",
+		old: "func() { cancel(&partLostError{lease.session}) }", new: "func() {}",
+	},
+	{
+		name: "several: a part that is lost again and again is asked for without a pause", file: "locks/multi.go", test: "TestAPartThatIsLostAgainAndAgainIsAskedForWithPauses",
+		old: "pauses.wait(ctx, began) == nil", new: "ctx.Err() == nil",
+	},
+	{
+		name: "a place that is lost again and again is asked for without a pause", file: "locks/line.go", test: "TestAPartThatIsLostAgainAndAgainIsAskedForWithPauses",
+		old: "	if p.losses++; p.losses == 1 {\n", new: "	if p.losses++; p.losses > 0 {\n",
 	},
 	{
 		name: "several: the first part's token", file: "locks/bundle.go", test: "TestTheTokenOfSeveralIsTheHighest",
