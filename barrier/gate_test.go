@@ -149,6 +149,23 @@ func TestAGatesLostReplies(t *testing.T) {
 	})
 }
 
+// TestAGateThatWasRaisedAnewIsNotLowered loses the reply to the deletion. Before the next connection, somebody else raises the gate.
+func TestAGateThatWasRaisedAnewIsNotLowered(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		a, b := barrier.NewGate(m.Client, path), barrier.NewGate(w.member("b").Client, path)
+		require.NoError(t, a.Raise(t.Context()))
+		f := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: path})
+		_, lowered := async(func() error { return a.Lower(t.Context()) })
+		<-f.Hit()
+		m.Link.Cut()
+		require.NoError(t, b.Raise(t.Context()))
+		m.Link.Heal()
+		require.NoError(t, lowered())
+		require.True(t, up(t, b))
+	})
+}
+
 func TestAGateIsNothingElse(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")

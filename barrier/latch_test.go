@@ -90,6 +90,32 @@ func TestALatchSurvives(t *testing.T) {
 	})
 }
 
+// TestALateResetLeavesTheNextCountAlone has a reset arrive late: another one came before, and the next count has begun.
+func TestALateResetLeavesTheNextCountAlone(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		late, b := barrier.NewLatch(m.Client, path, 1), barrier.NewLatch(w.member("b").Client, path, 1)
+		require.NoError(t, b.CountDown(t.Context(), "x"))
+		listed, own := make(chan struct{}), w.session(m).ID()
+		lists := 0
+		stop := w.Observe(func(r zktest.Request) {
+			if r.Session == own && r.Op == zktest.OpGetChildren2 {
+				if lists++; lists == 2 {
+					close(listed)
+				}
+			}
+		})
+		defer stop()
+		m.Link.Delay(50 * time.Millisecond)
+		_, reset := async(func() error { return late.Reset(t.Context()) })
+		<-listed
+		require.NoError(t, b.Reset(t.Context()))
+		require.NoError(t, b.CountDown(t.Context(), "x"))
+		require.NoError(t, reset(), "it was reset")
+		require.Zero(t, remaining(t, b))
+	})
+}
+
 // TestACountTooManyIsToldThoughItsReplyIsLost, be it that to the count or that to its being taken back.
 func TestACountTooManyIsToldThoughItsReplyIsLost(t *testing.T) {
 	for nth := 1; nth <= 2; nth++ {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -152,40 +153,122 @@ func TestWhatIsQueuedIsBounded(t *testing.T) {
 	})
 }
 
-// TestAQueuedDeletionComesFirst loses a deletion that was in the connection's queue, in three ways. What is asked for after that must not overtake it.
+// TestAQueuedDeletionComesFirst loses the connection at each moment of a deletion, of each kind. What the session asks for afterwards reaches the servers after it.
 func TestAQueuedDeletionComesFirst(t *testing.T) {
-	for name, lose := range map[string]func(l *zktest.Link){
-		"before it arrives":   func(l *zktest.Link) { l.Reset() },
-		"with the answer":     func(l *zktest.Link) { l.BlackHole(false, true); synctest.Wait(); l.Reset(); l.Heal() },
-		"while there is none": func(l *zktest.Link) { l.Cut(); time.Sleep(timeout / 8); l.Heal() },
-	} {
+	kinds := map[string]func(s *framework.Session, node framework.Created, queued func()) []*framework.Discarded{
+		"one by one": func(s *framework.Session, node framework.Created, queued func()) []*framework.Discarded {
+			return []*framework.Discarded{s.DiscardThen(queued, node.Path), s.DiscardThen(queued, "/two"), s.DiscardThen(queued, "/three")}
+		},
+		"several together": func(s *framework.Session, node framework.Created, queued func()) []*framework.Discarded {
+			return []*framework.Discarded{s.DiscardThen(queued, node.Path, "/two", "/three")}
+		},
+		"an own node": func(s *framework.Session, node framework.Created, queued func()) []*framework.Discarded {
+			return []*framework.Discarded{s.DiscardThen(queued, "/two"), s.DiscardOwn(queued, node), s.DiscardThen(queued, "/three")}
+		},
+		"an own node and companions": func(s *framework.Session, node framework.Created, queued func()) []*framework.Discarded {
+			return []*framework.Discarded{s.DiscardOwn(queued, node, "/two", "/three")}
+		},
+	}
+	for kind, discard := range kinds {
+		for name, lose := range map[string]func(l *zktest.Link){
+			"before it arrives":               func(l *zktest.Link) { l.Reset() },
+			"with the answer":                 func(l *zktest.Link) { l.BlackHole(false, true); synctest.Wait(); l.Reset(); l.Heal() },
+			"while there is none":             func(l *zktest.Link) { l.Cut(); time.Sleep(timeout / 8); l.Heal() },
+			"with the first answer":           func(l *zktest.Link) { time.Sleep(1500 * time.Microsecond); l.Reset() },
+			"before the second one arrives":   func(l *zktest.Link) { time.Sleep(2500 * time.Microsecond); l.Reset() },
+			"with the answer of the second":   func(l *zktest.Link) { time.Sleep(3500 * time.Microsecond); l.Reset() },
+			"again, as it is asked once more": func(l *zktest.Link) { l.Reset(); time.Sleep(4 * time.Millisecond); l.Reset() },
+		} {
+			t.Run(kind+", "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					zk := zktest.Start(t)
+					m := zk.Member(t, "a", config)
+					s := session(t, m)
+					node, err := s.CreateTogether(t.Context(), framework.Together{Dir: "/", Name: "one", Plain: true, Count: 1, Mode: framework.Ephemeral})
+					require.NoError(t, err)
+					for _, path := range []string{"/two", "/three"} {
+						require.NoError(t, s.Create(t.Context(), path, nil, framework.Ephemeral))
+					}
+					var order []string
+					zk.Observe(func(r zktest.Request) {
+						all := append(r.Parts, r)
+						if slices.ContainsFunc(all, func(part zktest.Request) bool { return part.Err != 0 }) {
+							return // nothing of it has happened
+						}
+						for _, part := range all {
+							if part.Op == zktest.OpDelete || part.Op == zktest.OpCreate {
+								order = append(order, part.Path)
+							}
+						}
+					})
+					m.Link.Delay(time.Millisecond)
+					var queued atomic.Int64
+					gone := discard(s, node[0], func() { queued.Add(1) })
+					lose(m.Link)
+					require.NoError(t, s.CreateIfMissing(t.Context(), "/later", nil, framework.Persistent))
+					for _, d := range gone {
+						<-d.Done()
+					}
+					require.NoError(t, s.Err())
+					require.Equal(t, int64(len(gone)), queued.Load())
+					require.ElementsMatch(t, []string{"/one", "/two", "/three", "/later"}, order)
+					require.Equal(t, "/later", order[3])
+				})
+			})
+		}
+	}
+}
+
+// TestARefusedDeletionKeepsNoOthers has one of three nodes that the servers refuse to delete, since it has a child.
+func TestARefusedDeletionKeepsNoOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		s := session(t, zk.Member(t, "a", config))
+		require.NoError(t, s.MakeDirs(t.Context(), "/parent/child"))
+		require.NoError(t, s.MakeDirs(t.Context(), "/other/child"))
+		for _, path := range []string{"/one", "/two"} {
+			require.NoError(t, s.Create(t.Context(), path, nil, framework.Ephemeral))
+		}
+		gone := s.Discard("/one", "/parent", "/missing", "/other", "/two")
+		time.Sleep(time.Second)
+		require.ElementsMatch(t, []string{"parent", "other", "zookeeper"}, zk.Children("/"))
+		select {
+		case <-gone.Done():
+			require.Fail(t, "two nodes are left")
+		default:
+		}
+		require.NoError(t, s.Delete(t.Context(), "/parent/child", framework.AnyVersion))
+		time.Sleep(time.Minute)
+		require.ElementsMatch(t, []string{"other", "zookeeper"}, zk.Children("/"))
+		require.NoError(t, s.Delete(t.Context(), "/other/child", framework.AnyVersion))
+		<-gone.Done()
+		require.ElementsMatch(t, []string{"zookeeper"}, zk.Children("/"))
+	})
+}
+
+// TestANodeThatAnotherHasMadeAnewIsKept deletes an own node while the answer is lost. Another session makes the node anew before the next connection.
+func TestANodeThatAnotherHasMadeAnewIsKept(t *testing.T) {
+	for name, throttled := range map[string]zktest.Op{"": zktest.OpPing, "a look is throttled": zktest.OpExists, "its sync is throttled": zktest.OpSync} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				zk := zktest.Start(t)
 				m := zk.Member(t, "a", config)
-				s := session(t, m)
-				for _, path := range []string{"/one", "/two", "/three"} {
-					require.NoError(t, s.Create(t.Context(), path, nil, framework.Ephemeral))
-				}
-				var order []string
-				zk.Observe(func(r zktest.Request) {
-					if (r.Op == zktest.OpDelete || r.Op == zktest.OpCreate) && r.Err == 0 {
-						order = append(order, r.Path)
-					}
-				})
+				s, other := session(t, m), session(t, zk.Member(t, "b", config))
+				node, err := s.CreateTogether(t.Context(), framework.Together{Dir: "/", Name: "one", Plain: true, Count: 1, Mode: framework.Ephemeral})
+				require.NoError(t, err)
 				m.Link.Delay(time.Millisecond)
-				var queued []string
-				var gone []*framework.Discarded
-				for _, path := range []string{"/one", "/two", "/three"} {
-					gone = append(gone, s.DiscardThen(func() { queued = append(queued, path) }, path))
-				}
-				lose(m.Link)
-				require.NoError(t, s.CreateIfMissing(t.Context(), "/later", nil, framework.Persistent))
-				for _, d := range gone {
-					<-d.Done()
-				}
-				require.Equal(t, []string{"/one", "/two", "/three"}, queued)
-				require.Equal(t, []string{"/one", "/two", "/three", "/later"}, order)
+				gone := s.DiscardOwn(nil, node[0])
+				time.Sleep(3500 * time.Microsecond) // the node is deleted, and the answer is on its way
+				m.Link.Cut()
+				require.NoError(t, other.Create(t.Context(), "/one", nil, framework.Ephemeral))
+				zk.Throttle(1, zktest.Match{Op: throttled, Session: s.ID()})
+				m.Link.Heal()
+				<-gone.Done()
+				time.Sleep(timeout)
+				require.NoError(t, s.Err())
+				_, there := zk.Node("/one")
+				require.True(t, there)
+				require.Equal(t, "a#2", zk.Sessions()[0].Remote, "the second connection is kept")
 			})
 		})
 	}

@@ -112,7 +112,7 @@ func (a asker) set(path string, data []byte, version int32) (Stat, error) {
 
 func (a asker) delete(path string, version int32) error {
 	_, err := ask(a, wire.OpDelete, &wire.NumberRequest{Path: path, Number: version}, nothing).written()
-	if deleted(err) {
+	if err == nil || errors.Is(err, ErrNoNode) {
 		a.s.owned.deleted(path)
 	}
 	return err

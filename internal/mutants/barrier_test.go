@@ -209,4 +209,49 @@ var barrierMutants = []mutant{
 		new:       "\tif last.Phase <= seen.phase {\n\t\tseen.numbers",
 		redundant: "the beginning of a round and its numbers are written by one transaction",
 	},
+
+	// Gates.
+	{
+		name: "a gate raised anew is lowered", file: "barrier/gate.go", test: "TestAGateThatWasRaisedAnewIsNotLowered",
+		old: "case first != st.Czxid:", new: "case first == 0 && st.Czxid == 0:",
+	},
+	{
+		name: "a wait at a gate misses a fall", file: "barrier/gate.go", test: "TestWaitingAtAGateSurvives",
+		old: "if st.Czxid != *first {", new: "if st.Czxid == 0 {",
+	},
+	{
+		name: "a gate that a lease holds is raised by others", file: "barrier/gate.go", test: "TestAHeldGateFallsWithItsHolder",
+		old: "case err == nil && st.EphemeralOwner != 0:", new: "case err == nil && st.EphemeralOwner == -1:",
+	},
+	{
+		name: "a wait at a gate begins without a sync", file: "barrier/gate.go",
+		old: "		if err := s.Sync(ctx, g.path); err != nil { // who has raised it may have done so on another server\n			return err\n		}\n", new: "",
+		redundant: "one server that answers in order shows nothing older than it has shown; it needs a server that lags behind another",
+	},
+
+	// Latches.
+	{
+		name: "a wait at a latch misses an opening", file: "barrier/latch.go", test: "TestALatchSurvives",
+		old: "if err != nil || count != *first {", new: "if err != nil {",
+	},
+	{
+		name: "a late reset deletes the next count", file: "barrier/latch.go", test: "TestALateResetLeavesTheNextCountAlone",
+		old: "encode(), count)}", new: "encode(), 0*count+framework.AnyVersion)}",
+	},
+	{
+		name: "a latch is reset twice after a lost reply", file: "barrier/latch.go", test: "TestALatchSurvives",
+		old: "case count != first:", new: "case count < first:",
+	},
+	{
+		name: "a latch that has not opened is reset", file: "barrier/latch.go", test: "TestALatchOpensWithItsLastCount",
+		old: "if _, err := s.Exists(ctx, l.last()); errors.Is(err, framework.ErrNoNode) {", new: "if _, err := s.Exists(ctx, l.last()); errors.Is(err, framework.ErrNoAuth) {",
+	},
+	{
+		name: "a count too many stays", file: "barrier/count.go", test: "TestALatchOpensWithItsLastCount",
+		old: "if rs[1].Path > l.last() {", new: "if rs[1].Path > \"~\" {",
+	},
+	{
+		name: "a count whose reply was lost is not judged", file: "barrier/count.go", test: "TestACountTooManyIsToldThoughItsReplyIsLost",
+		old: "			return l.counted(ctx, s, id)\n", new: "			return nil\n",
+	},
 }

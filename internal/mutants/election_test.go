@@ -36,7 +36,7 @@ var electionMutants = []mutant{
 	},
 	{
 		name: "a term takes a successor and ends in two steps", file: "election/transfer.go", test: "TestOfTransfersAtOnceOneIsDone",
-		old: "t.successor = s\n", new: "t.successor = s\n\tt.mu.Unlock()\n\tpaused := make(chan struct{})\n\tgo close(paused)\n\t<-paused\n\tt.mu.Lock()\n",
+		old: "t.successor = s\n", new: "t.successor = s\n\tt.mu.Unlock()\n\tpaused, stop := context.WithTimeout(context.Background(), 1e6)\n\t<-paused.Done()\n\tstop()\n\tt.mu.Lock()\n",
 	},
 	{
 		name: "a transfer in a term that is over finds no candidate", file: "election/transfer.go", test: "TestOfTransfersAtOnceOneIsDone",

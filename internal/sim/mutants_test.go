@@ -28,8 +28,8 @@ var safeguards = []mutant{
 		old: "	if len(p.created) == 0 {\n		return\n	}", new: "	if true {\n		return\n	}",
 	},
 	{
-		name: "a claim is deleted whoever has it", file: "framework/discard.go", recipes: "claim", rule: "exclusion",
-		old: "err == nil && st.Czxid == node.Zxid {", new: "err == nil && st.Czxid != 0 {",
+		name: "a claim is deleted whoever has it", file: "framework/deletions.go", recipes: "claim", rule: "exclusion",
+		old: "o.err == nil && o.v.stat.Czxid == d.own.Zxid", new: "o.err == nil && o.v.stat.Czxid != 0",
 	},
 	{
 		name: "numbers do not wrap", file: "locks/place.go", recipes: "mutex", rule: anyRule,
