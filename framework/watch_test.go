@@ -239,3 +239,34 @@ func TestNobodyWatchesForWhatNeverComes(t *testing.T) {
 		}
 	})
 }
+
+// TestWhoSharesAWatchIsToldOfAChange reads a node twice at once: one request arms the watch for both readers. Each reader that has seen the former data is told
+// of the change.
+func TestWhoSharesAWatchIsToldOfAChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		s, other := session(t, zk.Member(t, "a", config)), session(t, zk.Member(t, "b", config))
+		require.NoError(t, other.Create(t.Context(), "/n", []byte("former"), framework.Persistent))
+		var readers sync.WaitGroup
+		for range 2 {
+			readers.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				data, _, w, err := s.WatchData(ctx, "/n")
+				if err != nil || string(data) != "former" {
+					return
+				}
+				defer w.Stop()
+				select {
+				case <-w.C():
+				case <-ctx.Done():
+					t.Error("a reader was not told")
+				}
+			})
+		}
+		time.Sleep(500 * time.Microsecond)
+		_, err := other.Set(t.Context(), "/n", []byte("new"), framework.AnyVersion)
+		require.NoError(t, err)
+		readers.Wait()
+	})
+}

@@ -309,6 +309,11 @@ var frameworkMutants = []mutant{
 
 	// Watches.
 	{
+		name: "a read overtakes the request that arms its watch", file: "framework/watchops.go", test: "TestWhoSharesAWatchIsToldOfAChange",
+		old: "	e.set.asking.Lock()\n	a.s.mon.Send(e.request(e.arm(), func(",
+		new: "	armed := e.arm()\n	if armed {\n		_ = Pause(a.ctx, 1e6)\n	}\n	e.set.asking.Lock()\n	a.s.mon.Send(e.request(armed, func(",
+	},
+	{
 		name: "watchers are not told of a reconnect", file: "framework/life.go", test: "TestAReconnectWakesWatchers",
 		old: "		s.watches.reconnected() // before anybody can set a watch on this connection and have it forgotten\n", new: "",
 	},

@@ -246,4 +246,54 @@ var locksMutants = []mutant{
 		name: "slice: an ask that nobody waits for goes on", file: "locks/slice.go", test: "TestASliceThatNobodyWaitsForLeavesTheLine",
 		old: "	if s.waiting.Len() == 0 && s.giveUp != nil {\n		s.giveUp()\n	}\n", new: "",
 	},
+	// The rest of what was once taken out by hand.
+	{
+		name: "a reader lets the writer behind it in", file: "locks/row.go", test: "TestTwoReadersInAWritersPlaceKeepAWriterOut",
+		old: "c.place.kind.shared() && n.place.kind.shared() && !n.admitted", new: "c.place.kind.shared() && !n.admitted",
+	},
+	{
+		name: "two readers in one place are chained wrong", file: "locks/row.go", test: "TestTwoReadersInAWritersPlaceKeepAWriterOut",
+		old: "for p.next != nil && p.next.place.seq == p.place.seq {", new: "for p.next != nil && p.next == p {",
+	},
+	{
+		name: "a reader comes before the writer of its number", file: "locks/layout.go", test: "TestInspectReadersAndWriters",
+		old: "-cmp.Compare(a.kind, b.kind)", new: "cmp.Compare(a.kind, b.kind)",
+	},
+	{
+		name: "a reader in a writer's place has a token of its own", file: "locks/rwlock.go", test: "TestAWriterGoesOnAsAReaderFromWithin",
+		old: "return l.lease(ctx, c, writer.token)", new: "return l.lease(ctx, c, c.node.Zxid)",
+	},
+	{
+		name: "claim: a released claim deletes the node by its name", file: "locks/desk.go", test: "TestALostReplyOfAReleaseLeavesTheNextClaimAlone",
+		old: "return d.s.DiscardOwn(queued, node.Created, node.fence)", new: "return d.s.DiscardThen(queued, node.Path, node.fence)",
+	},
+	{
+		name: "semaphore: who has permits stays in line", file: "locks/room.go", test: "TestBothFinishAcrossARestart|TestPermitsAreGrantedInOrder",
+		old: "framework.CheckOp(s.record, p.version), framework.DeleteOp(c.node.Path, framework.AnyVersion)}", new: "framework.CheckOp(s.record, p.version)}",
+	},
+	{
+		name: "semaphore: a mixed directory is accepted", file: "locks/semaphore.go", test: "TestKindsOfOnePathRefuseEachOther",
+		old: "if err := s.unmixed(ctx); err != nil {", new: "if err := ctx.Err(); err != nil {",
+	},
+	{
+		name: "slice: the turn is passed on within an ended node", file: "locks/slice.go",
+		test: "TestATurnThatBeginsAsItsNodeEndsHoldsUpNobody|TestALostSliceEndsItsTurn",
+		old:  "node != nil && node.Err() == nil && !guarded", new: "node != nil && !guarded",
+	},
+	{
+		name: "several: they are released in the order of their paths", file: "locks/bundle.go", test: "TestAMultiLocksOrder",
+		old: "slices.Backward(b.parts)", new: "slices.All(b.parts)",
+	},
+	{
+		name: "several: the time left is that of the first", file: "locks/lease.go", test: "TestTheTimeLeftIsTheLeastOfAll",
+		old: "	for _, p := range l.parts {\n		left", new: "	for _, p := range l.parts[:min(1, len(l.parts))] {\n		left",
+	},
+	{
+		name: "guards name the first of several nodes", file: "locks/lease.go", test: "TestGuardsNameEachNode",
+		old: "for _, node := range l.nodes {", new: "for _, node := range l.nodes[:min(1, len(l.nodes))] {",
+	},
+	{
+		name: "a request to release is seen on the first of several nodes alone", file: "locks/revoke.go", test: "TestEachNodeOfALeaseIsListenedTo",
+		old: "go part.awaitRevocation(l.Context(), node, tell)", new: "_ = node\n			go part.awaitRevocation(l.Context(), part.node, tell)",
+	},
 }

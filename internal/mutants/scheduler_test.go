@@ -514,4 +514,8 @@ var schedulerMutants = []mutant{
 		new:  "if false { // the job",
 		test: "TestARunOfAJobThatWasRemovedWhileItsClaimWasUnderWayDoesNotBegin",
 	},
+	{
+		name: "a state is known though its write was refused", file: "scheduler/book.go", test: "TestATickIsClaimedAtTheStateThatWasRead",
+		old: "		b.forget()\n		return framework.Stat{}, err\n	}\n	st :=", new: "		return framework.Stat{}, err\n	}\n	st :=",
+	},
 }
