@@ -32,8 +32,10 @@ func (w *world) changes() (paths func() []string, stop func()) {
 // tryNone is a call of TryTake that must find nothing.
 func (m *member) tryNone() {
 	m.t.Helper()
+	began := time.Now()
 	d, err := m.TryTake(within(m.t, time.Minute))
 	require.ErrorIs(m.t, err, ErrEmpty, "%+v", d)
+	require.Less(m.t, time.Since(began), mostTry, "it has waited for an item")
 }
 
 func (m *member) try() *Delivery[string] {
@@ -60,6 +62,7 @@ func TestTryTakeTakesOnlyWhatIsThere(t *testing.T) {
 		p.put("hand")
 		f := a.try()
 		b.tryNone() // it is in another's hand
+		require.Len(t, w.Children(testPath+"/lock"), 1, "who finds nothing does not join the line")
 		a.ack(f)
 		require.NoError(t, p.Pause(t.Context()))
 		p.put("paused")

@@ -262,6 +262,16 @@ func (d *delivery) nack(after time.Duration, reason error, finished func(error))
 	}
 }
 
+// discard makes the item a dead letter, whatever attempts it has left.
+func (d *delivery) discard(reason error, finished func(error)) {
+	if err := d.begin(ErrSettled); err != nil {
+		finished(err)
+		return
+	}
+	d.tenure.End(ErrSettled)
+	d.bury(reason, finished)
+}
+
 // giveBack puts the item where it is claimed next, now or later.
 func (d *delivery) giveBack(attempts int, after time.Duration, reason error, finished func(error)) {
 	data, err := d.env.failed(attempts, text(reason)).encode()

@@ -84,6 +84,7 @@ func FuzzDecodeEnvelope(f *testing.F) {
 func FuzzDecodeRecord(f *testing.F) {
 	f.Add([]byte(`{"v":1,"recipe":"queue","order":"strict"}`))
 	f.Add([]byte(`{"v":2,"recipe":"queue"}`))
+	f.Add([]byte(`{"v":2,"recipe":"queue","order":"strict","retry":{"min":1,"max":2,"factor":1.5,"jitter":1}}`))
 	f.Add([]byte(`{"v":1,"permits":3}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := decodeRecord(data)

@@ -19,6 +19,13 @@ var (
 	ErrUnknown = errors.New("outcome unknown")
 	// ErrEmpty is returned when there is no item to look at, or none that can be claimed now.
 	ErrEmpty = errors.New("queue is empty")
+	// ErrProcessingTimeout is the cause of the end of a handler's context in Work when it has worked on an item for too long
+	// (WithProcessingTimeout), and the reason of the failed attempt.
+	ErrProcessingTimeout = errors.New("processing took too long")
+	// ErrDraining is the cause of the end of a handler's context in Work when the grace is over (WithGrace).
+	ErrDraining = errors.New("consumer is draining: its grace is over")
+	// ErrUnfinished is returned by Work when handlers had not returned at the end of the grace. Their items were given back.
+	ErrUnfinished = errors.New("handlers did not finish in time")
 	// ErrFull is returned when a bounded queue that refuses producers has no room, or others wait for it.
 	ErrFull = errors.New("queue is full")
 	// ErrBacklog is returned by PutAsync when as many bytes wait to be sent as WithBacklog allows. Nothing was put.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/lockstep-go/lockstep/queue"
 )
@@ -50,4 +51,31 @@ func ExampleQueue_TryTake() {
 	// c
 	// d
 	// nothing now
+}
+
+// Two workers send mails. What fails comes again after a second, two, four and so on, or when the handler says; ten attempts
+// at most. When ctx ends, mails that are being sent may be finished for up to ten seconds.
+func ExampleQueue_Work() {
+	ctx, cancel := context.WithCancel(context.Background()) // mostly of signal.NotifyContext
+	client, done := connect(ctx)
+	defer done()
+
+	mails := queue.New(client, "/mails", queue.Text(), queue.WithMaxAttempts(10),
+		queue.WithRetry(queue.RetryPolicy{Min: time.Second, Max: time.Hour, Jitter: 0.2}))
+	defer mails.Close(context.Background())
+	if err := mails.Put(ctx, "ann"); err != nil {
+		log.Fatal(err)
+	}
+	err := mails.Work(ctx, 2, func(ctx context.Context, d *queue.Delivery[string]) error {
+		if d.Value == "nobody" {
+			return queue.Bury(errors.New("no such address"))
+		}
+		fmt.Println("sent to", d.Value)
+		cancel()
+		return nil
+	}, queue.WithGrace(10*time.Second), queue.WithProcessingTimeout(time.Minute))
+	fmt.Println(err)
+	// Output:
+	// sent to ann
+	// <nil>
 }

@@ -17,6 +17,8 @@ var goldenRecords = map[string]record{
 	`{"v":2,"recipe":"queue","order":"parallel"}`:                          {V: 2, Recipe: recipe, Order: Parallel},
 	`{"v":2,"recipe":"queue","order":"strict"}`:                            {V: 2, Recipe: recipe, Order: Strict},
 	`{"v":2,"recipe":"queue","order":"strict","capacity":5,"dedup":60000}`: {V: 2, Recipe: recipe, Order: Strict, Capacity: 5, Dedup: 60000},
+	`{"v":2,"recipe":"queue","order":"parallel","retry":{"min":1000,"max":60000,"factor":2,"jitter":0.5}}`: {V: 2, Recipe: recipe, Order: Parallel,
+		Retry: &storedRetry{Min: 1000, Max: 60000, Factor: 2, Jitter: 0.5}},
 }
 
 func TestRecordsOfThisReleaseStayReadable(t *testing.T) {
@@ -28,6 +30,9 @@ func TestRecordsOfThisReleaseStayReadable(t *testing.T) {
 			opts := []Option{WithOrder(want.Order)}
 			if want.Capacity > 0 {
 				opts = append(opts, WithCapacity(want.Capacity), WithDedup(want.window()))
+			}
+			if want.Retry != nil {
+				opts = append(opts, WithRetry(RetryPolicy{Min: time.Second, Max: time.Minute, Jitter: 0.5}))
 			}
 			w.member("a", opts...).put("x")
 			n, _ := w.Node(testPath)

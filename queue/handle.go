@@ -72,8 +72,8 @@ func (d *Delivery[T]) Token() int64 { return d.d.token() }
 // AckAsync is Ack, and does not wait: acknowledgements on their way at once share transactions.
 func (d *Delivery[T]) AckAsync() *Pending { return d.pending("ack", d.d.ack) }
 
-// Nack gives the item back because of reason, which may be nil. It comes again after a time, or at once if that is 0:
-// first in line, with a higher Attempt. An item whose attempts are used up (WithMaxAttempts) becomes a dead letter. Its
+// Nack gives the item back because of reason, which may be nil. It comes again after a time, first in line and with a
+// higher Attempt. If after is 0 that is the time of the queue's retry policy (WithRetry), or at once if it has none. An item whose attempts are used up (WithMaxAttempts) becomes a dead letter. Its
 // errors are those of Ack.
 //
 // In a strict queue nothing behind the item comes before it, but items of a higher priority do. This Queue alone keeps the
@@ -83,7 +83,15 @@ func (d *Delivery[T]) Nack(ctx context.Context, after time.Duration, reason erro
 	if after < 0 {
 		return framework.Wrap("nack", d.d.item, fmt.Errorf("%w: after %v is negative", ErrOption, after))
 	}
-	return d.pending("nack", func(finished func(error)) { d.d.nack(after, reason, finished) }).Wait(ctx)
+	if after == 0 {
+		after = d.d.shift.q.retryDelay(d.Attempt)
+	}
+	return d.nack(after, reason).Wait(ctx)
+}
+
+// nack is Nack, does not wait for the outcome, and knows no retry policy.
+func (d *Delivery[T]) nack(after time.Duration, reason error) *Pending {
+	return d.pending("nack", func(finished func(error)) { d.d.nack(after, reason, finished) })
 }
 
 func (d *Delivery[T]) pending(op string, begin func(finished func(error))) *Pending {

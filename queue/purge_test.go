@@ -142,3 +142,20 @@ func TestAPurgeFollowsWhatIsGivenBack(t *testing.T) {
 		})
 	}
 }
+
+// TestALostReplyOfPurgeDead: the letter is gone, and so is the doubt.
+func TestALostReplyOfPurgeDead(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a", WithMaxAttempts(1))
+		a.put("x", "y")
+		for range 2 {
+			require.NoError(t, a.take().Nack(t.Context(), 0, nil))
+		}
+		fault := w.DropReply(1, zktest.Match{Op: zktest.OpDelete, Path: testPath + "/dead/"})
+		n, err := a.PurgeDead(t.Context())
+		<-fault.Hit()
+		require.NoError(t, err)
+		require.Equal(t, 2, n)
+		require.Empty(t, a.dead())
+	})
+}

@@ -18,6 +18,8 @@ type record struct {
 	Capacity int    `json:"capacity,omitempty"`
 	// Dedup is how long ids are remembered, in milliseconds.
 	Dedup int64 `json:"dedup,omitempty"`
+	// Retry is how long items wait that were given back, or nil.
+	Retry *storedRetry `json:"retry,omitempty"`
 	// Dropped says that the queue is being removed.
 	Dropped bool `json:"dropped,omitempty"`
 
@@ -43,7 +45,7 @@ func decodeRecord(data []byte) (record, error) {
 		return r, fmt.Errorf("%w: record of version %d, a layout from before the first release; this one reads %d: drain the queue with the program that made it, or delete it",
 			ErrNotQueue, r.V, recordVersion)
 	}
-	if r.V < 0 || !r.Order.known() || r.Capacity < 0 || r.Dedup < 0 {
+	if r.V < 0 || !r.Order.known() || r.Capacity < 0 || r.Dedup < 0 || r.Retry != nil && !r.Retry.usable() {
 		return r, fmt.Errorf("%w: its record cannot be read: %.80q", ErrNotQueue, data)
 	}
 	return r, nil
@@ -60,6 +62,8 @@ func (r record) agrees(given record) error {
 		return &MismatchError{"capacity", orNone(r.Capacity != 0, r.Capacity), orNone(true, given.Capacity)}
 	case given.Dedup != 0 && r.Dedup != given.Dedup:
 		return &MismatchError{"deduplication", orNone(r.Dedup != 0, r.window()), orNone(true, given.window())}
+	case given.Retry != nil && (r.Retry == nil || *r.Retry != *given.Retry):
+		return &MismatchError{"retry policy", orNone(r.Retry != nil, r.Retry), orNone(true, given.Retry)}
 	}
 	return nil
 }

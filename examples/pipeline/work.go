@@ -19,7 +19,7 @@ func (r *round) work(ctx context.Context) error {
 	for p := range phases {
 		over := r.over(r.number, p)
 		err := untilOpen(ctx, over, func(during context.Context) error {
-			if err := r.empty(ctx, during, p); err != nil {
+			if err := r.empty(during, p); err != nil {
 				return err
 			}
 			return r.meet(ctx, during, p, over)
@@ -32,46 +32,31 @@ func (r *round) work(ctx context.Context) error {
 }
 
 // empty takes items until every item of the phase has its result. What has been taken is finished before.
-func (r *round) empty(ctx, during context.Context, phase int) error {
+func (r *round) empty(during context.Context, phase int) error {
 	return untilOpen(during, r.done(r.number, phase), func(taking context.Context) error {
-		for {
-			d, err := r.items.Take(taking)
-			if err != nil {
-				return err
-			}
-			if err := r.handle(ctx, d); err != nil {
-				return err
-			}
-		}
+		return r.items.Work(taking, 1, r.handle)
 	})
 }
 
-// handle works on an item, and acknowledges it once its result is stored. A delivery that has ended is no error: the item
+// handle works on an item, which is acknowledged once its result is stored. When it fails, or its delivery has ended, the item
 // comes again, to this worker or to another.
 func (r *round) handle(ctx context.Context, d *queue.Delivery[item]) error {
 	i := d.Value
 	r.tell(event{Kind: took, Round: i.Round, Phase: i.Phase, Attempt: d.Attempt})
-	kind, err := r.store(ctx, d)
+	kind, err := r.store(ctx, d.Value)
 	if err == nil {
 		r.tell(event{Kind: kind, Round: i.Round, Phase: i.Phase})
-		err = d.Ack(ctx)
-	}
-	if err != nil && ctx.Err() == nil && d.Context().Err() != nil {
-		return nil
 	}
 	return err
 }
 
 // store computes an item's result and stores it, unless it is there already. The phase counts it once in either case, since
 // who has stored it may have died before it counted.
-func (r *round) store(ctx context.Context, d *queue.Delivery[item]) (kind, error) {
-	i := d.Value
+func (r *round) store(ctx context.Context, i item) (kind, error) {
 	select {
 	case <-time.After(r.Effort): // the work is hard
-	case <-d.Context().Done():
-		return "", context.Cause(d.Context())
 	case <-ctx.Done():
-		return "", ctx.Err()
+		return "", context.Cause(ctx)
 	}
 	kind := worked
 	result := strconv.FormatInt(phases[i.Phase].turn(i.Value), 10)

@@ -15,6 +15,42 @@ var queueMutants = []mutant{
 		new: "\t_ = d.finishClaims\n",
 	},
 	{
+		name: "a panic ends the process", file: "queue/work.go", test: "TestAPanicDoesNotEndAWorker",
+		old: "if p := recover(); p != nil {", new: "if p := any(nil); p != nil {",
+	},
+	{
+		name: "a handler that ends its goroutine ends its worker", file: "queue/work.go", test: "TestWorkSettlesByWhatTheHandlerReturns",
+		old: "		if !ended {\n			w.running.Go(w.loop)\n		}\n", new: "		_ = ended\n",
+	},
+	{
+		name: "work that took too long is acknowledged", file: "queue/work.go", test: "TestAProcessingTimeoutIsAFailedAttempt",
+		old: "		err = ended // what the handler makes of it is not worth more\n", new: "",
+	},
+	{
+		name: "what a handler returns after the grace is believed", file: "queue/work.go", test: "TestTheGraceEnds",
+		old: "case errors.Is(ended, ErrDraining):", new: "case errors.Is(ended, ErrDraining) && err != nil:",
+	},
+	{
+		name: "the grace does not end", file: "queue/work.go", test: "TestTheGraceEnds",
+		old: "		force()\n		late", new: "		late",
+	},
+	{
+		name: "Work does not wait for its handlers", file: "queue/work.go", test: "TestTheGraceEnds",
+		old: "		defer late.Stop()\n		<-drained\n", new: "		defer late.Stop()\n",
+	},
+	{
+		name: "a drain waits for its servers for ever", file: "queue/work.go", test: "TestADrainEndsWithoutItsServers",
+		old: "time.AfterFunc(mostSettling, giveUp)", new: "time.AfterFunc(100*mostSettling, giveUp)",
+	},
+	{
+		name: "Nack knows no policy", file: "queue/handle.go", test: "TestFailedAttemptsWaitByThePolicy",
+		old: "	if after == 0 {\n", new: "	if after < 0 {\n",
+	},
+	{
+		name: "another retry policy is let through", file: "queue/record.go", test: "TestThePolicyIsStored",
+		old: "case given.Retry != nil && (", new: "case given.Retry != nil && given.Order == \"none\" && (",
+	},
+	{
 		name: "a poll takes what has another consumer of a strict queue", file: "queue/claimable.go", test: "TestTryTakeTakesOnlyWhatIsThere",
 		old: "case strict && !first:\n		return 0, false, nil\n", new: "case strict && !first:\n		return state.items(), false, nil\n",
 	},

@@ -1,0 +1,81 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestRetryPoliciesAreChecked(t *testing.T) {
+	for _, p := range []RetryPolicy{{}, {Min: time.Microsecond}, {Min: -time.Second}, {Min: time.Second, Max: time.Millisecond},
+		{Min: time.Second, Max: 11 * 365 * 24 * time.Hour}, {Min: time.Second, Factor: 0.5}, {Min: time.Second, Factor: math.NaN()},
+		{Min: time.Second, Factor: math.Inf(1)}, {Min: time.Second, Jitter: -0.1}, {Min: time.Second, Jitter: 1.1}, {Min: time.Second, Jitter: math.NaN()}} {
+		_, err := p.complete()
+		require.ErrorIs(t, err, ErrOption, "%+v", p)
+	}
+	p, err := RetryPolicy{Min: time.Second}.complete()
+	require.NoError(t, err)
+	require.Equal(t, RetryPolicy{Min: time.Second, Max: 1000 * time.Second, Factor: 2}, p)
+	s := storedRetry{Min: 100, Max: 5000, Factor: 3, Jitter: 0.5}
+	for attempt, want := range []time.Duration{100, 100, 300, 900, 2700, 5000, 5000} {
+		require.Equal(t, want*time.Millisecond, s.wait(attempt, 0))
+	}
+	require.Equal(t, 5*time.Second, s.wait(math.MaxInt32, 0))
+	require.Equal(t, 75*time.Millisecond, s.wait(1, 0.5))
+}
+
+// TestFailedAttemptsWaitByThePolicy: the one stored with the queue, also for those who were not told of it.
+func TestFailedAttemptsWaitByThePolicy(t *testing.T) {
+	inEachOrder(t, func(t *testing.T, w *world, order Option) {
+		p := w.member("p", order, WithRetry(RetryPolicy{Min: 10 * time.Second, Max: 25 * time.Second}))
+		p.put("x")
+		a := w.member("a", order)
+		d := a.take()
+		failed := time.Now()
+		waited := func(want time.Duration) {
+			took := time.Since(failed)
+			require.True(t, took >= want && took <= want+2*time.Second, "%v, want %v", took, want)
+			failed = time.Now()
+		}
+		require.NoError(t, d.Nack(t.Context(), 0, nil))
+		d = a.take()
+		waited(10 * time.Second)
+		require.NoError(t, d.Nack(t.Context(), 5*time.Second, nil))
+		d = a.take()
+		waited(5 * time.Second)
+		require.NoError(t, d.Nack(t.Context(), 0, nil))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := a.working(ctx, 1, func(_ context.Context, d *Delivery[string]) error {
+			waited(25 * time.Second)
+			if d.Attempt < 6 {
+				return errors.New("again")
+			}
+			cancel()
+			return nil
+		})
+		require.NoError(t, <-ended)
+	})
+}
+
+// TestThePolicyIsStored: another one is refused, and a queue without one has none.
+func TestThePolicyIsStored(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		policy := WithRetry(RetryPolicy{Min: time.Second, Max: time.Minute, Jitter: 0.25})
+		p := w.member("p", policy)
+		p.put("x")
+		w.member("same", policy).drain(1)
+		err := w.member("other", WithRetry(RetryPolicy{Min: 2 * time.Second})).Put(t.Context(), "y")
+		require.ErrorIs(t, err, ErrMismatch)
+		require.ErrorContains(t, err, "the stored retry policy is 1s to 1m0s, factor 2, jitter 0.25, given is 2s to 33m20s, factor 2, jitter 0")
+		_, err = decodeRecord([]byte(`{"v":2,"recipe":"queue","order":"parallel","retry":{"min":5,"max":1,"factor":2}}`))
+		require.ErrorIs(t, err, ErrNotQueue)
+		r, err := decodeRecord([]byte(`{"v":2,"recipe":"queue","order":"parallel"}`))
+		require.NoError(t, err)
+		require.Nil(t, r.Retry)
+		require.ErrorIs(t, w.member("bad", WithRetry(RetryPolicy{})).Put(t.Context(), "y"), ErrOption)
+	})
+}

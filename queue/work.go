@@ -1,0 +1,259 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// DefaultGrace is how long Work lets handlers finish, unless WithGrace says otherwise.
+const DefaultGrace = 30 * time.Second
+
+// mostSettling is how long Work waits, after the grace, until the servers have what handlers have settled.
+const mostSettling = 5 * time.Second
+
+// Handler works on an item. What it returns settles the delivery; see Work. It may settle the delivery itself instead.
+type Handler[T any] func(ctx context.Context, d *Delivery[T]) error
+
+// WorkOption changes how Work works. Its error is returned by Work.
+type WorkOption func(*workOptions) error
+
+type workOptions struct {
+	grace   time.Duration
+	timeout time.Duration // 0: none
+}
+
+// WithGrace is how long handlers may go on when the context of Work has ended. 0 cancels them at once. Default 30 s.
+func WithGrace(d time.Duration) WorkOption {
+	return func(o *workOptions) error {
+		if d < 0 {
+			return fmt.Errorf("%w: WithGrace: %v is negative", ErrOption, d)
+		}
+		o.grace = d
+		return nil
+	}
+}
+
+// WithProcessingTimeout is how long a handler may work on one item. Then its context ends, with a cause that wraps
+// ErrProcessingTimeout, and the attempt has failed, whatever the handler returns. Default: no limit.
+func WithProcessingTimeout(d time.Duration) WorkOption {
+	return func(o *workOptions) error {
+		if d <= 0 {
+			return fmt.Errorf("%w: WithProcessingTimeout: %v, it must be more than 0", ErrOption, d)
+		}
+		o.timeout = d
+		return nil
+	}
+}
+
+// Work takes items and calls handler for each, in n workers, until ctx ends. Each worker has one item at a time.
+//
+// When the handler returns nil the item is acknowledged. When it returns an error, the attempt has failed: the item is given
+// back as by Nack without a delay, after the time that the error asks for (RetryAfter), or goes to the dead letters (Bury).
+// The error's text becomes the item's LastError; a strict queue does not keep it. A panic is logged with its stack, and
+// counts as an error; the worker goes on.
+//
+// The handler's context is the delivery's, within the processing timeout (WithProcessingTimeout). It does not end with ctx: when
+// ctx ends, Work takes nothing more, and handlers that run may go on for the grace (WithGrace) while their items stay theirs.
+// Then their contexts end, with a cause that wraps ErrDraining, and their items are given back, at once and with the attempt
+// counted. Until a handler has returned, its item is neither acknowledged nor given back, and Work does not return: so nobody else
+// works on it at the same time. Once its context has ended, what it returns counts no more, also if it is nil.
+//
+// Lost connections and sessions do not end Work: handlers whose items are lost see their contexts end, and the items come
+// again. Work returns nil when all handlers have returned before the grace was over. Else the error says why: it wraps
+// ErrUnfinished, or what Take has failed with for good, such as ErrMismatch or ErrClosed; then handlers are drained as if ctx had ended.
+// n must not be larger than the window (WithWindow).
+func (q *Queue[T]) Work(ctx context.Context, n int, handler Handler[T], opts ...WorkOption) error {
+	o := workOptions{grace: DefaultGrace}
+	err := q.core.usable()
+	if err == nil && handler == nil {
+		err = fmt.Errorf("%w: Work: the handler is nil", ErrOption)
+	}
+	if most := max(q.core.window, DefaultWindow); err == nil && (n <= 0 || n > most) {
+		err = fmt.Errorf("%w: Work: %d workers, want 1 to %d, which is the window (WithWindow)", ErrOption, n, most)
+	}
+	for _, set := range opts {
+		if set != nil && err == nil {
+			err = set(&o)
+		}
+	}
+	if err != nil {
+		return framework.Wrap("work", q.core.path, err)
+	}
+	w := &workers[T]{q: q, handler: handler, workOptions: o}
+	return framework.Wrap("work", q.core.path, w.work(ctx, n))
+}
+
+// workers are one call of Work.
+type workers[T any] struct {
+	q       *Queue[T]
+	handler Handler[T]
+	workOptions
+
+	taking     context.Context // done when nothing more is to be taken; the cause is what has failed
+	stop       context.CancelCauseFunc
+	forced     context.Context // done when the grace is over
+	settling   context.Context // done when Work waits for the servers no more
+	running    sync.WaitGroup
+	unfinished atomic.Int64 // handlers that the grace was too short for
+}
+
+func (w *workers[T]) work(ctx context.Context, n int) error {
+	var force, giveUp context.CancelFunc
+	w.taking, w.stop = context.WithCancelCause(ctx)
+	w.forced, force = context.WithCancel(context.WithoutCancel(ctx))
+	w.settling, giveUp = context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	defer force()
+	defer w.stop(nil)
+	for range n {
+		w.running.Go(w.loop)
+	}
+	drained := make(chan struct{})
+	go func() {
+		w.running.Wait()
+		close(drained)
+	}()
+	<-w.taking.Done() // no worker ends before
+	grace := time.NewTimer(w.grace)
+	defer grace.Stop()
+	select {
+	case <-drained:
+	case <-grace.C:
+		force()
+		late := time.AfterFunc(mostSettling, giveUp)
+		defer late.Stop()
+		<-drained
+	}
+	w.q.core.consumer.releaseTickets()
+	err := context.Cause(w.taking)
+	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		err = nil
+	}
+	if unfinished := w.unfinished.Load(); unfinished > 0 {
+		err = errors.Join(err, fmt.Errorf("%w: %d handlers, after %v", ErrUnfinished, unfinished, w.grace))
+	}
+	return err
+}
+
+// loop is one worker. If a handler ends its goroutine another one takes its place.
+func (w *workers[T]) loop() {
+	ended := false
+	defer func() {
+		if !ended {
+			w.running.Go(w.loop)
+		}
+	}()
+	back := w.q.core.client.Retries()
+	for w.taking.Err() == nil {
+		d, err := w.q.Take(w.taking)
+		switch {
+		case err == nil && w.taking.Err() != nil:
+			w.q.core.consumer.handBack(d.d)
+		case err == nil:
+			back.Reset()
+			w.handle(d)
+		case w.taking.Err() != nil:
+		case framework.IsTransient(err):
+			_ = back.Pause(w.taking) // the next Take sees it
+		default:
+			w.stop(err)
+		}
+	}
+	ended = true
+}
+
+// errGoexit is the error of a handler that has ended its goroutine.
+var errGoexit = errors.New("the handler has called runtime.Goexit")
+
+// handle calls the handler and settles the delivery by what comes of it.
+func (w *workers[T]) handle(d *Delivery[T]) {
+	ctx, cancel := context.WithCancelCause(d.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(w.forced, func() { cancel(ErrDraining) })()
+	if w.timeout > 0 {
+		deadline := time.AfterFunc(w.timeout, func() { cancel(fmt.Errorf("%w: %v", ErrProcessingTimeout, w.timeout)) })
+		defer deadline.Stop()
+	}
+	err := errGoexit
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+			w.q.core.client.Logger().Error("a handler has panicked", "path", w.q.core.path, "item", d.Node(), "panic", p, "stack", string(debug.Stack()))
+		}
+		if settled := w.settle(context.Cause(ctx), d, err); settled != nil && !errors.Is(settled, ErrSettled) {
+			w.q.core.client.Logger().Warn("an item that a handler has worked on could not be settled", "path", w.q.core.path, "item", d.Node(), "error", settled)
+		}
+	}()
+	err = w.handler(ctx, d)
+}
+
+// settle settles a delivery whose handler has returned an error or nil. Its context has ended before for a reason, or nil.
+func (w *workers[T]) settle(ended error, d *Delivery[T], err error) error {
+	switch {
+	case errors.Is(ended, ErrDraining):
+		w.unfinished.Add(1)
+		return d.nack(0, ended).Wait(w.settling)
+	case errors.Is(ended, ErrProcessingTimeout):
+		err = ended // what the handler makes of it is not worth more
+	case err == nil:
+		return d.AckAsync().Wait(w.settling)
+	}
+	var bury *BuryError
+	var retry *RetryError
+	switch {
+	case errors.As(err, &bury):
+		return d.pending("bury", func(finished func(error)) { d.d.discard(err, finished) }).Wait(w.settling)
+	case errors.As(err, &retry):
+		return d.nack(retry.After, err).Wait(w.settling)
+	}
+	return d.nack(d.d.shift.q.retryDelay(d.Attempt), err).Wait(w.settling)
+}
+
+// RetryError is an error with which a handler of Work says when the item is to come again. See RetryAfter.
+type RetryError struct {
+	// After is the time until then.
+	After time.Duration
+	// Err is why the attempt has failed, or nil.
+	Err error
+}
+
+// RetryAfter is returned by a handler of Work whose item is to come again after a time, at least 0, because of err. The attempt counts.
+func RetryAfter(after time.Duration, err error) error {
+	return &RetryError{max(0, min(after, maxDelay)), err}
+}
+
+func (e *RetryError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("retry after %v", e.After)
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e *RetryError) Unwrap() error { return e.Err }
+
+// BuryError is an error with which a handler of Work makes the item a dead letter. See Bury.
+type BuryError struct {
+	// Err is the reason, or nil.
+	Err error
+}
+
+// Bury is returned by a handler of Work whose item becomes a dead letter, without further attempts, because of err.
+func Bury(err error) error { return &BuryError{err} }
+
+func (e *BuryError) Error() string {
+	if e.Err == nil {
+		return "given up by its handler"
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e *BuryError) Unwrap() error { return e.Err }
