@@ -56,9 +56,10 @@ func ExampleQueue_TryTake() {
 // Two workers send mails. What fails comes again after a second, two, four and so on, or when the handler says; ten attempts
 // at most. When ctx ends, mails that are being sent may be finished for up to ten seconds.
 func ExampleQueue_Work() {
-	ctx, cancel := context.WithCancel(context.Background()) // mostly of signal.NotifyContext
-	client, done := connect(ctx)
+	client, done := connect(context.Background())
 	defer done()
+	ctx, cancel := context.WithCancel(context.Background()) // mostly of signal.NotifyContext
+	defer cancel()
 
 	mails := queue.New(client, "/mails", queue.Text(), queue.WithMaxAttempts(10),
 		queue.WithRetry(queue.RetryPolicy{Min: time.Second, Max: time.Hour, Jitter: 0.2}))
