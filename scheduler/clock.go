@@ -140,7 +140,8 @@ func (s *Scheduler) ensembleTime(ctx context.Context, session *framework.Session
 			return time.Time{}, err
 		}
 		st, err := session.Set(ctx, s.directory(), nil, framework.AnyVersion)
-		if !errors.Is(err, framework.ErrNoNode) {
+		unknown := errors.Is(err, framework.ErrOutcomeUnknown) && ctx.Err() == nil && session.Err() == nil // another write does no harm
+		if !unknown && !errors.Is(err, framework.ErrNoNode) {
 			return st.Mtime.UTC(), err
 		}
 	}

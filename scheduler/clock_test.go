@@ -1,10 +1,15 @@
 package scheduler
 
 import (
+	"context"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
 func TestAServersClockThatIsWrongForMomentsHoldsTicksForMoments(t *testing.T) {
@@ -107,5 +112,29 @@ func TestThatAMachinesClockIsBehindIsBelievedOnlyAfterAMinute(t *testing.T) {
 		require.Equal(t, time.Now().Add(time.Hour-MaxAhead), c.now())
 		time.Sleep(2 * askTimeAfter)
 		require.Equal(t, time.Now(), c.now(), "an old answer is not either")
+	})
+}
+
+// The answer to the write that tells the time is lost, and others write the same node, so that nobody can tell whose write it shows.
+func TestTheEnsemblesTimeIsAskedForAgainWhenTheOutcomeIsUnknown(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a", nil), w.member("b", nil)
+		session, err := a.client.Session(t.Context())
+		require.NoError(t, err)
+		a.link.Delay(100 * time.Millisecond)
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpSetData, Path: testPath + "/jobs"})
+		var others sync.WaitGroup
+		others.Go(func() {
+			<-lost.Hit()
+			for range 400 {
+				_, err := b.client.Set(context.Background(), testPath+"/jobs", nil, framework.AnyVersion)
+				require.NoError(t, err)
+				time.Sleep(10 * time.Millisecond)
+			}
+		})
+		now, err := a.ensembleTime(t.Context(), session)
+		require.NoError(t, err)
+		require.WithinDuration(t, time.Now(), now, 200*time.Millisecond)
+		others.Wait()
 	})
 }

@@ -36,8 +36,9 @@ func (s *State) note(request string) {
 }
 
 // Pause keeps a job from running until Resume, except when it is asked for with Trigger. A run that goes on is not
-// disturbed; if its member dies, it is not repeated before Resume. Ticks that are due meanwhile are missed. Pausing a paused job changes nothing. Its error wraps ErrUnknownJob, ErrInvalidJob,
-// ErrBadState or ErrNewerState.
+// disturbed. If its member dies or stops, a tick's run is not repeated before Resume; a run that was asked for with
+// Trigger is repeated, as if the job were not paused. Ticks that are due meanwhile are missed. Pausing a paused job
+// changes nothing. Its error wraps ErrUnknownJob, ErrInvalidJob, ErrBadState or ErrNewerState.
 func (s *Scheduler) Pause(ctx context.Context, name string) error {
 	return s.amend(ctx, "pause", name, func(st *State, now time.Time) (bool, error) {
 		if !st.Paused.IsZero() {

@@ -34,8 +34,7 @@ func (e *execution) finish(err, why error) Outcome {
 		e.client.Logger().Error("what became of a run cannot be stored", "path", e.path, "job", e.job.Name, "run", e.record.ID,
 			"outcome", r.Outcome, "error", err)
 		e.tell(Event{Kind: EventFailed, Job: e.job.Name, Run: e.run(), Err: err})
-		claim := e.claim(e.job.Name, r.Number)
-		_ = e.session.Delete(e.session.Context(), claim, framework.AnyVersion) // else it goes with the session
+		_ = e.session.DeleteIfPresent(e.session.Context(), e.claim(e.job.Name, r.Number)) // else it goes with the session
 		return Lost
 	}
 	return r.Outcome

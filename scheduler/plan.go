@@ -94,10 +94,16 @@ func (p *plan) held() bool { return p.at.now.Before(p.state.HoldUntil) }
 // repeat starts a run that is to be repeated, before anything else. It is no new run, so that MinHold does not
 // delay it.
 func (p *plan) repeat() {
-	if len(p.state.Pending) > 0 && p.state.Pending[0].Attempt > 1 && p.state.Paused.IsZero() && !p.occupied() {
-		p.begin(p.state.Pending[0])
-		p.state.Pending = p.state.Pending[1:]
+	if i := p.repeated(); i >= 0 && !p.occupied() {
+		p.begin(p.state.Pending[i])
+		p.state.Pending = slices.Delete(p.state.Pending, i, i+1)
 	}
+}
+
+// repeated is the place of the first run among Pending that is to be repeated, or -1. A pause keeps back those of ticks; one that
+// was asked for with Trigger goes on, since Trigger runs a paused job on purpose.
+func (p *plan) repeated() int {
+	return slices.IndexFunc(p.state.Pending, func(w Pending) bool { return w.Attempt > 1 && (w.Manual || p.state.Paused.IsZero()) })
 }
 
 // serve starts the first run that was asked for.
@@ -305,7 +311,7 @@ func (p *plan) next() (wake, tickWake time.Time) {
 	if late || p.asked() >= 0 {
 		wake = sooner(wake, later(p.at.now, p.state.HoldUntil))
 	}
-	if p.state.Paused.IsZero() && slices.ContainsFunc(p.state.Pending, func(w Pending) bool { return w.Attempt > 1 }) {
+	if p.repeated() >= 0 {
 		wake = sooner(wake, p.at.now)
 	}
 	return wake, tickWake

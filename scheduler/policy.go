@@ -14,7 +14,8 @@ const (
 	AtMostOnce Guarantee = "at most once"
 	// AtLeastOnce: the run is repeated by another member, as a further attempt with retries of its own. That
 	// happens at most MaxReruns times because members die, and each time that the scheduler is stopped before
-	// the run has finished or used up its retries. A paused job's runs are repeated when it is resumed.
+	// the run has finished or used up its retries. A paused job's runs of ticks are repeated when it is resumed; those
+	// that were asked for with Trigger are repeated at once.
 	AtLeastOnce Guarantee = "at least once"
 )
 

@@ -30,6 +30,27 @@ func TestPauseKeepsARunFromBeingRepeated(t *testing.T) {
 	})
 }
 
+func TestPauseKeepsNoRunThatWasAskedForFromBeingRepeated(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		job := one(Job{Spec: "0 1 * * *", Guarantee: AtLeastOnce, Overlap: OverlapAllow, Run: hang})
+		a, b := w.start("a", job), w.start("b", job)
+		time.Sleep(time.Hour + time.Second)
+		require.NoError(t, b.Pause(t.Context(), "j"))
+		require.NoError(t, b.Trigger(t.Context(), "j"))
+		time.Sleep(time.Second)
+		require.Len(t, w.log.all(EventStarted), 2)
+		a.kill()
+		time.Sleep(5 * time.Minute)
+		started := w.log.all(EventStarted)
+		require.Len(t, started, 3)
+		require.True(t, started[2].Run.Manual)
+		require.Equal(t, 2, started[2].Run.Attempt)
+		waiting := w.state("j").Pending
+		require.Len(t, waiting, 1)
+		require.False(t, waiting[0].Manual, "the tick's run waits for Resume")
+	})
+}
+
 func TestMinHoldDelaysNoRepetitionAndIsNotProlongedByIt(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		job := one(Job{Spec: "0 1 * * *", Guarantee: AtLeastOnce, MinHold: 23 * time.Hour, Run: lasting(10 * time.Minute)})

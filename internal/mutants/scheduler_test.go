@@ -54,14 +54,26 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "pause does not stop reruns", file: "scheduler/plan.go",
-		old:  "Attempt > 1 && p.state.Paused.IsZero() && !p.occupied() {",
-		new:  "Attempt > 1 && !p.occupied() {",
+		old:  "w.Attempt > 1 && (w.Manual || p.state.Paused.IsZero())",
+		new:  "w.Attempt > 1",
 		test: "TestPlans | TestPauseKeepsARunFromBeingRepeated",
 	},
 	{
+		name: "pause stops reruns that were asked for", file: "scheduler/plan.go",
+		old:  "(w.Manual || p.state.Paused.IsZero())",
+		new:  "p.state.Paused.IsZero()",
+		test: "TestPauseKeepsNoRunThatWasAskedForFromBeingRepeated",
+	},
+	{
+		name: "asking for the ensemble's time fails for a lost answer", file: "scheduler/clock.go",
+		old:  "if !unknown && !errors.Is",
+		new:  "if _ = unknown; !errors.Is",
+		test: "TestTheEnsemblesTimeIsAskedForAgainWhenTheOutcomeIsUnknown",
+	},
+	{
 		name: "a rerun overlaps", file: "scheduler/plan.go",
-		old:  "p.state.Paused.IsZero() && !p.occupied() {",
-		new:  "p.state.Paused.IsZero() {",
+		old:  "i >= 0 && !p.occupied() {",
+		new:  "i >= 0 {",
 		test: "TestPlans",
 	},
 	{
@@ -264,8 +276,8 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "the claim stays when the outcome cannot be stored", file: "scheduler/finish.go",
-		old:  "\t\t_ = e.session.Delete(e.session.Context(), claim, framework.AnyVersion) // else it goes with the session\n",
-		new:  "\t\t_ = claim\n",
+		old:  "\t\t_ = e.session.DeleteIfPresent(e.session.Context(), e.claim(e.job.Name, r.Number)) // else it goes with the session\n",
+		new:  "",
 		test: "TestAStateThatCannotBeReadKeepsNoRunFromEnding",
 	},
 	{

@@ -335,8 +335,8 @@ func (s *controlScene) checkCaughtUp(a *actor) {
 			s.w.violate(s.path(), "progress", "%s: the tick of %v was not seen to by %v: %+v", j.Name, next, time.Now(), st)
 		}
 		for _, waiting := range st.Pending {
-			if waiting.Attempt > 1 && !st.Paused.IsZero() {
-				continue // a pause keeps back what is to be repeated
+			if waiting.Attempt > 1 && !waiting.Manual && !st.Paused.IsZero() {
+				continue // a pause keeps back ticks' runs that are to be repeated
 			}
 			if waiting.Tick.Before(limit.Add(-time.Duration(len(st.Pending)) * longestRun)) {
 				s.w.violate(s.path(), "progress", "%s: the run that was asked for at %v has not begun by %v: %+v", j.Name, waiting.Tick, time.Now(), st)
