@@ -96,21 +96,29 @@ func (c *cron) parse(spec string) error {
 
 // serve schedules until a signal comes, and then waits for the command, which the signal was passed to.
 func (c *cron) serve(ctx context.Context) error {
-	s := scheduler.New(c.client, c.path, scheduler.WithDrain(math.MaxInt64), scheduler.WithObserver(c.observe))
 	_, name := framework.Split(c.path)
+	stored := &storedSchedule{cron: c, job: name}
+	following, stop := context.WithCancel(ctx)
+	defer stop()
+	var background sync.WaitGroup
+	observe := func(e scheduler.Event) {
+		if e.Kind == scheduler.EventLeading {
+			background.Go(func() { stored.sayNext(following, e.At) })
+		}
+		c.observe(e)
+	}
+	s := scheduler.New(c.client, c.path, scheduler.WithDrain(math.MaxInt64), scheduler.WithObserver(observe))
+	stored.jobs = s
 	job := c.job(name, c.schedule)
 	job.Run = func(held context.Context, run scheduler.Run) error { return c.tick(ctx, held, run) }
 	if err := s.Add(job); err != nil {
 		return err
 	}
-	stored := &storedSchedule{cron: c, jobs: s, job: name}
 	_ = stored.compare(ctx) // Run says what is wrong
-	following, stop := context.WithCancel(ctx)
-	var follower sync.WaitGroup
-	follower.Go(func() { stored.follow(following) })
+	background.Go(func() { stored.follow(following) })
 	err := s.Run(ctx)
 	stop()
-	follower.Wait()
+	background.Wait()
 	return err
 }
 
@@ -132,8 +140,6 @@ func (c *cron) tick(ctx, held context.Context, run scheduler.Run) error {
 // observe tells people what the client's logger does not.
 func (c *cron) observe(e scheduler.Event) {
 	switch e.Kind {
-	case scheduler.EventLeading:
-		say("running %s here, next at %s", c.path, c.schedule.Next(e.At).Format(time.RFC3339))
 	case scheduler.EventFollowing:
 		say("running %s here no more", c.path)
 	case scheduler.EventRetrying:

@@ -64,6 +64,23 @@ func TestCronReplacesASchedule(t *testing.T) {
 	require.Equal(t, "0 4 * * * in Europe/Berlin", spec(), "the last of equals")
 }
 
+func TestCronTellsTheNextTickOfTheStoredSchedule(t *testing.T) {
+	s := newStage(t)
+	start := func(args ...string) *process {
+		return s.start(append(append([]string{"cron", "demo"}, args...), "--", "true")...)
+	}
+	end := func(p *process, says string) {
+		s.until("the line", func() bool { return strings.Contains(read(p.err), says) })
+		p.signal(syscall.SIGTERM)
+		require.Equal(t, 0, p.wait())
+	}
+	end(start("0 3 1 1 *", "--revision", "2"), "-01-01T03:00:00Z")
+	end(start("0 4 1 1 *"), "running /lockstep/jobs/demo here, next at "+time.Now().AddDate(1, 0, 0).Format("2006")+"-01-01T03:00:00Z")
+	code, _, _ := s.run("jobs", "pause", "demo")
+	require.Zero(t, code)
+	end(start("0 4 1 1 *"), "running /lockstep/jobs/demo here once it is resumed: it is paused")
+}
+
 // TestTwoCronsWithOneNameAreBothTold of the schedule that counts.
 func TestTwoCronsWithOneNameAreBothTold(t *testing.T) {
 	s := newStage(t)

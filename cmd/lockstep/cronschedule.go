@@ -44,6 +44,20 @@ func (s *storedSchedule) compare(ctx context.Context) error {
 	return nil
 }
 
+// sayNext tells that the command runs here now, and when, by the stored schedule. That may be another than this process's own.
+func (s *storedSchedule) sayNext(ctx context.Context, now time.Time) {
+	state, err := s.jobs.State(ctx, s.job)
+	next := state.Next(now)
+	switch {
+	case err == nil && !state.Paused.IsZero():
+		say("running %s here once it is resumed: it is paused", s.cron.path)
+	case err == nil && !next.IsZero():
+		say("running %s here, next at %s", s.cron.path, next.Format(time.RFC3339))
+	default:
+		say("running %s here", s.cron.path)
+	}
+}
+
 // follow compares again after each change, until ctx ends.
 func (s *storedSchedule) follow(ctx context.Context) {
 	changes := framework.Join(s.cron.path, "changes")
