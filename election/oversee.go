@@ -13,16 +13,16 @@ func (t *Term) oversee() {
 	e := t.election
 	e.current.Store(t)
 	e.tel.began(t)
-	context.AfterFunc(t.ctx, func() { e.tel.ended(t) })
+	context.AfterFunc(t.Context(), func() { e.tel.ended(t) })
 	if e.maxTerm > 0 {
 		over := time.AfterFunc(e.maxTerm, func() { t.end(ErrMaxTerm) })
-		context.AfterFunc(t.ctx, func() { over.Stop() })
+		context.AfterFunc(t.Context(), func() { over.Stop() })
 	}
 	if e.health != nil {
 		t.overseen.Go(t.watchHealth)
 	}
 	if e.stepDown == AtSuspended {
-		changes := e.client.States(t.ctx) // from now on
+		changes := e.client.States(t.Context()) // from now on
 		t.overseen.Go(func() {
 			for c := range changes { // each: the session may be connected again by now
 				if c.SessionID == t.Session() {
@@ -36,14 +36,14 @@ func (t *Term) oversee() {
 }
 
 func (t *Term) watchHealth() {
-	if err := t.election.health.fail(t.ctx); t.ctx.Err() == nil {
+	if err := t.election.health.fail(t.Context()); t.Context().Err() == nil {
 		t.end(err)
 	}
 }
 
 // checkConnection ends the term when its session is not connected.
 func (t *Term) checkConnection() {
-	s, err := t.session(t.ctx)
+	s, err := t.session(t.Context())
 	if err == nil {
 		t.stepDownUnless(s.State())
 	}

@@ -44,13 +44,13 @@ func cutLast(s, sep string) (before, after string, found bool) {
 func (t *Term) watchPreferred() {
 	w := &preferences{term: t, seen: map[string]*preferred{}}
 	back := t.election.client.Retries()
-	for t.ctx.Err() == nil {
-		err := w.watch(t.ctx)
-		if t.ctx.Err() != nil {
+	for t.Context().Err() == nil {
+		err := w.watch(t.Context())
+		if t.Context().Err() != nil {
 			return
 		}
 		t.election.client.Logger().Warn("preferred candidates cannot be seen to", "path", t.election.path, "error", err)
-		_ = back.Pause(t.ctx) // the loop sees it
+		_ = back.Pause(t.Context()) // the loop sees it
 	}
 }
 

@@ -14,6 +14,9 @@ import (
 // Status tells over HTTP how this process stands in its elections: whether it leads, who leads, and how its
 // session is. It is a http.Handler for probes; Run keeps it up to date, and a request asks ZooKeeper nothing.
 //
+// While the session is not connected, "servers" lists the addresses that are tried, each with the last reason why it could
+// not be used.
+//
 // The answer is JSON. Its code is 200 while there is a session, connected or suspended, and 503 while there is
 // none. With the query parameter leading=<path> it is 200 only while this process leads there, which routes
 // what is meant for the leader. What leaders write into their metadata is shown: do not publish it if it is
@@ -90,7 +93,13 @@ func (s *Status) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // statusView is the answer.
 type statusView struct {
 	Session   string         `json:"session"`
+	Servers   []serverView   `json:"servers,omitempty"` // while the session is not connected
 	Elections []electionView `json:"elections"`
+}
+
+type serverView struct {
+	Server string `json:"server"`
+	Error  string `json:"error,omitempty"` // "": it has not answered yet, or was used since
 }
 
 type electionView struct {
@@ -122,6 +131,15 @@ func (s *Status) view() statusView {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := statusView{Session: s.session(), Elections: make([]electionView, len(s.elections))}
+	if s.client != nil && v.Session != framework.Connected.String() {
+		for _, server := range s.client.Status().Servers {
+			view := serverView{Server: server.Server}
+			if server.Err != nil {
+				view.Error = server.Err.Error()
+			}
+			v.Servers = append(v.Servers, view)
+		}
+	}
 	for i, e := range s.elections {
 		v.Elections[i] = electionView{Path: e.path, ID: e.id, Leading: e.Term() != nil, Leader: s.seats[i].leader.view()}
 		if err := errors.Join(e.err, s.seats[i].err); err != nil {

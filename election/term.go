@@ -17,8 +17,7 @@ import (
 type Term struct {
 	election *Election
 	lease    *locks.Lease
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
+	life     *framework.Lifetime // within the lease's
 	began    time.Time
 	overseen sync.WaitGroup
 
@@ -35,16 +34,15 @@ type Term struct {
 }
 
 func newTerm(e *Election, lease *locks.Lease) *Term {
-	t := &Term{election: e, lease: lease, began: time.Now(), writing: make(chan struct{}, 1)}
-	base, cancel := context.WithCancelCause(lease.Context())
-	t.ctx, t.cancel = framework.Standing(base, lease.Err), cancel
-	return t
+	return &Term{
+		election: e, lease: lease, life: lease.Lifetime().Child(lease.Context()), began: time.Now(), writing: make(chan struct{}, 1),
+	}
 }
 
 // Context is done when the term has ended; its cause wraps ErrResigned, ErrTransferred, ErrMaxTerm,
 // ErrUnhealthy, ErrDisconnected, framework.ErrSessionLost, framework.ErrNodeGone or framework.ErrClosed. It
 // carries the values of the context that Campaign got, but not its end.
-func (t *Term) Context() context.Context { return t.ctx }
+func (t *Term) Context() context.Context { return t.life.Context() }
 
 // Token is the term's fencing token: it rises with every term of the election.
 func (t *Term) Token() int64 { return t.lease.Token() }
@@ -76,12 +74,7 @@ func (t *Term) Remaining() time.Duration {
 
 // Err is nil while the term stands, else why it ended. It reads the clock, so that it is right at once
 // in a process that was stopped and continued.
-func (t *Term) Err() error {
-	if t.ctx.Err() == nil {
-		return nil
-	}
-	return context.Cause(t.ctx)
-}
+func (t *Term) Err() error { return t.life.Err() }
 
 // Guard is an operation for a transaction (Client.Multi) that lets it happen only while the term stands.
 func (t *Term) Guard() framework.Op { return t.lease.Guard().When(t.Err) }
@@ -106,7 +99,7 @@ func (t *Term) Resign(ctx context.Context) error {
 func (t *Term) end(cause error) (led bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.cancel(cause)
+	t.life.End(cause)
 	return t.led
 }
 
@@ -125,10 +118,10 @@ func (t *Term) leave(ctx context.Context) (err error) {
 // within returns a context that ends with the term and with ctx, whichever is first, and carries the
 // values of the term's.
 func (t *Term) within(ctx context.Context) (context.Context, context.CancelFunc) {
-	both, cancel := context.WithCancelCause(t.ctx)
-	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	both := t.life.Child(t.Context())
+	stop := context.AfterFunc(ctx, func() { both.End(context.Cause(ctx)) })
 	if ctx.Err() != nil { // AfterFunc would tell a moment later
-		cancel(context.Cause(ctx))
+		both.End(context.Cause(ctx))
 	}
-	return framework.Standing(both, t.lease.Err), func() { stop(); cancel(context.Canceled) }
+	return both.Context(), func() { stop(); both.End(context.Canceled) }
 }

@@ -93,7 +93,7 @@ func (t *Term) endFor(s *successor, cause error) (led bool, err error) {
 		return false, err
 	}
 	t.successor = s
-	t.cancel(cause)
+	t.life.End(cause)
 	return t.led, nil
 }
 

@@ -80,6 +80,9 @@ func (l *Lease) Session() int64 { return l.session.ID() }
 // once in a process that was stopped and continued.
 func (l *Lease) Err() error { return l.life.Err() }
 
+// Lifetime is how long the lease stands, for what lies within it. End the lease itself, with Release.
+func (l *Lease) Lifetime() *framework.Lifetime { return l.life }
+
 // Remaining is the time until the lease ends unless the session's life is proven again before: what a
 // holder has left to stop in when its connection is gone, and no more than WithMaxHold leaves. It is never
 // negative.

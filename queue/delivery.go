@@ -61,33 +61,6 @@ type tenure interface {
 	End(cause error)
 }
 
-// underLock is a delivery's time under the queue's lock.
-type underLock struct {
-	lease  *locks.Lease
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-}
-
-func newUnderLock(lease *locks.Lease) *underLock {
-	u := &underLock{lease: lease}
-	base, cancel := context.WithCancelCause(lease.Context())
-	u.ctx, u.cancel = framework.Standing(base, lease.Err), cancel
-	return u
-}
-
-func (u *underLock) Context() context.Context { return u.ctx }
-func (u *underLock) End(cause error)          { u.cancel(cause) }
-
-func (u *underLock) Err() error {
-	if err := u.lease.Err(); err != nil && u.ctx.Err() == nil {
-		return err
-	}
-	if u.ctx.Err() == nil {
-		return nil
-	}
-	return context.Cause(u.ctx)
-}
-
 // leaving are the operations that take the claim and the item away together.
 func (d *delivery) leaving() []framework.Op {
 	var ops []framework.Op

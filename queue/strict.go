@@ -255,7 +255,7 @@ func (d *desk) claim(f *fetched) *part {
 			d.refused(f, err)
 			return
 		}
-		got := &delivery{shift: d.shift, item: f.path, version: version, guard: d.lease, data: f.Data, tenure: newUnderLock(d.lease)}
+		got := &delivery{shift: d.shift, item: f.path, version: version, guard: d.lease, data: f.Data, tenure: d.lease.Lifetime().Child(d.lease.Context())}
 		got.read(f.Data, f.Stat)
 		if d.behind(f) {
 			d.gaveUp()

@@ -63,14 +63,6 @@ var electionMutants = []mutant{
 		old: "term.led = true", new: "term.led = false",
 	},
 	{
-		name: "a term waits for a timer to notice its end", file: "election/term.go", test: "TestALeaderWhoseProcessWasStoppedIsToldAtOnce",
-		old: "t.ctx, t.cancel = framework.Standing(base, lease.Err), cancel", new: "t.ctx, t.cancel = base, cancel",
-	},
-	{
-		name: "Lead's context waits for a timer to notice the term's end", file: "election/term.go", test: "TestALeaderWhoseProcessWasStoppedIsToldAtOnce",
-		old: "return framework.Standing(both, t.lease.Err), func", new: "return both, func",
-	},
-	{
 		name: "a term is left while its watchers go on", file: "election/term.go", old: "\t\tt.overseen.Wait()\n", new: "",
 		redundant: "they end with the term's context, and what they do after that is refused; waiting only tidies up",
 	},
