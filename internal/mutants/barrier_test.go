@@ -232,7 +232,7 @@ var barrierMutants = []mutant{
 	// Latches.
 	{
 		name: "a wait at a latch misses an opening", file: "barrier/latch.go", test: "TestALatchSurvives",
-		old: "if err != nil || count != *first {", new: "if err != nil {",
+		old: "if err != nil || count != *first {", new: "if err != nil || count < *first {",
 	},
 	{
 		name: "a late reset deletes the next count", file: "barrier/latch.go", test: "TestALateResetLeavesTheNextCountAlone",
