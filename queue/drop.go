@@ -13,7 +13,7 @@ import (
 // its record. It is no error if there is none. When it returns an error, whoever uses the queue next goes on with the removal.
 //
 // Whoever uses the path afterwards makes the queue anew, as its options say and else as it was known: also a Take that waits.
-// To change what is stored with the queue, close all that use it first. What was on its way may end with ErrUnknown.
+// To change what is stored with the queue, close all that use it first, or see SetCapacity and SetDedup. What was on its way may end with ErrUnknown.
 func (q *Queue[T]) Drop(ctx context.Context) error {
 	err := q.core.usable()
 	if err == nil {

@@ -56,8 +56,21 @@ type MismatchError struct {
 }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("%v: the stored %s is %s, given is %s", ErrMismatch, e.What, e.Stored, e.Given)
+	how := ""
+	switch e.What {
+	case mismatchCapacity:
+		how = "; leave WithCapacity out, or change what is stored with SetCapacity"
+	case mismatchDedup:
+		how = "; leave WithDedup out, or change what is stored with SetDedup"
+	}
+	return fmt.Sprintf("%v: the stored %s is %s, given is %s%s", ErrMismatch, e.What, e.Stored, e.Given, how)
 }
+
+// What can differ and be changed.
+const (
+	mismatchCapacity = "capacity"
+	mismatchDedup    = "deduplication"
+)
 
 // Unwrap returns ErrMismatch.
 func (e *MismatchError) Unwrap() error { return ErrMismatch }

@@ -93,6 +93,10 @@ func (d *ids) read(ctx context.Context, s *framework.Session, q *core) error {
 	if err != nil {
 		return err
 	}
+	record, rst, err := s.Get(ctx, q.path) // after dir, which is written when the window is changed
+	if err = q.learnFrom(framework.Node{Data: record, Stat: rst, Err: err}); err != nil {
+		return err
+	}
 	d.known, d.version, d.bucket, d.opened = true, st.Version, n, bucket.Ctime
 	return nil
 }

@@ -120,7 +120,7 @@ func WithMaxAttempts(n int) Option {
 
 // WithCapacity bounds the items in the queue, dead letters not counted: never are there more, whoever puts. Default: as it
 // is stored; unbounded if the queue is made now. Another capacity than the stored one is refused with
-// ErrMismatch. A Put that finds no room waits, in line with those of other processes.
+// ErrMismatch; see SetCapacity. A Put that finds no room waits, in line with those of other processes.
 func WithCapacity(n int) Option {
 	return func(q *core) error {
 		if n <= 0 || n > maxCapacity {
@@ -144,7 +144,7 @@ func WithRefusal() Option {
 
 // WithDedup remembers the ids of items (WithID) for at least d after their puts, and refuses another item with such an
 // id with ErrDuplicate. It may be up to twice as long, and longer while nothing is put. Default: as it is stored;
-// none if the queue is made now. Another time than the stored one is refused with ErrMismatch. Up to about two million ids
+// none if the queue is made now. Another time than the stored one is refused with ErrMismatch; see SetDedup. Up to about two million ids
 // may be put in that time.
 func WithDedup(d time.Duration) Option {
 	return func(q *core) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// record is what is stored in the queue's node. It is written once.
+// record is what is stored in the queue's node. Its capacity and its window may be changed (change.go), the rest stays.
 type record struct {
 	V        int    `json:"v"`
 	Recipe   string `json:"recipe"`
@@ -59,9 +59,9 @@ func (r record) agrees(given record) error {
 	case given.Order != "" && r.Order != given.Order:
 		return &MismatchError{"order", string(r.Order), string(given.Order)}
 	case given.Capacity != 0 && r.Capacity != given.Capacity:
-		return &MismatchError{"capacity", orNone(r.Capacity != 0, r.Capacity), orNone(true, given.Capacity)}
+		return &MismatchError{mismatchCapacity, orNone(r.Capacity != 0, r.Capacity), orNone(true, given.Capacity)}
 	case given.Dedup != 0 && r.Dedup != given.Dedup:
-		return &MismatchError{"deduplication", orNone(r.Dedup != 0, r.window()), orNone(true, given.window())}
+		return &MismatchError{mismatchDedup, orNone(r.Dedup != 0, r.window()), orNone(true, given.window())}
 	case given.Retry != nil && (r.Retry == nil || *r.Retry != *given.Retry):
 		return &MismatchError{"retry policy", orNone(r.Retry != nil, r.Retry), orNone(true, given.Retry)}
 	}
@@ -113,7 +113,7 @@ var (
 	errDropped = errors.New("the queue is being dropped")
 )
 
-// read compares the stored record with this Queue's.
+// read reads the record. The first time it compares it with what this Queue was made with, later only what cannot be changed.
 func (q *core) read(ctx context.Context, s *framework.Session) error {
 	nodes, err := s.GetAll(ctx, q.path, q.below(itemsDir))
 	if err != nil {
@@ -136,12 +136,41 @@ func (q *core) read(ctx context.Context, s *framework.Session) error {
 	if errors.Is(items.Err, framework.ErrNoNode) {
 		return fmt.Errorf("%w: %s is missing: somebody has deleted a part of the queue; Drop removes the rest", ErrNotQueue, q.below(itemsDir))
 	}
-	if err := r.agrees(q.record); err != nil {
+	given := q.record
+	if q.found.Load() != nil { // what was changed since this Queue has begun counts for it, too
+		given.Capacity, given.Dedup = 0, 0
+	}
+	if err := r.agrees(given); err != nil {
 		return err
 	}
 	r.version, r.born = st.Version, st.Czxid
-	q.found.Store(&r)
+	q.learn(r)
 	q.stale.Store(false)
+	return nil
+}
+
+// learn takes in a record that was read, unless a later one of the same queue was.
+func (q *core) learn(r record) {
+	for {
+		known := q.found.Load()
+		if known != nil && known.born == r.born && known.version > r.version || q.found.CompareAndSwap(known, &r) {
+			return
+		}
+	}
+}
+
+// learnFrom learns the record from its node.
+func (q *core) learnFrom(n framework.Node) error {
+	if n.Err != nil {
+		return n.Err
+	}
+	r, err := decodeRecord(n.Data)
+	if err != nil {
+		return err
+	}
+	if r.version, r.born = n.Stat.Version, n.Stat.Czxid; !r.Dropped { // else nothing is put any more
+		q.learn(r)
+	}
 	return nil
 }
 

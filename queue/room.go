@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -93,18 +94,19 @@ func (w *writer) fits(ctx context.Context, s *framework.Session, parts []*part) 
 	return fits, nil
 }
 
-// read reads out before in, so that what left meanwhile is not counted, and the places of its own.
+// read reads out before in, so that what left meanwhile is not counted; the places of its own; and the record after in, which
+// is written when the capacity is changed.
 func (r *room) read(ctx context.Context, s *framework.Session, q *core) error {
 	st, err := s.Exists(ctx, q.below(outNode))
 	if err != nil {
 		return err
 	}
 	r.out = uint32(st.Version)
-	nodes, err := s.GetAll(ctx, q.below(inNode), r.own.path)
+	nodes, err := s.GetAll(ctx, q.below(inNode), cmp.Or(r.own.path, q.below(inNode)), q.path)
 	if err != nil {
 		return err
 	}
-	in, own := nodes[0], nodes[1]
+	in, own, record := nodes[0], nodes[1], nodes[2]
 	if in.Err != nil {
 		return in.Err
 	}
@@ -112,6 +114,12 @@ func (r *room) read(ctx context.Context, s *framework.Session, q *core) error {
 		return framework.Wrap("read", q.below(inNode), err)
 	}
 	r.version = in.Stat.Version
+	if err := q.learnFrom(record); err != nil {
+		return err
+	}
+	if r.own.path == "" {
+		return nil // somebody else's look
+	}
 	r.there, r.own.left, r.own.version = own.Err == nil, 0, own.Stat.Version
 	switch {
 	case r.there:

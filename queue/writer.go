@@ -370,9 +370,15 @@ func (w *writer) findTail(ctx context.Context, s *framework.Session, l line) err
 // admit makes sure of what a transaction with these parts has to know, and refuses parts that there is no room for, and ids that
 // the queue would not remember.
 func (w *writer) admit(ctx context.Context, s *framework.Session, parts []*part) ([]*part, error) {
+	named := slices.ContainsFunc(parts, func(p *part) bool { return p.id != "" })
+	if named && !w.remembers() { // has it begun to, meanwhile?
+		if err := w.q.read(ctx, s); err != nil {
+			return parts, err
+		}
+	}
 	if !w.remembers() { // before a producer relies on it
 		parts = w.without(parts, func(p *part) bool { return p.id != "" }, errNoDedup)
-	} else if slices.ContainsFunc(parts, func(p *part) bool { return p.id != "" }) {
+	} else if named {
 		if err := w.ids.refresh(ctx, s, w.q); err != nil {
 			return parts, err
 		}

@@ -28,7 +28,7 @@ UTF-8, its bytes in "item_base64", and with it the item's headers and the time o
   lockstep queue len mails`,
 		Args: cobra.NoArgs,
 	}
-	cmd.AddCommand(newQueuePut(), newQueueTake(), newQueueLen(), newQueuePeek(), newQueueDead())
+	cmd.AddCommand(newQueuePut(), newQueueTake(), newQueueLen(), newQueuePeek(), newQueueDead(), newQueueSet())
 	return cmd
 }
 
@@ -75,7 +75,7 @@ func queueCode(err error) error {
 		{queue.ErrFull, exitNotObtained, ""},
 		{queue.ErrDuplicate, exitNotObtained, ""},
 		{queue.ErrOption, exitUsage, ""},
-		{queue.ErrMismatch, exitMismatch, "leave the flag out to use the queue as it is"},
+		{queue.ErrMismatch, exitMismatch, "leave the flag out to use the queue as it is, or see \"lockstep queue set\""},
 		{queue.ErrNotQueue, exitMismatch, "use another NAME: this one belongs to something else"},
 		{queue.ErrNewer, exitMismatch, "use a newer lockstep"},
 		{queue.ErrUnknown, exitLost, "look whether the item is there before you put it again"},
@@ -134,6 +134,42 @@ func newQueueLen() *cobra.Command {
 		}),
 	}
 	q.connection.register(cmd)
+	return cmd
+}
+
+func newQueueSet() *cobra.Command {
+	q := &queued{}
+	var capacity int
+	var dedup duration
+	cmd := &cobra.Command{
+		Use:   "set NAME [flags]",
+		Short: "Change a queue's bound, or how long it remembers ids",
+		Long: `Change what is stored with a queue, while programs use it: they follow. A program that is started
+anew with another --capacity or --dedup is refused. An unbounded queue cannot be bounded so: nobody
+has counted its items.`,
+		Example: "  lockstep queue set mails --capacity 5000 --dedup 2h",
+		Args:    alone,
+		RunE: coded(func(cmd *cobra.Command, args []string) error {
+			flags := cmd.Flags()
+			if !flags.Changed("capacity") && !flags.Changed("dedup") {
+				return usage("want --capacity or --dedup")
+			}
+			return q.use(cmd, args[0], nil, func(ctx context.Context, _ *framework.Client) error {
+				if flags.Changed("capacity") {
+					if err := q.queue.SetCapacity(ctx, capacity); err != nil {
+						return err
+					}
+				}
+				if flags.Changed("dedup") {
+					return q.queue.SetDedup(ctx, dedup.time())
+				}
+				return nil
+			})
+		}),
+	}
+	q.connection.register(cmd)
+	cmd.Flags().IntVar(&capacity, "capacity", 0, "hold no more items than this")
+	cmd.Flags().Var(&dedup, "dedup", "remember --id of \"lockstep queue put\" for so long")
 	return cmd
 }
 

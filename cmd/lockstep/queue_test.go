@@ -113,6 +113,25 @@ func TestQueueRefusals(t *testing.T) {
 	}
 }
 
+func TestQueueSettings(t *testing.T) {
+	s := newStage(t)
+	s.ok("queue", "put", "q", "x", "--capacity", "1")
+	s.ok("queue", "set", "q", "--capacity", "2", "--dedup", "1h")
+	s.ok("queue", "put", "q", "y", "-n", "--id", "7")
+	for want, args := range map[int][]string{
+		exitMismatch:    {"queue", "put", "q", "z", "--capacity", "1"},
+		exitNotObtained: {"queue", "put", "q", "z", "-n"},
+		exitUsage:       {"queue", "set", "q"},
+	} {
+		code, _, errs := s.run(args...)
+		require.Equal(t, want, code, "%q: %s", args, errs)
+	}
+	s.ok("queue", "put", "plain", "x")
+	code, _, errs := s.run("queue", "set", "plain", "--capacity", "5")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "without a bound")
+}
+
 // TestQueueHeaders are shown in JSON, where hostile ones are no orders to a terminal.
 func TestQueueHeaders(t *testing.T) {
 	s := newStage(t)

@@ -54,6 +54,26 @@ var queueItemsMutants = []mutant{
 		old: "Sub(sh.q.clock.now()); wait > 0 {", new: "Sub(sh.q.clock.now()); false {",
 	},
 	{
+		name: "a producer does not hear of another capacity", file: "queue/room.go", test: "TestACapacityIsChangedWhileTheQueueIsUsed",
+		old: "	if err := q.learnFrom(record); err != nil {\n		return err\n	}\n", new: "	_ = record\n",
+	},
+	{
+		name: "a change is refused to who was made with the old value", file: "queue/record.go", test: "TestACapacityIsChangedWhileTheQueueIsUsed",
+		old: "		given.Capacity, given.Dedup = 0, 0\n", new: "",
+	},
+	{
+		name: "a lower capacity leaves producers their places", file: "queue/change.go", test: "TestAfterALowerCapacityNothingIsPutUntilThereIsRoom",
+		old: "	return q.takeBackPlaces(ctx, s, n)\n", new: "	_ = q.takeBackPlaces\n	return nil\n",
+	},
+	{
+		name: "who waits for room is not woken by more of it", file: "queue/change.go", test: "TestACapacityIsChangedWhileTheQueueIsUsed",
+		old: "encodeIn(in+1, line), st.Version),\n			framework.SetOp(q.below(outNode), nil, framework.AnyVersion)}", new: "encodeIn(in, line), st.Version)}",
+	},
+	{
+		name: "a producer forgets ids as it would have", file: "queue/change.go", test: "TestALongerWindowHoldsForAProducerThatKnewTheShortOne",
+		old: "return []framework.Op{framework.SetOp(q.below(idsDir), data, st.Version)}, err", new: "_, _ = data, st\n		return nil, err",
+	},
+	{
 		name: "a batch's headers are not counted", file: "queue/queue.go", test: "TestHeadersAreBounded",
 		old: "size += len(payload) + extra", new: "size += len(payload) + 0*extra",
 	},
