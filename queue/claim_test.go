@@ -378,7 +378,8 @@ func TestTheRecovererDiesWhileOthersWait(t *testing.T) {
 	})
 }
 
-// TestALanesItemsInSeveralSegmentsWakeAsMany: the first segment has fewer than there are consumers who wait.
+// TestALanesItemsInSeveralSegmentsWakeAsMany: the first segment has fewer than there are consumers who wait. All items are there before the first
+// ticket is drawn, so that no later ring of a put wakes the others.
 func TestALanesItemsInSeveralSegmentsWakeAsMany(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		p := w.member("p", bound(3))
@@ -390,8 +391,9 @@ func TestALanesItemsInSeveralSegmentsWakeAsMany(t *testing.T) {
 				m.drain(1)
 			}
 			got = append(got, m.taking())
+			m.link.Delay(slow)
 		}
-		time.Sleep(time.Second)
+		time.Sleep(time.Minute)
 		require.NoError(t, p.PutBatch(t.Context(), names(0, 2), WithPriority(4)))
 		for i := 2; i < 8; i++ {
 			require.NoError(t, p.Put(t.Context(), fmt.Sprint("item ", i), WithPriority(4)))
