@@ -20,16 +20,17 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// pour puts so many batches of a producer, one after the other, with pauses of up to most.
+// pour puts so many batches of a producer, one after the other, with pauses of up to most. Some are urgent; the ledger knows the order of each
+// priority's.
 func (l *ledger) pour(q *Queue[string], p, batches, batch int, most time.Duration, r *rand.Rand) {
 	for b := range batches {
-		values := make([]string, batch)
+		values, priority := make([]string, batch), max(0, r.IntN(8)-5)
 		for i := range values {
-			values[i] = fmt.Sprintf("%d-%05d-%03d", p, b, i)
+			values[i] = fmt.Sprintf("%dp%d-%05d-%03d", p, priority, b, i)
 		}
 		l.putting(values...)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+r.IntN(60))*time.Second)
-		l.putEnded(q.PutBatch(ctx, values), values...)
+		l.putEnded(q.PutBatch(ctx, values, WithPriority(priority)), values...)
 		cancel()
 		pause(context.Background(), time.Duration(r.Int64N(int64(most))))
 	}

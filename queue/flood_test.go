@@ -19,7 +19,8 @@ const (
 )
 
 // TestNothingIsLostInAFlood is the storm with many items: they are put in batches, and the queue grows deep while it is
-// taken from by consumers that claim ahead and acknowledge many at once. It rages until nearly all is acknowledged.
+// taken from by consumers that claim ahead and acknowledge many at once, until its bound is reached. Some batches are urgent. It rages until
+// nearly all is acknowledged.
 func TestNothingIsLostInAFlood(t *testing.T) {
 	for _, order := range []Order{Parallel, Strict} {
 		t.Run(string(order), func(t *testing.T) {
@@ -38,6 +39,10 @@ func (s *storm) flood() {
 	if s.order == Strict { // the order of two goroutines' starts would not be known
 		s.hands = 1
 	}
+	full := []Option{WithOrder(s.order), WithCapacity(*floodItems / 2)}
+	maker := s.member("maker", full...)
+	_, err := maker.Paused(s.t.Context())
+	require.NoError(s.t, err)
 	for p := range floodProducers {
 		s.producer(p, bound(1000), func(m *member, p int, r *rand.Rand) {
 			s.pour(m.Queue, p, batches, floodBatch, 1500*time.Millisecond, r)
@@ -52,6 +57,21 @@ func (s *storm) flood() {
 		return isPut() && acked >= all*19/20
 	})
 	s.finish()
+	if capacity := *floodItems / 2; capacity <= 10_000 { // else it takes too long
+		s.requireRoom(maker, capacity)
+	}
 	s.t.Logf("%v", s.ledger)
 	s.t.Logf("%v; %v of virtual time", s.weather, time.Since(began).Round(time.Second))
+}
+
+// requireRoom requires that an empty queue takes as many items as its bound says, and no more, and removes them.
+func (s *storm) requireRoom(m *member, capacity int) {
+	for from := 0; from < capacity; from += maxBatch {
+		require.NoError(s.t, m.PutBatch(within(s.t, time.Minute), names(from, min(capacity, from+maxBatch))), "room was lost")
+	}
+	refusing := s.member("refusing", WithOrder(s.order), WithRefusal())
+	require.ErrorIs(s.t, refusing.Put(s.t.Context(), "x"), ErrFull)
+	n, err := m.Purge(s.t.Context())
+	require.NoError(s.t, err)
+	require.Equal(s.t, capacity, n)
 }

@@ -17,7 +17,7 @@ type Delivery[T any] struct {
 	// Value is what was put.
 	Value T
 	// Attempt counts from 1 how often the item was claimed. A consumer that died between a claim and its hand-out
-	// counts too.
+	// counts too, and so may, in a parallel queue, a Take that ended in vain just before the item was put.
 	Attempt int
 	// ID is the producer's name of the item (WithID), or "".
 	ID string

@@ -128,8 +128,8 @@ func TestHolesAreNotPassedOneByOne(t *testing.T) {
 	}
 }
 
-// TestAnItemThatComesAsItsSegmentIsClosedForItsHoles: the clerk has looked, and closes the segment when it is there.
-func TestAnItemThatComesAsItsSegmentIsClosedForItsHoles(t *testing.T) {
+// TestAnItemThatComesAsTheRecovererSkipsNumbers: the recoverer has read the segment before it was put.
+func TestAnItemThatComesAsTheRecovererSkipsNumbers(t *testing.T) {
 	for after := time.Duration(0); after < 6*time.Second; after += slow / 2 {
 		in(t, func(t *testing.T, w *world) {
 			a, b, p := w.member("a"), w.member("b"), w.member("p")

@@ -14,7 +14,7 @@ import (
 )
 
 // TestAnItemThatDiesTwiceComesAgain: an item that came back from the dead is in a lane. Whoever claims it there may die too,
-// while nobody is idle: then nobody looks at the lanes again unless the bell rings.
+// while nobody is idle: then nobody looks at the lanes again unless it is rung.
 func TestAnItemThatDiesTwiceComesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -39,7 +39,7 @@ func TestAnItemThatDiesTwiceComesAgain(t *testing.T) {
 		first, q := consume("first")
 		take(q, "b")
 		first.Link.Cut()
-		time.Sleep(time.Minute) // its session has expired, and the clerk has moved b
+		time.Sleep(time.Minute) // its session has expired, and the recoverer has moved b
 		second, q := consume("second")
 		take(q, "b")
 		require.NoError(t, a.Ack(ctx))

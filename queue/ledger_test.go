@@ -153,7 +153,12 @@ func (l *ledger) ackEnded(v string, err error) {
 func (l *ledger) counts() (put, acked int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.items), l.acked
+	for _, f := range l.items {
+		if f.put != notPut {
+			put++
+		}
+	}
+	return put, l.acked
 }
 
 // check compares the books of an empty queue: all that was put was acknowledged, and nothing else was delivered.

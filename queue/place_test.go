@@ -13,12 +13,12 @@ import (
 // TestAConsumerStandsInLineUntilItHasGivenBack: rule 3. What goes with its session later than its place is missed by nobody.
 func TestAConsumerStandsInLineUntilItHasGivenBack(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		clerk, b, p := w.member("clerk"), w.member("b"), w.member("p")
+		recoverer, b, p := w.member("recoverer"), w.member("b"), w.member("p")
 		p.put("x", "y")
-		busy := clerk.take()
+		busy := recoverer.take()
 		number := b.take().Node()
 		number = number[strings.LastIndex(number, "-"):]
-		got := clerk.taking()
+		got := recoverer.taking()
 		time.Sleep(time.Second)
 		b.link.Delay(slow)
 		var tickets []string
@@ -34,7 +34,7 @@ func TestAConsumerStandsInLineUntilItHasGivenBack(t *testing.T) {
 		}
 		again := <-got
 		require.Equal(t, "y", again.Value)
-		clerk.ack(again)
-		clerk.ack(busy)
+		recoverer.ack(again)
+		recoverer.ack(busy)
 	})
 }

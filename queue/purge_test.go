@@ -96,20 +96,20 @@ func TestAPurgeEndsOnlyWhatItRemoves(t *testing.T) {
 // which no consumer ever draws a ticket.
 func TestItemsOfADeadConsumerComeBackBehindAnEmptyClosedSegment(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a, b, clerk := w.member("a"), w.member("b"), w.member("clerk")
+		a, b, recoverer := w.member("a"), w.member("b"), w.member("recoverer")
 		_, err := a.Paused(t.Context()) // makes the queue
 		require.NoError(t, err)
 		_, err = a.client.Multi(t.Context(), a.core.base.roll(0)...)
 		require.NoError(t, err)
 		a.put(names(0, 2)...)
-		first := clerk.take()
+		first := recoverer.take()
 		lost := b.take()
 		b.kill()
-		again := clerk.take()
+		again := recoverer.take()
 		require.Equal(t, lost.Value, again.Value)
 		require.Equal(t, 2, again.Attempt)
-		clerk.ack(first)
-		clerk.ack(again)
+		recoverer.ack(first)
+		recoverer.ack(again)
 		require.Equal(t, []string{"0000000001"}, w.Children(testPath+"/items"), "the empty segment is removed")
 	})
 }

@@ -15,7 +15,7 @@ func TestATakeOutlastsTheSegmentsThatItHasListed(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, c := w.member("a", bound(2)), w.member("b", bound(2)), w.member("c", bound(2))
 		a.put("x")
-		first := c.take() // it is the clerk, so that the other one lists for itself alone
+		first := c.take() // it is the recoverer, so that the other one lists for itself alone
 		s, err := b.client.Session(t.Context())
 		require.NoError(t, err)
 		listed := make(chan struct{}, 100)

@@ -251,18 +251,18 @@ func TestALineThatNobodyStandsInStopsNobody(t *testing.T) {
 // TestABoundHoldsInAStorm: producers that give up, lose replies and sessions, and die. Never are there more items than the
 // capacity, and in the end nobody has taken any room away.
 func TestABoundHoldsInAStorm(t *testing.T) {
-	for seed := range uint64(3) {
+	for seed := range uint64(2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			in(t, func(t *testing.T, w *world) { boundStorm(t, w, rand.New(rand.NewPCG(seed, 26))) })
+			in(t, func(t *testing.T, w *world) { boundStorm(t, w, seed, rand.New(rand.NewPCG(seed, 26))) })
 		})
 	}
 }
 
-func boundStorm(t *testing.T, w *world, r *rand.Rand) {
-	capacity := []int{7, 60}[r.IntN(2)]
+func boundStorm(t *testing.T, w *world, seed uint64, r *rand.Rand) {
+	capacity := []int{7, 60}[seed]
 	first := w.member("first", WithCapacity(capacity))
 	first.put("x")
-	over, end := context.WithTimeout(t.Context(), 2*time.Minute)
+	over, end := context.WithTimeout(t.Context(), time.Minute)
 	defer end()
 	var all sync.WaitGroup
 	var members []*member

@@ -86,21 +86,21 @@ func TestAConsumerStandsInLineBeforeItDraws(t *testing.T) {
 	})
 }
 
-// TestTheClerkNoticesThatAConsumerHasGone: rule 3. It waits for items itself, and nothing else happens.
-func TestTheClerkNoticesThatAConsumerHasGone(t *testing.T) {
+// TestTheRecovererNoticesThatAConsumerHasGone: rule 3. It waits for items itself, and nothing else happens.
+func TestTheRecovererNoticesThatAConsumerHasGone(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		clerk, b, p := w.member("clerk", WithWindow(2)), w.member("b"), w.member("p")
+		recoverer, b, p := w.member("recoverer", WithWindow(2)), w.member("b"), w.member("p")
 		p.put("w", "x")
-		first := clerk.take()
+		first := recoverer.take()
 		d := b.take()
-		got := clerk.taking()
+		got := recoverer.taking()
 		time.Sleep(time.Second)
 		b.kill()
 		again := <-got
 		require.Equal(t, d.Value, again.Value)
 		require.Equal(t, 2, again.Attempt)
-		clerk.ack(first)
-		clerk.ack(again)
+		recoverer.ack(first)
+		recoverer.ack(again)
 	})
 }
 
@@ -154,13 +154,13 @@ func TestADeliveryThatCannotBeSettledIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestAnIdleConsumerRingsAgain: rule 5. The urgent item comes between its look at the lanes and its ticket, and the clerk,
+// TestAnIdleConsumerRingsAgain: rule 5. The urgent item comes between its look at the lanes and its ticket, and the recoverer,
 // who has heard of it, has seen nobody idle.
 func TestAnIdleConsumerRingsAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		clerk, b, p := w.member("clerk", WithWindow(1)), w.member("b"), w.member("p")
+		recoverer, b, p := w.member("recoverer", WithWindow(1)), w.member("b"), w.member("p")
 		p.put("x")
-		busy := clerk.take()
+		busy := recoverer.take()
 		_, err := b.Len(t.Context())
 		require.NoError(t, err)
 		b.link.Delay(slow)
@@ -172,7 +172,7 @@ func TestAnIdleConsumerRingsAgain(t *testing.T) {
 		d := b.take()
 		require.Equal(t, "urgent", d.Value)
 		b.ack(d)
-		clerk.ack(busy)
+		recoverer.ack(busy)
 	})
 }
 
@@ -223,9 +223,9 @@ func TestTheSegmentOfADeadConsumerIsRemoved(t *testing.T) {
 // and before it asks how many there were.
 func TestAnItemThatComesBetweenTwoLooksIsNoVoid(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		clerk, b, p := w.member("clerk", WithWindow(1)), w.member("b"), w.member("p")
+		recoverer, b, p := w.member("recoverer", WithWindow(1)), w.member("b"), w.member("p")
 		p.put("x")
-		busy := clerk.take()
+		busy := recoverer.take()
 		_, err := b.Len(t.Context())
 		require.NoError(t, err)
 		b.link.Delay(slow)
@@ -238,7 +238,7 @@ func TestAnItemThatComesBetweenTwoLooksIsNoVoid(t *testing.T) {
 		require.Equal(t, "y", d.Value)
 		require.Equal(t, 1, d.Attempt)
 		b.ack(d)
-		clerk.ack(busy)
+		recoverer.ack(busy)
 	})
 }
 

@@ -18,7 +18,7 @@ import (
 // the server restarts and processes are killed. What was put is acknowledged once, nobody else has an item that
 // somebody has, and in a strict queue each producer's items start in order.
 func TestNothingIsLostInAStorm(t *testing.T) {
-	seeds := uint64(12)
+	seeds := uint64(9)
 	if testing.Short() {
 		seeds = 2
 	}

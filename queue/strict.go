@@ -101,20 +101,20 @@ func (d *desk) finishClaims() {
 // followLanes starts a reader of the queue's line and of each lane, as they appear.
 func (d *desk) followLanes() error {
 	for {
-		_, _, bell, err := d.s.WatchData(d.ctx, d.q.below(lanesDir))
+		_, _, rung, err := d.s.WatchData(d.ctx, d.q.below(lanesDir))
 		if err != nil {
 			return err
 		}
 		lanes, err := d.q.lanes(d.ctx, d.s)
 		if err != nil {
-			bell.Stop()
+			rung.Stop()
 			return err
 		}
 		d.read(append(lanes, d.q.base))
 		select {
-		case <-bell.C():
+		case <-rung.C():
 		case <-d.ctx.Done():
-			bell.Stop()
+			rung.Stop()
 			return context.Cause(d.ctx)
 		}
 	}

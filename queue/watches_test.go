@@ -9,7 +9,7 @@ import (
 )
 
 // TestWatchesDoNotGrowWithTheSegments: a ticket waits for an item whose number its segment's end has made void, and
-// consumers that die leave such holes for the clerk to watch. Their watches once stayed as long as the session.
+// consumers that die leave such holes for the recoverer to watch. Their watches once stayed as long as the session.
 func TestWatchesDoNotGrowWithTheSegments(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order, bound(3), WithWindow(4))

@@ -175,16 +175,16 @@ func TestAFullSecondPassesOnToTheNext(t *testing.T) {
 // TestWhatComesBackIsFirstWhenItsTimeHasCome, in a parallel queue: before what was put meanwhile.
 func TestWhatComesBackIsFirstWhenItsTimeHasCome(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		clerk, a := w.member("clerk", WithWindow(1)), w.member("a")
-		clerk.put("w", "x", "y")
-		busy := clerk.take()
+		recoverer, a := w.member("recoverer", WithWindow(1)), w.member("a")
+		recoverer.put("w", "x", "y")
+		busy := recoverer.take()
 		require.NoError(t, a.take().Nack(t.Context(), 10*time.Second, nil))
 		time.Sleep(20 * time.Second)
 		d := a.take()
 		require.Equal(t, "x", d.Value)
 		require.Equal(t, 2, d.Attempt)
 		a.ack(d)
-		clerk.ack(busy)
+		recoverer.ack(busy)
 	})
 }
 

@@ -30,7 +30,7 @@ var queueParallelMutants = []mutant{
 		old: "if k < in.drawn && in.tickets[k] == \"\" {", new: "if k < in.drawn {",
 	},
 	{
-		name: "who leaves the line is not noticed", file: "queue/recoverer.go", test: "TestTheClerkNoticesThatAConsumerHasGone",
+		name: "who leaves the line is not noticed", file: "queue/recoverer.go", test: "TestTheRecovererNoticesThatAConsumerHasGone",
 		old: "sweep = r.departed(names) || sweep", new: "_ = r.departed(names)",
 	},
 	{

@@ -103,4 +103,54 @@ var safeguards = []mutant{
 		name: "a member runs more jobs at once than it may", file: "scheduler/slots.go", recipes: "control", rule: "slots",
 		old: "if s.most > 0 && s.used >= s.most {", new: "if s.most > 0 && s.used > s.most {",
 	},
+	{
+		name: "an item leaves without its ticket", file: "queue/delivery.go", recipes: "lines", rule: anyRule,
+		old: "		ops = append(ops, framework.DeleteOp(d.claim, framework.AnyVersion))\n	}\n	return append(ops, framework.DeleteOp(d.item, d.version))",
+		new: "		ops = append(ops, framework.CheckOp(d.claim, framework.AnyVersion))\n	}\n	return append(ops, framework.DeleteOp(d.item, d.version))",
+	},
+	{
+		name: "a ticket is not checked before an item of a lane is taken to be nobody's", file: "queue/recoverer.go", recipes: "lines", rule: anyRule,
+		old: "if k < in.drawn && in.tickets[k] == \"\" {", new: "if k < in.drawn && (in.tickets[k] == \"\" || in.at.line != r.sh.q.base) {",
+	},
+	{
+		name: "the recoverer skips the lines of priorities", file: "queue/recoverer.go", recipes: "lines", rule: anyRule,
+		old: "range append(lanes, r.sh.q.base)",
+		new: "range append(slices.DeleteFunc(lanes, func(l line) bool { return l.name() != redoLane }), r.sh.q.base)",
+	},
+	{
+		name: "an acknowledged item gives no room back", file: "queue/delivery.go", recipes: "lines", rule: "bound",
+		old: "d.part(append(d.leaving(), d.shift.q.gone()...)), func() []*part {", new: "d.part(d.leaving()), func() []*part {",
+	},
+	{
+		name: "a bound is counted with one place too many", file: "queue/room.go", recipes: "lines", rule: "bound",
+		old: "return max(0, q.stored().Capacity-int(int32(r.in-r.out)))", new: "return max(0, q.stored().Capacity+1-int(int32(r.in-r.out)))",
+	},
+	{
+		name: "a purge leaves what is given back meanwhile", file: "queue/purge.go", recipes: "lines", rule: "purges",
+		old: "if err != nil || round > 0 && removed == 0 {", new: "if err != nil || round >= 0 {",
+	},
+	{
+		name: "a purge leaves what is for later", file: "queue/purge.go", recipes: "lines", rule: "purges",
+		old: "		k, err := q.purgeLater(ctx, s)", new: "		k, err := 0, error(nil)",
+	},
+	{
+		name: "a pause is ignored", file: "queue/gate.go", recipes: "lines", rule: "pauses",
+		old: "g.set(true)", new: "g.set(false)",
+	},
+	{
+		name: "an attempt of who has died is counted twice", file: "queue/recoverer.go", recipes: "lines", rule: "attempts",
+		old: "int(st.Version) + claims - e.header.Unseen", new: "int(st.Version) + 2*claims - e.header.Unseen",
+	},
+	{
+		name: "an attempt of who gives back is counted twice", file: "queue/delivery.go", recipes: "lines", rule: "attempts",
+		old: "d.giveBack(d.attempt, after, reason, finished)", new: "d.giveBack(d.attempt+1, after, reason, finished)",
+	},
+	{
+		name: "a claim that was refused counts an attempt", file: "queue/strict.go", recipes: "lines", rule: "attempts",
+		old: "if !f.claimed && errors.As(err, &tx) {", new: "if false && errors.As(err, &tx) {",
+	},
+	{
+		name: "items for later come too soon", file: "queue/later.go", recipes: "lines", rule: "delays",
+		old: "wait > 0 {\n				return wait, nil", new: "wait > 3*time.Second {\n				return wait, nil",
+	},
 }

@@ -27,6 +27,7 @@ type queueScene struct {
 
 	mu      sync.Mutex
 	took    time.Time // when a delivery began last
+	vain    bool      // a Take has ended without a delivery
 	items   map[string]*item
 	started map[string]int // of each producer, the last item that a delivery began of for the first time
 }
@@ -181,6 +182,9 @@ func (s *queueScene) take(a *actor, over <-chan struct{}) {
 	}()
 	d, err := s.queue(a.process).Take(ctx)
 	if err != nil {
+		s.mu.Lock()
+		s.vain = true
+		s.mu.Unlock()
 		if !a.excused(ctx, err, queue.ErrClosed) {
 			s.w.violate(s.path(), "errors", "%s cannot take: %v", a.name, err)
 		}
@@ -216,7 +220,7 @@ func (s *queueScene) begin(a *actor, d *queue.Delivery[string]) {
 		s.w.violate(s.path(), "delays", "%s has %s before %v", a.name, i.name, i.due)
 	case s.lines.beyond(d.Attempt):
 		s.w.violate(s.path(), "attempts", "%s has %s as attempt %d of %d", a.name, i.name, d.Attempt, s.lines.attempts)
-	case d.Attempt > i.times+s.w.endedSessions():
+	case d.Attempt > i.times+s.w.endedSessions()+s.givenUp():
 		s.w.violate(s.path(), "attempts", "%s has %s as attempt %d, the %d. time, after %d sessions have ended", a.name, i.name, d.Attempt, i.times, s.w.endedSessions())
 	case d.Attempt <= i.attempt && !s.w.isDoomedProcess(a.process): // whose session an operator has ended may have claimed it before
 		s.w.violate(s.path(), "attempts", "%s has %s as attempt %d after attempt %d", a.name, i.name, d.Attempt, i.attempt)
@@ -273,6 +277,15 @@ func (s *queueScene) finish(a *actor, ctx context.Context, d *queue.Delivery[str
 	default:
 		s.w.violate(s.path(), "errors", "%s cannot acknowledge: %v", a.name, err)
 	}
+}
+
+// givenUp is how many attempts an item of a parallel queue may have that nobody was handed, beside those of ended sessions: its number's ticket
+// was given up a moment before it was put. The scene's mutex is held.
+func (s *queueScene) givenUp() int {
+	if s.vain && s.order == queue.Parallel {
+		return 1
+	}
+	return 0
 }
 
 func over(ctx context.Context) bool {
