@@ -119,7 +119,7 @@ var safeguards = []mutant{
 	},
 	{
 		name: "an acknowledged item gives no room back", file: "queue/delivery.go", recipes: "lines", rule: "bound",
-		old: "d.part(append(d.leaving(), d.shift.q.gone()...)), func() []*part {", new: "d.part(d.leaving()), func() []*part {",
+		old: "	p := d.part(append(d.leaving(), d.shift.q.gone()...))\n	d.settleBy", new: "	p := d.part(d.leaving())\n	d.settleBy",
 	},
 	{
 		name: "a bound is counted with one place too many", file: "queue/room.go", recipes: "lines", rule: "bound",
