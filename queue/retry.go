@@ -42,6 +42,17 @@ func WithRetry(p RetryPolicy) Option {
 	}
 }
 
+// RetryPolicy returns the policy that is stored with the queue, as this Queue has read it with its last put or take; false if
+// there is none.
+func (q *Queue[T]) RetryPolicy() (RetryPolicy, bool) {
+	r := q.core.found.Load()
+	if r == nil || r.Retry == nil {
+		return RetryPolicy{}, false
+	}
+	return RetryPolicy{Min: time.Duration(r.Retry.Min) * time.Millisecond, Max: time.Duration(r.Retry.Max) * time.Millisecond,
+		Factor: r.Retry.Factor, Jitter: r.Retry.Jitter}, true
+}
+
 // complete fills in the defaults, or refuses a value.
 func (p RetryPolicy) complete() (RetryPolicy, error) {
 	if p.Factor == 0 {

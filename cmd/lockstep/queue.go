@@ -93,12 +93,16 @@ type queueFlags struct {
 	strict   bool
 	capacity int
 	dedup    duration
+	retryMin duration
+	retryMax duration
 }
 
 func (f *queueFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVar(&f.strict, "strict", false, "the queue is to keep strict order, one consumer at a time; else it is as it was made, or parallel")
 	flags.IntVar(&f.capacity, "capacity", 0, "the queue is to hold no more items than this; else it is as it was made, or unbounded")
+	flags.Var(&f.retryMin, "retry-min", "an item whose attempt has failed is to wait so long, and each time twice as long; else it is as it was made, or not to wait")
+	flags.Var(&f.retryMax, "retry-max", "no longer than this (default a thousand times --retry-min, at most an hour)")
 	flags.Var(&f.dedup, "dedup", "the queue is to remember --id for so long; else it is as it was made, or none")
 }
 
@@ -111,6 +115,9 @@ func (f *queueFlags) options(cmd *cobra.Command) (opts []queue.Option) {
 	}
 	if f.dedup > 0 {
 		opts = append(opts, queue.WithDedup(f.dedup.time()))
+	}
+	if cmd.Flags().Changed("retry-min") || cmd.Flags().Changed("retry-max") {
+		opts = append(opts, queue.WithRetry(queue.RetryPolicy{Min: f.retryMin.time(), Max: f.retryMax.time()}))
 	}
 	return opts
 }

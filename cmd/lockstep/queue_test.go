@@ -132,6 +132,20 @@ func TestQueueSettings(t *testing.T) {
 	require.Contains(t, errs, "without a bound")
 }
 
+func TestQueueRetryPolicy(t *testing.T) {
+	s := newStage(t)
+	s.ok("queue", "put", "mails", "ann", "--retry-min", "1h", "--retry-max", "2h")
+	code, _, _ := s.run("queue", "take", "mails", "--", "false")
+	require.Equal(t, 1, code)
+	require.Equal(t, "0\t1\t0\n", s.ok("queue", "len", "mails"))
+	code, _, errs := s.run("queue", "put", "mails", "bob", "--retry-min", "2h")
+	require.Equal(t, exitMismatch, code)
+	require.Contains(t, errs, "retry policy")
+	code, _, errs = s.run("queue", "put", "other", "bob", "--retry-max", "2h")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "Min 0s")
+}
+
 // TestQueueHeaders are shown in JSON, where hostile ones are no orders to a terminal.
 func TestQueueHeaders(t *testing.T) {
 	s := newStage(t)

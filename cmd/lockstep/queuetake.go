@@ -24,7 +24,8 @@ type queueTake struct {
 	wait        duration
 	retryAfter  duration
 	maxAttempts int
-	last        int // the exit code of the last command that failed
+	byPolicy    bool // --retry-after was not given
+	last        int  // the exit code of the last command that failed
 }
 
 func newQueueTake() *cobra.Command {
@@ -51,12 +52,11 @@ that of the last command that failed, or 75 if an item was lost while it was wor
 	}
 	t.connection.register(cmd)
 	t.runner.register(cmd)
-	t.retryAfter = duration(time.Second)
 	f := cmd.Flags()
 	f.IntVarP(&t.number, "number", "n", 1, "take so many items")
 	f.BoolVarP(&t.follow, "follow", "f", false, "take items until a signal comes")
 	f.VarP(&t.wait, "wait", "w", "wait for each item no longer than this; a bare number is seconds")
-	f.Var(&t.retryAfter, "retry-after", "time until an item comes again whose command has failed")
+	f.Var(&t.retryAfter, "retry-after", "time until an item comes again whose command has failed (default by the queue's retry policy, or 1s)")
 	f.IntVar(&t.maxAttempts, "max-attempts", 0, "give an item up after so many attempts (default never)")
 	cmd.MarkFlagsMutuallyExclusive("number", "follow")
 	return cmd
@@ -70,6 +70,7 @@ func (t *queueTake) main(cmd *cobra.Command, args []string) error {
 	if err := find(command); err != nil {
 		return err
 	}
+	t.byPolicy = !cmd.Flags().Changed("retry-after")
 	opts := []queue.Option{queue.WithWindow(1)}
 	if cmd.Flags().Changed("max-attempts") {
 		opts = append(opts, queue.WithMaxAttempts(t.maxAttempts))
@@ -131,7 +132,14 @@ func (t *queueTake) serve(ctx context.Context, d *queue.Delivery[[]byte]) error 
 		return d.Ack(settled)
 	}
 	t.last = code
-	return d.Nack(settled, t.retryAfter.time(), fmt.Errorf("exit code %d", code))
+	after := t.retryAfter.time()
+	if t.byPolicy {
+		after = time.Second
+		if _, known := t.queue.RetryPolicy(); known {
+			after = 0
+		}
+	}
+	return d.Nack(settled, after, fmt.Errorf("exit code %d", code))
 }
 
 // work runs the command with the item on its standard input.
