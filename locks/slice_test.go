@@ -220,11 +220,11 @@ func TestASliceKeepsItsPlaceInTheLine(t *testing.T) {
 
 // TestASliceThatNobodyWaitsForLeavesTheLine, also when others come as it does.
 func TestASliceThatNobodyWaitsForLeavesTheLine(t *testing.T) {
-	for _, delay := range []time.Duration{0, time.Millisecond} {
+	for _, times := range []struct{ delay, pause time.Duration }{{0, 0}, {time.Millisecond, 0}, {0, time.Second}} {
 		in(t, func(t *testing.T, w *world) {
 			holder := lock(t, w.member("holder").Client)
 			me := w.member("a")
-			me.Link.Delay(delay)
+			me.Link.Delay(times.delay)
 			m := locks.NewMutex(me.Client, path, locks.WithLocalSlice(time.Second))
 			ctx, giveUp := context.WithCancel(t.Context())
 			a := newAsker(t)
@@ -234,6 +234,10 @@ func TestASliceThatNobodyWaitsForLeavesTheLine(t *testing.T) {
 			time.Sleep(time.Second)
 			giveUp()
 			require.Len(t, a.now(), 3)
+			if times.pause > 0 {
+				time.Sleep(times.pause)
+				require.Len(t, w.zk.Children(path), 1, "nobody waits")
+			}
 			a.ask("next", m.Lock)
 			time.Sleep(time.Second)
 			require.Len(t, w.zk.Children(path), 2)

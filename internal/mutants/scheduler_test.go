@@ -527,7 +527,8 @@ var schedulerMutants = []mutant{
 		test: "TestARunOfAJobThatWasRemovedWhileItsClaimWasUnderWayDoesNotBegin",
 	},
 	{
-		name: "a state is known though its write was refused", file: "scheduler/book.go", test: "TestATickIsClaimedAtTheStateThatWasRead",
+		name: "a state is known though its write was refused", file: "scheduler/book.go",
+		test: "TestOneJobsTroubleIsNotTheOthers|TestARunOfAFormerLeaderThatLivesIsNotOverlapped|TestALostReplyOfATriggerRunsItOnce",
 		old: "		b.forget()\n		return framework.Stat{}, err\n	}\n	st :=", new: "		return framework.Stat{}, err\n	}\n	st :=",
 	},
 }
