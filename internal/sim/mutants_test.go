@@ -153,4 +153,36 @@ var safeguards = []mutant{
 		name: "items for later come too soon", file: "queue/later.go", recipes: "lines", rule: "delays",
 		old: "wait > 0 {\n				return wait, nil", new: "wait > 3*time.Second {\n				return wait, nil",
 	},
+	{
+		name: "a removed job is run on", file: "scheduler/duty.go", recipes: "jobs", rule: "removal",
+		old: "case d.job.removedBy(state), state.generation", new: "case d.job.removedBy(state) && false, state.generation",
+	},
+	{
+		name: "a member goes by its own schedule", file: "scheduler/duty.go", recipes: "jobs", rule: "one schedule",
+		old: "if state.Spec == j.schedule.String() && state.Zone", new: "if state.Spec != \"\" || state.Zone",
+	},
+	{
+		name: "a successor runs ticks of its predecessor again", file: "scheduler/tombstone.go", recipes: "jobs", rule: "at most once",
+		old: "since := later(now, s.since())", new: "since := now",
+	},
+	{
+		name: "a withdrawn job is run on", file: "scheduler/scheduler.go", recipes: "jobs", rule: "withdrawal",
+		old: "	j.left.Store(true)\n	s.leaveRuns(j.local)\n	s.noteJobs()\n	sh := s.shift", new: "	s.leaveRuns(j.local)\n	s.noteJobs()\n	var sh *shift",
+	},
+	{
+		name: "the definition before an update is run on", file: "scheduler/run.go", recipes: "jobs", rule: "definition",
+		old: "	e.takeDefinition()\n", new: "",
+	},
+	{
+		name: "a changed schedule forgets the ticks before", file: "scheduler/replace.go", recipes: "jobs,control", rule: "ticks",
+		old: "s.pass(old, now, why)", new: "_ = old",
+	},
+	{
+		name: "the ensemble's clock holds no tick", file: "scheduler/clock.go", recipes: "scheduler,control", rule: "ahead",
+		old: "local.After(most)", new: "local.After(most) && false",
+	},
+	{
+		name: "ticks are counted by the clock, not from the last one", file: "scheduler/state.go", recipes: "control", rule: "at most once",
+		old: "for _, t := range []time.Time{s.Since, s.Last} {", new: "for _, t := range []time.Time{s.Since, s.Since} {",
+	},
 }

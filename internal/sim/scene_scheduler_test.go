@@ -42,6 +42,7 @@ func newSchedulerScene(w *world, spec sceneSpec) scene {
 			Placement: pick(r, scheduler.OnLeader, scheduler.Spread), Deadline: between(r, time.Second, 20*time.Second),
 		})
 	}
+	newJobAudit(w, s.path(), nil)
 	return s
 }
 
