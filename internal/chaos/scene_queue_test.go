@@ -42,19 +42,21 @@ func (p *player) closeQueues(ctx context.Context) (err error) {
 }
 
 // producer puts one item after the other into streams of its own: a new one in each segment, and after a put whose
-// outcome it does not know.
+// outcome it does not know. The items of a stream have one priority.
 type producer struct {
 	*player
-	path    string
-	queue   *queue.Queue[string]
-	segment int
-	streams int
-	number  int64 // of the last item in the stream
+	path     string
+	queue    *queue.Queue[string]
+	rand     *rand.Rand
+	segment  int
+	streams  int
+	priority int
+	number   int64 // of the last item in the stream
 }
 
 func producing(o queue.Order, pause time.Duration) func(*player, scene, *rand.Rand) func(context.Context, turn) {
 	return func(p *player, s scene, r *rand.Rand) func(context.Context, turn) {
-		x := &producer{player: p, path: s.path, queue: p.queue(s.path, o)}
+		x := &producer{player: p, path: s.path, queue: p.queue(s.path, o), rand: r}
 		return func(ctx context.Context, t turn) {
 			if t.segment != x.segment {
 				x.segment = t.segment
@@ -68,13 +70,16 @@ func producing(o queue.Order, pause time.Duration) func(*player, scene, *rand.Ra
 	}
 }
 
-func (x *producer) newStream() { x.streams, x.number = x.streams+1, 0 }
+func (x *producer) newStream() {
+	x.streams, x.number = x.streams+1, 0
+	x.priority = max(0, x.rand.IntN(2*queue.MaxPriority)-queue.MaxPriority)
+}
 
 func (x *producer) put(ctx context.Context) {
 	stream, number := fmt.Sprintf("%s.%d", x.name, x.streams), x.number+1
 	op := x.last.Add(1)
 	x.write(event{At: now(), Op: op, Step: asked, Kind: putting, Path: x.path, Item: stream, Number: number})
-	err := x.queue.Put(ctx, fmt.Sprint(stream, "#", number))
+	err := x.queue.Put(ctx, fmt.Sprint(stream, "#", number), queue.WithPriority(x.priority))
 	switch {
 	case err == nil:
 		x.number = number
