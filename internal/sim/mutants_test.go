@@ -154,8 +154,8 @@ var safeguards = []mutant{
 		old: "wait > 0 {\n				return wait, nil", new: "wait > 3*time.Second {\n				return wait, nil",
 	},
 	{
-		name: "a removed job is run on", file: "scheduler/duty.go", recipes: "jobs", rule: "removal",
-		old: "case d.job.removedBy(state), state.generation", new: "case d.job.removedBy(state) && false, state.generation",
+		name: "a job that is registered again is taken for the removed one", file: "scheduler/tombstone.go", recipes: "jobs", rule: "registration",
+		old: "generation: s.generation + 1,", new: "generation: s.generation,",
 	},
 	{
 		name: "a member goes by its own schedule", file: "scheduler/duty.go", recipes: "jobs", rule: "one schedule",
