@@ -153,18 +153,23 @@ func TestAPollCostsTwoRequests(t *testing.T) {
 func TestALostRaceLeavesNoTicket(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, p := w.member("a"), w.member("b"), w.member("p")
-		p.put("x")
-		a.link.Delay(100 * time.Millisecond)
+		p.put("zero", "x")
+		busy := b.take() // b is the recoverer
+		_, err := a.Len(t.Context())
+		require.NoError(t, err)
+		a.link.Delay(10 * time.Millisecond)
+		w.upon(a, zktest.OpGetData, testPath+"/lanes", func() { // a has seen an item, and stands in line
+			if d, err := b.Take(t.Context()); err != nil || d.Ack(t.Context()) != nil {
+				t.Error("no item", err)
+			}
+		})
 		lost := make(chan error, 1)
 		go func() {
 			_, err := a.TryTake(within(t, time.Minute))
 			lost <- err
 		}()
-		for w.Children(testPath+"/lock") == nil { // a has looked
-			time.Sleep(time.Millisecond)
-		}
-		b.ack(b.take())
 		require.ErrorIs(t, <-lost, ErrEmpty)
+		b.ack(busy)
 		time.Sleep(time.Second)
 		got := b.taking()
 		time.Sleep(time.Second)

@@ -17,10 +17,6 @@ var queueParallelMutants = []mutant{
 		old: "if err := c.lookFirst(ctx); err != nil {", new: "if err := ctx.Err(); err != nil {",
 	},
 	{
-		name: "a lost race leaves a ticket", file: "queue/claimable.go", test: "TestALostRaceLeavesNoTicket",
-		old: "		if len(calls) > 0 {\n			c.releaseTickets()\n		}\n", new: "",
-	},
-	{
 		name: "the sweep stops at a closed segment without items", file: "queue/recoverer.go",
 		test: "TestItemsOfADeadConsumerComeBackBehindAnEmptyClosedSegment",
 		old:  "if in.drawn == 0 && (!in.closed || in.put > 0) {", new: "if in.drawn == 0 {",
