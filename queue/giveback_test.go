@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
 // TestAStrictQueuesConsumerKeepsTheTimeOfWhatItGaveBack: the next consumer does not know it, whatever has ended the one
@@ -111,4 +113,26 @@ func TestWhatWasGivenBackForATimeHoldsUpThoseBehindItAlone(t *testing.T) {
 			a.ack(d)
 		}
 	})
+}
+
+// TestADeliveryThatIsGivenBackEndsBeforeAnybodyElseHasItsItem: as soon as the servers have it back.
+func TestADeliveryThatIsGivenBackEndsBeforeAnybodyElseHasItsItem(t *testing.T) {
+	for name, after := range map[string]time.Duration{"at once": 0, "later": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				a := w.member("a")
+				a.put("x")
+				d := a.take()
+				stood := make(chan error, 10)
+				stop := w.Observe(func(r zktest.Request) {
+					if r.Op == zktest.OpMulti && deletes("/tickets/")(r) {
+						stood <- d.Context().Err()
+					}
+				})
+				require.NoError(t, d.Nack(t.Context(), after, nil))
+				stop()
+				require.Error(t, <-stood)
+			})
+		})
+	}
 }
