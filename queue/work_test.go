@@ -119,12 +119,14 @@ func TestWorkDrains(t *testing.T) {
 		require.NoError(t, <-ended)
 		require.Equal(t, 15*time.Second, time.Since(began))
 		require.NoError(t, a.Close(t.Context()))
-		for i := range 3 {
+		var left []string // in a parallel queue, what was given back comes in any order
+		for range 3 {
 			d := b.take()
-			require.Equal(t, fmt.Sprint("item ", i+2), d.Value)
 			require.Equal(t, 1, d.Attempt)
+			left = append(left, d.Value)
 			b.ack(d)
 		}
+		require.ElementsMatch(t, names(2, 5), left)
 		require.NoError(t, b.Work(ctx, 1, func(context.Context, *Delivery[string]) error { return nil }), "its context has ended")
 	})
 }
