@@ -14,13 +14,13 @@ import (
 const readyName = "ready"
 
 // enterCurator enters as Apache Curator's DistributedDoubleBarrier does.
-func (b *Double) enterCurator(ctx, linger context.Context) (*Round, error) {
+func (b *DoubleBarrier) enterCurator(ctx, linger context.Context) (*Round, error) {
 	for {
 		s, err := b.client.Session(ctx)
 		if err != nil {
 			return nil, err
 		}
-		r, err := b.enterReady(ctx, linger, s)
+		r, err := b.enterCuratorOnSession(ctx, linger, s)
 		switch {
 		case err == nil:
 			return r, nil
@@ -32,17 +32,17 @@ func (b *Double) enterCurator(ctx, linger context.Context) (*Round, error) {
 	}
 }
 
-// enterReady enters on one session.
-func (b *Double) enterReady(ctx, linger context.Context, s *framework.Session) (*Round, error) {
+// enterCuratorOnSession enters on one session.
+func (b *DoubleBarrier) enterCuratorOnSession(ctx, linger context.Context, s *framework.Session) (*Round, error) {
 	created, err := s.CreateTogether(ctx, framework.Together{
 		Dir: b.path, Name: uuid.NewString(), Plain: true, Count: 1, Mode: framework.Ephemeral,
-		Data: signed(b.client, memberKind).encode(),
+		Data: ownedRecord(b.client, memberKind).encode(),
 	})
 	if err != nil {
 		return nil, err
 	}
 	node := created[0].Path
-	err = b.ready(ctx, s)
+	err = b.waitUntilReady(ctx, s)
 	if err != nil && ctx.Err() != nil {
 		if _, there := s.Exists(linger, framework.Join(b.path, readyName)); there == nil {
 			err = nil
@@ -51,7 +51,7 @@ func (b *Double) enterReady(ctx, linger context.Context, s *framework.Session) (
 	if err == nil {
 		var h *framework.Hold
 		if h, err = s.Hold(ctx, node); err == nil {
-			return &Round{hold: h, node: node, way: &curatorDeparture{b, s, node}}, nil
+			return &Round{hold: h, node: node, leaver: &curatorLeaver{b, s, node}}, nil
 		}
 	}
 	gone := s.Discard(node)
@@ -62,8 +62,8 @@ func (b *Double) enterReady(ctx, linger context.Context, s *framework.Session) (
 	return nil, err
 }
 
-// ready waits until enough members are there, or the round has begun.
-func (b *Double) ready(ctx context.Context, s *framework.Session) error {
+// waitUntilReady waits until enough members are there, or the round has begun.
+func (b *DoubleBarrier) waitUntilReady(ctx context.Context, s *framework.Session) error {
 	ready := framework.Join(b.path, readyName)
 	for {
 		_, w, err := s.WatchExists(ctx, ready)
@@ -84,7 +84,7 @@ func (b *Double) ready(ctx context.Context, s *framework.Session) error {
 		}
 		if err == nil {
 			var begun bool
-			if begun, err = b.begins(ctx, s, w); begun {
+			if begun, err = b.waitForReadyNode(ctx, s, w); begun {
 				return nil
 			}
 		}
@@ -95,8 +95,8 @@ func (b *Double) ready(ctx context.Context, s *framework.Session) error {
 	}
 }
 
-// begins waits for the node that says that the round has begun. It may be gone again already.
-func (b *Double) begins(ctx context.Context, s *framework.Session, w *framework.Watch) (bool, error) {
+// waitForReadyNode waits for the node that says that the round has begun. It may be gone again already.
+func (b *DoubleBarrier) waitForReadyNode(ctx context.Context, s *framework.Session, w *framework.Watch) (bool, error) {
 	select {
 	case ev := <-w.C():
 		return ev.Kind == framework.NodeCreated, nil
@@ -107,16 +107,16 @@ func (b *Double) begins(ctx context.Context, s *framework.Session, w *framework.
 	}
 }
 
-// curatorDeparture is the way out of a barrier in Curator's layout.
-type curatorDeparture struct {
-	b    *Double
+// curatorLeaver is the way out of a barrier in Curator's layout.
+type curatorLeaver struct {
+	b    *DoubleBarrier
 	s    *framework.Session
 	node string
 }
 
-func (d *curatorDeparture) barrier() *Double { return d.b }
+func (d *curatorLeaver) barrier() *DoubleBarrier { return d.b }
 
-func (d *curatorDeparture) leave(ctx context.Context) error {
+func (d *curatorLeaver) removeNode(ctx context.Context) error {
 	select {
 	case <-d.s.Discard(d.node).Done():
 		return nil
@@ -125,11 +125,11 @@ func (d *curatorDeparture) leave(ctx context.Context) error {
 	}
 }
 
-// over waits until no member is there, and takes the sign of the round's beginning away.
-func (d *curatorDeparture) over(ctx context.Context) error {
-	return each(ctx, d.b.client, func(s *framework.Session) error {
+// waitForOthers waits until no member is there, and takes the sign of the round's beginning away.
+func (d *curatorLeaver) waitForOthers(ctx context.Context) error {
+	return retryOnSessions(ctx, d.b.client, func(s *framework.Session) error {
 		for {
-			left, err := d.awaitLast(ctx, s)
+			left, err := d.waitForLastMember(ctx, s)
 			if err != nil {
 				return err
 			}
@@ -141,9 +141,9 @@ func (d *curatorDeparture) over(ctx context.Context) error {
 	})
 }
 
-// awaitLast waits until the last of the members in the order of their names is gone. It returns how many there
+// waitForLastMember waits until the last of the members in the order of their names is gone. It returns how many there
 // were.
-func (d *curatorDeparture) awaitLast(ctx context.Context, s *framework.Session) (int, error) {
+func (d *curatorLeaver) waitForLastMember(ctx context.Context, s *framework.Session) (int, error) {
 	names, _, err := s.Children(ctx, d.b.path)
 	if err != nil && !errors.Is(err, framework.ErrNoNode) {
 		return 0, err

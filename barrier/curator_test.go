@@ -15,10 +15,10 @@ import (
 )
 
 // curators makes a barrier in Curator's layout for each member.
-func curators(path string, n int, ms ...*zktest.Member) []*barrier.Double {
-	bs := make([]*barrier.Double, len(ms))
+func curators(path string, n int, ms ...*zktest.Member) []*barrier.DoubleBarrier {
+	bs := make([]*barrier.DoubleBarrier, len(ms))
 	for i, m := range ms {
-		bs[i] = barrier.NewDouble(m.Client, path, n, barrier.WithCuratorLayout())
+		bs[i] = barrier.NewDoubleBarrier(m.Client, path, n, barrier.WithCuratorLayout())
 	}
 	return bs
 }
@@ -65,7 +65,7 @@ func TestCuratorsLayoutSurvives(t *testing.T) {
 		require.False(t, a.over() || b.over())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		four := barrier.NewDouble(ms[2].Client, path, 4, barrier.WithCuratorLayout())
+		four := barrier.NewDoubleBarrier(ms[2].Client, path, 4, barrier.WithCuratorLayout())
 		require.ErrorIs(t, enter(t, ctx, four).failed(), context.DeadlineExceeded)
 		require.Len(t, w.Children(path), 2, "it leaves no node")
 		c := enter(t, t.Context(), bs[2])

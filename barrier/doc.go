@@ -1,4 +1,4 @@
-// Package barrier lets processes wait for one another: a [Gate] that is up or down, a [Double] barrier that
+// Package barrier lets processes wait for one another: a [Gate] that is up or down, a [DoubleBarrier] barrier that
 // its members enter and leave together, round after round, and a [Latch] that counts down to zero.
 //
 // # Guarantee

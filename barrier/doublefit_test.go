@@ -136,8 +136,8 @@ func await(is func() bool) {
 func TestAnotherNumber(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(3)
-		three := enter(t, t.Context(), barrier.NewDouble(ms[0].Client, path, 3))
-		err := enter(t, t.Context(), barrier.NewDouble(ms[1].Client, path, 2)).failed()
+		three := enter(t, t.Context(), barrier.NewDoubleBarrier(ms[0].Client, path, 3))
+		err := enter(t, t.Context(), barrier.NewDoubleBarrier(ms[1].Client, path, 2)).failed()
 		var differs *barrier.MismatchError
 		require.ErrorAs(t, err, &differs)
 		require.Equal(t, barrier.MismatchError{Path: path, Stored: 3, Given: 2}, *differs)
@@ -174,7 +174,7 @@ func TestTheNumberMayChangeOnceNobodyIsThere(t *testing.T) {
 
 func TestMembersOfOneClient(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		b := barrier.NewDouble(w.member("a").Client, path, 5)
+		b := barrier.NewDoubleBarrier(w.member("a").Client, path, 5)
 		var inside atomic.Int64
 		var all sync.WaitGroup
 		for range 5 {

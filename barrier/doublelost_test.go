@@ -75,7 +75,7 @@ func TestALostSessionIsNotCountedTwice(t *testing.T) {
 	require.Positive(t, early, "the servers have known of the loss each time")
 }
 
-// backBeforeExpiry tells whether a member was back in a new session before the servers knew that it had lost
+// backBeforeExpiry reports whether a member was back in a new session before the servers knew that it had lost
 // the old one.
 func backBeforeExpiry(t *testing.T, w *world) (early bool) {
 	ms := w.members(2)
@@ -209,7 +209,7 @@ func TestACreateThatIsLostWithItsSession(t *testing.T) {
 }
 
 // roundWith waits for the round that begins when another member enters.
-func (e *entrance) roundWith(other *barrier.Double) []*barrier.Round {
+func (e *entrance) roundWith(other *barrier.DoubleBarrier) []*barrier.Round {
 	e.t.Helper()
 	require.False(e.t, e.over())
 	b := enter(e.t, e.t.Context(), other)

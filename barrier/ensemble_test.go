@@ -35,7 +35,7 @@ func TestRoundsOnRealServers(t *testing.T) {
 		c := connect()
 		all.Go(func() {
 			defer func() { _ = c.Close(context.Background()) }()
-			b := barrier.NewDouble(c, path, members)
+			b := barrier.NewDoubleBarrier(c, path, members)
 			for round := range int64(rounds) {
 				entered.Add(1)
 				r, err := b.Enter(ctx)
@@ -46,7 +46,7 @@ func TestRoundsOnRealServers(t *testing.T) {
 				if round%members == i && round%4 == 0 {
 					_ = c.Close(context.Background()) // it dies inside
 					c = connect()
-					b = barrier.NewDouble(c, path, members)
+					b = barrier.NewDoubleBarrier(c, path, members)
 				} else if err := r.Leave(ctx); err != nil {
 					t.Error(err)
 				}

@@ -28,12 +28,12 @@ func exampleClient(ctx context.Context) (*framework.Client, func()) {
 	}
 }
 
-func ExampleDouble_Enter() {
+func ExampleDoubleBarrier_Enter() {
 	ctx := context.Background()
 	client, done := exampleClient(ctx)
 	defer done()
 
-	phase := barrier.NewDouble(client, "/phase", 3) // in a cluster, each member makes its own
+	phase := barrier.NewDoubleBarrier(client, "/phase", 3) // in a cluster, each member makes its own
 	var members sync.WaitGroup
 	for i := range 3 {
 		members.Go(func() {

@@ -11,9 +11,9 @@ func NewFactory(client *framework.Client) *Factory { return &Factory{client} }
 // Gate returns the gate at path; see NewGate.
 func (f *Factory) Gate(path string) *Gate { return NewGate(f.client, path) }
 
-// Double returns a double barrier of so many members at path; see NewDouble.
-func (f *Factory) Double(path string, members int, opts ...Option) *Double {
-	return NewDouble(f.client, path, members, opts...)
+// DoubleBarrier returns a double barrier of so many members at path; see NewDoubleBarrier.
+func (f *Factory) DoubleBarrier(path string, members int, opts ...Option) *DoubleBarrier {
+	return NewDoubleBarrier(f.client, path, members, opts...)
 }
 
 // Latch returns a latch of so many counts at path; see NewLatch.

@@ -28,7 +28,7 @@ type Gate struct {
 // used makes every call return an error that says so.
 func NewGate(client *framework.Client, path string) *Gate {
 	g := &Gate{client: client, path: path}
-	if g.err = check(client, path); g.err == nil {
+	if g.err = checkClientAndPath(client, path); g.err == nil {
 		g.tel = newTelemetry(client)
 	}
 	return g
@@ -41,8 +41,8 @@ func (g *Gate) Path() string { return g.path }
 // that stays up already is left alone. The error wraps ErrRaised if a lease holds the gate, or
 // ErrForeign.
 func (g *Gate) Raise(ctx context.Context) error {
-	return g.each(ctx, "raise", func(s *framework.Session) error {
-		err := s.Create(ctx, g.path, signed(g.client, gateKind).encode(), framework.Persistent)
+	return g.onSessions(ctx, "raise", func(s *framework.Session) error {
+		err := s.Create(ctx, g.path, ownedRecord(g.client, gateKind).encode(), framework.Persistent)
 		switch {
 		case errors.Is(err, framework.ErrNoNode):
 			dir, _ := framework.Split(g.path)
@@ -51,7 +51,7 @@ func (g *Gate) Raise(ctx context.Context) error {
 			}
 			return errAgain
 		case errors.Is(err, framework.ErrNodeExists):
-			return g.stays(ctx, s)
+			return g.isUpForGood(ctx, s)
 		case errors.Is(err, framework.ErrSuspended):
 			return errAgain
 		}
@@ -59,9 +59,9 @@ func (g *Gate) Raise(ctx context.Context) error {
 	})
 }
 
-// stays tells whether the gate is up and stays so.
-func (g *Gate) stays(ctx context.Context, s *framework.Session) error {
-	st, err := g.look(ctx, s)
+// isUpForGood reports whether the gate is up and stays so.
+func (g *Gate) isUpForGood(ctx context.Context, s *framework.Session) error {
+	st, err := g.readGate(ctx, s)
 	switch {
 	case errors.Is(err, framework.ErrNoNode):
 		return errAgain
@@ -74,13 +74,13 @@ func (g *Gate) stays(ctx context.Context, s *framework.Session) error {
 // Hold raises the gate for as long as the lease stands: it falls when the lease is released, and when
 // this process dies. The error wraps ErrRaised if the gate is up already, or ErrForeign.
 func (g *Gate) Hold(ctx context.Context) (lease *locks.Lease, err error) {
-	err = g.each(ctx, "hold", func(s *framework.Session) error {
-		claim := locks.NewClaim(g.client, g.path, locks.WithData(signed(g.client, gateKind).encode()))
+	err = g.onSessions(ctx, "hold", func(s *framework.Session) error {
+		claim := locks.NewClaim(g.client, g.path, locks.WithData(ownedRecord(g.client, gateKind).encode()))
 		lease, err = claim.TryLock(ctx)
 		if !errors.Is(err, locks.ErrNotAcquired) {
 			return err
 		}
-		_, err := g.look(ctx, s)
+		_, err := g.readGate(ctx, s)
 		switch {
 		case errors.Is(err, framework.ErrNoNode):
 			return errAgain
@@ -97,11 +97,11 @@ func (g *Gate) Hold(ctx context.Context) (lease *locks.Lease, err error) {
 // leaves a gate alone that was raised anew. The error wraps ErrForeign if the node is no gate.
 func (g *Gate) Lower(ctx context.Context) error {
 	var first int64
-	return g.each(ctx, "lower", func(s *framework.Session) error {
+	return g.onSessions(ctx, "lower", func(s *framework.Session) error {
 		if err := s.Sync(ctx, g.path); err != nil {
 			return err
 		}
-		st, err := g.look(ctx, s)
+		st, err := g.readGate(ctx, s)
 		switch {
 		case errors.Is(err, framework.ErrNoNode):
 			return nil
@@ -125,13 +125,13 @@ func (g *Gate) Lower(ctx context.Context) error {
 	})
 }
 
-// Raised tells whether the gate is up. What it tells may have changed by the time it is read.
+// Raised reports whether the gate is up. What it tells may have changed by the time it is read.
 func (g *Gate) Raised(ctx context.Context) (up bool, err error) {
-	err = g.each(ctx, "look at", func(s *framework.Session) error {
+	err = g.onSessions(ctx, "look at", func(s *framework.Session) error {
 		if err := s.Sync(ctx, g.path); err != nil {
 			return err
 		}
-		_, err := g.look(ctx, s)
+		_, err := g.readGate(ctx, s)
 		up = err == nil
 		if errors.Is(err, framework.ErrNoNode) {
 			return nil
@@ -151,12 +151,12 @@ func (g *Gate) Wait(ctx context.Context) (err error) {
 	ctx, end := g.tel.wait(ctx, "gate.wait", g.path)
 	defer func() { end(err) }()
 	var first int64 // the gate that this wait is for
-	return g.each(ctx, "wait at", func(s *framework.Session) error {
+	return g.onSessions(ctx, "wait at", func(s *framework.Session) error {
 		if err := s.Sync(ctx, g.path); err != nil { // who has raised it may have done so on another server
 			return err
 		}
 		for {
-			down, err := g.watch(ctx, s, &first)
+			down, err := g.waitForChange(ctx, s, &first)
 			if down || err != nil {
 				return err
 			}
@@ -164,8 +164,8 @@ func (g *Gate) Wait(ctx context.Context) (err error) {
 	})
 }
 
-// watch looks once, and waits for a change.
-func (g *Gate) watch(ctx context.Context, s *framework.Session, first *int64) (down bool, err error) {
+// waitForChange looks once, and waits for a change.
+func (g *Gate) waitForChange(ctx context.Context, s *framework.Session, first *int64) (down bool, err error) {
 	data, st, w, err := s.WatchData(ctx, g.path)
 	if errors.Is(err, framework.ErrNoNode) {
 		return true, nil
@@ -180,7 +180,7 @@ func (g *Gate) watch(ctx context.Context, s *framework.Session, first *int64) (d
 	if st.Czxid != *first { // it fell and was raised anew
 		return true, nil
 	}
-	if err := g.isGate(data, st); err != nil {
+	if err := g.checkIsGate(data, st); err != nil {
 		return false, err
 	}
 	select {
@@ -193,16 +193,16 @@ func (g *Gate) watch(ctx context.Context, s *framework.Session, first *int64) (d
 	}
 }
 
-func (g *Gate) look(ctx context.Context, s *framework.Session) (framework.Stat, error) {
+func (g *Gate) readGate(ctx context.Context, s *framework.Session) (framework.Stat, error) {
 	data, st, err := s.Get(ctx, g.path)
 	if err == nil {
-		err = g.isGate(data, st)
+		err = g.checkIsGate(data, st)
 	}
 	return st, err
 }
 
-// isGate refuses a node that something else has made. Curator's gates hold the address of their maker.
-func (g *Gate) isGate(data []byte, st framework.Stat) error {
+// checkIsGate refuses a node that something else has made. Curator's gates hold the address of their maker.
+func (g *Gate) checkIsGate(data []byte, st framework.Stat) error {
 	if st.NumChildren > 0 {
 		return fmt.Errorf("%w: %s has children", ErrForeign, g.path)
 	}
@@ -211,22 +211,22 @@ func (g *Gate) isGate(data []byte, st framework.Stat) error {
 			return nil
 		}
 	}
-	_, err := parse(g.path, gateKind, data)
+	_, err := parseRecord(g.path, gateKind, data)
 	return err
 }
 
-// each does something on session after session until it is done.
-func (g *Gate) each(ctx context.Context, op string, f func(*framework.Session) error) error {
+// onSessions does something on session after session until it is done.
+func (g *Gate) onSessions(ctx context.Context, op string, f func(*framework.Session) error) error {
 	if g.err != nil {
 		return framework.Wrap(op, g.path, g.err)
 	}
-	return framework.Wrap(op, g.path, each(ctx, g.client, f))
+	return framework.Wrap(op, g.path, retryOnSessions(ctx, g.client, f))
 }
 
-// each calls f with the client's session, and again while it says so or the session was lost. What else it
+// retryOnSessions calls f with the client's session, and again while it says so or the session was lost. What else it
 // returns is the end, be it nil.
-func each(ctx context.Context, client *framework.Client, f func(*framework.Session) error) error {
-	back := client.Retries()
+func retryOnSessions(ctx context.Context, client *framework.Client, f func(*framework.Session) error) error {
+	back := client.Backoff()
 	for tried := 0; ; tried++ {
 		s, err := client.Session(ctx)
 		if err != nil {

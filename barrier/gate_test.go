@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// async runs f in a goroutine; the function returned tells whether it is over, the other its error.
+// async runs f in a goroutine; the function returned reports whether it is over, the other its error.
 func async(f func() error) (over func() bool, err func() error) {
 	done := make(chan error, 1)
 	go func() { done <- f() }()

@@ -31,7 +31,7 @@ func TestTheNodesOfBarriersAndLatches(t *testing.T) {
 		rounds := make(chan *barrier.Round, 2)
 		for _, m := range ms {
 			go func() {
-				r, err := barrier.NewDouble(m.Client, "/b", 2).Enter(t.Context())
+				r, err := barrier.NewDoubleBarrier(m.Client, "/b", 2).Enter(t.Context())
 				if err != nil {
 					t.Error(err)
 				}

@@ -14,7 +14,7 @@ func TestBadInput(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := w.member("a").Client
 		double := func(c *framework.Client, path string, n int) error {
-			_, err := barrier.NewDouble(c, path, n).Enter(t.Context())
+			_, err := barrier.NewDoubleBarrier(c, path, n).Enter(t.Context())
 			return err
 		}
 		for says, err := range map[string]error{
@@ -56,11 +56,11 @@ func TestAPathUsedByAnotherRecipe(t *testing.T) {
 		require.NoError(t, m.Create(t.Context(), "/none", []byte(`{"v":1,"kind":"double barrier"}`), framework.Persistent))
 		before := w.Tree("/")
 		for _, path := range []string{"/lock", "/gate", "/latch", "/config", "/none"} {
-			_, err := barrier.NewDouble(m.Client, path, 2).Enter(t.Context())
+			_, err := barrier.NewDoubleBarrier(m.Client, path, 2).Enter(t.Context())
 			require.ErrorIs(t, err, barrier.ErrForeign, path)
 			require.ErrorContains(t, err, path)
 		}
-		_, err = barrier.NewDouble(m.Client, "/newer", 2).Enter(t.Context())
+		_, err = barrier.NewDoubleBarrier(m.Client, "/newer", 2).Enter(t.Context())
 		require.ErrorIs(t, err, barrier.ErrNewer)
 		require.ErrorContains(t, err, "version 2")
 		require.ErrorIs(t, barrier.NewLatch(m.Client, "/lock", 2).Wait(t.Context()), barrier.ErrForeign)
@@ -72,10 +72,10 @@ func TestAPathUsedByAnotherRecipe(t *testing.T) {
 func TestWhatIsLeftOfADamagedBarrier(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
-		b := barrier.NewDouble(m.Client, path, 1)
+		b := barrier.NewDoubleBarrier(m.Client, path, 1)
 		leaveAll(t, enterAll(t, b)...)
 		require.NoError(t, m.Delete(t.Context(), path+"/in", framework.AnyVersion))
-		for _, b := range []*barrier.Double{b, barrier.NewDouble(m.Client, path, 1)} {
+		for _, b := range []*barrier.DoubleBarrier{b, barrier.NewDoubleBarrier(m.Client, path, 1)} {
 			_, err := b.Enter(t.Context())
 			require.ErrorIs(t, err, barrier.ErrForeign)
 			require.ErrorContains(t, err, path+"/in is missing beside "+path)

@@ -3,6 +3,8 @@ package barrier
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -30,7 +32,7 @@ type Latch struct {
 // argument that cannot be used makes every call return an error that says so.
 func NewLatch(client *framework.Client, path string, counts int) *Latch {
 	l := &Latch{client: client, path: path, size: counts}
-	if l.err = check(client, path); l.err != nil {
+	if l.err = checkClientAndPath(client, path); l.err != nil {
 		return l
 	}
 	l.err = checkSize(counts, l.mostCounts())
@@ -43,7 +45,7 @@ func (l *Latch) Path() string { return l.path }
 
 // Remaining is how many counts are missing.
 func (l *Latch) Remaining(ctx context.Context) (n int, err error) {
-	err = l.each(ctx, "look at", func(s *framework.Session) error {
+	err = l.onSessions(ctx, "look at", func(s *framework.Session) error {
 		if err := s.Sync(ctx, l.by); err != nil {
 			return err
 		}
@@ -63,12 +65,12 @@ func (l *Latch) Wait(ctx context.Context) (err error) {
 	ctx, end := l.tel.wait(ctx, "latch.wait", l.path)
 	defer func() { end(err) }()
 	first := int32(-1) // the count that this wait is for
-	return l.each(ctx, "wait at", func(s *framework.Session) error {
+	return l.onSessions(ctx, "wait at", func(s *framework.Session) error {
 		if err := s.Sync(ctx, l.path); err != nil { // who has reset it may have done so on another server
 			return err
 		}
 		for {
-			open, err := l.watch(ctx, s, &first)
+			open, err := l.waitForChange(ctx, s, &first)
 			if open || err != nil {
 				return err
 			}
@@ -76,14 +78,14 @@ func (l *Latch) Wait(ctx context.Context) (err error) {
 	})
 }
 
-// watch looks once, and waits for a change.
-func (l *Latch) watch(ctx context.Context, s *framework.Session, first *int32) (open bool, err error) {
+// waitForChange looks once, and waits for a change.
+func (l *Latch) waitForChange(ctx context.Context, s *framework.Session, first *int32) (open bool, err error) {
 	if *first < 0 {
-		if *first, err = l.read(ctx, s); err != nil {
+		if *first, err = l.readRecord(ctx, s); err != nil {
 			return false, err
 		}
 	}
-	_, w, err := s.WatchExists(ctx, l.last())
+	_, w, err := s.WatchExists(ctx, l.lastCountNode())
 	if err == nil {
 		w.Stop()
 		return true, nil
@@ -92,7 +94,7 @@ func (l *Latch) watch(ctx context.Context, s *framework.Session, first *int32) (
 		return false, err
 	}
 	defer w.Stop()
-	count, err := l.read(ctx, s)
+	count, err := l.readRecord(ctx, s)
 	if err != nil || count != *first { // it has opened, and was reset
 		return err == nil, err
 	}
@@ -110,11 +112,11 @@ func (l *Latch) watch(ctx context.Context, s *framework.Session, first *int32) (
 // same. The error wraps ErrCounting if the latch has not opened.
 func (l *Latch) Reset(ctx context.Context) error {
 	first := int32(-1)
-	return l.each(ctx, "reset", func(s *framework.Session) error {
+	return l.onSessions(ctx, "reset", func(s *framework.Session) error {
 		if err := s.Sync(ctx, l.path); err != nil {
 			return err
 		}
-		count, err := l.read(ctx, s)
+		count, err := l.readRecord(ctx, s)
 		switch {
 		case err != nil:
 			return err
@@ -123,15 +125,15 @@ func (l *Latch) Reset(ctx context.Context) error {
 		case count != first: // an earlier try, or somebody else, has done it
 			return nil
 		}
-		if _, err := s.Exists(ctx, l.last()); errors.Is(err, framework.ErrNoNode) {
+		if _, err := s.Exists(ctx, l.lastCountNode()); errors.Is(err, framework.ErrNoNode) {
 			return ErrCounting
 		}
-		return l.clear(ctx, s, count)
+		return l.deleteCounts(ctx, s, count)
 	})
 }
 
-// clear deletes all counts in one transaction, if this is still the count.
-func (l *Latch) clear(ctx context.Context, s *framework.Session, count int32) error {
+// deleteCounts deletes all counts in one transaction, if this is still the count.
+func (l *Latch) deleteCounts(ctx context.Context, s *framework.Session, count int32) error {
 	ops := []framework.Op{framework.SetOp(l.path, record{Kind: latchKind, Size: l.size}.encode(), count)}
 	for _, dir := range []string{l.by, l.at} {
 		names, _, err := s.Children(ctx, dir)
@@ -151,35 +153,35 @@ func (l *Latch) clear(ctx context.Context, s *framework.Session, count int32) er
 	return err
 }
 
-// read reads the record, and returns its version: it changes with each reset.
-func (l *Latch) read(ctx context.Context, s *framework.Session) (int32, error) {
+// readRecord reads the record, and returns its version: it changes with each reset.
+func (l *Latch) readRecord(ctx context.Context, s *framework.Session) (int32, error) {
 	data, st, err := s.Get(ctx, l.path)
 	if err != nil {
 		return 0, err
 	}
-	r, err := parseSized(l.path, latchKind, data, mostMembers)
+	r, err := parseSizedRecord(l.path, latchKind, data, mostMembers)
 	if err == nil && r.Size != l.size {
 		err = &MismatchError{l.path, r.Size, l.size}
 	}
 	return st.Version, err
 }
 
-// each does something on session after session until it is done, with a latch that is there.
-func (l *Latch) each(ctx context.Context, op string, f func(*framework.Session) error) error {
+// onSessions does something on session after session until it is done, with a latch that is there.
+func (l *Latch) onSessions(ctx context.Context, op string, f func(*framework.Session) error) error {
 	if l.err != nil {
 		return framework.Wrap(op, l.path, l.err)
 	}
-	return framework.Wrap(op, l.path, each(ctx, l.client, func(s *framework.Session) error {
-		if err := l.prepare(ctx, s); err != nil {
+	return framework.Wrap(op, l.path, retryOnSessions(ctx, l.client, func(s *framework.Session) error {
+		if err := l.createOrCheck(ctx, s); err != nil {
 			return err
 		}
 		return f(s)
 	}))
 }
 
-// prepare makes the latch, or checks what there is.
-func (l *Latch) prepare(ctx context.Context, s *framework.Session) error {
-	_, err := l.read(ctx, s)
+// createOrCheck makes the latch, or checks what there is.
+func (l *Latch) createOrCheck(ctx context.Context, s *framework.Session) error {
+	_, err := l.readRecord(ctx, s)
 	if !errors.Is(err, framework.ErrNoNode) {
 		return err
 	}
@@ -196,4 +198,124 @@ func (l *Latch) prepare(ctx context.Context, s *framework.Session) error {
 		return errAgain
 	}
 	return err
+}
+
+// countName is what counts' nodes are called, before their numbers.
+const countName = "c-"
+
+// lastCountNode is the node whose creation opens the latch.
+func (l *Latch) lastCountNode() string {
+	return framework.Join(l.at, fmt.Sprintf("%s%010d", countName, l.size-1))
+}
+
+// countBytes is what the two nodes of a count take in a transaction, beside the caller's id.
+func (l *Latch) countBytes() int {
+	return 2 * (nodeBytes + len(l.path) + len(l.client.Config().Root))
+}
+
+// mostCounts is how many one transaction can delete.
+func (l *Latch) mostCounts() int {
+	const id = 100 // bytes that any caller's may have
+	return min(mostMembers, transactionBytes/(l.countBytes()+id))
+}
+
+// checkCaller refuses an id that is no node's name, or of which one transaction cannot delete as many as there are counts.
+func (l *Latch) checkCaller(id string) error {
+	if l.err != nil {
+		return nil // each says so
+	}
+	if longest := transactionBytes/l.size - l.countBytes(); len(id) > longest {
+		return fmt.Errorf("%w: %.20q... has %d bytes, at most %d fit %d counts", ErrCaller, id, len(id), longest, l.size)
+	}
+	if id == "" || framework.ValidatePath(framework.Join(l.by, id)) != nil || strings.Contains(id, "/") {
+		return fmt.Errorf("%w: %q", ErrCaller, id)
+	}
+	return nil
+}
+
+// CountDown counts for the caller id, unless it has counted already. An id is a node's name, such as a host's
+// or a task's, and may be so long that one transaction resets the latch: some 350 bytes with 1000 counts at a path of
+// 150. The error wraps ErrTooMany when others have counted the latch down to zero, ErrCaller,
+// ErrMismatch, ErrForeign, or is that of ctx: whether it was counted is unknown then; ask again.
+func (l *Latch) CountDown(ctx context.Context, id string) error {
+	if err := l.checkCaller(id); err != nil {
+		return framework.Wrap("count down", l.path, err)
+	}
+	return l.onSessions(ctx, "count down", func(s *framework.Session) error {
+		rs, err := s.Multi(ctx, framework.CreateOp(framework.Join(l.by, id), nil, framework.Persistent),
+			framework.CreateOp(framework.Join(l.at, countName), []byte(id), framework.PersistentSequential))
+		switch {
+		case errors.Is(err, framework.ErrNodeExists):
+			return l.checkEarlierCount(ctx, s, id)
+		case errors.Is(err, framework.ErrSuspended):
+			return errAgain
+		case err != nil:
+			return err
+		}
+		if rs[1].Path > l.lastCountNode() {
+			return l.undoCount(ctx, s, id, rs[1].Path)
+		}
+		return nil
+	})
+}
+
+// checkEarlierCount judges the count that a caller has already: if it came after the last, it was one too many, and the reply that
+// would have said so was lost.
+func (l *Latch) checkEarlierCount(ctx context.Context, s *framework.Session, id string) error {
+	if err := s.Sync(ctx, l.path); err != nil { // whose server said that it is there may be another
+		return err
+	}
+	own, err := s.Exists(ctx, framework.Join(l.by, id))
+	if errors.Is(err, framework.ErrNoNode) { // taken back, or the latch was reset
+		return errAgain
+	}
+	if err != nil {
+		return err
+	}
+	last, err := s.Exists(ctx, l.lastCountNode())
+	switch {
+	case errors.Is(err, framework.ErrNoNode), err == nil && own.Czxid <= last.Czxid:
+		return nil
+	case err != nil:
+		return err
+	}
+	count, err := l.countMadeBy(ctx, s, own.Czxid)
+	if err != nil {
+		return err
+	}
+	return l.undoCount(ctx, s, id, count)
+}
+
+// countMadeBy returns the count that a transaction has made after the last.
+func (l *Latch) countMadeBy(ctx context.Context, s *framework.Session, zxid int64) (string, error) {
+	names, _, err := s.Children(ctx, l.at)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range names {
+		count := framework.Join(l.at, name)
+		if count <= l.lastCountNode() {
+			continue
+		}
+		st, err := s.Exists(ctx, count)
+		switch {
+		case err == nil && st.Czxid == zxid:
+			return count, nil
+		case err != nil && !errors.Is(err, framework.ErrNoNode):
+			return "", err
+		}
+	}
+	return "", errAgain
+}
+
+// undoCount takes back a count of an open latch.
+func (l *Latch) undoCount(ctx context.Context, s *framework.Session, id, count string) error {
+	_, err := s.Multi(ctx, framework.DeleteOp(framework.Join(l.by, id), framework.AnyVersion), framework.DeleteOp(count, framework.AnyVersion))
+	switch {
+	case errors.Is(err, framework.ErrSuspended):
+		return errAgain
+	case err != nil && !errors.Is(err, framework.ErrNoNode):
+		return err
+	}
+	return fmt.Errorf("%w: all %d counts were counted by others than %q", ErrTooMany, l.size, id)
 }

@@ -68,7 +68,7 @@ type entrance struct {
 	err  error
 }
 
-func enter(t *testing.T, ctx context.Context, b *barrier.Double) *entrance {
+func enter(t *testing.T, ctx context.Context, b *barrier.DoubleBarrier) *entrance {
 	e := &entrance{t: t, done: make(chan struct{})}
 	go func() {
 		defer close(e.done)
@@ -107,7 +107,7 @@ func (e *entrance) failed() error {
 }
 
 // enterAll lets all enter one after the other.
-func enterAll(t *testing.T, bs ...*barrier.Double) []*barrier.Round {
+func enterAll(t *testing.T, bs ...*barrier.DoubleBarrier) []*barrier.Round {
 	t.Helper()
 	waits := make([]*entrance, len(bs))
 	for i, b := range bs {
@@ -159,10 +159,10 @@ func leaveAll(t *testing.T, rs ...*barrier.Round) {
 }
 
 // doubles makes a barrier of so many for each member.
-func doubles(n int, ms ...*zktest.Member) []*barrier.Double {
-	bs := make([]*barrier.Double, len(ms))
+func doubles(n int, ms ...*zktest.Member) []*barrier.DoubleBarrier {
+	bs := make([]*barrier.DoubleBarrier, len(ms))
 	for i, m := range ms {
-		bs[i] = barrier.NewDouble(m.Client, path, n)
+		bs[i] = barrier.NewDoubleBarrier(m.Client, path, n)
 	}
 	return bs
 }

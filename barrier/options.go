@@ -31,7 +31,7 @@ func WithCuratorLayout() Option {
 	}
 }
 
-func apply(opts []Option) (o options, err error) {
+func applyOptions(opts []Option) (o options, err error) {
 	for _, option := range opts {
 		if option == nil {
 			continue
@@ -43,8 +43,8 @@ func apply(opts []Option) (o options, err error) {
 	return o, err
 }
 
-// check refuses what no recipe can use.
-func check(client *framework.Client, path string) error {
+// checkClientAndPath refuses what no recipe can use.
+func checkClientAndPath(client *framework.Client, path string) error {
 	if client == nil {
 		return errors.New("the client is nil")
 	}

@@ -12,13 +12,13 @@ import (
 )
 
 // TestAPlaceOfALostSessionIsJudgedByWhatTheServersSay: a round has begun with the member, and is over. Another member of
-// this Double has guessed the base, which is too low, since the first number was a dead one's: by that the place was
+// this DoubleBarrier has guessed the base, which is too low, since the first number was a dead one's: by that the place was
 // never let in.
 func TestAPlaceOfALostSessionIsJudgedByWhatTheServersSay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
 		m := zk.Member(t, "m", framework.Config{})
-		b := NewDouble(m.Client, "/b", 2)
+		b := NewDoubleBarrier(m.Client, "/b", 2)
 		ended, cancel := context.WithCancel(t.Context())
 		go func() {
 			synctest.Wait()
@@ -42,14 +42,14 @@ func TestAPlaceOfALostSessionIsJudgedByWhatTheServersSay(t *testing.T) {
 		first, second := <-rounds, <-rounds
 		go func() { _ = first.Leave(t.Context()) }()
 		require.NoError(t, second.Leave(t.Context()))
-		truth, err := b.readAnew(t.Context(), s)
+		truth, err := b.readStateUncached(t.Context(), s)
 		require.NoError(t, err)
 		require.EqualValues(t, 3, truth.base)
 
 		guessed := truth
 		guessed.base = 2
-		b.remember(guessed)
-		lost := &member{b: b, s: s, place: place{data: []byte("{}"), node: b.place(2), number: 2, numbering: truth.numbering}}
-		require.ErrorIs(t, lost.retake(t.Context(), s), errInside)
+		b.cacheState(guessed)
+		lost := &member{b: b, s: s, memberNode: memberNode{data: []byte("{}"), node: b.memberPath(2), number: 2, numbering: truth.numbering}}
+		require.ErrorIs(t, lost.recoverPlace(t.Context(), s), errMayBeInside)
 	})
 }

@@ -16,7 +16,7 @@ import (
 func TestALostPlaceIsNotThatOfAMemberInside(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(3)
-		old := enter(t, t.Context(), barrier.NewDouble(ms[0].Client, path, 3))
+		old := enter(t, t.Context(), barrier.NewDoubleBarrier(ms[0].Client, path, 3))
 		require.Equal(t, []string{"m-0000000000"}, w.Children(path+"/in"))
 		ms[0].Link.Cut()
 		time.Sleep(2 * timeout)
@@ -35,10 +35,10 @@ func TestALostPlaceIsNotThatOfAMemberInside(t *testing.T) {
 func TestALostPlaceIsNotThatOfAMemberThatWaits(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(3)
-		old := enter(t, t.Context(), barrier.NewDouble(ms[0].Client, path, 3))
+		old := enter(t, t.Context(), barrier.NewDoubleBarrier(ms[0].Client, path, 3))
 		ms[0].Link.Cut()
 		time.Sleep(2 * timeout)
-		waits := enter(t, t.Context(), barrier.NewDouble(ms[1].Client, path, 2))
+		waits := enter(t, t.Context(), barrier.NewDoubleBarrier(ms[1].Client, path, 2))
 		time.Sleep(2 * timeout)
 		before := w.Children(path + "/in")
 		require.Equal(t, []string{"m-0000000000"}, before)
@@ -46,7 +46,7 @@ func TestALostPlaceIsNotThatOfAMemberThatWaits(t *testing.T) {
 		require.ErrorIs(t, old.failed(), framework.ErrSessionLost)
 		time.Sleep(2 * timeout)
 		require.Equal(t, before, w.Children(path+"/in"))
-		leaveAll(t, waits.roundWith(barrier.NewDouble(ms[2].Client, path, 2))...)
+		leaveAll(t, waits.roundWith(barrier.NewDoubleBarrier(ms[2].Client, path, 2))...)
 	})
 }
 

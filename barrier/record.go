@@ -43,8 +43,8 @@ type record struct {
 	Since *time.Time `json:"since,omitempty"`
 }
 
-// parse reads a node's record, which must be of a kind.
-func parse(path, kind string, data []byte) (record, error) {
+// parseRecord reads a node's record, which must be of a kind.
+func parseRecord(path, kind string, data []byte) (record, error) {
 	var r record
 	if err := json.Unmarshal(data, &r); err != nil || r.Version < 1 {
 		return record{}, fmt.Errorf("%w: %s holds no %s", ErrForeign, path, kind)
@@ -58,9 +58,9 @@ func parse(path, kind string, data []byte) (record, error) {
 	return r, nil
 }
 
-// parseSized reads the record of a double barrier or a latch.
-func parseSized(path, kind string, data []byte, most int) (record, error) {
-	r, err := parse(path, kind, data)
+// parseSizedRecord reads the record of a double barrier or a latch.
+func parseSizedRecord(path, kind string, data []byte, most int) (record, error) {
+	r, err := parseRecord(path, kind, data)
 	if err == nil && checkSize(r.Size, most) != nil {
 		err = fmt.Errorf("%w: %s has a number of %d", ErrForeign, path, r.Size)
 	}
@@ -77,8 +77,8 @@ func (r record) encode() []byte {
 	return data
 }
 
-// resize changes the number in a record, and keeps fields of later releases.
-func resize(data []byte, n int) []byte {
+// withSize changes the number in a record, and keeps fields of later releases.
+func withSize(data []byte, n int) []byte {
 	fields := map[string]json.RawMessage{}
 	if json.Unmarshal(data, &fields) != nil { // it was read before
 		return record{Kind: doubleKind, Size: n}.encode()
@@ -91,8 +91,8 @@ func resize(data []byte, n int) []byte {
 	return resized
 }
 
-// signed is a record that says who has written it.
-func signed(client *framework.Client, kind string) record {
+// ownedRecord is a record that says who has written it.
+func ownedRecord(client *framework.Client, kind string) record {
 	host, _ := os.Hostname() // an unknown host is shown as such
 	now := time.Now().UTC()
 	return record{Kind: kind, Owner: client.Config().Identity, Host: host, PID: os.Getpid(), Since: &now}

@@ -26,7 +26,7 @@ var golden = map[string]record{
 func TestRecordsAreWrittenAndReadAsBefore(t *testing.T) {
 	for text, r := range golden {
 		require.Equal(t, text, string(r.encode()))
-		got, err := parse("/x", r.Kind, []byte(text))
+		got, err := parseRecord("/x", r.Kind, []byte(text))
 		r.Version = 1
 		require.NoError(t, err)
 		require.Equal(t, r, got)
@@ -35,10 +35,10 @@ func TestRecordsAreWrittenAndReadAsBefore(t *testing.T) {
 
 func TestUnknownFieldsSurvive(t *testing.T) {
 	later := []byte(`{"v":1,"kind":"double barrier","size":8,"label":{"a":[1]}}`)
-	r, err := parseSized("/x", doubleKind, resize(later, 9), 1000)
+	r, err := parseSizedRecord("/x", doubleKind, withSize(later, 9), 1000)
 	require.NoError(t, err)
 	require.Equal(t, 9, r.Size)
-	require.Contains(t, string(resize(later, 9)), `"label":{"a":[1]}`)
+	require.Contains(t, string(withSize(later, 9)), `"label":{"a":[1]}`)
 }
 
 func TestRecordsThatAreRefused(t *testing.T) {
@@ -47,7 +47,7 @@ func TestRecordsThatAreRefused(t *testing.T) {
 		`{"v":1,"kind":"gate","size":1}`: ErrForeign, `{"v":2,"kind":"latch","size":1}`: ErrNewer, `{"v":1,"kind":"latch"}`: ErrForeign,
 		`{"v":1,"kind":"latch","size":-1}`: ErrForeign, `{"v":1,"kind":"latch","size":1e9}`: ErrForeign,
 	} {
-		_, err := parseSized("/x", latchKind, []byte(text), 1000)
+		_, err := parseSizedRecord("/x", latchKind, []byte(text), 1000)
 		require.ErrorIs(t, err, want, text)
 		require.ErrorContains(t, err, "/x")
 	}
@@ -55,14 +55,14 @@ func TestRecordsThatAreRefused(t *testing.T) {
 
 func TestNumbersWrap(t *testing.T) {
 	for name, want := range map[string]int32{"m-0000000000": 0, "m-2147483647": 2147483647, "m--2147483648": -2147483648, "m--000000001": -1} {
-		n, ok := numberOf("/x/" + name)
+		n, ok := parseMemberNumber("/x/" + name)
 		require.True(t, ok, name)
 		require.Equal(t, want, n)
-		require.Equal(t, "/x/"+name, (&Double{in: "/x"}).place(n))
+		require.Equal(t, "/x/"+name, (&DoubleBarrier{in: "/x"}).memberPath(n))
 	}
-	st := state{base: 2147483647}
-	require.True(t, st.letsIn(-2147483648, 2))
-	require.False(t, st.letsIn(-2147483647, 2))
+	st := barrierState{base: 2147483647}
+	require.True(t, st.admits(-2147483648, 2))
+	require.False(t, st.admits(-2147483647, 2))
 }
 
 func FuzzRecord(f *testing.F) {
@@ -71,21 +71,21 @@ func FuzzRecord(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, kind := range []string{gateKind, doubleKind, roundKind, latchKind} {
-			r, err := parse("/x", kind, data)
+			r, err := parseRecord("/x", kind, data)
 			if err != nil {
 				continue
 			}
-			again, err := parse("/x", kind, r.encode())
+			again, err := parseRecord("/x", kind, r.encode())
 			require.NoError(t, err)
 			require.True(t, slices.Equal(r.Numbers, again.Numbers))
-			require.True(t, json.Valid(resize(data, 3)))
+			require.True(t, json.Valid(withSize(data, 3)))
 		}
 	})
 }
 
 func TestNamesThatNoServerWrites(t *testing.T) {
 	for _, name := range []string{"", "m-", "m-7", "m-00000000000", "m-+000000001", "m-2147483648", "x-0000000001", "m-000000000a"} {
-		_, ok := numberOf("/x/" + name)
+		_, ok := parseMemberNumber("/x/" + name)
 		require.False(t, ok, name)
 	}
 }
@@ -94,8 +94,8 @@ func FuzzNumber(f *testing.F) {
 	f.Add("m-0000000007")
 	f.Add("m--2147483648")
 	f.Fuzz(func(t *testing.T, name string) {
-		if n, ok := numberOf("/x/" + name); ok && !strings.Contains(name, "/") {
-			require.Equal(t, "/x/"+name, (&Double{in: "/x"}).place(n))
+		if n, ok := parseMemberNumber("/x/" + name); ok && !strings.Contains(name, "/") {
+			require.Equal(t, "/x/"+name, (&DoubleBarrier{in: "/x"}).memberPath(n))
 		}
 	})
 }

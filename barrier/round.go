@@ -14,22 +14,22 @@ import (
 // Guarantee: Context is done before the servers can let the others leave without this member, as long
 // as this process is scheduled (see package framework).
 type Round struct {
-	hold  *framework.Hold
-	node  string
-	phase int32
-	way   wayOut
+	hold   *framework.Hold
+	node   string
+	phase  int32
+	leaver leaver
 
 	mu   sync.Mutex
 	left bool
 }
 
-// wayOut is how a member of a layout leaves.
-type wayOut interface {
+// leaver is how a member of a layout leaves.
+type leaver interface {
 	// leave takes the member's node away, or has it taken away in the background if that fails.
-	leave(ctx context.Context) error
+	removeNode(ctx context.Context) error
 	// over waits until no member is left.
-	over(ctx context.Context) error
-	barrier() *Double
+	waitForOthers(ctx context.Context) error
+	barrier() *DoubleBarrier
 }
 
 // Context is done when the member has left, or is taken for dead; its cause wraps ErrLeft,
@@ -59,31 +59,31 @@ func (r *Round) Guard() framework.Op {
 // while Leave waits changes nothing; if the member was taken for dead before, the error is the cause of the
 // end of Context.
 func (r *Round) Leave(ctx context.Context) (err error) {
-	b := r.way.barrier()
+	b := r.leaver.barrier()
 	ctx, end := b.tel.wait(ctx, "barrier.leave", b.path)
 	defer func() { end(err) }()
-	err = r.depart(ctx)
+	err = r.leaveOnce(ctx)
 	if err == nil {
-		err = r.way.over(ctx)
+		err = r.leaver.waitForOthers(ctx)
 	}
 	return framework.Wrap("leave", b.path, err)
 }
 
-// depart leaves, once.
-func (r *Round) depart(ctx context.Context) error {
-	again, err := r.end()
+// leaveOnce leaves, once.
+func (r *Round) leaveOnce(ctx context.Context) error {
+	again, err := r.endContext()
 	if again || err != nil {
 		return err
 	}
-	err = r.way.leave(ctx)
+	err = r.leaver.removeNode(ctx)
 	if ctx.Err() != nil {
 		return framework.Ended(ctx)
 	}
 	return err
 }
 
-// end ends the round's context, and tells whether this was done before.
-func (r *Round) end() (again bool, err error) {
+// endContext ends the round's context, and reports whether this was done before.
+func (r *Round) endContext() (again bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.left {
@@ -97,24 +97,24 @@ func (r *Round) end() (again bool, err error) {
 	return false, nil
 }
 
-// departure is the way out of a double barrier of the own layout.
-type departure struct {
-	b    *Double
+// ownLeaver is the way out of a double barrier of the own layout.
+type ownLeaver struct {
+	b    *DoubleBarrier
 	s    *framework.Session
 	node string
-	st   state // of the round
+	st   barrierState // of the round
 }
 
-func (d *departure) barrier() *Double { return d.b }
+func (d *ownLeaver) barrier() *DoubleBarrier { return d.b }
 
-// leave takes the node away, and ends the round if nobody else is there. The same transaction counts those
+// removeNode takes the node away, and ends the round if nobody else is there. The same transaction counts those
 // who have left alive, and tells how many are left.
-func (d *departure) leave(ctx context.Context) error {
+func (d *ownLeaver) removeNode(ctx context.Context) error {
 	for {
 		rs, err := d.s.Multi(ctx, framework.DeleteOp(d.node, framework.AnyVersion), framework.SetOp(d.b.in, nil, framework.AnyVersion))
 		switch {
 		case err == nil && rs[1].Stat.NumChildren == 0:
-			err := d.b.finish(ctx, d.s, d.st)
+			err := d.b.endRound(ctx, d.s, d.st)
 			if errors.Is(err, errAgain) || errors.Is(err, framework.ErrSessionLost) {
 				return nil
 			}
@@ -129,9 +129,9 @@ func (d *departure) leave(ctx context.Context) error {
 	}
 }
 
-// over waits for the end of the round, on session after session.
-func (d *departure) over(ctx context.Context) error {
-	if d.b.ended(d.st) {
+// waitForOthers waits for the end of the round, on session after session.
+func (d *ownLeaver) waitForOthers(ctx context.Context) error {
+	if d.b.hasSeenRoundEnd(d.st) {
 		return nil
 	}
 	for {
@@ -139,7 +139,7 @@ func (d *departure) over(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = d.await(ctx, s)
+		err = d.waitForRoundEnd(ctx, s)
 		switch {
 		case err == nil:
 			return nil
@@ -151,41 +151,41 @@ func (d *departure) over(ctx context.Context) error {
 	}
 }
 
-// ended tells whether a member of this Double has seen the end of a round.
-func (b *Double) ended(st state) bool {
-	known := b.recall()
+// hasSeenRoundEnd reports whether a member of this DoubleBarrier has seen the end of a round.
+func (b *DoubleBarrier) hasSeenRoundEnd(st barrierState) bool {
+	known := b.cachedState()
 	return known.made == st.made && known.phase-st.phase > 0
 }
 
-// grace is how long a member that has left waits for the last of the others to end the round, before it
+// deadMemberCheckDelay is how long a member that has left waits for the last of the others to end the round, before it
 // looks whether any of them is dead.
-const grace = 50 * time.Millisecond
+const deadMemberCheckDelay = 50 * time.Millisecond
 
-// await waits for the end of the round on one session.
-func (d *departure) await(ctx context.Context, s *framework.Session) error {
-	seen, w, err := d.b.watch(ctx, s)
+// waitForRoundEnd waits for the end of the round on one session.
+func (d *ownLeaver) waitForRoundEnd(ctx context.Context, s *framework.Session) error {
+	seen, w, err := d.b.watchBarrier(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer w.Stop()
-	if over := d.st.over(); over.same(seen) {
-		d.b.remember(over)
+	if over := d.st.afterEnd(); over.equals(seen) {
+		d.b.cacheState(over)
 		return nil
 	}
 	if seen.made != d.st.made || seen.phase-d.st.phase > 0 {
 		return nil
 	}
-	t := time.NewTimer(grace)
+	t := time.NewTimer(deadMemberCheckDelay)
 	defer t.Stop()
 	select {
 	case ev := <-w.C():
-		if ev.Kind != framework.NodeChanged || seen.vague || seen.phase != d.st.phase { // it may tell of a former change
+		if ev.Kind != framework.NodeChanged || seen.staleWatch || seen.phase != d.st.phase { // it may tell of a former change
 			return errAgain
 		}
-		d.b.remember(d.st.over())
+		d.b.cacheState(d.st.afterEnd())
 		return nil
 	case <-t.C:
-		return d.settle(ctx, s, w, seen)
+		return d.endRoundIfEmpty(ctx, s, w, seen)
 	case <-ctx.Done():
 		return framework.Ended(ctx)
 	case <-s.Done():
@@ -193,21 +193,21 @@ func (d *departure) await(ctx context.Context, s *framework.Session) error {
 	}
 }
 
-// settle ends the round if nobody is left: some may have died. Else it waits for one of them.
-func (d *departure) settle(ctx context.Context, s *framework.Session, w *framework.Watch, seen state) error {
-	st, err := d.b.complete(ctx, s, seen)
+// endRoundIfEmpty ends the round if nobody is left: some may have died. Else it waits for one of them.
+func (d *ownLeaver) endRoundIfEmpty(ctx context.Context, s *framework.Session, w *framework.Watch, seen barrierState) error {
+	st, err := d.b.fillFromCache(ctx, s, seen)
 	if err != nil {
 		return err
 	}
 	if st.phase != d.st.phase {
 		return errAgain
 	}
-	rest, _, err := d.b.remaining(ctx, s, st)
+	rest, _, err := d.b.listInside(ctx, s, st)
 	switch {
 	case err != nil:
 		return err
 	case len(rest) == 0:
-		return d.b.finish(ctx, s, st)
+		return d.b.endRound(ctx, s, st)
 	}
-	return d.b.awaitOne(ctx, s.Context(), s, awaited{w, rest[0], -1})
+	return d.b.waitForRoundChange(ctx, s.Context(), s, roundChange{w, rest[0], -1})
 }

@@ -49,7 +49,7 @@ type storm struct {
 	whole  int64 // rounds that all members have entered
 	deaths int
 	cut    int // contexts that have ended a wait
-	// vague counts members whose Enter could not tell whether its round had begun.
+	// vague counts members whose Enter could not report whether its round had begun.
 	vague int
 }
 
@@ -125,7 +125,7 @@ func (s *storm) life() {
 		})
 		defer t.Stop()
 	}
-	b := barrier.NewDouble(c, path, stormMembers)
+	b := barrier.NewDoubleBarrier(c, path, stormMembers)
 	for s.reached() < *stormRounds && ctx.Err() == nil && s.round(ctx, b, link) {
 	}
 	s.mu.Lock()
@@ -134,7 +134,7 @@ func (s *storm) life() {
 }
 
 // round is one round, or a try of one; false when this life is over.
-func (s *storm) round(ctx context.Context, b *barrier.Double, link *zktest.Link) bool {
+func (s *storm) round(ctx context.Context, b *barrier.DoubleBarrier, link *zktest.Link) bool {
 	patience := time.Hour
 	if s.int(10) == 0 {
 		patience = time.Duration(s.int(50_000)) * time.Microsecond

@@ -23,7 +23,7 @@ func TestWaitsAreTracedAndMeasured(t *testing.T) {
 		m := w.Member(t, "a", config,
 			framework.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))),
 			framework.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
-		b := barrier.NewDouble(m.Client, path, 1)
+		b := barrier.NewDoubleBarrier(m.Client, path, 1)
 		leaveAll(t, enterAll(t, b)...)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

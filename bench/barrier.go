@@ -22,7 +22,7 @@ func rounds(s settings) error {
 	errs := make(chan error, len(clients))
 	var wg sync.WaitGroup
 	for i, c := range clients {
-		b := barrier.NewDouble(c, root+"/w7", len(clients))
+		b := barrier.NewDoubleBarrier(c, root+"/w7", len(clients))
 		wg.Go(func() {
 			if err := p.march(b, i == 0); err != nil {
 				errs <- err
@@ -51,7 +51,7 @@ type parade struct {
 var errEarly = errors.New("a member went on before all were there")
 
 // march goes through all rounds as one member. The first one takes the times.
-func (p *parade) march(b *barrier.Double, first bool) error {
+func (p *parade) march(b *barrier.DoubleBarrier, first bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // so that the others end too if one fails
 	defer cancel()
 	for round := range p.warm + p.rounds {

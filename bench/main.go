@@ -146,10 +146,10 @@ func names() string { return strings.Join(slices.Sorted(maps.Keys(workloads)), "
 func (s settings) options() []locks.Option {
 	var opts []locks.Option
 	if s.release == "write" {
-		opts = append(opts, locks.WithReleaseOnWrite())
+		opts = append(opts, locks.WithAsyncRelease())
 	}
 	if s.slice > 0 {
-		opts = append(opts, locks.WithLocalSlice(s.slice))
+		opts = append(opts, locks.WithLocalHandoff(s.slice))
 	}
 	return opts
 }

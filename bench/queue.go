@@ -84,14 +84,14 @@ func putBackground(s settings) error {
 func takeStrict(s settings) error {
 	n := or(s.n, 3000)
 	return consume(s, map[string]any{"op": "take", "order": "strict", "window": 2}, n, 1,
-		[]fifo.Option{fifo.WithOrder(fifo.Strict), fifo.WithWindow(2), fifo.WithPrefetch(1)}, false)
+		[]fifo.Option{fifo.WithOrder(fifo.Strict), fifo.WithMaxInFlight(2), fifo.WithPrefetch(1)}, false)
 }
 
 // takeStrictMany acknowledges without waiting.
 func takeStrictMany(s settings) error {
 	for _, window := range []int{10, 100, 500} {
 		err := consume(s, map[string]any{"op": "take", "order": "strict", "window": window}, or(s.n, 20_000), 1,
-			[]fifo.Option{fifo.WithOrder(fifo.Strict), fifo.WithWindow(window), fifo.WithPrefetch(window)}, true)
+			[]fifo.Option{fifo.WithOrder(fifo.Strict), fifo.WithMaxInFlight(window), fifo.WithPrefetch(window)}, true)
 		if err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func takeStrictMany(s settings) error {
 func takeParallel(s settings) error {
 	for _, window := range []int{1, 4, 16} {
 		err := consume(s, map[string]any{"op": "take", "order": "parallel", "c": or(s.c, 8), "window": window}, or(s.n, 20_000), or(s.c, 8),
-			[]fifo.Option{fifo.WithWindow(window), fifo.WithPrefetch(window - 1)}, window > 1)
+			[]fifo.Option{fifo.WithMaxInFlight(window), fifo.WithPrefetch(window - 1)}, window > 1)
 		if err != nil {
 			return err
 		}

@@ -21,65 +21,65 @@ func (e *Election) Campaign(ctx context.Context) (term *Term, err error) {
 	ctx, end := e.tel.campaign(ctx, e)
 	defer func() { end(term, err) }()
 	for {
-		term, err = e.stand(ctx)
+		term, err = e.campaignOnce(ctx)
 		switch {
 		case err == nil:
 			return term, nil
 		case ctx.Err() != nil:
 			err = framework.Ended(ctx)
-		case again(err):
+		case shouldQueueAgain(err):
 			continue
 		}
 		return nil, framework.Wrap("campaign", e.path, err)
 	}
 }
 
-// again tells whether a candidate that came to nothing queues again.
-func again(err error) bool {
+// shouldQueueAgain reports whether a candidate that came to nothing queues again.
+func shouldQueueAgain(err error) bool {
 	return errors.Is(err, framework.ErrSessionLost) || errors.Is(err, framework.ErrNodeGone) || errors.Is(err, ErrUnhealthy)
 }
 
-// stand stands in line once, and begins a term if that ends well.
-func (e *Election) stand(ctx context.Context) (*Term, error) {
-	well, end, err := e.whileHealthy(ctx)
+// campaignOnce stands in line once, and begins a term if that ends well.
+func (e *Election) campaignOnce(ctx context.Context) (*Term, error) {
+	well, end, err := e.waitUntilFit(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	t, err := e.win(well)
+	t, err := e.waitAndBeginTerm(well)
 	if err != nil {
 		if cause := context.Cause(well); ctx.Err() == nil && errors.Is(cause, ErrUnhealthy) {
 			err = cause
 		}
 		return nil, err
 	}
-	t.oversee()
+	t.watchForReasonsToEnd()
 	return t, nil
 }
 
-// win waits for this candidate's turn and makes it a term's leader.
-func (e *Election) win(ctx context.Context) (*Term, error) {
-	lease, err := e.acquire(ctx)
+// waitAndBeginTerm waits for this candidate's turn and makes it a term's leader.
+func (e *Election) waitAndBeginTerm(ctx context.Context) (*Term, error) {
+	lease, err := e.joinLine(ctx)
 	if err != nil {
 		return nil, err
 	}
 	t := newTerm(e, lease)
-	if err := t.inaugurate(ctx); err != nil {
+	if err := t.recordTerm(ctx); err != nil {
 		_ = lease.Release(context.WithoutCancel(ctx)) // has no error
 		return nil, err
 	}
 	return t, nil
 }
 
-// acquire stands in line. What a waiting candidate tells of itself lies beside the line while it waits.
-func (e *Election) acquire(ctx context.Context) (*locks.Lease, error) {
+// joinLine stands in line. What a waiting candidate tells of itself lies beside the line while it waits.
+func (e *Election) joinLine(ctx context.Context) (*locks.Lease, error) {
 	if len(e.metadata) == 0 && e.priority == 0 {
 		return e.line.Acquire(ctx)
 	}
 	var told *Membership
-	line := e.newLine(locks.WithQueued(func(int) { // called from this goroutine
+	line := e.newLine(locks.WithOnWait(func(int) { // called from this goroutine
 		if told == nil {
-			told = e.tell(ctx)
+			told = e.createWaitingNode(ctx)
 		}
 	}))
 	lease, err := line.Acquire(ctx)
@@ -89,9 +89,9 @@ func (e *Election) acquire(ctx context.Context) (*locks.Lease, error) {
 	return lease, err
 }
 
-// tell shows this candidate to those who ask for more than its id.
-func (e *Election) tell(ctx context.Context) *Membership {
-	m, err := e.waiting.enrol(ctx, waitingName(e.priority), memberRecord{ID: e.id, Metadata: e.metadata, Stable: e.stable})
+// createWaitingNode shows this candidate to those who ask for more than its id.
+func (e *Election) createWaitingNode(ctx context.Context) *Membership {
+	m, err := e.waiting.startMembership(ctx, waitingName(e.priority), memberRecord{ID: e.id, Metadata: e.metadata, Stable: e.stable})
 	if err != nil { // it has been written before, to be checked
 		panic("election: metadata cannot be written: " + err.Error())
 	}

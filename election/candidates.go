@@ -33,11 +33,11 @@ type Candidate struct {
 // Leader returns who leads, as the connected server knows it, which may lag behind the others. Its error
 // wraps ErrNoLeader when nobody does.
 func (e *Election) Leader(ctx context.Context) (Candidate, error) {
-	c, err := e.leader(ctx)
+	c, err := e.readLeader(ctx)
 	return c, framework.Wrap("leader", e.path, err)
 }
 
-func (e *Election) leader(ctx context.Context) (Candidate, error) {
+func (e *Election) readLeader(ctx context.Context) (Candidate, error) {
 	if e.err != nil {
 		return Candidate{}, e.err
 	}
@@ -55,17 +55,17 @@ func (e *Election) leader(ctx context.Context) (Candidate, error) {
 	case first == nil:
 		return Candidate{}, ErrNoLeader
 	}
-	return e.inOffice(ctx, candidate(*first))
+	return e.addTermRecord(ctx, candidateOf(*first))
 }
 
 // Candidates lists the candidates in the order in which they lead: the leader is the first. A missing
 // directory is an empty list. Candidates of one session and one id are told apart by their order alone.
 func (e *Election) Candidates(ctx context.Context) ([]Candidate, error) {
-	all, err := e.candidates(ctx)
+	all, err := e.listCandidates(ctx)
 	return all, framework.Wrap("candidates", e.path, err)
 }
 
-func (e *Election) candidates(ctx context.Context) ([]Candidate, error) {
+func (e *Election) listCandidates(ctx context.Context) ([]Candidate, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
@@ -73,25 +73,25 @@ func (e *Election) candidates(ctx context.Context) ([]Candidate, error) {
 	if err != nil || len(line) == 0 {
 		return nil, err
 	}
-	told, err := e.waiting.list(ctx)
+	told, err := e.waiting.listMembers(ctx)
 	if err != nil {
 		return nil, err
 	}
-	first, err := e.inOffice(ctx, candidate(line[0]))
+	first, err := e.addTermRecord(ctx, candidateOf(line[0]))
 	if err != nil {
 		return nil, err
 	}
 	all := []Candidate{first}
 	for _, c := range line[1:] {
-		one := candidate(c)
-		told = one.describe(told)
+		one := candidateOf(c)
+		told = one.addWaitingRecord(told)
 		all = append(all, one)
 	}
 	return all, nil
 }
 
-// describe takes what the candidate tells of itself, and leaves the rest.
-func (c *Candidate) describe(told []Member) (rest []Member) {
+// addWaitingRecord takes what the candidate tells of itself, and leaves the rest.
+func (c *Candidate) addWaitingRecord(told []Member) (rest []Member) {
 	for i, m := range told {
 		if m.Session == c.Session && m.ID == c.ID {
 			c.Metadata, c.Priority = m.Metadata, priorityOf(m.Node)
@@ -101,18 +101,18 @@ func (c *Candidate) describe(told []Member) (rest []Member) {
 	return told
 }
 
-// inOffice adds what the first in line has stored of its term.
-func (e *Election) inOffice(ctx context.Context, c Candidate) (Candidate, error) {
+// addTermRecord adds what the first in line has stored of its term.
+func (e *Election) addTermRecord(ctx context.Context, c Candidate) (Candidate, error) {
 	r, err := readTerm(ctx, e.client, e.termPath())
 	if err != nil {
 		return Candidate{}, err
 	}
-	c.take(r.termRecord)
+	c.applyTermRecord(r.termRecord)
 	return c, nil
 }
 
-// take adds what a term's record says, if it is this candidate's, which it tells.
-func (c *Candidate) take(r termRecord) bool {
+// applyTermRecord adds what a term's record says, if it is this candidate's, which it tells.
+func (c *Candidate) applyTermRecord(r termRecord) bool {
 	if r.Token != c.Token || r.Number == 0 {
 		return false
 	}
@@ -120,9 +120,9 @@ func (c *Candidate) take(r termRecord) bool {
 	return true
 }
 
-// contender is a candidate as the line knows it.
-type contender = locks.Contender
+// lineMember is a candidate as the line knows it.
+type lineMember = locks.Contender
 
-func candidate(c contender) Candidate {
+func candidateOf(c lineMember) Candidate {
 	return Candidate{ID: string(c.Data), Token: c.Token, Node: c.Node, Session: c.Session}
 }

@@ -1,7 +1,7 @@
 // Package election elects one leader among candidates on ZooKeeper, and tells who is there.
 //
 // [Election.Lead] is what most services want: campaign, run a function while leading, campaign again.
-// [Election.Campaign] and [Term.Resign] are its steps. [Election.Observe] follows the leaders, [Members] is
+// [Election.Campaign] and [Term.Resign] are its steps. [Election.Observe] follows the leaders, [Group] is
 // a group of processes without a leader.
 //
 // # Guarantee

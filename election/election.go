@@ -22,13 +22,13 @@ type Election struct {
 	metadata Metadata
 	priority int
 	stable   time.Duration
-	health   *health
+	health   *healthCheck
 	minTerm  time.Duration
 	maxTerm  time.Duration
 	stepDown StepDown
 
 	line    *locks.Line
-	waiting *Members // what candidates that wait tell of themselves
+	waiting *Group // what candidates that wait tell of themselves
 	tel     telemetry
 	current atomic.Pointer[Term]
 }
@@ -37,21 +37,21 @@ type Election struct {
 // used makes every call return an error that says so.
 func New(client *framework.Client, path string, opts ...Option) *Election {
 	e := &Election{client: client, path: path, kind: locks.LatchKind}
-	if e.err = checkPlace(client, path); e.err != nil {
+	if e.err = checkClientAndPath(client, path); e.err != nil {
 		return e
 	}
 	e.id = client.Config().Identity
-	e.err = e.apply(opts)
+	e.err = e.applyOptions(opts)
 	e.line = e.newLine()
-	e.waiting = NewMembers(client, path+waitingSuffix)
+	e.waiting = NewGroup(client, path+waitingSuffix)
 	e.tel = newTelemetry(client)
 	return e
 }
 
 // Validate returns what is wrong with options, or nil, before there is a client to use them with.
-func Validate(opts ...Option) error { return new(Election).apply(opts) }
+func Validate(opts ...Option) error { return new(Election).applyOptions(opts) }
 
-func (e *Election) apply(opts []Option) error {
+func (e *Election) applyOptions(opts []Option) error {
 	for _, o := range opts {
 		if o == nil {
 			continue
@@ -77,8 +77,8 @@ func (e *Election) newLine(opts ...locks.Option) *locks.Line {
 	return locks.NewLine(e.client, e.path, e.kind, append(opts, locks.WithData([]byte(e.id)))...)
 }
 
-// checkPlace refuses a client or a path that nothing can be made of.
-func checkPlace(client *framework.Client, path string) error {
+// checkClientAndPath refuses a client or a path that nothing can be made of.
+func checkClientAndPath(client *framework.Client, path string) error {
 	if client == nil {
 		return errors.New("the client is nil")
 	}

@@ -95,12 +95,12 @@ func ExampleTerm_TransferTo() {
 	// host-2 leads term 2
 }
 
-func ExampleMembers() {
+func ExampleGroup() {
 	ctx := context.Background()
 	client, done := exampleClient(ctx)
 	defer done()
 
-	workers := election.NewMembers(client, "/workers")
+	workers := election.NewGroup(client, "/workers")
 	membership, err := workers.Join(ctx, "host-1", election.Metadata{"zone": "b"})
 	if err != nil {
 		log.Fatal(err)

@@ -13,5 +13,5 @@ func (f *Factory) Election(path string, opts ...Option) *Election {
 	return New(f.client, path, opts...)
 }
 
-// Members returns the group at path; see NewMembers.
-func (f *Factory) Members(path string) *Members { return NewMembers(f.client, path) }
+// Group returns the group at path; see NewGroup.
+func (f *Factory) Group(path string) *Group { return NewGroup(f.client, path) }

@@ -17,7 +17,7 @@ func FuzzPriority(f *testing.F) {
 		require.GreaterOrEqual(t, p, 0)
 		require.LessOrEqual(t, p, MaxPriority)
 		require.Equal(t, p, priorityOf("guid-"+waitingName(p)))
-		before, after, found := cutLast(name, "-p")
+		before, after, found := cutAtLast(name, "-p")
 		if found {
 			require.Equal(t, name, before+"-p"+after)
 			require.False(t, strings.Contains(after, "-p"))

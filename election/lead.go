@@ -24,7 +24,7 @@ func (e *Election) Lead(ctx context.Context, lead func(ctx context.Context, term
 		err = errors.New("the function is nil")
 	}
 	if err == nil {
-		err = e.lead(ctx, lead)
+		err = e.leadOnce(ctx, lead)
 	}
 	return framework.Wrap("lead", e.path, err)
 }
@@ -32,14 +32,14 @@ func (e *Election) Lead(ctx context.Context, lead func(ctx context.Context, term
 // briefTerm is the length up to which a term is followed by a pause.
 const briefTerm = time.Second
 
-func (e *Election) lead(ctx context.Context, lead func(context.Context, *Term) error) error {
-	back := e.client.Retries()
+func (e *Election) leadOnce(ctx context.Context, lead func(context.Context, *Term) error) error {
+	back := e.client.Backoff()
 	for {
 		term, err := e.Campaign(ctx)
 		if err != nil {
 			return err
 		}
-		err = e.serve(ctx, term, lead)
+		err = e.runTerm(ctx, term, lead)
 		var permanent *permanentError
 		switch {
 		case err == nil && time.Since(term.began) < briefTerm && !errors.Is(term.Err(), ErrTransferred):
@@ -57,14 +57,14 @@ func (e *Election) lead(ctx context.Context, lead func(context.Context, *Term) e
 	}
 }
 
-// serve runs lead for one term and gives the term up, even if lead panics. Its error is lead's, but not what a
+// runTerm runs lead for one term and gives the term up, even if lead panics. Its error is lead's, but not what a
 // lead returns whose context has ended, unless that is to end Lead.
-func (e *Election) serve(ctx context.Context, term *Term, lead func(context.Context, *Term) error) error {
+func (e *Election) runTerm(ctx context.Context, term *Term, lead func(context.Context, *Term) error) error {
 	term.mu.Lock()
 	term.led = true
 	term.mu.Unlock()
-	defer term.giveUp(ctx)
-	within, cancel := term.within(ctx)
+	defer term.giveUpAfterLead(ctx)
+	within, cancel := term.withTermEnd(ctx)
 	defer cancel()
 	if within.Err() != nil {
 		return nil
@@ -81,9 +81,9 @@ func (e *Election) serve(ctx context.Context, term *Term, lead func(context.Cont
 	return nil
 }
 
-// giveUp gives up a term that Lead has served.
-func (t *Term) giveUp(ctx context.Context) {
-	if err := t.leave(ctx); err != nil {
+// giveUpAfterLead gives up a term that Lead has served.
+func (t *Term) giveUpAfterLead(ctx context.Context) {
+	if err := t.releasePlace(ctx); err != nil {
 		t.election.client.Logger().Warn("leadership went to the first in line, not to whom it was handed",
 			"path", t.election.path, "error", err)
 	}

@@ -27,7 +27,7 @@ type calls struct {
 	done chan struct{}
 }
 
-func call(ctx context.Context, m *election.Members) *calls {
+func call(ctx context.Context, m *election.Group) *calls {
 	c := &calls{done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
@@ -65,12 +65,12 @@ func (c *calls) count() int {
 
 func TestMembersJoinAndLeave(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a, b := election.NewMembers(w.member("a").client, group), election.NewMembers(w.member("b").client, group)
+		a, b := election.NewGroup(w.member("a").client, group), election.NewGroup(w.member("b").client, group)
 		require.Equal(t, group, a.Path())
 		none, err := a.List(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, none)
-		seen := call(t.Context(), election.NewMembers(w.member("o").client, group))
+		seen := call(t.Context(), election.NewGroup(w.member("o").client, group))
 		synctest.Wait()
 		require.Equal(t, "", seen.last())
 
@@ -111,10 +111,10 @@ func TestMembersJoinAndLeave(t *testing.T) {
 func TestAMemberJoinsAgainOnItsNextSession(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
-		m := election.NewMembers(a.client, group)
+		m := election.NewGroup(a.client, group)
 		_, err := m.Join(t.Context(), "a", nil)
 		require.NoError(t, err)
-		seen := call(t.Context(), election.NewMembers(w.member("o").client, group))
+		seen := call(t.Context(), election.NewGroup(w.member("o").client, group))
 		a.link.Cut()
 		time.Sleep(2 * timeout)
 		require.Equal(t, "-a", seen.last())
@@ -138,7 +138,7 @@ func TestAMemberJoinsAgainOnItsNextSession(t *testing.T) {
 func TestAMemberIsThereOnceAndLeavesNothing(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
-		m := election.NewMembers(a.client, group)
+		m := election.NewGroup(a.client, group)
 		for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpCreate, zktest.OpCreateContainer} {
 			w.DropReply(1, zktest.Match{Op: op})
 			s, err := m.Join(t.Context(), "a", nil)
@@ -162,7 +162,7 @@ func TestAMemberIsThereOnceAndLeavesNothing(t *testing.T) {
 func TestLeavingDoesNotWaitForeverForItsNode(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
-		s, err := election.NewMembers(a.client, group).Join(t.Context(), "a", nil)
+		s, err := election.NewGroup(a.client, group).Join(t.Context(), "a", nil)
 		require.NoError(t, err)
 		a.link.Cut()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -181,12 +181,12 @@ func TestForeignMembersAreShownByTheirNames(t *testing.T) {
 		a := w.member("a")
 		require.NoError(t, a.client.MakeDirs(t.Context(), group))
 		require.NoError(t, a.client.Create(t.Context(), group+"/java-1", []byte("payload"), framework.Ephemeral))
-		all, err := election.NewMembers(a.client, group).List(t.Context())
+		all, err := election.NewGroup(a.client, group).List(t.Context())
 		require.NoError(t, err)
 		require.Len(t, all, 1)
 		require.Equal(t, "java-1", all[0].ID)
 		require.NoError(t, a.client.Create(t.Context(), group+"/later", []byte(`{"v":9}`), framework.Ephemeral))
-		_, err = election.NewMembers(a.client, group).List(t.Context())
+		_, err = election.NewGroup(a.client, group).List(t.Context())
 		require.ErrorIs(t, err, election.ErrNewerRecord)
 		require.ErrorContains(t, err, group+"/later")
 	})
@@ -195,9 +195,9 @@ func TestForeignMembersAreShownByTheirNames(t *testing.T) {
 func TestObserversOfAGroupReadEachMemberOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		const members = 20
-		seen := call(t.Context(), election.NewMembers(w.member("o").client, group))
+		seen := call(t.Context(), election.NewGroup(w.member("o").client, group))
 		synctest.Wait()
-		m := election.NewMembers(w.member("a").client, group)
+		m := election.NewGroup(w.member("a").client, group)
 		before := w.Requests()[zktest.OpGetData]
 		for i := range members {
 			_, err := m.Join(t.Context(), fmt.Sprint(i), nil)
@@ -212,18 +212,18 @@ func TestObserversOfAGroupReadEachMemberOnce(t *testing.T) {
 func TestObservingAGroupCanBeLeft(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
-		for r, err := range election.NewMembers(a.client, group).Observe(t.Context()) {
+		for r, err := range election.NewGroup(a.client, group).Observe(t.Context()) {
 			require.NoError(t, err)
 			require.Empty(t, r.Members)
 			break
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		seen := call(ctx, election.NewMembers(a.client, group))
+		seen := call(ctx, election.NewGroup(a.client, group))
 		synctest.Wait()
 		cancel()
 		<-seen.done
 		require.NoError(t, seen.err)
-		seen = call(t.Context(), election.NewMembers(a.client, group))
+		seen = call(t.Context(), election.NewGroup(a.client, group))
 		synctest.Wait()
 		require.NoError(t, a.client.Close(t.Context()))
 		<-seen.done
@@ -234,13 +234,13 @@ func TestObservingAGroupCanBeLeft(t *testing.T) {
 func TestBadMembersAreRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := w.member("a").client
-		ok := election.NewMembers(c, group)
+		ok := election.NewGroup(c, group)
 		for says, join := range map[string]func() (*election.Membership, error){
 			"client is nil": func() (*election.Membership, error) {
-				return election.NewMembers(nil, group).Join(t.Context(), "a", nil)
+				return election.NewGroup(nil, group).Join(t.Context(), "a", nil)
 			},
-			"the root":     func() (*election.Membership, error) { return election.NewMembers(c, "/").Join(t.Context(), "a", nil) },
-			"invalid path": func() (*election.Membership, error) { return election.NewMembers(c, "x").Join(t.Context(), "a", nil) },
+			"the root":     func() (*election.Membership, error) { return election.NewGroup(c, "/").Join(t.Context(), "a", nil) },
+			"invalid path": func() (*election.Membership, error) { return election.NewGroup(c, "x").Join(t.Context(), "a", nil) },
 			"id is empty":  func() (*election.Membership, error) { return ok.Join(t.Context(), "", nil) },
 			"key of \"v\"": func() (*election.Membership, error) { return ok.Join(t.Context(), "a", election.Metadata{"": "v"}) },
 			"not UTF-8":    func() (*election.Membership, error) { return ok.Join(t.Context(), "a", election.Metadata{"k": "\xff"}) },
@@ -251,9 +251,9 @@ func TestBadMembersAreRefused(t *testing.T) {
 			_, err := join()
 			require.ErrorContains(t, err, says)
 		}
-		_, err := election.NewMembers(nil, group).List(t.Context())
+		_, err := election.NewGroup(nil, group).List(t.Context())
 		require.ErrorContains(t, err, "client is nil")
-		for _, err := range election.NewMembers(nil, group).Observe(t.Context()) {
+		for _, err := range election.NewGroup(nil, group).Observe(t.Context()) {
 			require.ErrorContains(t, err, "client is nil")
 		}
 		require.Empty(t, w.Children(group))

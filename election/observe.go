@@ -28,9 +28,9 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[*Candidate, error] {
 		o := &observer{election: e, yield: yield}
 		err := e.err
 		if err == nil {
-			err = onSessions(ctx, e.client, o.session)
+			err = onSessions(ctx, e.client, o.observeSession)
 		}
-		if ctx.Err() == nil && !errors.Is(err, errNotWanted) {
+		if ctx.Err() == nil && !errors.Is(err, errLoopLeft) {
 			yield(nil, framework.Wrap("observe", e.path, err))
 		}
 	}
@@ -48,9 +48,9 @@ type observer struct {
 	last  Candidate
 }
 
-// session observes until the session is lost. It begins with a sync: the session's server may not know
+// observeSession observes until the session is lost. It begins with a sync: the session's server may not know
 // yet what the former one's has shown.
-func (o *observer) session(ctx context.Context, s *framework.Session) error {
+func (o *observer) observeSession(ctx context.Context, s *framework.Session) error {
 	if err := s.Sync(ctx, o.election.path); err != nil {
 		return err
 	}
@@ -64,9 +64,9 @@ func (o *observer) session(ctx context.Context, s *framework.Session) error {
 		case err != nil:
 			return err
 		case first != nil:
-			err = o.reign(ctx, s, first.Node)
+			err = o.followLeader(ctx, s, first.Node)
 		default:
-			err = o.vacancy(ctx, s)
+			err = o.waitForCandidate(ctx, s)
 		}
 		if err != nil {
 			return err
@@ -74,26 +74,26 @@ func (o *observer) session(ctx context.Context, s *framework.Session) error {
 	}
 }
 
-// vacancy waits while there are no candidates.
-func (o *observer) vacancy(ctx context.Context, s *framework.Session) error {
+// waitForCandidate waits while there are no candidates.
+func (o *observer) waitForCandidate(ctx context.Context, s *framework.Session) error {
 	names, w, err := watchNames(ctx, s, o.election.path)
 	if err != nil {
 		return err
 	}
 	first, err := o.election.line.First(ctx, names)
 	if err == nil && first == nil {
-		err = o.tell(Candidate{})
+		err = o.yieldIfChanged(Candidate{})
 	}
 	if err != nil || first != nil {
 		w.Stop()
 		return err
 	}
-	return wait(ctx, s, w)
+	return waitForWatch(ctx, s, w)
 }
 
-// reign follows one leader until it is gone. Its node exists when it is first looked at, and whoever came
+// followLeader follows one leader until it is gone. Its node exists when it is first looked at, and whoever came
 // before it had gone already: it is the leader.
-func (o *observer) reign(ctx context.Context, s *framework.Session, node string) error {
+func (o *observer) followLeader(ctx context.Context, s *framework.Session, node string) error {
 	id, st, end, err := s.WatchData(ctx, node)
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil
@@ -106,12 +106,12 @@ func (o *observer) reign(ctx context.Context, s *framework.Session, node string)
 	grace := time.NewTimer(countedWithin)
 	defer grace.Stop()
 	for known := false; ; {
-		changed, counted, err := o.look(ctx, s, &leader)
+		changed, counted, err := o.readTerm(ctx, s, &leader)
 		if err != nil {
 			return err
 		}
 		if counted || known {
-			if err := o.tell(leader); err != nil {
+			if err := o.yieldIfChanged(leader); err != nil {
 				changed.Stop()
 				return err
 			}
@@ -137,8 +137,8 @@ func (o *observer) reign(ctx context.Context, s *framework.Session, node string)
 	}
 }
 
-// look reads the term's record and watches it, and tells whether it is the leader's.
-func (o *observer) look(ctx context.Context, s *framework.Session, leader *Candidate) (*framework.Watch, bool, error) {
+// readTerm reads the term's record and watches it, and reports whether it is the leader's.
+func (o *observer) readTerm(ctx context.Context, s *framework.Session, leader *Candidate) (*framework.Watch, bool, error) {
 	data, changed, err := watchData(ctx, s, o.election.termPath())
 	if err != nil || len(data) == 0 {
 		return changed, false, err
@@ -148,12 +148,12 @@ func (o *observer) look(ctx context.Context, s *framework.Session, leader *Candi
 		changed.Stop()
 		return nil, false, framework.Wrap("term", o.election.termPath(), err)
 	}
-	return changed, leader.take(r), nil
+	return changed, leader.applyTermRecord(r), nil
 }
 
-// tell yields the leader, whose Node is empty if nobody leads, if it is not the one told last.
-func (o *observer) tell(leader Candidate) error {
-	if o.began && equal(o.last, leader) {
+// yieldIfChanged yields the leader, whose Node is empty if nobody leads, if it is not the one told last.
+func (o *observer) yieldIfChanged(leader Candidate) error {
+	if o.began && sameLeader(o.last, leader) {
 		return nil
 	}
 	o.began, o.last = true, leader
@@ -163,11 +163,11 @@ func (o *observer) tell(leader Candidate) error {
 	}
 	leader.Metadata = leader.Metadata.clone() // the reader may change what it gets
 	if !o.yield(told, nil) {
-		return errNotWanted
+		return errLoopLeft
 	}
 	return nil
 }
 
-func equal(a, b Candidate) bool {
+func sameLeader(a, b Candidate) bool {
 	return a.Node == b.Node && a.Token == b.Token && a.Number == b.Number && maps.Equal(a.Metadata, b.Metadata)
 }

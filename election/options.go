@@ -71,7 +71,7 @@ func WithHealth(check func(ctx context.Context) error, period time.Duration) Opt
 		case period <= 0:
 			return fmt.Errorf("WithHealth: a period of %v, it must be more than 0", period)
 		}
-		e.health = newHealth(check, period)
+		e.health = newHealthCheck(check, period)
 		return nil
 	}
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// oversee watches for what may end the term beside its lease. All of it ends with the term's context.
-func (t *Term) oversee() {
+// watchForReasonsToEnd watches for what may end the term beside its lease. All of it ends with the term's context.
+func (t *Term) watchForReasonsToEnd() {
 	e := t.election
 	e.current.Store(t)
 	e.tel.began(t)
 	context.AfterFunc(t.Context(), func() { e.tel.ended(t) })
 	if e.maxTerm > 0 {
-		over := time.AfterFunc(e.maxTerm, func() { t.end(ErrMaxTerm) })
+		over := time.AfterFunc(e.maxTerm, func() { t.endContext(ErrMaxTerm) })
 		context.AfterFunc(t.Context(), func() { over.Stop() })
 	}
 	if e.health != nil {
@@ -36,8 +36,8 @@ func (t *Term) oversee() {
 }
 
 func (t *Term) watchHealth() {
-	if err := t.election.health.fail(t.Context()); t.Context().Err() == nil {
-		t.end(err)
+	if err := t.election.health.waitUntilSick(t.Context()); t.Context().Err() == nil {
+		t.endContext(err)
 	}
 }
 
@@ -52,6 +52,6 @@ func (t *Term) checkConnection() {
 // stepDownUnless ends the term unless the session's state is that it is connected.
 func (t *Term) stepDownUnless(state framework.State) {
 	if state != framework.Connected {
-		t.end(fmt.Errorf("%w: the session is %v", ErrDisconnected, state))
+		t.endContext(fmt.Errorf("%w: the session is %v", ErrDisconnected, state))
 	}
 }

@@ -20,7 +20,7 @@ func waitingName(priority int) string { return "p" + strconv.Itoa(priority) }
 
 // priorityOf reads a name of waitingName's; 0 if it is none.
 func priorityOf(name string) int {
-	_, digits, ok := cutLast(name, "-p")
+	_, digits, ok := cutAtLast(name, "-p")
 	if !ok {
 		return 0
 	}
@@ -31,7 +31,7 @@ func priorityOf(name string) int {
 	return p
 }
 
-func cutLast(s, sep string) (before, after string, found bool) {
+func cutAtLast(s, sep string) (before, after string, found bool) {
 	i := strings.LastIndex(s, sep)
 	if i < 0 {
 		return s, "", false
@@ -42,10 +42,10 @@ func cutLast(s, sep string) (before, after string, found bool) {
 // watchPreferred hands the term to a candidate of a higher priority once it has been there for its stable
 // period and the term for its least time.
 func (t *Term) watchPreferred() {
-	w := &preferences{term: t, seen: map[string]*preferred{}}
-	back := t.election.client.Retries()
+	w := &preferredCandidates{term: t, seen: map[string]*preferred{}}
+	back := t.election.client.Backoff()
 	for t.Context().Err() == nil {
-		err := w.watch(t.Context())
+		err := w.watchUntil(t.Context())
 		if t.Context().Err() != nil {
 			return
 		}
@@ -54,8 +54,8 @@ func (t *Term) watchPreferred() {
 	}
 }
 
-// preferences are the candidates that a leader knows of whom the term is to be handed to.
-type preferences struct {
+// preferredCandidates are the candidates that a leader knows of whom the term is to be handed to.
+type preferredCandidates struct {
 	term *Term
 	seen map[string]*preferred // by name
 }
@@ -67,8 +67,8 @@ type preferred struct {
 	due      time.Time // when it is to take over
 }
 
-// watch sees to preferred candidates until the context or the session has ended, or something fails.
-func (w *preferences) watch(ctx context.Context) error {
+// watchUntil sees to preferred candidates until the context or the session has ended, or something fails.
+func (w *preferredCandidates) watchUntil(ctx context.Context) error {
 	s, err := w.term.session(ctx)
 	if err != nil {
 		return err
@@ -78,8 +78,8 @@ func (w *preferences) watch(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err = w.note(ctx, s, names); err == nil {
-			err = w.await(ctx, s, changed)
+		if err = w.updateList(ctx, s, names); err == nil {
+			err = w.waitForChangeOrDue(ctx, s, changed)
 		}
 		changed.Stop()
 		if err != nil {
@@ -88,14 +88,14 @@ func (w *preferences) watch(ctx context.Context) error {
 	}
 }
 
-// note notes who has come and gone.
-func (w *preferences) note(ctx context.Context, s *framework.Session, names []string) error {
+// updateList notes who has come and gone.
+func (w *preferredCandidates) updateList(ctx context.Context, s *framework.Session, names []string) error {
 	now := map[string]*preferred{}
 	for _, name := range names {
 		if priorityOf(name) <= w.term.election.priority {
 			continue
 		}
-		p, err := w.know(ctx, s, name)
+		p, err := w.readCandidate(ctx, s, name)
 		if errors.Is(err, framework.ErrNoNode) {
 			continue
 		}
@@ -108,12 +108,12 @@ func (w *preferences) note(ctx context.Context, s *framework.Session, names []st
 	return nil
 }
 
-// know reads a candidate that was not there before.
-func (w *preferences) know(ctx context.Context, s *framework.Session, name string) (*preferred, error) {
+// readCandidate reads a candidate that was not there before.
+func (w *preferredCandidates) readCandidate(ctx context.Context, s *framework.Session, name string) (*preferred, error) {
 	if p := w.seen[name]; p != nil {
 		return p, nil
 	}
-	m, r, err := w.term.election.waiting.read(ctx, s, name)
+	m, r, err := w.term.election.waiting.readMember(ctx, s, name)
 	if err != nil {
 		return nil, err
 	}
@@ -124,15 +124,15 @@ func (w *preferences) know(ctx context.Context, s *framework.Session, name strin
 	return &preferred{m, priorityOf(name), due}, nil
 }
 
-// await waits for a change, and hands the term over meanwhile if somebody's time has come.
-func (w *preferences) await(ctx context.Context, s *framework.Session, changed *framework.Watch) error {
+// waitForChangeOrDue waits for a change, and hands the term over meanwhile if somebody's time has come.
+func (w *preferredCandidates) waitForChangeOrDue(ctx context.Context, s *framework.Session, changed *framework.Watch) error {
 	for {
-		due, wait := w.due(time.Now())
+		due, wait := w.dueCandidates(time.Now())
 		if len(due) > 0 {
-			if err := w.yield(ctx, due); err != nil {
+			if err := w.handToFirstInLine(ctx, due); err != nil {
 				return err
 			}
-			wait = min(wait, retryYield) // none of them is in line yet, or any more
+			wait = min(wait, retryHandOver) // none of them is in line yet, or any more
 		}
 		var timer <-chan time.Time
 		if len(w.seen) > 0 {
@@ -150,11 +150,11 @@ func (w *preferences) await(ctx context.Context, s *framework.Session, changed *
 	}
 }
 
-// retryYield is the pause after no preferred candidate was found in line.
-const retryYield = time.Second
+// retryHandOver is the pause after no preferred candidate was found in line.
+const retryHandOver = time.Second
 
-// due returns the candidates whose time has come, the most preferred first, and the time until the next one's comes.
-func (w *preferences) due(now time.Time) (due []*preferred, wait time.Duration) {
+// dueCandidates returns the candidates whose time has come, the most preferred first, and the time until the next one's comes.
+func (w *preferredCandidates) dueCandidates(now time.Time) (due []*preferred, wait time.Duration) {
 	wait = math.MaxInt64
 	for _, p := range w.seen {
 		if p.due.After(now) {
@@ -169,17 +169,17 @@ func (w *preferences) due(now time.Time) (due []*preferred, wait time.Duration) 
 	return due, wait
 }
 
-// yield ends the term in favour of the most preferred of the candidates that is in line. A node below ~waiting
+// handToFirstInLine ends the term in favour of the most preferred of the candidates that is in line. A node below ~waiting
 // alone does not count: its process may hang between the two, and must not keep the others out.
-func (w *preferences) yield(ctx context.Context, due []*preferred) error {
-	line, err := w.term.waiting(ctx)
+func (w *preferredCandidates) handToFirstInLine(ctx context.Context, due []*preferred) error {
+	line, err := w.term.listWaiting(ctx)
 	if err != nil {
 		return err
 	}
 	for _, p := range due {
-		s := choose(line, func(c Candidate) bool { return c.Session == p.Session && c.ID == p.ID })
+		s := chooseSuccessor(line, func(c Candidate) bool { return c.Session == p.Session && c.ID == p.ID })
 		if s != nil {
-			_, err := w.term.endFor(s, fmt.Errorf("%w: to %q, of priority %d", ErrTransferred, p.ID, p.priority))
+			_, err := w.term.endInFavourOf(s, fmt.Errorf("%w: to %q, of priority %d", ErrTransferred, p.ID, p.priority))
 			return err
 		}
 	}

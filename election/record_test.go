@@ -21,7 +21,7 @@ func TestTheRecordsOfEachReleaseAreRead(t *testing.T) {
 	require.NoError(t, err)
 	since := time.Date(2026, 11, 21, 10, 0, 0, 5e8, time.UTC)
 	require.Equal(t, termRecord{Number: 3, Token: 4711, Node: "_c_0-latch-0000000007", ID: "host-1", Since: since,
-		Metadata: Metadata{"address": "10.0.0.1:80"}, rest: record{}}, term)
+		Metadata: Metadata{"address": "10.0.0.1:80"}, rest: jsonRecord{}}, term)
 	written, err := term.encode()
 	require.NoError(t, err)
 	require.Equal(t, goldenTerm, string(written))
@@ -101,7 +101,7 @@ func FuzzTermRecord(f *testing.F) {
 			t.Fatal(err)
 		}
 		again, err := decodeTerm(written)
-		if err != nil || !again.same(r) {
+		if err != nil || !again.equals(r) {
 			t.Fatalf("%s became %s: %v", data, written, err)
 		}
 	})

@@ -172,7 +172,7 @@ func TestObserversSyncBeforeTheyRead(t *testing.T) {
 				}
 			},
 			"a group": func(ctx context.Context) {
-				for range election.NewMembers(o.client, group).Observe(ctx) {
+				for range election.NewGroup(o.client, group).Observe(ctx) {
 				}
 			},
 		} {

@@ -24,8 +24,8 @@ func onSessions(ctx context.Context, client *framework.Client, f func(context.Co
 	}
 }
 
-// wait waits until the watch tells of something.
-func wait(ctx context.Context, s *framework.Session, w *framework.Watch) error {
+// waitForWatch waits until the watch tells of something.
+func waitForWatch(ctx context.Context, s *framework.Session, w *framework.Watch) error {
 	defer w.Stop()
 	select {
 	case <-w.C():

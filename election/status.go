@@ -26,35 +26,35 @@ type Status struct {
 	elections []*Election
 
 	mu    sync.Mutex
-	seats []seat
+	known []electionStatus
 }
 
-// seat is what is known of one election.
-type seat struct {
+// electionStatus is what is known of one election.
+type electionStatus struct {
 	leader *Candidate
 	err    error
 }
 
 // NewStatus returns the status of a client and of some of its elections. Until Run has begun, no leader is known.
 func NewStatus(client *framework.Client, elections ...*Election) *Status {
-	return &Status{client: client, elections: elections, seats: make([]seat, len(elections))}
+	return &Status{client: client, elections: elections, known: make([]electionStatus, len(elections))}
 }
 
 // Run observes the elections until ctx ends, or the client is closed.
 func (s *Status) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	for i, e := range s.elections {
-		all.Go(func() { s.follow(ctx, i, e) })
+		all.Go(func() { s.observeElection(ctx, i, e) })
 	}
 	all.Wait()
 }
 
-// follow observes one election, again and again when that is refused.
-func (s *Status) follow(ctx context.Context, i int, e *Election) {
+// observeElection observes one election, again and again when that is refused.
+func (s *Status) observeElection(ctx context.Context, i int, e *Election) {
 	for {
 		var failed error
 		for leader, err := range e.Observe(ctx) {
-			s.set(i, seat{leader, err})
+			s.setKnown(i, electionStatus{leader, err})
 			failed = err
 		}
 		if ctx.Err() != nil || e.err != nil || errors.Is(failed, framework.ErrClosed) {
@@ -66,10 +66,10 @@ func (s *Status) follow(ctx context.Context, i int, e *Election) {
 	}
 }
 
-func (s *Status) set(i int, known seat) {
+func (s *Status) setKnown(i int, known electionStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seats[i] = known
+	s.known[i] = known
 }
 
 // ServeHTTP answers GET and HEAD.
@@ -130,7 +130,7 @@ func (v statusView) leads(path string) bool {
 func (s *Status) view() statusView {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := statusView{Session: s.session(), Elections: make([]electionView, len(s.elections))}
+	v := statusView{Session: s.sessionState(), Elections: make([]electionView, len(s.elections))}
 	if s.client != nil && v.Session != framework.Connected.String() {
 		for _, server := range s.client.Status().Servers {
 			view := serverView{Server: server.Server}
@@ -141,8 +141,8 @@ func (s *Status) view() statusView {
 		}
 	}
 	for i, e := range s.elections {
-		v.Elections[i] = electionView{Path: e.path, ID: e.id, Leading: e.Term() != nil, Leader: s.seats[i].leader.view()}
-		if err := errors.Join(e.err, s.seats[i].err); err != nil {
+		v.Elections[i] = electionView{Path: e.path, ID: e.id, Leading: e.Term() != nil, Leader: s.known[i].leader.view()}
+		if err := errors.Join(e.err, s.known[i].err); err != nil {
 			v.Elections[i].Error = err.Error()
 		}
 	}
@@ -163,8 +163,8 @@ func (c *Candidate) view() *leaderView {
 // noSession is what a status says instead of a session's state.
 const noSession = "none"
 
-// session is the state of the client's session at this moment.
-func (s *Status) session() string {
+// sessionState is the state of the client's session at this moment.
+func (s *Status) sessionState() string {
 	if s.client == nil {
 		return noSession
 	}

@@ -26,8 +26,10 @@ func probe(t *testing.T, h http.Handler, target string) (int, map[string]any) {
 	return w.Code, v
 }
 
-// seat is the answer's only election.
-func seat(v map[string]any) map[string]any { return v["elections"].([]any)[0].(map[string]any) }
+// electionStatus is the answer's only election.
+func electionStatus(v map[string]any) map[string]any {
+	return v["elections"].([]any)[0].(map[string]any)
+}
 
 func TestStatusTellsWhoLeads(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
@@ -40,7 +42,7 @@ func TestStatusTellsWhoLeads(t *testing.T) {
 		synctest.Wait()
 		code, v := probe(t, sa, "/")
 		require.Equal(t, http.StatusOK, code, "nobody leads, but there is a session")
-		require.Equal(t, map[string]any{"path": path, "id": "a", "leading": false, "leader": nil}, seat(v))
+		require.Equal(t, map[string]any{"path": path, "id": "a", "leading": false, "leader": nil}, electionStatus(v))
 
 		term := a.lead(t)
 		require.NoError(t, term.Update(t.Context(), election.Metadata{"address": "a:1"}))
@@ -49,12 +51,12 @@ func TestStatusTellsWhoLeads(t *testing.T) {
 			code, v = probe(t, s, "/")
 			require.Equal(t, http.StatusOK, code)
 			require.Equal(t, "connected", v["session"])
-			leader := seat(v)["leader"].(map[string]any)
+			leader := electionStatus(v)["leader"].(map[string]any)
 			require.Equal(t, "a", leader["id"])
 			require.EqualValues(t, 1, leader["term"])
 			require.EqualValues(t, term.Token(), leader["token"])
 			require.Equal(t, map[string]any{"address": "a:1"}, leader["metadata"])
-			require.Equal(t, s == sa, seat(v)["leading"])
+			require.Equal(t, s == sa, electionStatus(v)["leading"])
 		}
 		for target, want := range map[string]int{"/?leading=" + path: 200, "/?leading": 503, "/?leading=/other": 503} {
 			code, _ = probe(t, sa, target)
@@ -95,13 +97,13 @@ func TestStatusFollowsTheSession(t *testing.T) {
 		code, v = probe(t, s, "/")
 		require.Equal(t, http.StatusServiceUnavailable, code)
 		require.Equal(t, "none", v["session"])
-		require.Equal(t, false, seat(v)["leading"])
+		require.Equal(t, false, electionStatus(v)["leading"])
 		a.link.Heal()
 		time.Sleep(timeout)
 		code, v = probe(t, s, "/")
 		require.Equal(t, http.StatusOK, code)
 		require.NotContains(t, v, "servers")
-		require.Nil(t, seat(v)["leader"])
+		require.Nil(t, electionStatus(v)["leader"])
 	})
 }
 
@@ -116,13 +118,13 @@ func TestStatusShowsWhatIsWrong(t *testing.T) {
 		go s.Run(t.Context())
 		synctest.Wait()
 		_, v := probe(t, s, "/")
-		require.Contains(t, seat(v)["error"], "cannot be read")
+		require.Contains(t, electionStatus(v)["error"], "cannot be read")
 		require.Contains(t, v["elections"].([]any)[1].(map[string]any)["error"], "invalid path")
 		require.NoError(t, a.client.Delete(t.Context(), path+"~term", framework.AnyVersion))
 		time.Sleep(time.Minute)
 		_, v = probe(t, s, "/")
-		require.NotContains(t, seat(v), "error")
-		require.Equal(t, "java", seat(v)["leader"].(map[string]any)["id"])
+		require.NotContains(t, electionStatus(v), "error")
+		require.Equal(t, "java", electionStatus(v)["leader"].(map[string]any)["id"])
 	})
 }
 

@@ -24,7 +24,7 @@ type Term struct {
 	number   int64
 	since    time.Time
 	writing  chan struct{} // of the one who may write the record
-	record   stored        // as this term has last seen it
+	record   storedTerm    // as this term has last seen it
 	doubtful bool          // whether a write was done that failed: a server may lag behind it
 
 	mu        sync.Mutex
@@ -85,39 +85,39 @@ func (t *Term) Guard() framework.Op { return t.lease.Guard().When(t.Err) }
 //
 // Within Lead, the node is deleted once the function has returned, and Resign does not wait.
 func (t *Term) Resign(ctx context.Context) error {
-	if t.end(ErrResigned) {
+	if t.endContext(ErrResigned) {
 		return nil
 	}
-	if err := t.leave(ctx); err != nil {
+	if err := t.releasePlace(ctx); err != nil {
 		t.election.client.Logger().Warn("leadership was given up, but not to whom it should have gone", "path", t.election.path, "error", err)
 	}
 	return nil
 }
 
-// end ends the term's context, and reports whether Lead will give the term up. The lock keeps it out of
-// the moment in which endFor has found the term standing and ends it.
-func (t *Term) end(cause error) (led bool) {
+// endContext ends the term's context, and reports whether Lead will give the term up. The lock keeps it out of
+// the moment in which endInFavourOf has found the term standing and ends it.
+func (t *Term) endContext(cause error) (led bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.life.End(cause)
 	return t.led
 }
 
-// leave gives the term's place up. Its error is that of the hand-over to a successor, of the first call.
-func (t *Term) leave(ctx context.Context) (err error) {
-	t.end(ErrResigned)
+// releasePlace gives the term's place up. Its error is that of the hand-over to a successor, of the first call.
+func (t *Term) releasePlace(ctx context.Context) (err error) {
+	t.endContext(ErrResigned)
 	t.gave.Do(func() {
 		t.overseen.Wait()
-		err = t.handOver(ctx)
+		err = t.handOverTo(ctx)
 		t.election.current.CompareAndSwap(t, nil)
 	})
 	_ = t.lease.Release(ctx) // has no error
 	return err
 }
 
-// within returns a context that ends with the term and with ctx, whichever is first, and carries the
+// withTermEnd returns a context that ends with the term and with ctx, whichever is first, and carries the
 // values of the term's.
-func (t *Term) within(ctx context.Context) (context.Context, context.CancelFunc) {
+func (t *Term) withTermEnd(ctx context.Context) (context.Context, context.CancelFunc) {
 	both := t.life.Child(t.Context())
 	stop := context.AfterFunc(ctx, func() { both.End(context.Cause(ctx)) })
 	if ctx.Err() != nil { // AfterFunc would tell a moment later

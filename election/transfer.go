@@ -19,22 +19,22 @@ import (
 // ErrTransferred. When the candidate leaves at the last moment, or it cannot be known
 // whether it leads, the term is over all the same, the first in line leads, and the error says so; Lead logs it.
 func (t *Term) TransferTo(ctx context.Context, id string) error {
-	return framework.Wrap("transfer", t.election.path, t.transfer(ctx, id))
+	return framework.Wrap("transfer", t.election.path, t.transferTo(ctx, id))
 }
 
-func (t *Term) transfer(ctx context.Context, id string) error {
-	s, err := t.waits(ctx, func(c Candidate) bool { return c.ID == id })
+func (t *Term) transferTo(ctx context.Context, id string) error {
+	s, err := t.findSuccessor(ctx, func(c Candidate) bool { return c.ID == id })
 	if errors.Is(err, ErrNoCandidate) {
 		return fmt.Errorf("%w: nobody in line is called %q", ErrNoCandidate, id)
 	}
 	if err != nil {
 		return err
 	}
-	led, err := t.endFor(s, fmt.Errorf("%w: to %q", ErrTransferred, id))
+	led, err := t.endInFavourOf(s, fmt.Errorf("%w: to %q", ErrTransferred, id))
 	if led || err != nil {
 		return err
 	}
-	return t.leave(ctx)
+	return t.releasePlace(ctx)
 }
 
 // successor is to whom a term is handed.
@@ -43,13 +43,13 @@ type successor struct {
 	passed []string // the nodes before it
 }
 
-// waits finds the first candidate behind the leader that is meant. Nodes before it can only vanish.
-func (t *Term) waits(ctx context.Context, meant func(Candidate) bool) (*successor, error) {
-	line, err := t.waiting(ctx)
+// findSuccessor finds the first candidate behind the leader that is meant. Nodes before it can only vanish.
+func (t *Term) findSuccessor(ctx context.Context, meant func(Candidate) bool) (*successor, error) {
+	line, err := t.listWaiting(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if s := choose(line, meant); s != nil {
+	if s := chooseSuccessor(line, meant); s != nil {
 		return s, nil
 	}
 	if err := t.Err(); err != nil { // the line changes when a term ends
@@ -58,24 +58,24 @@ func (t *Term) waits(ctx context.Context, meant func(Candidate) bool) (*successo
 	return nil, ErrNoCandidate
 }
 
-// waiting lists the candidates behind the leader, in order.
-func (t *Term) waiting(ctx context.Context) ([]contender, error) {
+// listWaiting lists the candidates behind the leader, in order.
+func (t *Term) listWaiting(ctx context.Context) ([]lineMember, error) {
 	line, err := t.election.line.Contenders(ctx)
 	if err != nil {
 		return nil, err
 	}
-	own := slices.IndexFunc(line, func(c contender) bool { return c.Node == t.Node() })
+	own := slices.IndexFunc(line, func(c lineMember) bool { return c.Node == t.Node() })
 	if own < 0 { // the server may lag, or the term is over
 		return nil, nil
 	}
 	return line[own+1:], nil
 }
 
-// choose returns the first candidate of the line that is meant, as a successor, or nil.
-func choose(line []contender, meant func(Candidate) bool) *successor {
+// chooseSuccessor returns the first candidate of the line that is meant, as a successor, or nil.
+func chooseSuccessor(line []lineMember, meant func(Candidate) bool) *successor {
 	s := &successor{}
 	for _, c := range line {
-		if meant(candidate(c)) {
+		if meant(candidateOf(c)) {
 			s.node = c.Node
 			return s
 		}
@@ -84,9 +84,9 @@ func choose(line []contender, meant func(Candidate) bool) *successor {
 	return nil
 }
 
-// endFor ends the term in favour of a successor. When the term has ended already, it returns why, and the
+// endInFavourOf ends the term in favour of a successor. When the term has ended already, it returns why, and the
 // successor is not taken: of several transfers at once, one is done and the others fail.
-func (t *Term) endFor(s *successor, cause error) (led bool, err error) {
+func (t *Term) endInFavourOf(s *successor, cause error) (led bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.Err(); err != nil {
@@ -97,13 +97,13 @@ func (t *Term) endFor(s *successor, cause error) (led bool, err error) {
 	return t.led, nil
 }
 
-// handOver makes the successor the first in line, if there is one, by one transaction: whoever stands between
+// handOverTo makes the successor the first in line, if there is one, by one transaction: whoever stands between
 // and the leader itself leave the line together. It does so even if ctx has ended, for as long as the lease
 // stands.
 //
 // Passed-over candidates of this package queue again when they find their nodes gone, before they lead (see
 // inaugurate) or while they wait. So do Curator's.
-func (t *Term) handOver(ctx context.Context) error {
+func (t *Term) handOverTo(ctx context.Context) error {
 	t.mu.Lock()
 	s := t.successor
 	t.mu.Unlock()
@@ -116,7 +116,7 @@ func (t *Term) handOver(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.lease.Remaining())
 	defer cancel()
 	for passed, unknown := slices.Clone(s.passed), false; ; {
-		_, err := t.election.client.Multi(ctx, s.handOver(t.Node(), passed)...)
+		_, err := t.election.client.Multi(ctx, s.makeFirst(t.Node(), passed)...)
 		var refused *framework.TxError
 		switch {
 		case err == nil:
@@ -128,7 +128,7 @@ func (t *Term) handOver(ctx context.Context) error {
 		case refused.Index == ownOp && unknown: // it was applied the first time
 			return nil
 		case refused.Index == ownOp:
-			return t.lost(refused.Err)
+			return t.guardRefusal(refused.Err)
 		case refused.Index == targetOp:
 			return fmt.Errorf("%w: it has left the line", ErrNoCandidate)
 		default: // one less to pass over
@@ -144,7 +144,7 @@ const (
 	passedOps
 )
 
-func (s *successor) handOver(own string, passed []string) []framework.Op {
+func (s *successor) makeFirst(own string, passed []string) []framework.Op {
 	ops := []framework.Op{framework.DeleteOp(own, framework.AnyVersion), framework.CheckOp(s.node, framework.AnyVersion)}
 	for _, node := range passed {
 		ops = append(ops, framework.DeleteOp(node, framework.AnyVersion))

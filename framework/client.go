@@ -18,13 +18,13 @@ type Client struct {
 	log     *slog.Logger
 	clock   Clock
 	dial    DialFunc
-	servers *servers
+	servers *serverList
 	tel     *telemetry
-	changes *feed[StateChange]
+	changes *broadcast[StateChange]
 	warn    sync.Once
 
-	watched, dialed bool      // WithWatchdog and WithDialer were given
-	follower        *follower // nil without a watchdog
+	watched, dialed bool          // WithWatchdog and WithDialer were given
+	follower        *watchdogFeed // nil without a watchdog
 
 	ctx     context.Context // done when Close was called or the client was refused
 	cancel  context.CancelCauseFunc
@@ -59,7 +59,7 @@ func New(cfg Config, opts ...Option) (*Client, error) {
 	}
 	c.servers.expands = !c.dialed
 	c.servers.log = c.log
-	if err := c.follow(); err != nil {
+	if err := c.startWatchdogFeed(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalidConfig, err)
 	}
 	return c, nil
@@ -76,21 +76,21 @@ func Connect(ctx context.Context, cfg Config, opts ...Option) (*Client, error) {
 	c.Start()
 	if _, err := c.Session(ctx); err != nil {
 		_ = c.Close(ctx) // the rest ends in the background if ctx has ended
-		return nil, &ConnectError{Err: err, Servers: c.servers.causes()}
+		return nil, &ConnectError{Err: err, Servers: c.servers.lastFailures()}
 	}
 	return c, nil
 }
 
 // Start begins to connect, once, and does not wait.
 func (c *Client) Start() {
-	c.start.Do(func() { go c.keep() })
+	c.start.Do(func() { go c.openSessions() })
 }
 
 // Session returns a connected or suspended session, and waits for one while there is none. Its error
 // wraps ErrClosed, ErrAuthFailed or the reason that ctx ended.
 func (c *Client) Session(ctx context.Context) (*Session, error) {
 	for {
-		s, changed := c.present()
+		s, changed := c.currentSession()
 		if s != nil && s.Err() == nil {
 			return s, nil
 		}
@@ -104,15 +104,15 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 	}
 }
 
-// present is the client's session, or nil, and a channel that is closed when there is another.
-func (c *Client) present() (*Session, <-chan struct{}) {
+// currentSession is the client's session, or nil, and a channel that is closed when there is another.
+func (c *Client) currentSession() (*Session, <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.session, c.changed
 }
 
-// publish makes s, or nil, the client's session, unless it has ended or been followed already.
-func (c *Client) publish(s *Session) {
+// publishSession makes s, or nil, the client's session, unless it has ended or been followed already.
+func (c *Client) publishSession(s *Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s != nil && (s.ctx.Err() != nil || c.session != nil && c.session.epoch > s.epoch) {
@@ -179,9 +179,9 @@ type Status struct {
 
 // Status tells how the client is connected, and if it is not, why. It asks nobody.
 func (c *Client) Status() Status {
-	st := Status{Servers: c.servers.causes()}
-	if s, _ := c.present(); s != nil {
-		st.State, st.Epoch, st.SessionID, st.EphemeralBytes = s.State(), s.Epoch(), s.ID(), s.owned.sum()
+	st := Status{Servers: c.servers.lastFailures()}
+	if s, _ := c.currentSession(); s != nil {
+		st.State, st.Epoch, st.SessionID, st.EphemeralBytes = s.State(), s.Epoch(), s.ID(), s.owned.totalBytes()
 	}
 	return st
 }
@@ -195,32 +195,32 @@ func (c *Client) SetServers(list ...string) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	c.servers.replace(cfg.WithDefaults().Servers)
+	c.servers.replaceServers(cfg.WithDefaults().Servers)
 	return nil
 }
 
 // Logger is where the client and its recipes report what they return to nobody.
 func (c *Client) Logger() *slog.Logger { return c.log }
 
-// keep opens session after session until the client is closed.
-func (c *Client) keep() {
+// openSessions opens session after session until the client is closed.
+func (c *Client) openSessions() {
 	defer close(c.stopped)
 	defer c.follower.close()
 	var old sync.WaitGroup
 	defer old.Wait()
-	back := newRetries(c.cfg)
+	back := newBackoff(c.cfg)
 	for epoch := int64(1); c.ctx.Err() == nil; epoch++ {
 		s, err := newSession(c, epoch)
 		if err != nil {
 			c.cancel(err)
 			return
 		}
-		stop := context.AfterFunc(c.ctx, func() { s.end(context.Cause(c.ctx)) })
-		old.Go(s.live)
+		stop := context.AfterFunc(c.ctx, func() { s.endWith(context.Cause(c.ctx)) })
+		old.Go(s.runLoop)
 		began := c.clock.Now()
 		<-s.Done()
 		stop()
-		c.lost(s)
+		c.removeSession(s)
 		if c.clock.Now()-began > c.cfg.SessionTimeout {
 			back.Reset()
 		}
@@ -230,9 +230,9 @@ func (c *Client) keep() {
 	}
 }
 
-// lost takes the ended session away.
-func (c *Client) lost(s *Session) {
-	c.publish(nil)
+// removeSession takes the ended session away.
+func (c *Client) removeSession(s *Session) {
+	c.publishSession(nil)
 	cause := context.Cause(s.ctx)
 	switch {
 	case errors.Is(cause, ErrAuthFailed):
@@ -243,8 +243,8 @@ func (c *Client) lost(s *Session) {
 	}
 }
 
-// granted compares the granted session timeout with what was asked for, once.
-func (c *Client) granted(t time.Duration) {
+// checkGrantedTimeout compares the granted session timeout with what was asked for, once.
+func (c *Client) checkGrantedTimeout(t time.Duration) {
 	c.warn.Do(func() {
 		if t != c.cfg.SessionTimeout {
 			c.log.Warn("the servers grant another session timeout", "asked", c.cfg.SessionTimeout, "granted", t)
@@ -253,4 +253,98 @@ func (c *Client) granted(t time.Duration) {
 			c.log.Warn("the session timeout is short: it should be at least 4 server ticks, 8 s with the usual tick", "granted", t)
 		}
 	})
+}
+
+// Get reads a node's data, on whatever session there is.
+func (c *Client) Get(ctx context.Context, path string) (data []byte, st Stat, err error) {
+	err = c.repeatOnSessions(ctx, func(s *Session) error { data, st, err = s.Get(ctx, path); return err })
+	return data, st, Wrap("get", path, err)
+}
+
+// Exists reads a node's Stat; a missing node is ErrNoNode.
+func (c *Client) Exists(ctx context.Context, path string) (st Stat, err error) {
+	err = c.repeatOnSessions(ctx, func(s *Session) error { st, err = s.Exists(ctx, path); return err })
+	return st, Wrap("exists", path, err)
+}
+
+// Children lists the names below a node, in no order.
+func (c *Client) Children(ctx context.Context, path string) (names []string, st Stat, err error) {
+	err = c.repeatOnSessions(ctx, func(s *Session) error { names, st, err = s.Children(ctx, path); return err })
+	return names, st, Wrap("list", path, err)
+}
+
+// CreateIfMissing creates a node unless there is one; see Session.CreateIfMissing.
+func (c *Client) CreateIfMissing(ctx context.Context, path string, data []byte, mode Mode) error {
+	err := c.repeatOnSessions(ctx, func(s *Session) error { return s.CreateIfMissing(ctx, path, data, mode) })
+	return Wrap("create", path, err)
+}
+
+// DeleteIfPresent deletes a node if there is one; see Session.DeleteIfPresent.
+func (c *Client) DeleteIfPresent(ctx context.Context, path string) error {
+	err := c.repeatOnSessions(ctx, func(s *Session) error { return s.DeleteIfPresent(ctx, path) })
+	return Wrap("delete", path, err)
+}
+
+// Create creates a node; see Session.Create. A session lost meanwhile is ErrSessionLost, and
+// ErrOutcomeUnknown if the request was sent.
+func (c *Client) Create(ctx context.Context, path string, data []byte, mode Mode) error {
+	return c.onceOnSession(ctx, "create", path, func(s *Session) error { return s.Create(ctx, path, data, mode) })
+}
+
+// MakeDirs makes a directory and those above it; see Session.MakeDirs.
+func (c *Client) MakeDirs(ctx context.Context, dir string) error {
+	err := c.repeatOnSessions(ctx, func(s *Session) error { return s.MakeDirs(ctx, dir) })
+	return Wrap("create", dir, err)
+}
+
+// Set writes a node's data; see Session.Set. A session lost meanwhile is ErrSessionLost, and
+// ErrOutcomeUnknown if the request was sent.
+func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (st Stat, err error) {
+	err = c.onceOnSession(ctx, "set", path, func(s *Session) error { st, err = s.Set(ctx, path, data, version); return err })
+	return st, err
+}
+
+// Delete deletes a node; see Session.Delete. A session lost meanwhile is ErrSessionLost, and
+// ErrOutcomeUnknown if the request was sent.
+func (c *Client) Delete(ctx context.Context, path string, version int32) error {
+	return c.onceOnSession(ctx, "delete", path, func(s *Session) error { return s.Delete(ctx, path, version) })
+}
+
+// Multi runs a transaction; see Session.Multi. It does not wait for a session when a condition of
+// this process's own refuses it already.
+func (c *Client) Multi(ctx context.Context, ops ...Op) (rs []OpResult, err error) {
+	if err := checkConditions(ops); err != nil {
+		return nil, err
+	}
+	s, err := c.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.Multi(ctx, ops...)
+}
+
+// repeatOnSessions runs f, which may be repeated, on session after session until one answers.
+func (c *Client) repeatOnSessions(ctx context.Context, f func(*Session) error) error {
+	for {
+		s, err := c.Session(ctx)
+		if err != nil {
+			return err
+		}
+		err = f(s)
+		if err != nil && ctx.Err() != nil {
+			return Ended(ctx)
+		}
+		if !errors.Is(err, ErrSessionLost) {
+			return err
+		}
+	}
+}
+
+// onceOnSession runs f on the present session.
+func (c *Client) onceOnSession(ctx context.Context, op, path string, f func(*Session) error) error {
+	s, err := c.Session(ctx)
+	if err != nil {
+		return Wrap(op, path, err)
+	}
+	return Wrap(op, path, f(s))
 }

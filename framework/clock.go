@@ -24,16 +24,16 @@ type Alarm interface {
 // TimeClock returns a clock that reads time.Now: the clock of a testing/synctest bubble, and of
 // systems without a better one. While the machine is suspended it stands still on most systems, so
 // that a lease may outlive its session by that time; only fencing tokens help then.
-func TimeClock() Clock { return timeClock{time.Now()} }
+func TimeClock() Clock { return goClock{time.Now()} }
 
-type timeClock struct{ base time.Time }
+type goClock struct{ base time.Time }
 
-func (c timeClock) Now() time.Duration { return time.Since(c.base) }
+func (c goClock) Now() time.Duration { return time.Since(c.base) }
 
-func (c timeClock) NewAlarm(ring func()) Alarm { return &timeAlarm{clock: c, ring: ring} }
+func (c goClock) NewAlarm(ring func()) Alarm { return &timeAlarm{clock: c, ring: ring} }
 
 type timeAlarm struct {
-	clock timeClock
+	clock goClock
 	ring  func()
 
 	mu      sync.Mutex

@@ -51,11 +51,11 @@ func (c *bootClock) Now() time.Duration {
 	if s := c.last.Load(); s != nil && (wall-monotonic-s.ahead).Abs() < bootStep {
 		return monotonic + s.since
 	}
-	return c.sample()
+	return c.readBootClock()
 }
 
-// sample reads the boot clock, and keeps the reading if the others were read at the same moment.
-func (c *bootClock) sample() time.Duration {
+// readBootClock reads the boot clock, and keeps the reading if the others were read at the same moment.
+func (c *bootClock) readBootClock() time.Duration {
 	before, wall := c.clocks()
 	now := c.boot()
 	after, wallAfter := c.clocks()
@@ -78,7 +78,7 @@ func bootTime() time.Duration {
 func (c *bootClock) NewAlarm(ring func()) Alarm {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
-		return &timeAlarm{clock: timeClock{time.Now().Add(-c.Now())}, ring: ring}
+		return &timeAlarm{clock: goClock{time.Now().Add(-c.Now())}, ring: ring}
 	}
 	a := &bootAlarm{fd: fd, file: os.NewFile(uintptr(fd), "lease-alarm")}
 	go a.run(ring)

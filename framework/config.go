@@ -2,6 +2,7 @@ package framework
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"math"
 	"net"
@@ -56,13 +57,13 @@ type Config struct {
 
 // WithDefaults returns a copy in which every empty field has its default.
 func (c Config) WithDefaults() Config {
-	set(&c.SessionTimeout, DefaultSessionTimeout)
-	set(&c.DialTimeout, DefaultDialTimeout)
-	set(&c.RetryBase, DefaultRetryBase)
-	set(&c.RetryMax, max(DefaultRetryMax, c.RetryBase))
-	set(&c.MaxEphemeralBytes, DefaultMaxEphemeralBytes)
-	set(&c.Root, DefaultRoot)
-	set(&c.Identity, defaultIdentity())
+	setFromEnv(&c.SessionTimeout, DefaultSessionTimeout)
+	setFromEnv(&c.DialTimeout, DefaultDialTimeout)
+	setFromEnv(&c.RetryBase, DefaultRetryBase)
+	setFromEnv(&c.RetryMax, max(DefaultRetryMax, c.RetryBase))
+	setFromEnv(&c.MaxEphemeralBytes, DefaultMaxEphemeralBytes)
+	setFromEnv(&c.Root, DefaultRoot)
+	setFromEnv(&c.Identity, defaultIdentity())
 	if c.ACL == nil {
 		c.ACL = c.defaultACL()
 	}
@@ -77,7 +78,7 @@ func (c Config) WithDefaults() Config {
 // used. Empty fields stand for their defaults.
 func (c Config) Validate() error {
 	if len(c.Servers) == 0 {
-		return invalid("no servers given")
+		return invalidConfig("no servers given")
 	}
 	for _, s := range c.Servers {
 		if err := validServer(s); err != nil {
@@ -89,17 +90,17 @@ func (c Config) Validate() error {
 		d    time.Duration
 	}{{"SessionTimeout", c.SessionTimeout}, {"DialTimeout", c.DialTimeout}, {"RetryBase", c.RetryBase}, {"RetryMax", c.RetryMax}} {
 		if d.d < 0 {
-			return invalid("%s is %v: it must be positive", d.name, d.d)
+			return invalidConfig("%s is %v: it must be positive", d.name, d.d)
 		}
 	}
 	if c.MaxEphemeralBytes < 0 {
-		return invalid("MaxEphemeralBytes is %d: it must be positive", c.MaxEphemeralBytes)
+		return invalidConfig("MaxEphemeralBytes is %d: it must be positive", c.MaxEphemeralBytes)
 	}
 	if t := c.SessionTimeout; t != 0 && (t < time.Millisecond || t > math.MaxInt32*time.Millisecond) {
-		return invalid("SessionTimeout is %v: it must be between 1ms and %v", t, math.MaxInt32*time.Millisecond)
+		return invalidConfig("SessionTimeout is %v: it must be between 1ms and %v", t, math.MaxInt32*time.Millisecond)
 	}
 	if d := c.WithDefaults(); d.RetryMax < d.RetryBase {
-		return invalid("RetryMax %v is below RetryBase %v", c.RetryMax, c.RetryBase)
+		return invalidConfig("RetryMax %v is below RetryBase %v", c.RetryMax, c.RetryBase)
 	}
 	if c.Root != "" {
 		if err := ValidatePath(c.Root); err != nil {
@@ -108,7 +109,7 @@ func (c Config) Validate() error {
 	}
 	for i, a := range c.Auth {
 		if a.Scheme == "" {
-			return invalid("Auth[%d] has no scheme", i)
+			return invalidConfig("Auth[%d] has no scheme", i)
 		}
 	}
 	return nil
@@ -121,11 +122,11 @@ func (c Config) defaultACL() []ACL {
 	return Open()
 }
 
-func invalid(format string, args ...any) error {
+func invalidConfig(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrInvalidConfig}, args...)...)
 }
 
-func set[T comparable](field *T, value T) {
+func setFromEnv[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {
 		*field = value
@@ -145,23 +146,23 @@ func validServer(s string) error {
 	scheme, _, isURL := strings.Cut(s, "://")
 	switch {
 	case strings.Contains(s, "@"): // not shown: it may have a password
-		return invalid("a server's address has a user's name before the @; give credentials in Config.Auth, or by %s", EnvAuthFile)
+		return invalidConfig("a server's address has a user's name before the @; give credentials in Config.Auth, or by %s", EnvAuthFile)
 	case isURL:
-		return invalid("server %q begins with %s://; write host:port", s, scheme)
+		return invalidConfig("server %q begins with %s://; write host:port", s, scheme)
 	case strings.Contains(s, ","):
-		return invalid("server %q has several addresses; give each one for itself, or the whole text to ParseServers", s)
+		return invalidConfig("server %q has several addresses; give each one for itself, or the whole text to ParseServers", s)
 	case strings.Contains(s, "/"):
 		host, root, _ := strings.Cut(s, "/")
-		return invalid("server %q has a path behind it; write %q and set Root to %q", s, host, "/"+root)
+		return invalidConfig("server %q has a path behind it; write %q and set Root to %q", s, host, "/"+root)
 	}
 	host, port, err := net.SplitHostPort(withPort(s))
 	switch n, notNumber := strconv.Atoi(port); {
 	case err != nil:
-		return invalid("server %q: %w", s, err)
+		return invalidConfig("server %q: %w", s, err)
 	case host == "":
-		return invalid("server %q has no host; write host:port", s)
+		return invalidConfig("server %q has no host; write host:port", s)
 	case notNumber != nil || n < 1 || n > 65535:
-		return invalid("server %q: port %q is not a number between 1 and 65535", s, port)
+		return invalidConfig("server %q: port %q is not a number between 1 and 65535", s, port)
 	}
 	return nil
 }
@@ -182,4 +183,136 @@ func withPort(s string) string {
 		return net.JoinHostPort(s, defaultPort)
 	}
 	return s + ":" + defaultPort
+}
+
+// Environment variables that ConfigFromEnv reads.
+const (
+	EnvServers        = "LOCKSTEP_SERVERS"         // host:port,host:port, perhaps with a root behind it: see ParseServers
+	EnvSessionTimeout = "LOCKSTEP_SESSION_TIMEOUT" // a duration, such as 10s
+	EnvRoot           = "LOCKSTEP_ROOT"            // namespace
+	EnvIdentity       = "LOCKSTEP_IDENTITY"        // name shown to others
+	EnvAuthFile       = "LOCKSTEP_AUTH_FILE"       // a file whose content is user:password (digest)
+	EnvAuth           = "LOCKSTEP_AUTH"            // user:password (digest); the file form is safer
+	EnvTLSCA          = "LOCKSTEP_TLS_CA"          // PEM file; turns TLS on
+	EnvTLSCert        = "LOCKSTEP_TLS_CERT"        // PEM file of the client's certificate
+	EnvTLSKey         = "LOCKSTEP_TLS_KEY"         // PEM file of the client's key
+)
+
+// ConfigFromEnv returns a Config from the LOCKSTEP_ variables above. What is not set stays empty;
+// what is set and cannot be used is an error that wraps ErrInvalidConfig and names the variable.
+func ConfigFromEnv() (Config, error) {
+	c := Config{Identity: os.Getenv(EnvIdentity)}
+	var err error
+	if c.Servers, c.Root, err = ParseServers(os.Getenv(EnvServers)); err != nil {
+		return Config{}, fmt.Errorf("%s: %w", EnvServers, err)
+	}
+	if root := os.Getenv(EnvRoot); root != "" {
+		if c.Root != "" && c.Root != root {
+			return Config{}, invalidConfig("%s ends in %s, and %s is %s: give one of them", EnvServers, c.Root, EnvRoot, root)
+		}
+		c.Root = root
+	}
+	if v := os.Getenv(EnvSessionTimeout); v != "" {
+		if c.SessionTimeout, err = time.ParseDuration(v); err != nil || c.SessionTimeout <= 0 {
+			return Config{}, invalidConfig("%s is %q: want a positive duration such as 10s", EnvSessionTimeout, v)
+		}
+	}
+	if c.Auth, err = authFromEnv(); err != nil {
+		return Config{}, err
+	}
+	if c.TLS, err = tlsFromEnv(); err != nil {
+		return Config{}, err
+	}
+	return c, nil
+}
+
+// SplitServers splits a comma-separated list of servers; blanks and empty parts are dropped.
+func SplitServers(list string) []string {
+	var out []string
+	for s := range strings.SplitSeq(list, ",") {
+		if s = strings.TrimSpace(s); s != "" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// ParseServers reads a connection string as other ZooKeeper clients take it: host:port,host:port with an optional root behind
+// the last address, such as zk1:2181,zk2:2181/app, and an optional zk:// or zookeeper:// before it. Ports default to 2181. An empty
+// text has no servers. The root is empty when there is none. The error wraps ErrInvalidConfig and shows what was given.
+func ParseServers(list string) (servers []string, root string, err error) {
+	addresses := strings.TrimSpace(list)
+	if strings.Contains(addresses, "@") { // not shown: it may have a password
+		return nil, "", validServer(addresses)
+	}
+	for _, scheme := range []string{"zk://", "zookeeper://"} {
+		addresses = strings.TrimPrefix(addresses, scheme)
+	}
+	if i := strings.IndexByte(addresses, '/'); i >= 0 && !strings.Contains(addresses, "://") {
+		addresses, root = addresses[:i], addresses[i:]
+		if strings.Contains(root, ",") {
+			return nil, "", invalidConfig("servers %q: write the path once, behind the last address", list)
+		}
+		if err := ValidatePath(root); err != nil {
+			return nil, "", invalidConfig("servers %q: %w", list, err)
+		}
+	}
+	servers = SplitServers(addresses)
+	if root != "" && len(servers) == 0 {
+		return nil, "", invalidConfig("servers %q: there is no address before the path", list)
+	}
+	for _, s := range servers {
+		if err := validServer(s); err != nil {
+			return nil, "", err
+		}
+	}
+	if root == "/" {
+		root = ""
+	}
+	return servers, root, nil
+}
+
+func authFromEnv() ([]Credential, error) {
+	auth := os.Getenv(EnvAuth)
+	if file := os.Getenv(EnvAuthFile); file != "" {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return nil, invalidConfig("%s: %w", EnvAuthFile, err)
+		}
+		auth = strings.TrimSpace(string(b))
+	}
+	if auth == "" {
+		return nil, nil
+	}
+	if !strings.Contains(auth, ":") {
+		return nil, invalidConfig("%s or %s: want user:password", EnvAuth, EnvAuthFile)
+	}
+	return []Credential{{Scheme: "digest", Auth: []byte(auth)}}, nil
+}
+
+func tlsFromEnv() (*tls.Config, error) {
+	ca, cert, key := os.Getenv(EnvTLSCA), os.Getenv(EnvTLSCert), os.Getenv(EnvTLSKey)
+	if ca == "" {
+		if cert != "" || key != "" {
+			return nil, invalidConfig("%s or %s is set without %s", EnvTLSCert, EnvTLSKey, EnvTLSCA)
+		}
+		return nil, nil
+	}
+	pem, err := os.ReadFile(ca)
+	if err != nil {
+		return nil, invalidConfig("%s: %w", EnvTLSCA, err)
+	}
+	c := &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
+	if !c.RootCAs.AppendCertsFromPEM(pem) {
+		return nil, invalidConfig("%s: no certificate in %s", EnvTLSCA, ca)
+	}
+	if cert == "" && key == "" {
+		return c, nil
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s and %s: %w", ErrInvalidConfig, EnvTLSCert, EnvTLSKey, err)
+	}
+	c.Certificates = []tls.Certificate{pair}
+	return c, nil
 }

@@ -131,7 +131,7 @@ func Wrap(op, path string, err error) error {
 	return &OpError{Op: op, Path: path, Err: err}
 }
 
-// IsTransient tells whether the same call may succeed later on the same client: the connection
+// IsTransient reports whether the same call may succeed later on the same client: the connection
 // or the session was lost, or the servers are overloaded. A closed client, a refusal and bad input stay as they are.
 func IsTransient(err error) bool {
 	return errors.Is(err, ErrSessionLost) || errors.Is(err, ErrSuspended) || errors.Is(err, ErrOverloaded)

@@ -17,13 +17,13 @@ func ForgetWatchdogMain() (restore func()) {
 
 // GiveUpSettledCreate gives a protected create up that has created a node and told nobody yet.
 func GiveUpSettledCreate(s *Session, created Created, cause error) error {
-	p := &protected{s: s, done: make(chan error, 1)}
-	p.settle([]Created{created}, nil)
-	return p.leave(cause)
+	p := &protectedCreate{s: s, done: make(chan error, 1)}
+	p.deliverOrUndo([]Created{created}, nil)
+	return p.abandon(cause)
 }
 
 // OwnedBytes is what the session counts for its ephemeral nodes.
-func OwnedBytes(s *Session) int { return s.owned.sum() }
+func OwnedBytes(s *Session) int { return s.owned.totalBytes() }
 
 // ReplaceResolver has servers' names looked up by r until restore is called.
 func ReplaceResolver(r *net.Resolver) (restore func()) {

@@ -92,9 +92,9 @@ func FuzzPath(f *testing.F) {
 				return
 			}
 		}
-		full := namespace(root).full(path)
+		full := namespace(root).serverPath(path)
 		require.NoError(t, ValidatePath(full))
-		require.Equal(t, path, namespace(root).rel(full))
+		require.Equal(t, path, namespace(root).clientPath(full))
 		if path != "/" {
 			require.Equal(t, path, Join(Split(path)))
 		}
@@ -113,7 +113,7 @@ func FuzzNodes(f *testing.F) {
 	}))
 	f.Add([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		a := answer(link.Reply{Body: b}, readNodes)
+		a := readAnswer(link.Reply{Body: b}, readNodes)
 		if a.err != nil {
 			require.True(t, errors.Is(a.err, wire.ErrMalformed), a.err)
 			return

@@ -2,7 +2,7 @@ package framework
 
 import "time"
 
-// lease computes until when a session is proven to live, by the only rule that survived every
+// sessionLease computes until when a session is proven to live, by the only rule that survived every
 // fault tried on real ensembles (docs/guarantees.md):
 //
 // A beat is a write that changes nothing, and a sync once it is acknowledged. When the sync of a
@@ -12,7 +12,7 @@ import "time"
 //
 // Times are readings of one clock. A lease only grows; what has lapsed is never revived, which
 // is the session's duty.
-type lease struct {
+type sessionLease struct {
 	timeout time.Duration
 	until   time.Duration
 	greeted time.Duration // the connect request's send time
@@ -21,38 +21,38 @@ type lease struct {
 	paired  bool          // former is set
 }
 
-// connected begins a new connection: beats of former ones count no more.
-func (l *lease) connected(sentAt, timeout time.Duration) {
+// beginConnection begins a new connection: beats of former ones count no more.
+func (l *sessionLease) beginConnection(sentAt, timeout time.Duration) {
 	if l.timeout == 0 || timeout < l.timeout {
 		l.timeout = timeout
 	}
 	l.greeted, l.pending, l.paired = sentAt, true, false
 }
 
-// written tells that a beat's write was acknowledged on this connection.
-func (l *lease) written() {
+// writeAcknowledged tells that a beat's write was acknowledged on this connection.
+func (l *sessionLease) writeAcknowledged() {
 	if l.pending {
 		l.pending = false
-		l.extend(l.greeted)
+		l.extendUntil(l.greeted)
 	}
 }
 
-// synced tells that the sync of the beat sent at sentAt was acknowledged, on the same connection.
-func (l *lease) synced(sentAt time.Duration) {
+// syncAcknowledged tells that the sync of the beat sent at sentAt was acknowledged, on the same connection.
+func (l *sessionLease) syncAcknowledged(sentAt time.Duration) {
 	if l.paired {
-		l.extend(l.former)
+		l.extendUntil(l.former)
 	}
 	l.former, l.paired = sentAt, true
 }
 
-func (l *lease) extend(from time.Duration) {
-	l.until = max(l.until, from+l.timeout-margin(l.timeout))
+func (l *sessionLease) extendUntil(from time.Duration) {
+	l.until = max(l.until, from+l.timeout-clockMargin(l.timeout))
 }
 
-// margin covers the drift between this machine's clock and the servers' and the granularity of timers.
-func margin(timeout time.Duration) time.Duration { return 50*time.Millisecond + timeout/50 }
+// clockMargin covers the drift between this machine's clock and the servers' and the granularity of timers.
+func clockMargin(timeout time.Duration) time.Duration { return 50*time.Millisecond + timeout/50 }
 
-// interval is the least time between a beat's end and the next beat, and the longest that a beat may
+// beatInterval is the least time between a beat's end and the next beat, and the longest that a beat may
 // take before its connection is given up: about T/2 of the lease remains when a beat is due, and half
 // of that when it is overdue, which leaves time for another server.
-func interval(timeout time.Duration) time.Duration { return timeout / 4 }
+func beatInterval(timeout time.Duration) time.Duration { return timeout / 4 }

@@ -21,9 +21,9 @@ func TestAThrottledRequestIsRepeated(t *testing.T) {
 		ready := make(chan struct{})
 		close(ready)
 		s := &Session{client: &Client{cfg: Config{}.WithDefaults()}, ctx: t.Context(), ready: ready}
-		for name, run := range map[string]func(context.Context, *Session, func(asker) (int, error)) (int, error){"a read": again[int], "a write": untilSent[int]} {
+		for name, run := range map[string]func(context.Context, *Session, func(requester) (int, error)) (int, error){"a read": repeatUntilKnown[int], "a write": repeatUntilSent[int]} {
 			tries, began := 0, time.Now()
-			v, err := run(t.Context(), s, func(asker) (int, error) {
+			v, err := run(t.Context(), s, func(requester) (int, error) {
 				if tries++; tries < 3 {
 					return 0, throttled
 				}
@@ -53,7 +53,7 @@ func TestServerCodesAreNamed(t *testing.T) {
 		err := codeError(code)
 		require.EqualError(t, err, words)
 		require.False(t, IsTransient(err))
-		require.False(t, refusedUnseen(err))
+		require.False(t, wasNotExecuted(err))
 	}
 	require.NoError(t, codeError(wire.OK))
 }

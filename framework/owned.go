@@ -9,9 +9,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// owned counts the bytes of the paths of a session's ephemeral nodes, and refuses to create more than servers can delete: the end of a session is one
+// ownedBytes counts the bytes of the paths of a session's ephemeral nodes, and refuses to create more than servers can delete: the end of a session is one
 // transaction that names them all. Counted are the nodes that are there, those that are being created, and those that may have been created.
-type owned struct {
+type ownedBytes struct {
 	s   *Session
 	max int
 
@@ -32,7 +32,7 @@ const (
 	sequenceDigits = 10 // that a server adds to a name
 )
 
-func (o *owned) init(s *Session) {
+func (o *ownedBytes) init(s *Session) {
 	o.s, o.max, o.paths = s, s.client.cfg.MaxEphemeralBytes, map[string]struct{}{}
 }
 
@@ -47,12 +47,12 @@ func ownedSize(full string, mode Mode) int {
 	return 0
 }
 
-// sizes are the bytes of what operations create, and of those that they delete.
-func (o *owned) sizes(ops []Op) (created, deleted int) {
+// sizesOf are the bytes of what operations create, and of those that they delete.
+func (o *ownedBytes) sizesOf(ops []Op) (created, deleted int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, op := range ops {
-		full := o.s.client.ns.full(op.path)
+		full := o.s.client.ns.serverPath(op.path)
 		created += ownedSize(full, op.mode)
 		if _, there := o.paths[full]; there && op.name == opDelete {
 			deleted += ownedSize(full, Ephemeral)
@@ -61,9 +61,9 @@ func (o *owned) sizes(ops []Op) (created, deleted int) {
 	return created, deleted
 }
 
-// reserve makes room for creates in a transaction that deletes so many bytes too. When there is none it asks the servers what is really there: others may have
+// reserveFor makes room for creates in a transaction that deletes so many bytes too. When there is none it asks the servers what is really there: others may have
 // deleted some. Each reservation ends with settle.
-func (o *owned) reserve(ctx context.Context, created, deleted int) error {
+func (o *ownedBytes) reserveFor(ctx context.Context, created, deleted int) error {
 	if created == 0 {
 		return nil
 	}
@@ -76,14 +76,14 @@ func (o *owned) reserve(ctx context.Context, created, deleted int) error {
 			return nil
 		}
 		looking, first := o.looking, false
-		if now := o.s.client.clock.Now(); looking == nil && (!o.asked || now-o.looked >= interval(o.s.Timeout())) {
+		if now := o.s.client.clock.Now(); looking == nil && (!o.asked || now-o.looked >= beatInterval(o.s.Timeout())) {
 			looking, first = make(chan struct{}), true
 			o.looking, o.since, o.looked, o.asked = looking, map[string]bool{}, now, true
 		}
 		o.mu.Unlock()
 		switch {
 		case first:
-			o.look(ctx)
+			o.readFromServers(ctx)
 		case looking == nil:
 			return fmt.Errorf("%w: the paths of this session's ephemeral nodes have %d bytes, %d more would exceed the bound of %d: release some, or use several clients (Config.MaxEphemeralBytes)",
 				ErrTooLarge, sum, created, o.max)
@@ -91,24 +91,24 @@ func (o *owned) reserve(ctx context.Context, created, deleted int) error {
 			select {
 			case <-looking:
 			case <-ctx.Done():
-				return o.s.ended(ctx)
+				return o.s.callEnded(ctx)
 			case <-o.s.ctx.Done():
 				return context.Cause(o.s.ctx)
 			}
 		}
 		if ctx.Err() != nil || o.s.ctx.Err() != nil {
-			return o.s.ended(ctx)
+			return o.s.callEnded(ctx)
 		}
 	}
 }
 
-// look asks the servers which ephemeral nodes the session has. What was under way before has been carried out by then, or never will be: the question comes
+// readFromServers asks the servers which ephemeral nodes the session has. What was under way before has been carried out by then, or never will be: the question comes
 // behind a sync.
-func (o *owned) look(ctx context.Context) {
+func (o *ownedBytes) readFromServers(ctx context.Context) {
 	o.mu.Lock()
 	doubtful := o.doubtful
 	o.mu.Unlock()
-	there, err := again(ctx, o.s, func(a asker) ([]string, error) {
+	there, err := repeatUntilKnown(ctx, o.s, func(a requester) ([]string, error) {
 		if err := a.sync("/"); err != nil {
 			return nil, err
 		}
@@ -121,13 +121,13 @@ func (o *owned) look(ctx context.Context) {
 		o.since, o.paths, o.bytes = nil, make(map[string]struct{}, len(there)), 0
 		o.doubtful -= doubtful
 		for _, full := range there {
-			o.add(full)
+			o.addPath(full)
 		}
 		for full, added := range since {
 			if added {
-				o.add(full)
+				o.addPath(full)
 			} else {
-				o.remove(full)
+				o.removePath(full)
 			}
 		}
 	}
@@ -136,8 +136,8 @@ func (o *owned) look(ctx context.Context) {
 	o.looking = nil
 }
 
-// add counts a path once. Guarded by mu.
-func (o *owned) add(full string) {
+// addPath counts a path once. Guarded by mu.
+func (o *ownedBytes) addPath(full string) {
 	if _, there := o.paths[full]; !there {
 		o.paths[full] = struct{}{}
 		o.bytes += ownedSize(full, Ephemeral)
@@ -147,8 +147,8 @@ func (o *owned) add(full string) {
 	}
 }
 
-// remove counts a path no more. Guarded by mu.
-func (o *owned) remove(full string) {
+// removePath counts a path no more. Guarded by mu.
+func (o *ownedBytes) removePath(full string) {
 	if _, there := o.paths[full]; there {
 		delete(o.paths, full)
 		o.bytes -= ownedSize(full, Ephemeral)
@@ -158,8 +158,8 @@ func (o *owned) remove(full string) {
 	}
 }
 
-// settle ends a reservation: these nodes are there, or may be, and of others, of unknown names, so many bytes may be.
-func (o *owned) settle(reserved, doubtful int, there ...string) {
+// settleReservation ends a reservation: these nodes are there, or may be, and of others, of unknown names, so many bytes may be.
+func (o *ownedBytes) settleReservation(reserved, doubtful int, there ...string) {
 	if reserved == 0 {
 		return
 	}
@@ -168,46 +168,46 @@ func (o *owned) settle(reserved, doubtful int, there ...string) {
 	o.reserved -= reserved
 	o.doubtful += doubtful
 	for _, full := range there {
-		o.add(full)
+		o.addPath(full)
 	}
 }
 
-// deleted takes nodes out that are known to be gone.
-func (o *owned) deleted(full ...string) {
+// removeDeleted takes nodes out that are known to be gone.
+func (o *ownedBytes) removeDeleted(full ...string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, path := range full {
-		o.remove(path)
+		o.removePath(path)
 	}
 }
 
-// deletedBelowRoot is deleted for paths below the client's root.
-func (o *owned) deletedBelowRoot(paths ...string) {
+// removeDeletedBelowRoot is deleted for paths below the client's root.
+func (o *ownedBytes) removeDeletedBelowRoot(paths ...string) {
 	for _, path := range paths {
-		o.deleted(o.s.client.ns.full(path))
+		o.removeDeleted(o.s.client.ns.serverPath(path))
 	}
 }
 
-// happened counts what a transaction has created and deleted. paths are those of its results.
-func (o *owned) happened(reserved int, ops []Op, rs []OpResult) {
+// countApplied counts what a transaction has created and deleted. paths are those of its results.
+func (o *ownedBytes) countApplied(reserved int, ops []Op, rs []OpResult) {
 	var there []string
 	for i, op := range ops {
 		switch {
 		case op.name == opDelete:
-			o.deleted(o.s.client.ns.full(op.path))
+			o.removeDeleted(o.s.client.ns.serverPath(op.path))
 		case ownedSize("", op.mode) > 0 && i < len(rs):
 			there = append(there, rs[i].Path)
 		}
 	}
-	o.settle(reserved, 0, there...)
+	o.settleReservation(reserved, 0, there...)
 }
 
-// mayHaveHappened counts what a transaction of an unknown outcome may have created.
-func (o *owned) mayHaveHappened(reserved int, ops []Op) {
+// countUnknown counts what a transaction of an unknown outcome may have created.
+func (o *ownedBytes) countUnknown(reserved int, ops []Op) {
 	var there []string
 	doubtful := 0
 	for _, op := range ops {
-		full := o.s.client.ns.full(op.path)
+		full := o.s.client.ns.serverPath(op.path)
 		switch op.mode {
 		case Ephemeral:
 			there = append(there, full)
@@ -215,11 +215,11 @@ func (o *owned) mayHaveHappened(reserved int, ops []Op) {
 			doubtful += ownedSize(full, op.mode)
 		}
 	}
-	o.settle(reserved, doubtful, there...)
+	o.settleReservation(reserved, doubtful, there...)
 }
 
-// sum is the number of bytes that are counted.
-func (o *owned) sum() int {
+// totalBytes is the number of bytes that are counted.
+func (o *ownedBytes) totalBytes() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.bytes + o.reserved + o.doubtful

@@ -36,7 +36,7 @@ func Split(path string) (dir, name string) {
 // namespace maps the client's paths to those of the server.
 type namespace string
 
-func (n namespace) full(path string) string {
+func (n namespace) serverPath(path string) string {
 	switch {
 	case n == "/":
 		return path
@@ -46,7 +46,7 @@ func (n namespace) full(path string) string {
 	return string(n) + path
 }
 
-func (n namespace) rel(path string) string {
+func (n namespace) clientPath(path string) string {
 	if n == "/" {
 		return path
 	}

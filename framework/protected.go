@@ -18,8 +18,8 @@ import (
 // clients write and read it.
 const ProtectedPrefix = "_c_"
 
-// protection is what a protected node's name has beside its own: prefix, UUID, dash, slash and number.
-const protection = len(ProtectedPrefix) + 36 + 1 + 1 + 11
+// namePrefix is what a protected node's name has beside its own: prefix, UUID, dash, slash and number.
+const namePrefix = len(ProtectedPrefix) + 36 + 1 + 1 + 11
 
 // CreateProtected creates an ephemeral sequential node name# in dir, and dir where it is missing.
 //
@@ -29,11 +29,11 @@ const protection = len(ProtectedPrefix) + 36 + 1 + 1 + 11
 // The algorithm is Curator's protected mode, with a sync before the look-up: another server may
 // not have seen the create yet (the gap of CURATOR-62, 79 and 205).
 func (s *Session) CreateProtected(ctx context.Context, dir, name string, data []byte) (Created, error) {
-	p, err := s.protect(dir, name, data)
+	p, err := s.newProtected(dir, name, data)
 	if err != nil {
 		return Created{}, Wrap("create", dir, err)
 	}
-	created, err := p.create(ctx)
+	created, err := p.createNodes(ctx)
 	if err != nil {
 		return Created{}, Wrap("create", dir, err)
 	}
@@ -44,17 +44,17 @@ func (s *Session) CreateProtected(ctx context.Context, dir, name string, data []
 // and costs no time of its own. It is nil when it has to be asked for again: dir was missing or the
 // connection was lost.
 func (s *Session) CreateProtectedAndList(ctx context.Context, dir, name string, data []byte) (Created, []string, error) {
-	p, err := s.protect(dir, name, data)
+	p, err := s.newProtected(dir, name, data)
 	if err != nil {
 		return Created{}, nil, Wrap("create", dir, err)
 	}
 	var names []string
 	p.listed = make(chan struct{})
-	p.behind = &link.Call{Op: wire.OpGetChildren2, Body: &wire.WatchRequest{Path: s.client.ns.full(dir)}, Done: func(r link.Reply) {
-		names = answer(r, readNames).v.names
+	p.behind = &link.Call{Op: wire.OpGetChildren2, Body: &wire.WatchRequest{Path: s.client.ns.serverPath(dir)}, Done: func(r link.Reply) {
+		names = readAnswer(r, readNames).v.names
 		close(p.listed)
 	}}
-	created, err := p.create(ctx)
+	created, err := p.createNodes(ctx)
 	if err != nil {
 		return Created{}, nil, Wrap("create", dir, err)
 	}
@@ -66,31 +66,31 @@ func (s *Session) CreateProtectedAndList(ctx context.Context, dir, name string, 
 	}
 }
 
-// protect prepares a protected create of one node.
-func (s *Session) protect(dir, name string, data []byte) (*protected, error) {
-	if _, err := s.check(dir, len(data)+len(name)+protection); err != nil {
+// newProtected prepares a protected create of one node.
+func (s *Session) newProtected(dir, name string, data []byte) (*protectedCreate, error) {
+	if _, err := s.checkPath(dir, len(data)+len(name)+namePrefix); err != nil {
 		return nil, err
 	}
-	p := &protected{s: s, dir: dir, prefix: ProtectedPrefix + uuid.NewString() + "-" + name}
+	p := &protectedCreate{s: s, dir: dir, prefix: ProtectedPrefix + uuid.NewString() + "-" + name}
 	path := Join(dir, p.prefix)
-	full := s.client.ns.full(path)
+	full := s.client.ns.serverPath(path)
 	data = bytes.Clone(data) // a try may outlive this call
 	p.ops = []Op{{name: opCreate, path: path, mode: EphemeralSequential}}
-	p.attempt = func() (*link.Call, flight[[]Created], error) {
+	p.attempt = func() (*link.Call, future[[]Created], error) {
 		op, body := createRequest(full, data, EphemeralSequential, s.client.cfg.ACL)
-		call, f := p.request(op, body, func(d *wire.Decoder) ([]string, error) { return []string{d.String()}, nil })
+		call, f := p.prepareTry(op, body, func(d *wire.Decoder) ([]string, error) { return []string{d.String()}, nil })
 		return call, f, nil
 	}
 	return p, nil
 }
 
-// protected is one protected create.
-type protected struct {
+// protectedCreate is one protected create.
+type protectedCreate struct {
 	s       *Session
 	dir     string
 	prefix  string
 	exact   bool // the prefix is the whole name
-	attempt func() (*link.Call, flight[[]Created], error)
+	attempt func() (*link.Call, future[[]Created], error)
 	done    chan error // the outcome, in the background
 
 	ops      []Op // what a try does
@@ -106,23 +106,23 @@ type protected struct {
 	created []Created
 }
 
-// create creates the nodes. Its first try is the caller's own; whatever does not succeed at once goes on in
+// createNodes creates the nodes. Its first try is the caller's own; whatever does not succeed at once goes on in
 // the background.
-func (p *protected) create(ctx context.Context) ([]Created, error) {
-	if err := p.s.await(ctx); err != nil {
+func (p *protectedCreate) createNodes(ctx context.Context) ([]Created, error) {
+	if err := p.s.waitConnected(ctx); err != nil {
 		return nil, err
 	}
-	created, deleted := p.s.owned.sizes(p.ops)
-	if err := p.s.owned.reserve(ctx, created, deleted); err != nil {
+	created, deleted := p.s.owned.sizesOf(p.ops)
+	if err := p.s.owned.reserveFor(ctx, created, deleted); err != nil {
 		return nil, err
 	}
 	p.reserved = created
-	first := p.launch()
-	p.listAnswered(ctx)
+	first := p.sendTry()
+	p.waitForListing(ctx)
 	select {
 	case o := <-first:
 		if o.err == nil {
-			p.count(o.v, nil)
+			p.countOwned(o.v, nil)
 			return o.v, nil
 		}
 		first <- o
@@ -130,15 +130,15 @@ func (p *protected) create(ctx context.Context) ([]Created, error) {
 	case <-p.s.ctx.Done():
 	}
 	p.done = make(chan error, 1)
-	if !p.s.tasks.start(func() { p.run(first) }) {
+	if !p.s.tasks.start(func() { p.createUntilKnown(first) }) {
 		return nil, context.Cause(p.s.ctx)
 	}
-	return p.wait(ctx)
+	return p.waitForOutcome(ctx)
 }
 
-// listAnswered waits for the answer behind that of the first try, if there will be one: both wake the caller
+// waitForListing waits for the answer behind that of the first try, if there will be one: both wake the caller
 // once.
-func (p *protected) listAnswered(ctx context.Context) {
+func (p *protectedCreate) waitForListing(ctx context.Context) {
 	if p.listed == nil {
 		return
 	}
@@ -149,14 +149,14 @@ func (p *protected) listAnswered(ctx context.Context) {
 	}
 }
 
-// launch sends one try.
-func (p *protected) launch() flight[[]Created] {
+// sendTry sends one try.
+func (p *protectedCreate) sendTry() future[[]Created] {
 	call, f, err := p.attempt()
 	if err != nil {
 		if p.behind != nil {
 			p.listed = nil // nothing was sent that could be answered
 		}
-		f = make(flight[[]Created], 1)
+		f = make(future[[]Created], 1)
 		f <- outcome[[]Created]{err: err}
 		return f
 	}
@@ -169,18 +169,18 @@ func (p *protected) launch() flight[[]Created] {
 	return f
 }
 
-// request prepares a try. made reads the paths of the nodes that were created.
-func (p *protected) request(op wire.Op, body wire.Request, made func(*wire.Decoder) ([]string, error)) (*link.Call, flight[[]Created]) {
-	f := make(flight[[]Created], 1)
+// prepareTry prepares a try. made reads the paths of the nodes that were created.
+func (p *protectedCreate) prepareTry(op wire.Op, body wire.Request, made func(*wire.Decoder) ([]string, error)) (*link.Call, future[[]Created]) {
+	f := make(future[[]Created], 1)
 	return &link.Call{Op: op, Body: body, Done: func(r link.Reply) {
 		created, err := p.read(r, made)
 		f <- outcome[[]Created]{v: created, err: err}
 	}}, f
 }
 
-func (p *protected) read(r link.Reply, made func(*wire.Decoder) ([]string, error)) ([]Created, error) {
+func (p *protectedCreate) read(r link.Reply, made func(*wire.Decoder) ([]string, error)) ([]Created, error) {
 	var refusal error
-	o := answer(r, func(d *wire.Decoder) (paths []string) {
+	o := readAnswer(r, func(d *wire.Decoder) (paths []string) {
 		paths, refusal = made(d)
 		return paths
 	})
@@ -194,67 +194,67 @@ func (p *protected) read(r link.Reply, made func(*wire.Decoder) ([]string, error
 	}
 	created := make([]Created, len(o.v))
 	for i, path := range o.v {
-		created[i] = Created{Path: p.s.client.ns.rel(path), Zxid: r.Zxid}
+		created[i] = Created{Path: p.s.client.ns.clientPath(path), Zxid: r.Zxid}
 	}
 	return created, nil
 }
 
-// wait waits for the outcome of what goes on in the background.
-func (p *protected) wait(ctx context.Context) ([]Created, error) {
+// waitForOutcome waits for the outcome of what goes on in the background.
+func (p *protectedCreate) waitForOutcome(ctx context.Context) ([]Created, error) {
 	select {
 	case err := <-p.done:
 		return p.created, err
 	case <-ctx.Done():
-		return nil, p.leave(Ended(ctx))
+		return nil, p.abandon(Ended(ctx))
 	}
 }
 
-// leave gives the create up; what it has created or will create is deleted.
-func (p *protected) leave(cause error) error {
+// abandon gives the create up; what it has created or will create is deleted.
+func (p *protectedCreate) abandon(cause error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.left = true
 	if p.settled {
-		p.undo()
+		p.deleteCreated()
 	}
 	return cause
 }
 
-// settle tells the outcome, or undoes it if nobody waits any more.
-func (p *protected) settle(c []Created, err error) {
-	p.count(c, err)
+// deliverOrUndo tells the outcome, or undoes it if nobody waits any more.
+func (p *protectedCreate) deliverOrUndo(c []Created, err error) {
+	p.countOwned(c, err)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.settled, p.created = true, c
 	p.done <- err
 	if p.left {
-		p.undo()
+		p.deleteCreated()
 	}
 }
 
-// count tells the session's owned nodes the outcome.
-func (p *protected) count(c []Created, err error) {
+// countOwned tells the session's owned nodes the outcome.
+func (p *protectedCreate) countOwned(c []Created, err error) {
 	owned := &p.s.owned
 	switch {
 	case err == nil:
 		rs := make([]OpResult, len(p.ops))
 		for i, op := range p.ops {
-			rs[i].Path = p.s.client.ns.full(op.path)
+			rs[i].Path = p.s.client.ns.serverPath(op.path)
 			if i < len(c) {
-				rs[i].Path = p.s.client.ns.full(c[i].Path)
+				rs[i].Path = p.s.client.ns.serverPath(c[i].Path)
 			}
 		}
-		owned.happened(p.reserved, p.ops, rs)
+		owned.countApplied(p.reserved, p.ops, rs)
 	case p.unsure:
-		owned.mayHaveHappened(p.reserved, p.ops)
+		owned.countUnknown(p.reserved, p.ops)
 	default:
-		owned.settle(p.reserved, 0)
+		owned.settleReservation(p.reserved, 0)
 	}
 	p.reserved = 0
 }
 
-// undo deletes what was created.
-func (p *protected) undo() {
+// deleteCreated deletes what was created.
+func (p *protectedCreate) deleteCreated() {
 	if len(p.created) == 0 {
 		return
 	}
@@ -269,66 +269,66 @@ func (p *protected) undo() {
 	p.s.Discard(paths...)
 }
 
-func (p *protected) abandoned() bool {
+func (p *protectedCreate) abandoned() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.left
 }
 
-// run creates the nodes until the outcome is known, after a first try. It lasts as long as the session, not
+// createUntilKnown creates the nodes until the outcome is known, after a first try. It lasts as long as the session, not
 // its caller.
-func (p *protected) run(first flight[[]Created]) {
-	c, err := p.conclude(first)
-	back := newRetries(p.s.client.cfg)
+func (p *protectedCreate) createUntilKnown(first future[[]Created]) {
+	c, err := p.concludeTry(first)
+	back := newBackoff(p.s.client.cfg)
 	for err != nil && !p.abandoned() {
 		switch {
 		case errors.Is(err, ErrNoNode):
 			if err := p.s.MakeDirs(p.s.ctx, p.dir); err != nil {
-				p.settle(nil, err)
+				p.deliverOrUndo(nil, err)
 				return
 			}
 		case errors.Is(err, errNotCreated):
 			if err := back.Pause(p.s.ctx); err != nil {
-				p.settle(nil, context.Cause(p.s.ctx))
+				p.deliverOrUndo(nil, context.Cause(p.s.ctx))
 				return
 			}
 		default:
-			p.settle(nil, err)
+			p.deliverOrUndo(nil, err)
 			return
 		}
-		c, err = p.try()
+		c, err = p.createOnce()
 	}
-	p.settle(c, err)
+	p.deliverOrUndo(c, err)
 }
 
 var errNotCreated = errors.New("the node was not created")
 
-// try creates once and finds out whether it was done.
-func (p *protected) try() ([]Created, error) {
-	if err := p.s.await(p.s.ctx); err != nil {
+// createOnce creates once and finds out whether it was done.
+func (p *protectedCreate) createOnce() ([]Created, error) {
+	if err := p.s.waitConnected(p.s.ctx); err != nil {
 		return nil, err
 	}
-	return p.conclude(p.launch())
+	return p.concludeTry(p.sendTry())
 }
 
-// conclude waits for a try's outcome, and finds it out when the connection was lost before. It returns
+// concludeTry waits for a try's outcome, and finds it out when the connection was lost before. It returns
 // errNotCreated when nothing was done.
-func (p *protected) conclude(f flight[[]Created]) ([]Created, error) {
-	o := wait(p.s.ctx, p.s, f)
-	if refusedUnseen(o.err) {
+func (p *protectedCreate) concludeTry(f future[[]Created]) ([]Created, error) {
+	o := waitForOutcome(p.s.ctx, p.s, f)
+	if wasNotExecuted(o.err) {
 		return nil, errNotCreated
 	}
 	if errors.Is(o.err, ErrSuspended) {
-		found, err := p.find()
+		found, err := p.findByUUID()
 		p.unsure = err != nil && !errors.Is(err, errNotCreated)
 		return found, err
 	}
 	return o.v, o.err
 }
 
-// find looks the nodes up by their UUID, behind a sync, and checks that they are this session's.
-func (p *protected) find() ([]Created, error) {
-	names, err := p.look()
+// findByUUID looks the nodes up by their UUID, behind a sync, and checks that they are this session's.
+func (p *protectedCreate) findByUUID() ([]Created, error) {
+	names, err := p.listAndFind()
 	if errors.Is(err, ErrNoNode) {
 		return nil, errNotCreated
 	}
@@ -360,7 +360,7 @@ func (p *protected) find() ([]Created, error) {
 	return found, nil
 }
 
-func (p *protected) look() ([]string, error) {
+func (p *protectedCreate) listAndFind() ([]string, error) {
 	if err := p.s.Sync(p.s.ctx, p.dir); err != nil {
 		return nil, err
 	}
@@ -370,3 +370,126 @@ func (p *protected) look() ([]string, error) {
 	names, _, err := p.s.Children(p.s.ctx, p.dir)
 	return names, err
 }
+
+// Together is a protected create of one or more nodes in one transaction, with other operations.
+type Together struct {
+	// Dir is the nodes' directory, which is made where it is missing.
+	Dir string
+	// Name is their name behind the protection; all have the same UUID.
+	Name string
+	// Plain leaves the protection out of the name. The caller then sees to it that the session creates
+	// this node nowhere else meanwhile: that the session owns it shows that it was created.
+	Plain bool
+	// Data is what each of them holds.
+	Data []byte
+	// Count is how many there are. Of several, Mode must be sequential.
+	Count int
+	// Mode is Ephemeral or EphemeralSequential.
+	Mode Mode
+	// With are the other operations of the transaction: all happens, or nothing does.
+	With []Op
+}
+
+// CreateTogether creates nodes and runs the other operations in one transaction.
+//
+// Guarantee: as that of CreateProtected. When the reply is lost, the nodes are looked up by their UUID;
+// when the caller gives up, the nodes are deleted in the background, but not the effect of the other
+// operations. A refusal by one of these is a *TxError whose Index counts from t.Count, and nothing has
+// happened.
+func (s *Session) CreateTogether(ctx context.Context, t Together) ([]Created, error) {
+	created, _, err := s.createTogether(ctx, t, "")
+	return created, err
+}
+
+// CreateTogetherAndStat is CreateTogether, with a look at another node that travels right behind the transaction and
+// costs no time of its own. The Stat is nil when the caller has to ask for it: the node is missing, the transaction
+// needed a second try, or the connection was lost.
+func (s *Session) CreateTogetherAndStat(ctx context.Context, t Together, path string) ([]Created, *Stat, error) {
+	if _, err := s.checkPath(path, 0); err != nil {
+		return nil, nil, Wrap("create", path, err)
+	}
+	return s.createTogether(ctx, t, path)
+}
+
+// createTogether creates the nodes and, unless stat is "", looks at that node behind the first try.
+func (s *Session) createTogether(ctx context.Context, t Together, stat string) ([]Created, *Stat, error) {
+	p := &protectedCreate{s: s, dir: t.Dir, prefix: t.Name, exact: t.Mode == Ephemeral}
+	if !t.Plain {
+		p.prefix = ProtectedPrefix + uuid.NewString() + "-" + t.Name
+	}
+	ops := make([]Op, 0, t.Count+len(t.With))
+	for range t.Count {
+		ops = append(ops, CreateOp(Join(t.Dir, p.prefix), t.Data, t.Mode))
+	}
+	ops = append(ops, t.With...)
+	if err := s.checkOps(ops); err != nil {
+		return nil, nil, err
+	}
+	p.ops = ops
+	tries := 0
+	p.attempt = func() (*link.Call, future[[]Created], error) {
+		tries++
+		return p.togetherOps(ops, t.Count)
+	}
+	seen := make(chan *Stat, 1)
+	if stat != "" {
+		p.listed = make(chan struct{})
+		p.behind = &link.Call{Op: wire.OpExists, Body: &wire.WatchRequest{Path: s.client.ns.serverPath(stat)}, Done: func(r link.Reply) {
+			if o := readAnswer(r, readStat); o.err == nil {
+				seen <- &o.v.stat
+			}
+			close(p.listed)
+		}}
+	}
+	created, err := p.createNodes(ctx)
+	var r otherRefusal
+	switch {
+	case errors.As(err, &r):
+		return nil, nil, r.reason
+	case err != nil:
+		return nil, nil, Wrap("create", t.Dir, err)
+	}
+	if tries > 1 {
+		return created, nil, nil
+	}
+	select {
+	case st := <-seen:
+		return created, st, nil
+	default:
+		return created, nil, nil
+	}
+}
+
+// togetherOps prepares the transaction, of which the first count operations are the creates.
+func (p *protectedCreate) togetherOps(ops []Op, count int) (*link.Call, future[[]Created], error) {
+	if err := checkConditions(ops); err != nil {
+		return nil, nil, otherRefusal{err}
+	}
+	call, f := p.prepareTry(wire.OpMulti, &wire.MultiRequest{Parts: p.s.wireParts(ops)}, func(d *wire.Decoder) ([]string, error) {
+		return createdPaths(ops, readResults(d), count)
+	})
+	return call, f, nil
+}
+
+// createdPaths returns the paths of the first count operations, or why the transaction was refused.
+func createdPaths(ops []Op, rs []OpResult, count int) ([]string, error) {
+	err := firstRefused(ops, rs)
+	switch {
+	case err != nil && err.Index >= count:
+		return nil, otherRefusal{err}
+	case err != nil:
+		return nil, err
+	case len(rs) < count:
+		return nil, fmt.Errorf("zookeeper: %d results of a transaction of %d operations", len(rs), len(ops))
+	}
+	paths := make([]string, count)
+	for i := range paths {
+		paths[i] = rs[i].Path
+	}
+	return paths, nil
+}
+
+// otherRefusal keeps the reason of one of the other operations apart from what a create may be refused with.
+type otherRefusal struct{ reason error }
+
+func (r otherRefusal) Error() string { return r.reason.Error() }

@@ -30,18 +30,18 @@ func (o outcome[T]) written() (T, error) {
 	return o.v, o.err
 }
 
-// flight is a request under way: it gets one outcome.
-type flight[T any] chan outcome[T]
+// future is a request under way: it gets one outcome.
+type future[T any] chan outcome[T]
 
-// request prepares a request. decode runs on the goroutine that reads the connection, and must copy what it
+// newRequest prepares a request. decode runs on the goroutine that reads the connection, and must copy what it
 // keeps.
-func request[T any](op wire.Op, body wire.Request, decode func(*wire.Decoder) T) (*link.Call, flight[T]) {
-	f := make(flight[T], 1)
-	return &link.Call{Op: op, Body: body, Done: func(r link.Reply) { f <- answer(r, decode) }}, f
+func newRequest[T any](op wire.Op, body wire.Request, decode func(*wire.Decoder) T) (*link.Call, future[T]) {
+	f := make(future[T], 1)
+	return &link.Call{Op: op, Body: body, Done: func(r link.Reply) { f <- readAnswer(r, decode) }}, f
 }
 
-// answer reads an answer.
-func answer[T any](r link.Reply, decode func(*wire.Decoder) T) outcome[T] {
+// readAnswer reads an answer.
+func readAnswer[T any](r link.Reply, decode func(*wire.Decoder) T) outcome[T] {
 	o := outcome[T]{zxid: r.Zxid, err: replyError(r), lost: errors.Is(r.Err, link.ErrDown)}
 	if o.err != nil {
 		return o
@@ -54,86 +54,86 @@ func answer[T any](r link.Reply, decode func(*wire.Decoder) T) outcome[T] {
 	return o
 }
 
-// wait waits for a request's outcome, for no longer than ctx and the session last.
-func wait[T any](ctx context.Context, s *Session, f flight[T]) outcome[T] {
+// waitForOutcome waits for a request's outcome, for no longer than ctx and the session last.
+func waitForOutcome[T any](ctx context.Context, s *Session, f future[T]) outcome[T] {
 	select {
 	case o := <-f:
 		return o
 	case <-ctx.Done():
-		return outcome[T]{err: s.ended(ctx), lost: true}
+		return outcome[T]{err: s.callEnded(ctx), lost: true}
 	case <-s.ctx.Done():
 		return outcome[T]{err: context.Cause(s.ctx), lost: true}
 	}
 }
 
-// asker asks the servers on behalf of one call. What its context leaves behind may still be carried out.
+// requester asks the servers on behalf of one call. What its context leaves behind may still be carried out.
 // A lost connection is ErrSuspended: whether the session is lost is for the Session to say.
-type asker struct {
+type requester struct {
 	ctx    context.Context
 	s      *Session
 	urgent bool // ahead of what others have queued
 }
 
-func ask[T any](a asker, op wire.Op, body wire.Request, decode func(*wire.Decoder) T) outcome[T] {
-	call, f := request(op, body, decode)
+func ask[T any](a requester, op wire.Op, body wire.Request, decode func(*wire.Decoder) T) outcome[T] {
+	call, f := newRequest(op, body, decode)
 	call.Urgent = a.urgent
 	a.s.mon.Offer(call)
-	return wait(a.ctx, a.s, f)
+	return waitForOutcome(a.ctx, a.s, f)
 }
 
-func (a asker) addAuth(c Credential) error {
-	_, err := ask(a, wire.OpAuth, &wire.AuthRequest{Scheme: c.Scheme, Auth: c.Auth}, nothing).read()
+func (a requester) addAuth(c Credential) error {
+	_, err := ask(a, wire.OpAuth, &wire.AuthRequest{Scheme: c.Scheme, Auth: c.Auth}, ignoreAnswer).read()
 	return err
 }
 
-func (a asker) get(path string) (reading, error) {
+func (a requester) get(path string) (readResult, error) {
 	return ask(a, wire.OpGetData, &wire.WatchRequest{Path: path}, readData).read()
 }
 
-func (a asker) exists(path string) (Stat, error) {
+func (a requester) exists(path string) (Stat, error) {
 	r, err := ask(a, wire.OpExists, &wire.WatchRequest{Path: path}, readStat).read()
 	return r.stat, err
 }
 
-func (a asker) children(path string) (reading, error) {
+func (a requester) children(path string) (readResult, error) {
 	return ask(a, wire.OpGetChildren2, &wire.WatchRequest{Path: path}, readNames).read()
 }
 
-func (a asker) create(path string, data []byte, mode Mode, acl []ACL) error {
+func (a requester) create(path string, data []byte, mode Mode, acl []ACL) error {
 	op, body := createRequest(path, data, mode, acl)
 	_, err := ask(a, op, body, readPath).written()
 	return err
 }
 
-func (a asker) set(path string, data []byte, version int32) (Stat, error) {
+func (a requester) set(path string, data []byte, version int32) (Stat, error) {
 	r, err := ask(a, wire.OpSetData, &wire.SetDataRequest{Path: path, Data: data, Version: version}, readStat).written()
 	return r.stat, err
 }
 
-func (a asker) delete(path string, version int32) error {
-	_, err := ask(a, wire.OpDelete, &wire.NumberRequest{Path: path, Number: version}, nothing).written()
+func (a requester) delete(path string, version int32) error {
+	_, err := ask(a, wire.OpDelete, &wire.NumberRequest{Path: path, Number: version}, ignoreAnswer).written()
 	if err == nil || errors.Is(err, ErrNoNode) {
-		a.s.owned.deleted(path)
+		a.s.owned.removeDeleted(path)
 	}
 	return err
 }
 
-func (a asker) sync(path string) error {
+func (a requester) sync(path string) error {
 	_, err := ask(a, wire.OpSync, &wire.PathRequest{Path: path}, readPath).read()
 	return err
 }
 
 // multi runs a transaction. On a refusal, the results say which operation was refused.
-func (a asker) multi(parts []wire.MultiPart) outcome[[]OpResult] {
+func (a requester) multi(parts []wire.MultiPart) outcome[[]OpResult] {
 	o := ask(a, wire.OpMulti, &wire.MultiRequest{Parts: parts}, readResults)
 	if o.err == nil {
-		o.err = refused(o.v)
+		o.err = refusalError(o.v)
 	}
 	return o
 }
 
-// refused is why a transaction was refused, or nil.
-func refused(rs []OpResult) error {
+// refusalError is why a transaction was refused, or nil.
+func refusalError(rs []OpResult) error {
 	for _, r := range rs {
 		if r.Err != nil {
 			return r.Err
@@ -150,30 +150,30 @@ func createRequest(path string, data []byte, mode Mode, acl []ACL) (wire.Op, *wi
 	return op, &wire.CreateRequest{Path: path, Data: data, Flags: int32(mode), ACL: wireACL(acl)}
 }
 
-// reading is what a read returned.
-type reading struct {
+// readResult is what a read returned.
+type readResult struct {
 	data  []byte
 	names []string
 	stat  Stat
 }
 
-func nothing(*wire.Decoder) struct{} { return struct{}{} }
+func ignoreAnswer(*wire.Decoder) struct{} { return struct{}{} }
 
 func readPath(d *wire.Decoder) string { return d.String() }
 
-func readData(d *wire.Decoder) (r reading) {
+func readData(d *wire.Decoder) (r readResult) {
 	r.data = bytes.Clone(d.Buffer())
 	r.stat = readingStat(d)
 	return r
 }
 
-func readNames(d *wire.Decoder) (r reading) {
+func readNames(d *wire.Decoder) (r readResult) {
 	r.names = d.Strings()
 	r.stat = readingStat(d)
 	return r
 }
 
-func readStat(d *wire.Decoder) reading { return reading{stat: readingStat(d)} }
+func readStat(d *wire.Decoder) readResult { return readResult{stat: readingStat(d)} }
 
 func readingStat(d *wire.Decoder) Stat {
 	var s wire.Stat

@@ -23,12 +23,12 @@ func TestARefusedTransactionNamesItsOperation(t *testing.T) {
 		}
 		wire.MultiEnd.Encode(e)
 	})
-	o := answer(link.Reply{Body: body}, readResults)
+	o := readAnswer(link.Reply{Body: body}, readResults)
 	require.NoError(t, o.err)
 	require.Len(t, o.v, 3)
 	require.NoError(t, o.v[0].Err)
-	require.ErrorIs(t, refused(o.v), ErrBadVersion)
-	tx := refusedBy([]Op{CheckOp("/a", 0), DeleteOp("/b", 4), DeleteOp("/c", 0)}, o.v)
+	require.ErrorIs(t, refusalError(o.v), ErrBadVersion)
+	tx := firstRefused([]Op{CheckOp("/a", 0), DeleteOp("/b", 4), DeleteOp("/c", 0)}, o.v)
 	require.Equal(t, &TxError{Index: 1, Op: "delete", Path: "/b", Err: ErrBadVersion}, tx)
 }
 
@@ -43,9 +43,9 @@ func TestAnAnswersErrors(t *testing.T) {
 		{link.Reply{Code: wire.SessionMoved}, ErrSuspended},
 		{link.Reply{Body: []byte{0, 0, 0}}, wire.ErrMalformed},
 	} {
-		require.ErrorIs(t, answer(c.reply, readNames).err, c.want)
+		require.ErrorIs(t, readAnswer(c.reply, readNames).err, c.want)
 	}
-	require.ErrorContains(t, answer(link.Reply{Code: wire.Unimplemented}, readNames).err, "unimplemented")
+	require.ErrorContains(t, readAnswer(link.Reply{Code: wire.Unimplemented}, readNames).err, "unimplemented")
 }
 
 // FuzzAnswers reads a server's bytes as each kind of answer: nothing panics, and nothing that the bytes do not hold
@@ -64,11 +64,11 @@ func FuzzAnswers(f *testing.F) {
 	f.Add([]byte{0x7f, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := link.Reply{Body: b}
-		require.LessOrEqual(t, len(answer(r, readData).v.data), len(b))
-		require.LessOrEqual(t, len(answer(r, readNames).v.names), len(b)/4)
-		require.LessOrEqual(t, len(answer(r, readResults).v), len(b)/9)
-		require.LessOrEqual(t, len(answer(r, readPath).v), len(b))
-		answer(r, readStat)
-		_, _ = made([]Op{CreateOp("/a", nil, Ephemeral)}, answer(r, readResults).v, 1)
+		require.LessOrEqual(t, len(readAnswer(r, readData).v.data), len(b))
+		require.LessOrEqual(t, len(readAnswer(r, readNames).v.names), len(b)/4)
+		require.LessOrEqual(t, len(readAnswer(r, readResults).v), len(b)/9)
+		require.LessOrEqual(t, len(readAnswer(r, readPath).v), len(b))
+		readAnswer(r, readStat)
+		_, _ = createdPaths([]Op{CreateOp("/a", nil, Ephemeral)}, readAnswer(r, readResults).v, 1)
 	})
 }

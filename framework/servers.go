@@ -2,6 +2,7 @@ package framework
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -13,10 +14,10 @@ import (
 	"time"
 )
 
-// servers are a client's servers, shared by its sessions. They are tried in rounds: each round has all addresses of all servers once, in random order, so that
+// serverList are a client's servers, shared by its sessions. They are tried in rounds: each round has all addresses of all servers once, in random order, so that
 // many clients spread over them. Names are looked up for each round. servers remembers why each address failed last and pauses
 // after a round in which all have failed.
-type servers struct {
+type serverList struct {
 	expands bool // names are looked up here, not by the dialer
 	log     *slog.Logger
 
@@ -28,7 +29,7 @@ type servers struct {
 	standing bool     // the present connection was proven; the next round begins when it is lost
 	failed   bool     // nothing was proven since
 	failures map[string]error
-	pauses   *Retries
+	pauses   *Backoff
 	outage   time.Time // since when no server could be used and a warning tells of it; zero while there is none
 }
 
@@ -37,15 +38,15 @@ var resolver atomic.Pointer[net.Resolver]
 
 func init() { resolver.Store(net.DefaultResolver) }
 
-func newServers(cfg Config) *servers {
-	return &servers{list: slices.Clone(cfg.Servers), failures: map[string]error{}, pauses: newRetries(cfg)}
+func newServers(cfg Config) *serverList {
+	return &serverList{list: slices.Clone(cfg.Servers), failures: map[string]error{}, pauses: newBackoff(cfg)}
 }
 
-// label names an address of a server by both, or the server alone if that is its address.
-func label(server, address string) string { return server + "/" + address }
+// addressLabel names an address of a server by both, or the server alone if that is its address.
+func addressLabel(server, address string) string { return server + "/" + address }
 
-// unlabel returns the server and the address of a label.
-func unlabel(label string) (server, address string) {
+// splitLabel returns the server and the address of a label.
+func splitLabel(label string) (server, address string) {
 	server, address, found := strings.Cut(label, "/")
 	if !found {
 		return label, label
@@ -53,24 +54,24 @@ func unlabel(label string) (server, address string) {
 	return server, address
 }
 
-// pick returns the label of the address to try now. ctx bounds the look-up of names.
-func (s *servers) pick(ctx context.Context) string {
+// nextAddress returns the label of the address to try now. ctx bounds the look-up of names.
+func (s *serverList) nextAddress(ctx context.Context) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.next >= len(s.round) {
 		list := s.list
 		s.mu.Unlock()
-		round := s.expand(ctx, list)
+		round := s.resolveAll(ctx, list)
 		s.mu.Lock()
-		s.begin(round)
+		s.beginRound(round)
 	}
 	s.last = s.round[s.next]
 	s.next++
 	return s.last
 }
 
-// begin starts a round, which ends with the address that was tried last. Guarded by mu.
-func (s *servers) begin(round []string) {
+// beginRound starts a round, which ends with the address that was tried last. Guarded by mu.
+func (s *serverList) beginRound(round []string) {
 	rand.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
 	if i := slices.Index(round, s.last); i >= 0 {
 		round = append(slices.Delete(round, i, i+1), s.last)
@@ -83,25 +84,25 @@ func (s *servers) begin(round []string) {
 	}
 }
 
-// expand returns the labels of all servers' addresses, each address once.
-func (s *servers) expand(ctx context.Context, list []string) []string {
+// resolveAll returns the labels of all servers' addresses, each address once.
+func (s *serverList) resolveAll(ctx context.Context, list []string) []string {
 	found := make([][]string, len(list))
 	var lookups sync.WaitGroup
 	for i, server := range list {
-		lookups.Go(func() { found[i] = s.lookUp(ctx, server) })
+		lookups.Go(func() { found[i] = s.resolveServer(ctx, server) })
 	}
 	lookups.Wait()
 	known := map[string]bool{}
 	return slices.DeleteFunc(slices.Concat(found...), func(l string) bool {
-		_, address := unlabel(l)
+		_, address := splitLabel(l)
 		again := known[address]
 		known[address] = true
 		return again
 	})
 }
 
-// lookUp returns the labels of a server's addresses. A name that cannot be looked up stays, for the dial to fail with the reason.
-func (s *servers) lookUp(ctx context.Context, server string) []string {
+// resolveServer returns the labels of a server's addresses. A name that cannot be looked up stays, for the dial to fail with the reason.
+func (s *serverList) resolveServer(ctx context.Context, server string) []string {
 	host, port, err := net.SplitHostPort(server)
 	if _, literal := netip.ParseAddr(host); !s.expands || err != nil || literal == nil {
 		return []string{server}
@@ -112,20 +113,20 @@ func (s *servers) lookUp(ctx context.Context, server string) []string {
 	}
 	labels := make([]string, len(addresses))
 	for i, a := range addresses {
-		labels[i] = label(server, net.JoinHostPort(a.Unmap().String(), port))
+		labels[i] = addressLabel(server, net.JoinHostPort(a.Unmap().String(), port))
 	}
 	return labels
 }
 
-// replace makes these the servers, from the next round on, which begins with the next dial.
-func (s *servers) replace(list []string) {
+// replaceServers makes these the servers, from the next round on, which begins with the next dial.
+func (s *serverList) replaceServers(list []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.list, s.next = list, len(s.round)
 }
 
-// connected tells that the present address was proven.
-func (s *servers) connected() {
+// markProven tells that the present address was proven.
+func (s *serverList) markProven() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failed, s.standing, s.next = false, true, len(s.round)
@@ -137,17 +138,17 @@ func (s *servers) connected() {
 	s.pauses.Reset()
 }
 
-// fail records why an address could not be used.
-func (s *servers) fail(label string, err error) {
+// recordFailure records why an address could not be used.
+func (s *serverList) recordFailure(label string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failed = true
 	s.failures[label] = err
 }
 
-// rest pauses before the next attempt: for a random moment after a connection was lost, since all clients of its server lose theirs then, and longer when all
+// pauseBetweenRounds pauses before the next attempt: for a random moment after a connection was lost, since all clients of its server lose theirs then, and longer when all
 // addresses of a round have failed. Once the session has ended it is brief: then there is a second to tell a server of it.
-func (s *servers) rest(session, link context.Context) error {
+func (s *serverList) pauseBetweenRounds(session, link context.Context) error {
 	d := s.pause()
 	if Pause(session, d) == nil {
 		return link.Err()
@@ -155,7 +156,7 @@ func (s *servers) rest(session, link context.Context) error {
 	return Pause(link, min(d, s.pauses.cfg.RetryBase))
 }
 
-func (s *servers) pause() time.Duration {
+func (s *serverList) pause() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -165,22 +166,22 @@ func (s *servers) pause() time.Duration {
 	case s.failed && s.next >= len(s.round):
 		if s.outage.IsZero() {
 			s.outage = time.Now()
-			s.log.Warn("no server can be used", "servers", (&ConnectError{Err: ErrSuspended, Servers: s.reasons()}).reasons())
+			s.log.Warn("no server can be used", "servers", (&ConnectError{Err: ErrSuspended, Servers: s.formatFailures()}).reasons())
 		}
-		return s.pauses.next()
+		return s.pauses.nextPause()
 	}
 	return 0
 }
 
-// causes lists each address of the present round with the last reason it gave.
-func (s *servers) causes() []ServerError {
+// lastFailures lists each address of the present round with the last reason it gave.
+func (s *serverList) lastFailures() []ServerError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.reasons()
+	return s.formatFailures()
 }
 
-// reasons is causes. Guarded by mu.
-func (s *servers) reasons() []ServerError {
+// formatFailures is causes. Guarded by mu.
+func (s *serverList) formatFailures() []ServerError {
 	all := s.round
 	if len(all) == 0 {
 		all = s.list
@@ -191,4 +192,24 @@ func (s *servers) reasons() []ServerError {
 	}
 	slices.SortFunc(out, func(a, b ServerError) int { return strings.Compare(a.Server, b.Server) })
 	return out
+}
+
+// newDialer opens TCP connections to labels of servers, encrypted when the configuration says so. A certificate must be one of the server's name.
+func newDialer(cfg Config) DialFunc {
+	plain := &net.Dialer{Resolver: resolver.Load()}
+	return func(ctx context.Context, network, label string) (net.Conn, error) {
+		server, address := splitLabel(label)
+		if cfg.TLS == nil {
+			return plain.DialContext(ctx, network, address)
+		}
+		own := cfg.TLS.Clone()
+		if own.ServerName == "" {
+			host, _, err := net.SplitHostPort(server)
+			if err != nil {
+				return nil, err
+			}
+			own.ServerName = host
+		}
+		return (&tls.Dialer{NetDialer: plain, Config: own}).DialContext(ctx, network, address)
+	}
 }

@@ -25,7 +25,7 @@ func session(t *testing.T, m *zktest.Member) *framework.Session {
 	return s
 }
 
-// aliveAt tells whether the server knows the session.
+// aliveAt reports whether the server knows the session.
 func alive(zk *zktest.Server, id int64) bool {
 	for _, s := range zk.Sessions() {
 		if s.ID == id {

@@ -2,8 +2,8 @@ package framework
 
 import "sync"
 
-// shared are values that the users of one session keep together, each as long as somebody uses it.
-type shared struct {
+// sharedValues are values that the users of one session keep together, each as long as somebody uses it.
+type sharedValues struct {
 	mu     sync.Mutex
 	values map[any]*sharedValue
 }
@@ -13,7 +13,7 @@ type sharedValue struct {
 	users int
 }
 
-func (sh *shared) init() { sh.values = map[any]*sharedValue{} }
+func (sh *sharedValues) init() { sh.values = map[any]*sharedValue{} }
 
 // Share returns the session's value of a key and counts its user; the first one's is made by start.
 // Each use ends with Unshare, the last of which forgets the value. It is how recipes on one session

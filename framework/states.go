@@ -43,8 +43,8 @@ type StateChange struct {
 	Cause error
 }
 
-// feed hands every value to every subscriber, in order, however slow it is.
-type feed[T any] struct {
+// broadcast hands every value to every subscriber, in order, however slow it is.
+type broadcast[T any] struct {
 	mu   sync.Mutex
 	tail *entry[T]
 }
@@ -64,9 +64,11 @@ func (e *entry[T]) isReady() bool {
 	}
 }
 
-func newFeed[T any]() *feed[T] { return &feed[T]{tail: &entry[T]{ready: make(chan struct{})}} }
+func newFeed[T any]() *broadcast[T] {
+	return &broadcast[T]{tail: &entry[T]{ready: make(chan struct{})}}
+}
 
-func (f *feed[T]) put(v T) {
+func (f *broadcast[T]) publish(v T) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	e := f.tail
@@ -76,7 +78,7 @@ func (f *feed[T]) put(v T) {
 }
 
 // subscribe returns the entry of the next value.
-func (f *feed[T]) subscribe() *entry[T] {
+func (f *broadcast[T]) subscribe() *entry[T] {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.tail

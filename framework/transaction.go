@@ -37,7 +37,7 @@ type OpResult struct {
 
 // CheckOp lets the transaction happen only if the node exists with this version, or AnyVersion.
 func CheckOp(path string, version int32) Op {
-	return Op{name: "check", path: path, part: func(_ *Client, full string) wire.MultiPart { return checkPart(full, version) }}
+	return Op{name: "check", path: path, part: func(_ *Client, full string) wire.MultiPart { return checkOpPart(full, version) }}
 }
 
 // CreateOp creates a node with the client's ACL; of a sequential one, OpResult.Path tells the name.
@@ -59,7 +59,7 @@ func SetOp(path string, data []byte, version int32) Op {
 
 // DeleteOp deletes a node if it has this version, or AnyVersion.
 func DeleteOp(path string, version int32) Op {
-	return Op{name: opDelete, path: path, part: func(_ *Client, full string) wire.MultiPart { return deletePart(full, version) }}
+	return Op{name: opDelete, path: path, part: func(_ *Client, full string) wire.MultiPart { return deleteOpPart(full, version) }}
 }
 
 // When returns the operation with a condition of this process's own: the transaction is refused with
@@ -99,63 +99,63 @@ func (s *Session) Multi(ctx context.Context, ops ...Op) ([]OpResult, error) {
 	if err := s.checkOps(ops); err != nil {
 		return nil, err
 	}
-	created, deleted := s.owned.sizes(ops)
-	if err := s.owned.reserve(ctx, created, deleted); err != nil {
+	created, deleted := s.owned.sizesOf(ops)
+	if err := s.owned.reserveFor(ctx, created, deleted); err != nil {
 		return nil, Wrap("transaction", ops[0].path, err)
 	}
-	parts := s.parts(ops)
-	rs, err := untilSent(ctx, s, func(a asker) ([]OpResult, error) {
-		if err := conditions(ops); err != nil {
+	parts := s.wireParts(ops)
+	rs, err := repeatUntilSent(ctx, s, func(a requester) ([]OpResult, error) {
+		if err := checkConditions(ops); err != nil {
 			return nil, err
 		}
 		return a.multi(parts).written()
 	})
 	switch {
 	case err == nil:
-		s.owned.happened(created, ops, rs)
+		s.owned.countApplied(created, ops, rs)
 	case errors.Is(err, ErrOutcomeUnknown):
-		s.owned.mayHaveHappened(created, ops)
+		s.owned.countUnknown(created, ops)
 	default:
-		s.owned.settle(created, 0)
+		s.owned.settleReservation(created, 0)
 	}
 	var refused *TxError
 	if errors.As(err, &refused) {
 		return nil, refused
 	}
-	return s.results(ops, rs, err)
+	return s.opResults(ops, rs, err)
 }
 
-func (s *Session) parts(ops []Op) []wire.MultiPart {
+func (s *Session) wireParts(ops []Op) []wire.MultiPart {
 	parts := make([]wire.MultiPart, len(ops))
 	for i, o := range ops {
-		parts[i] = o.part(s.client, s.client.ns.full(o.path))
+		parts[i] = o.part(s.client, s.client.ns.serverPath(o.path))
 	}
 	return parts
 }
 
-func checkPart(full string, version int32) wire.MultiPart {
+func checkOpPart(full string, version int32) wire.MultiPart {
 	return wire.MultiPart{Op: wire.OpCheck, Body: &wire.NumberRequest{Path: full, Number: version}}
 }
 
-func deletePart(full string, version int32) wire.MultiPart {
+func deleteOpPart(full string, version int32) wire.MultiPart {
 	return wire.MultiPart{Op: wire.OpDelete, Body: &wire.NumberRequest{Path: full, Number: version}}
 }
 
-// results names the operation that was refused, if one was.
-func (s *Session) results(ops []Op, rs []OpResult, err error) ([]OpResult, error) {
-	if tx := refusedBy(ops, rs); tx != nil {
+// opResults names the operation that was refused, if one was.
+func (s *Session) opResults(ops []Op, rs []OpResult, err error) ([]OpResult, error) {
+	if tx := firstRefused(ops, rs); tx != nil {
 		return rs, tx
 	}
 	for i := range rs {
 		if rs[i].Path != "" {
-			rs[i].Path = s.client.ns.rel(rs[i].Path)
+			rs[i].Path = s.client.ns.clientPath(rs[i].Path)
 		}
 	}
 	return rs, Wrap("transaction", ops[0].path, err)
 }
 
-// refusedBy names the first operation that was refused, or is nil.
-func refusedBy(ops []Op, rs []OpResult) *TxError {
+// firstRefused names the first operation that was refused, or is nil.
+func firstRefused(ops []Op, rs []OpResult) *TxError {
 	for i := range min(len(rs), len(ops)) {
 		if rs[i].Err != nil {
 			return &TxError{Index: i, Op: ops[i].name, Path: ops[i].path, Err: rs[i].Err}
@@ -164,8 +164,8 @@ func refusedBy(ops []Op, rs []OpResult) *TxError {
 	return nil
 }
 
-// conditions asks the operations' conditions of this process's own.
-func conditions(ops []Op) error {
+// checkConditions asks the operations' conditions of this process's own.
+func checkConditions(ops []Op) error {
 	for i, o := range ops {
 		if o.valid == nil {
 			continue
@@ -184,20 +184,20 @@ func (s *Session) checkOps(ops []Op) error {
 	}
 	total := 0
 	for i, o := range ops {
-		full, err := s.check(o.path, o.size)
+		full, err := s.checkPath(o.path, o.size)
 		if err != nil {
 			return &TxError{Index: i, Op: o.name, Path: o.path, Err: err}
 		}
 		total += len(full) + o.size + partOverhead
 	}
-	return Wrap("transaction", ops[0].path, fits(total))
+	return Wrap("transaction", ops[0].path, checkRequestSize(total))
 }
 
 // partOverhead is what a part of a request has beside its path and its data.
 const partOverhead = 64
 
-// fits refuses a request of many parts that no server would take.
-func fits(total int) error {
+// checkRequestSize refuses a request of many parts that no server would take.
+func checkRequestSize(total int) error {
 	if total > maxRequest {
 		return fmt.Errorf("%w: %d bytes, a server takes at most %d", ErrTooLarge, total, maxRequest)
 	}

@@ -1,6 +1,8 @@
 package framework
 
 import (
+	"context"
+	"errors"
 	"sync"
 
 	"github.com/lockstep-go/lockstep/internal/link"
@@ -16,8 +18,8 @@ const (
 	watchChildren
 )
 
-// fires tells which kinds of watch an event ends.
-var fires = map[EventKind][]watchKind{
+// endedKinds tells which kinds of watch an event ends.
+var endedKinds = map[EventKind][]watchKind{
 	NodeCreated:     {watchExists, watchData},
 	NodeDeleted:     {watchData, watchExists, watchChildren},
 	NodeChanged:     {watchData, watchExists},
@@ -35,13 +37,13 @@ func (w *Watch) C() <-chan Event { return w.event }
 
 // Stop ends the interest. The server's watch on a node that is there stays until that changes next, for whoever
 // asks then; one on a missing node, which may never come, goes with the last who waits.
-func (w *Watch) Stop() { w.entry.leave(w) }
+func (w *Watch) Stop() { w.entry.removeWaiter(w) }
 
-// watches are a session's shared watches.
+// sharedWatches are a session's shared watches.
 //
 // A server keeps a watch until it fires, and one of a kind for each node and connection. So it is asked
 // only where none is armed.
-type watches struct {
+type sharedWatches struct {
 	// asking keeps a read that relies on an armed watch behind the request that arms it.
 	asking sync.Mutex
 
@@ -57,7 +59,7 @@ type watchKey struct {
 }
 
 type watchEntry struct {
-	set *watches
+	set *sharedWatches
 	key watchKey
 
 	// Guarded by set.mu.
@@ -66,10 +68,10 @@ type watchEntry struct {
 	waiting map[*Watch]bool
 }
 
-func (ws *watches) init() { ws.entries = map[watchKey]*watchEntry{} }
+func (ws *sharedWatches) init() { ws.entries = map[watchKey]*watchEntry{} }
 
-// join adds a waiter before the node is read, so that no event is missed.
-func (ws *watches) join(key watchKey) *Watch {
+// addWaiter adds a waiter before the node is read, so that no event is missed.
+func (ws *sharedWatches) addWaiter(key watchKey) *Watch {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	e := ws.entries[key]
@@ -82,12 +84,12 @@ func (ws *watches) join(key watchKey) *Watch {
 	return w
 }
 
-func (e *watchEntry) leave(w *Watch) {
+func (e *watchEntry) removeWaiter(w *Watch) {
 	if e.key.kind == watchExists { // who asks for a watch from now on asks behind its removal
 		e.set.asking.Lock()
 		defer e.set.asking.Unlock()
 	}
-	if e.without(w) {
+	if e.takeOutWaiter(w) {
 		e.set.send(&link.Call{
 			Op:   wire.OpRemoveWatches,
 			Body: &wire.NumberRequest{Path: e.key.full, Number: wire.WatcherData},
@@ -96,44 +98,44 @@ func (e *watchEntry) leave(w *Watch) {
 	}
 }
 
-// without takes a waiter out, and tells whether the server's watch is to go too. Servers know one watch for both
+// takeOutWaiter takes a waiter out, and reports whether the server's watch is to go too. Servers know one watch for both
 // kinds that tell of data, so it stays while the other kind has an entry.
-func (e *watchEntry) without(w *Watch) (remove bool) {
+func (e *watchEntry) takeOutWaiter(w *Watch) (remove bool) {
 	e.set.mu.Lock()
 	defer e.set.mu.Unlock()
 	delete(e.waiting, w)
-	remove = e.forlorn() && e.set.entries[watchKey{watchData, e.key.full}] == nil
+	remove = e.isOrphaned() && e.set.entries[watchKey{watchData, e.key.full}] == nil
 	if remove {
 		e.armed, e.absent = false, false
 	}
-	e.sweep()
+	e.forgetIfUnused()
 	return remove
 }
 
-// forlorn tells that a server watches a missing node for nobody: for this entry, which is known or has had its event
+// isOrphaned tells that a server watches a missing node for nobody: for this entry, which is known or has had its event
 // before the answer. Guarded by set.mu.
-func (e *watchEntry) forlorn() bool {
+func (e *watchEntry) isOrphaned() bool {
 	known := e.set.entries[e.key]
 	return e.absent && len(e.waiting) == 0 && (known == e && e.armed || known == nil)
 }
 
-// tidy has the server's watch taken away if nobody waits for it when it is set. Guarded by set.mu.
-func (e *watchEntry) tidy() {
-	if e.key.kind == watchExists && e.forlorn() {
-		go e.leave(nil)
+// scheduleRemoval has the server's watch taken away if nobody waits for it when it is set. Guarded by set.mu.
+func (e *watchEntry) scheduleRemoval() {
+	if e.key.kind == watchExists && e.isOrphaned() {
+		go e.removeWaiter(nil)
 	}
 }
 
-// sweep forgets an entry that nobody waits for and no server knows of.
-func (e *watchEntry) sweep() {
+// forgetIfUnused forgets an entry that nobody waits for and no server knows of.
+func (e *watchEntry) forgetIfUnused() {
 	if len(e.waiting) == 0 && !e.armed && e.set.entries[e.key] == e {
 		delete(e.set.entries, e.key)
 	}
 }
 
-// arm marks the entry before the server is asked, and tells whether it must be asked. A forgotten entry
+// armOnce marks the entry before the server is asked, and reports whether it must be asked. A forgotten entry
 // has nobody who waits: an event of its watch would find no entry, or another one.
-func (e *watchEntry) arm() bool {
+func (e *watchEntry) armOnce() bool {
 	e.set.mu.Lock()
 	defer e.set.mu.Unlock()
 	if e.armed || e.set.entries[e.key] != e {
@@ -143,33 +145,151 @@ func (e *watchEntry) arm() bool {
 	return true
 }
 
-// fire is the library's callback: it must not block.
-func (ws *watches) fire(ev Event) {
+// onLibraryEvent is the library's callback: it must not block.
+func (ws *sharedWatches) onLibraryEvent(ev Event) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	for _, kind := range fires[ev.Kind] {
+	for _, kind := range endedKinds[ev.Kind] {
 		if e := ws.entries[watchKey{kind, ev.Path}]; e != nil {
-			e.tell(ev)
+			e.endWithEvent(ev)
 		}
 	}
 }
 
 // reconnected wakes every waiter to look again: what the library re-arms on a new connection may
 // have missed a change in between.
-func (ws *watches) reconnected() {
+func (ws *sharedWatches) reconnected() {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	for key, e := range ws.entries {
-		e.tell(Event{Kind: Reconnected, Path: key.full})
+		e.endWithEvent(Event{Kind: Reconnected, Path: key.full})
 	}
 }
 
-// tell ends the entry with an event.
-func (e *watchEntry) tell(ev Event) {
+// endWithEvent ends the entry with an event.
+func (e *watchEntry) endWithEvent(ev Event) {
 	for w := range e.waiting {
 		w.event <- ev // has room: a watch gets one event
 	}
 	clear(e.waiting)
 	e.armed, e.absent = false, false
-	e.sweep()
+	e.forgetIfUnused()
+}
+
+// watchReads are the requests that set a watch of each kind.
+var watchReads = [...]struct {
+	op   wire.Op
+	read func(*wire.Decoder) readResult
+}{
+	watchData:     {wire.OpGetData, readData},
+	watchExists:   {wire.OpExists, readStat},
+	watchChildren: {wire.OpGetChildren2, readNames},
+}
+
+// WatchData reads a node's data and watches it for a change or its deletion. Without a node there
+// is no watch: the error is ErrNoNode.
+func (s *Session) WatchData(ctx context.Context, path string) ([]byte, Stat, *Watch, error) {
+	r, w, err := s.watch(ctx, watchData, path)
+	return r.data, r.stat, w, err
+}
+
+// WatchExists reads a node's Stat and watches it for its creation, a change or its deletion. Of a
+// missing node the error is ErrNoNode, and the watch, which is not nil then, waits for it.
+func (s *Session) WatchExists(ctx context.Context, path string) (Stat, *Watch, error) {
+	r, w, err := s.watch(ctx, watchExists, path)
+	return r.stat, w, err
+}
+
+// WatchChildren lists the names below a node and watches for a change of that list or the node's
+// deletion. Without a node there is no watch: the error is ErrNoNode.
+func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, Stat, *Watch, error) {
+	r, w, err := s.watch(ctx, watchChildren, path)
+	return r.names, r.stat, w, err
+}
+
+// WatchNodes watches nodes for a change or their deletion and returns at once: the requests leave together.
+// The event of a missing node is NodeDeleted. An event with an error says why a node is not watched.
+func (s *Session) WatchNodes(paths ...string) []*Watch {
+	out := make([]*Watch, len(paths))
+	var calls []*link.Call
+	s.watches.asking.Lock()
+	defer s.watches.asking.Unlock()
+	for i, path := range paths {
+		out[i] = s.watches.addWaiter(watchKey{watchData, s.client.ns.serverPath(path)})
+		if e := out[i].entry; e.armOnce() {
+			calls = append(calls, e.prepareRead(true, func(link.Reply) {}))
+		}
+	}
+	if len(calls) > 0 {
+		s.mon.Send(calls...)
+	}
+	return out
+}
+
+// watch joins the path's shared watch and reads the node, asking the server for a watch if none is armed.
+func (s *Session) watch(ctx context.Context, kind watchKind, path string) (readResult, *Watch, error) {
+	full, err := s.checkPath(path, 0)
+	if err != nil {
+		return readResult{}, nil, Wrap("watch", path, err)
+	}
+	w := s.watches.addWaiter(watchKey{kind, full})
+	r, err := repeatUntilKnown(ctx, s, func(a requester) (readResult, error) { return w.entry.readNode(a) })
+	if w.entry.setNoWatch(err) {
+		w.Stop()
+		w = nil
+	}
+	return r, w, Wrap("watch", path, err)
+}
+
+// readNode reads the node behind the request that arms the entry's watch, or arms it by the reading.
+func (e *watchEntry) readNode(a requester) (readResult, error) {
+	f := make(future[readResult], 1)
+	e.set.asking.Lock()
+	a.s.mon.Send(e.prepareRead(e.armOnce(), func(r link.Reply) { f <- readAnswer(r, watchReads[e.key.kind].read) }))
+	e.set.asking.Unlock()
+	o := waitForOutcome(a.ctx, a.s, f)
+	return o.v, o.err
+}
+
+// prepareRead prepares a read that sets the watch, or only reads. What the server was asked for is noted when it
+// answers, also when the caller has given up by then.
+func (e *watchEntry) prepareRead(arm bool, done func(link.Reply)) *link.Call {
+	body := &wire.WatchRequest{Path: e.key.full, Watch: arm}
+	return &link.Call{Op: watchReads[e.key.kind].op, Body: body, Done: func(r link.Reply) {
+		if arm {
+			e.noteOutcome(replyError(r))
+		}
+		done(r)
+	}}
+}
+
+// setNoWatch tells that a read with this outcome has set no watch.
+func (e *watchEntry) setNoWatch(err error) bool {
+	return err != nil && !(e.key.kind == watchExists && errors.Is(err, ErrNoNode))
+}
+
+// noteOutcome notes the outcome of a request for the watch. Who has joined meanwhile is told that there is none,
+// but for a lost connection: of that, everybody is told once it has been replaced.
+func (e *watchEntry) noteOutcome(err error) {
+	e.set.mu.Lock()
+	defer e.set.mu.Unlock()
+	if !e.setNoWatch(err) {
+		e.absent = err != nil
+		e.scheduleRemoval()
+		return
+	}
+	e.armed = false
+	defer func() {
+		if there := e.set.entries[watchKey{watchExists, e.key.full}]; there != nil {
+			there.scheduleRemoval()
+		}
+	}()
+	switch {
+	case errors.Is(err, ErrSuspended):
+		e.forgetIfUnused()
+	case errors.Is(err, ErrNoNode):
+		e.endWithEvent(Event{Kind: NodeDeleted, Path: e.key.full})
+	default:
+		e.endWithEvent(Event{Path: e.key.full, Err: err})
+	}
 }

@@ -50,14 +50,14 @@ func WithWatchdog() Option {
 	}
 }
 
-// follower tells the client's watchdog what it must know. A nil one is of a client without a watchdog.
-type follower struct {
+// watchdogFeed tells the client's watchdog what it must know. A nil one is of a client without a watchdog.
+type watchdogFeed struct {
 	keeper *watchdog.Keeper
 	clock  Clock
 }
 
-// follow prepares the client's watchdog. It starts nothing.
-func (c *Client) follow() error {
+// startWatchdogFeed prepares the client's watchdog. It starts nothing.
+func (c *Client) startWatchdogFeed() error {
 	if !c.watched {
 		return nil
 	}
@@ -72,15 +72,15 @@ func (c *Client) follow() error {
 	for _, a := range c.cfg.Auth {
 		access.Auth = append(access.Auth, watchdog.Credential{Scheme: a.Scheme, Auth: a.Auth})
 	}
-	c.follower = &follower{watchdog.NewKeeper(access, c.log), c.clock}
+	c.follower = &watchdogFeed{watchdog.NewKeeper(access, c.log), c.clock}
 	if secured != nil {
-		c.dial = c.follower.trusting(c.dial)
+		c.dial = c.follower.noteAuthorities(c.dial)
 	}
 	return nil
 }
 
-// trusting notes by which authorities servers are verified: a certificate pool cannot be read.
-func (f *follower) trusting(dial DialFunc) DialFunc {
+// noteAuthorities notes by which authorities servers are verified: a certificate pool cannot be read.
+func (f *watchdogFeed) noteAuthorities(dial DialFunc) DialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if secured, ok := conn.(*tls.Conn); ok && err == nil {
@@ -90,23 +90,23 @@ func (f *follower) trusting(dial DialFunc) DialFunc {
 	}
 }
 
-// greeted tells of a session, and of where it is connected.
-func (f *follower) greeted(epoch int64, h link.Handshake) {
+// sessionConnected tells of a session, and of where it is connected.
+func (f *watchdogFeed) sessionConnected(epoch int64, h link.Handshake) {
 	if f != nil {
-		server, _ := unlabel(h.Server)
+		server, _ := splitLabel(h.Server)
 		f.keeper.Follow(watchdog.Session{Epoch: epoch, ID: h.SessionID, Password: h.Password, Timeout: h.Timeout, Server: server})
 	}
 }
 
-// proven tells of the end of a session's lease, by the client's clock.
-func (f *follower) proven(epoch int64, until time.Duration) {
+// leaseExtended tells of the end of a session's lease, by the client's clock.
+func (f *watchdogFeed) leaseExtended(epoch int64, until time.Duration) {
 	if f != nil && until != 0 {
 		f.keeper.Lease(epoch, func() time.Duration { return until - f.clock.Now() })
 	}
 }
 
 // close ends the watchdog: the client has ended in order.
-func (f *follower) close() {
+func (f *watchdogFeed) close() {
 	if f != nil {
 		f.keeper.Close()
 	}
@@ -116,7 +116,7 @@ func (f *follower) close() {
 // before the session is closed for a dead process, and at the end of the session's lease if the process is stopped.
 // Without WithWatchdog it does nothing. Its methods may be called from any goroutine.
 type CommandGuard struct {
-	follower *follower
+	follower *watchdogFeed
 	id       int64
 }
 
@@ -131,7 +131,7 @@ func (s *Session) GuardCommand() *CommandGuard {
 	s.mu.Lock()
 	until := s.lease.until
 	s.mu.Unlock()
-	g.follower.proven(s.epoch, until)
+	g.follower.leaseExtended(s.epoch, until)
 	return g
 }
 

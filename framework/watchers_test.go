@@ -8,26 +8,26 @@ import (
 
 // TestWhoStopsIsForgotten: a waiter that gives up leaves nothing, whether a server knows of the watch or not.
 func TestWhoStopsIsForgotten(t *testing.T) {
-	var ws watches
+	var ws sharedWatches
 	ws.init()
 	key := watchKey{watchData, "/a"}
-	first, second := ws.join(key), ws.join(key)
+	first, second := ws.addWaiter(key), ws.addWaiter(key)
 	e := ws.entries[key]
 	first.Stop()
 	require.Len(t, e.waiting, 1)
 	second.Stop()
 	require.Empty(t, ws.entries)
 
-	again := ws.join(key)
-	require.True(t, again.entry.arm())
+	again := ws.addWaiter(key)
+	require.True(t, again.entry.armOnce())
 	for range 1000 {
-		ws.join(key).Stop()
+		ws.addWaiter(key).Stop()
 	}
 	require.Len(t, again.entry.waiting, 1)
 	again.Stop()
 	require.Empty(t, again.entry.waiting)
 	require.Len(t, ws.entries, 1, "the server's watch stays")
-	ws.fire(Event{Kind: NodeChanged, Path: "/a"})
+	ws.onLibraryEvent(Event{Kind: NodeChanged, Path: "/a"})
 	require.Empty(t, ws.entries)
 	require.Empty(t, again.C(), "who has stopped hears nothing")
 }

@@ -12,12 +12,12 @@ import (
 // written. When the answer is lost, the node is read back on the next connection. If that cannot tell whose write it shows, or
 // ctx or the session ends first, the error wraps ErrOutcomeUnknown. An unversioned Set that finds its own data there writes it once more, at that version.
 func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) (Stat, error) {
-	full, err := s.check(path, len(data))
+	full, err := s.checkPath(path, len(data))
 	if err != nil {
 		return Stat{}, Wrap("set", path, err)
 	}
-	st, err := apply(ctx, s, func(a asker) (Stat, error) { return a.set(full, data, version) },
-		func(a asker, seen int64) (Stat, error) { return settleSet(a, full, data, version, seen) })
+	st, err := applyOnce(ctx, s, func(a requester) (Stat, error) { return a.set(full, data, version) },
+		func(a requester, seen int64) (Stat, error) { return settleSet(a, full, data, version, seen) })
 	return st, Wrap("set", path, err)
 }
 
@@ -26,12 +26,12 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 // Guarantee: on success this call has deleted the node; a refusal means that it has deleted nothing. When the answer is lost, the node is
 // looked for on the next connection. If it is gone since, or was made anew, or ctx or the session ends first, the error wraps ErrOutcomeUnknown.
 func (s *Session) Delete(ctx context.Context, path string, version int32) error {
-	full, err := s.check(path, 0)
+	full, err := s.checkPath(path, 0)
 	if err != nil {
 		return Wrap("delete", path, err)
 	}
-	_, err = apply(ctx, s, func(a asker) (struct{}, error) { return struct{}{}, a.delete(full, version) },
-		func(a asker, seen int64) (struct{}, error) { return struct{}{}, settleDelete(a, full, seen) })
+	_, err = applyOnce(ctx, s, func(a requester) (struct{}, error) { return struct{}{}, a.delete(full, version) },
+		func(a requester, seen int64) (struct{}, error) { return struct{}{}, settleDelete(a, full, seen) })
 	return Wrap("delete", path, err)
 }
 
@@ -45,9 +45,9 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, mode Mod
 	if err != nil {
 		return Wrap("create", path, err)
 	}
-	err = s.creating(ctx, full, mode, func() error {
-		_, err := apply(ctx, s, func(a asker) (struct{}, error) { return struct{}{}, a.create(full, data, mode, s.client.cfg.ACL) },
-			func(a asker, seen int64) (struct{}, error) {
+	err = s.countCreate(ctx, full, mode, func() error {
+		_, err := applyOnce(ctx, s, func(a requester) (struct{}, error) { return struct{}{}, a.create(full, data, mode, s.client.cfg.ACL) },
+			func(a requester, seen int64) (struct{}, error) {
 				return struct{}{}, s.settleCreate(a, full, data, mode, seen)
 			})
 		return err
@@ -62,8 +62,8 @@ func (s *Session) CreateIfMissing(ctx context.Context, path string, data []byte,
 	if err != nil {
 		return Wrap("create", path, err)
 	}
-	err = s.creating(ctx, full, mode, func() error {
-		_, err := again(ctx, s, func(a asker) (struct{}, error) { return struct{}{}, a.create(full, data, mode, s.client.cfg.ACL) })
+	err = s.countCreate(ctx, full, mode, func() error {
+		_, err := repeatUntilKnown(ctx, s, func(a requester) (struct{}, error) { return struct{}{}, a.create(full, data, mode, s.client.cfg.ACL) })
 		return err
 	})
 	if errors.Is(err, ErrNodeExists) {
@@ -75,28 +75,28 @@ func (s *Session) CreateIfMissing(ctx context.Context, path string, data []byte,
 // DeleteIfPresent deletes a node, whatever its version, if there is one. When the answer is lost it is asked again, which may delete a node that was made anew
 // meanwhile.
 func (s *Session) DeleteIfPresent(ctx context.Context, path string) error {
-	full, err := s.check(path, 0)
+	full, err := s.checkPath(path, 0)
 	if err != nil {
 		return Wrap("delete", path, err)
 	}
-	_, err = again(ctx, s, func(a asker) (struct{}, error) { return struct{}{}, a.delete(full, AnyVersion) })
+	_, err = repeatUntilKnown(ctx, s, func(a requester) (struct{}, error) { return struct{}{}, a.delete(full, AnyVersion) })
 	if errors.Is(err, ErrNoNode) {
 		return nil
 	}
 	return Wrap("delete", path, err)
 }
 
-// creating counts the node that a create makes.
-func (s *Session) creating(ctx context.Context, full string, mode Mode, create func() error) error {
+// countCreate counts the node that a create makes.
+func (s *Session) countCreate(ctx context.Context, full string, mode Mode, create func() error) error {
 	reserved := ownedSize(full, mode)
-	if err := s.owned.reserve(ctx, reserved, 0); err != nil {
+	if err := s.owned.reserveFor(ctx, reserved, 0); err != nil {
 		return err
 	}
 	err := create()
 	if err == nil || errors.Is(err, ErrOutcomeUnknown) {
-		s.owned.settle(reserved, 0, full)
+		s.owned.settleReservation(reserved, 0, full)
 	} else {
-		s.owned.settle(reserved, 0)
+		s.owned.settleReservation(reserved, 0)
 	}
 	return err
 }
@@ -106,19 +106,19 @@ func (s *Session) checkCreate(path string, data []byte, mode Mode) (full string,
 	if mode == EphemeralSequential || mode == PersistentSequential {
 		return "", errors.New("a sequential node needs CreateProtected")
 	}
-	return s.check(path, len(data))
+	return s.checkPath(path, len(data))
 }
 
 // errNotApplied says of a write without an answer that it has not happened and will not.
 var errNotApplied = errors.New("the write was not applied")
 
-// apply carries a write out, once at most. A try that no server has seen is repeated. When a try was sent and the connection was lost, settle reads
+// applyOnce carries a write out, once at most. A try that no server has seen is repeated. When a try was sent and the connection was lost, settle reads
 // on the next connection, behind a sync, what became of it. It returns errNotApplied if it has not happened: then it is tried
 // again. It knows that whatever has a transaction up to seen was there before the try.
-func apply[T any](ctx context.Context, s *Session, try func(a asker) (T, error), settle func(a asker, seen int64) (T, error)) (T, error) {
+func applyOnce[T any](ctx context.Context, s *Session, try func(a requester) (T, error), settle func(a requester, seen int64) (T, error)) (T, error) {
 	for {
 		var seen int64
-		v, err := untilSent(ctx, s, func(a asker) (T, error) {
+		v, err := repeatUntilSent(ctx, s, func(a requester) (T, error) {
 			seen = s.mon.Seen()
 			return try(a)
 		})
@@ -126,7 +126,7 @@ func apply[T any](ctx context.Context, s *Session, try func(a asker) (T, error),
 			return v, err
 		}
 		lost := err
-		v, err = again(ctx, s, func(a asker) (T, error) {
+		v, err = repeatUntilKnown(ctx, s, func(a requester) (T, error) {
 			if err := a.sync("/"); err != nil {
 				var none T
 				return none, err
@@ -144,12 +144,12 @@ func apply[T any](ctx context.Context, s *Session, try func(a asker) (T, error),
 	}
 }
 
-// errUnsettled says of a write without an answer that what can be read does not tell whether it has happened.
+// errUnsettled says of a write without an answer that what can be read does not report whether it has happened.
 var errUnsettled = errors.New("cannot be settled")
 
 // settleSet finds out what became of a set. A node that was there before it, and has not been written since, or has no version that the set could
 // have given it, was not written by it.
-func settleSet(a asker, full string, data []byte, version int32, seen int64) (Stat, error) {
+func settleSet(a requester, full string, data []byte, version int32, seen int64) (Stat, error) {
 	r, err := a.get(full)
 	switch {
 	case errors.Is(err, ErrNoNode):
@@ -159,7 +159,7 @@ func settleSet(a asker, full string, data []byte, version int32, seen int64) (St
 	case r.stat.Mzxid <= seen:
 		return Stat{}, errNotApplied
 	case version == AnyVersion && bytes.Equal(r.data, data):
-		return setAgain(a, full, data, r.stat.Version)
+		return setSameAgain(a, full, data, r.stat.Version)
 	case version == AnyVersion || r.stat.Czxid > seen:
 		return Stat{}, errUnsettled
 	case r.stat.Version <= version || r.stat.Version == version+1 && !bytes.Equal(r.data, data):
@@ -168,8 +168,8 @@ func settleSet(a asker, full string, data []byte, version int32, seen int64) (St
 	return Stat{}, errUnsettled
 }
 
-// setAgain writes over a node that holds the very data, so that it is certainly this call's, and its Stat too.
-func setAgain(a asker, full string, data []byte, version int32) (Stat, error) {
+// setSameAgain writes over a node that holds the very data, so that it is certainly this call's, and its Stat too.
+func setSameAgain(a requester, full string, data []byte, version int32) (Stat, error) {
 	st, err := a.set(full, data, version)
 	if errors.Is(err, ErrBadVersion) || errors.Is(err, ErrNoNode) {
 		err = errUnsettled
@@ -179,7 +179,7 @@ func setAgain(a asker, full string, data []byte, version int32) (Stat, error) {
 
 // settleDelete finds out what became of a deletion. It did not delete a node that was there before it and still is. If nothing was created or deleted in
 // the directory since, it found none.
-func settleDelete(a asker, full string, seen int64) error {
+func settleDelete(a requester, full string, seen int64) error {
 	st, err := a.exists(full)
 	switch {
 	case err == nil && st.Czxid <= seen:
@@ -189,16 +189,16 @@ func settleDelete(a asker, full string, seen int64) error {
 	case !errors.Is(err, ErrNoNode):
 		return err
 	}
-	return undisturbed(a, full, seen)
+	return checkUndisturbed(a, full, seen)
 }
 
 // settleCreate finds out what became of a create. A node that was there before it is not its own, nor is a persistent one with other data that was never
 // written since it was made.
-func (s *Session) settleCreate(a asker, full string, data []byte, mode Mode, seen int64) error {
+func (s *Session) settleCreate(a requester, full string, data []byte, mode Mode, seen int64) error {
 	r, err := a.get(full)
 	switch {
 	case errors.Is(err, ErrNoNode):
-		return undisturbed(a, full, seen)
+		return checkUndisturbed(a, full, seen)
 	case err != nil:
 		return err
 	case r.stat.Czxid <= seen:
@@ -213,8 +213,8 @@ func (s *Session) settleCreate(a asker, full string, data []byte, mode Mode, see
 	return errUnsettled
 }
 
-// undisturbed returns errNotApplied if nothing was created or deleted in a node's directory since, which is missing now.
-func undisturbed(a asker, full string, seen int64) error {
+// checkUndisturbed returns errNotApplied if nothing was created or deleted in a node's directory since, which is missing now.
+func checkUndisturbed(a requester, full string, seen int64) error {
 	dir, _ := Split(full)
 	st, err := a.exists(dir)
 	switch {

@@ -21,14 +21,14 @@ type zkConn struct {
 
 // openZK starts the library on one session, whose context is ctx. changed is called for each watch event, from the
 // receiving goroutine, and must not block.
-func openZK(ctx context.Context, cfg Config, mon *link.Monitor, srv *servers, log *slog.Logger, changed func(Event)) (*zkConn, error) {
+func openZK(ctx context.Context, cfg Config, mon *link.Monitor, srv *serverList, log *slog.Logger, changed func(Event)) (*zkConn, error) {
 	dial := func(network, _ string, _ time.Duration) (net.Conn, error) {
-		if err := srv.rest(ctx, mon.Context()); err != nil {
+		if err := srv.pauseBetweenRounds(ctx, mon.Context()); err != nil {
 			return nil, err
 		}
 		lookup, cancel := context.WithTimeout(mon.Context(), cfg.DialTimeout)
 		defer cancel()
-		return mon.Dial(network, srv.pick(lookup), cfg.DialTimeout)
+		return mon.Dial(network, srv.nextAddress(lookup), cfg.DialTimeout)
 	}
 	tell := func(e zk.Event) {
 		if kind, ok := eventKinds[e.Type]; ok {

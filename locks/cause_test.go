@@ -33,7 +33,7 @@ func TestAPanicOfTheQueuedFunctionLeavesNoNode(t *testing.T) {
 		a, b := w.member("a"), w.member("b")
 		lock(t, a.Client)
 		require.Panics(t, func() {
-			_, _ = locks.NewMutex(b.Client, path, locks.WithQueued(func(int) { panic("x") })).Lock(t.Context())
+			_, _ = locks.NewMutex(b.Client, path, locks.WithOnWait(func(int) { panic("x") })).Lock(t.Context())
 		})
 		time.Sleep(time.Second)
 		require.Len(t, w.zk.Children(path), 1)

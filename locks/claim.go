@@ -25,9 +25,9 @@ type Claim struct{ line *Line }
 func NewClaim(client *framework.Client, path string, opts ...Option) *Claim {
 	l := NewLine(client, path, MutexKind, opts...)
 	l.label = "claim"
-	l.without(l.reentry, "WithReentry is for mutexes and read-write locks")
-	l.without(l.queued != nil, "WithQueued is for locks with a line")
-	l.without(l.kazoo, "WithKazoo is for mutexes and read-write locks")
+	l.rejectOption(l.reentry, "WithReentry is for mutexes and read-write locks")
+	l.rejectOption(l.queued != nil, "WithOnWait is for locks with a line")
+	l.rejectOption(l.kazoo, "WithKazoo is for mutexes and read-write locks")
 	l.kind = claimKind
 	return &Claim{l}
 }
@@ -37,36 +37,36 @@ func (c *Claim) Path() string { return c.line.path }
 
 // TryLock claims the path or returns an error that wraps ErrNotAcquired, whatever it is that lies there.
 func (c *Claim) TryLock(ctx context.Context) (*Lease, error) {
-	return c.line.ask(ctx, "try", func(ctx context.Context, s *framework.Session) (*Lease, error) {
-		d := deskOf(s, c.line)
-		if !d.tryEnter() {
+	return c.line.acquire(ctx, "try", func(ctx context.Context, s *framework.Session) (*Lease, error) {
+		d := pathMutexOf(s, c.line)
+		if !d.tryLock() {
 			return nil, ErrNotAcquired
 		}
-		return c.take(ctx, d)
+		return c.createAndLease(ctx, d)
 	})
 }
 
 // Lock waits until the path could be claimed. Its errors are those of Mutex.Lock, or wrap ErrNotClaim.
 func (c *Claim) Lock(ctx context.Context) (*Lease, error) {
-	return c.line.ask(ctx, "acquire", func(ctx context.Context, s *framework.Session) (*Lease, error) {
+	return c.line.acquire(ctx, "acquire", func(ctx context.Context, s *framework.Session) (*Lease, error) {
 		for {
-			d := deskOf(s, c.line)
-			if err := d.enter(ctx); err != nil {
+			d := pathMutexOf(s, c.line)
+			if err := d.lock(ctx); err != nil {
 				return nil, err
 			}
-			lease, err := c.take(ctx, d)
+			lease, err := c.createAndLease(ctx, d)
 			if !errors.Is(err, ErrNotAcquired) {
 				return lease, err
 			}
-			if err := c.await(ctx, s); err != nil {
+			if err := c.waitUntilGone(ctx, s); err != nil {
 				return nil, err
 			}
 		}
 	})
 }
 
-// await waits until the node is gone, or somebody has changed it.
-func (c *Claim) await(ctx context.Context, s *framework.Session) error {
+// waitUntilGone waits until the node is gone, or somebody has changed it.
+func (c *Claim) waitUntilGone(ctx context.Context, s *framework.Session) error {
 	_, st, w, err := s.WatchData(ctx, c.line.path)
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil
@@ -88,25 +88,25 @@ func (c *Claim) await(ctx context.Context, s *framework.Session) error {
 	}
 }
 
-// take creates the node and hands out the lease. It has entered the desk, which is left when the node is
+// createAndLease creates the node and hands out the lease. It has entered the path mutex, which is left when the node is
 // gone or was not created.
-func (c *Claim) take(ctx context.Context, d *desk) (*Lease, error) {
-	node, err := c.create(ctx, d)
+func (c *Claim) createAndLease(ctx context.Context, d *pathMutex) (*Lease, error) {
+	node, err := c.createNodes(ctx, d)
 	if err != nil {
 		return nil, err
 	}
 	lease := &Lease{path: c.line.name, kind: claimKind, node: node.Path, fence: node.fence, token: node.Zxid, session: d.s,
-		key: heldKey{c.line.client, c.line.path}, back: func(early bool) returned { return d.vacate(early, node) }}
-	if err := lease.holds(ctx, node.Path, node.fence); err != nil {
-		d.vacate(false, node)
+		key: heldKey{c.line.client, c.line.path}, back: func(early bool) releaseProgress { return d.deleteNodesAndUnlock(early, node) }}
+	if err := lease.standWithHold(ctx, node.Path, node.fence); err != nil {
+		d.deleteNodesAndUnlock(false, node)
 		return nil, err
 	}
-	go endWith(lease.hold, node.Created)
-	return lease.start(c.line.maxHold), nil
+	go endHoldWithNode(lease.hold, node.Created)
+	return lease.startTimers(c.line.maxHold), nil
 }
 
-// endWith ends a hold when its node is gone or another one: a proof of life would find a node of that name.
-func endWith(h *framework.Hold, node framework.Created) {
+// endHoldWithNode ends a hold when its node is gone or another one: a proof of life would find a node of that name.
+func endHoldWithNode(h *framework.Hold, node framework.Created) {
 	for {
 		_, st, w, err := h.Session().WatchData(h.Context(), node.Path)
 		if errors.Is(err, framework.ErrNoNode) || err == nil && st.Czxid != node.Zxid {
@@ -124,21 +124,21 @@ func endWith(h *framework.Hold, node framework.Created) {
 	}
 }
 
-// claimed is the node of a claim, and the fence that was created and will be deleted with it.
-type claimed struct {
+// claimedNode is the node of a claim, and the fence that was created and will be deleted with it.
+type claimedNode struct {
 	framework.Created
 	fence string
 }
 
-// create creates the node and its fence. The desk stays entered until the outcome is known, even if ctx ends before.
-func (c *Claim) create(ctx context.Context, d *desk) (claimed, error) {
+// createNodes creates the node and its fence. The desk stays entered until the outcome is known, even if ctx ends before.
+func (c *Claim) createNodes(ctx context.Context, d *pathMutex) (claimedNode, error) {
 	if ctx.Err() != nil {
-		d.leave()
-		return claimed{}, framework.Ended(ctx)
+		d.unlock()
+		return claimedNode{}, framework.Ended(ctx)
 	}
 	dir, name := framework.Split(c.line.path)
 	fence := framework.Join(dir, framework.ProtectedPrefix+uuid.NewString()+"-"+name+"-hold")
-	node := framework.Together{Dir: dir, Name: name, Plain: true, Data: c.line.describe(ctx), Count: 1, Mode: framework.Ephemeral,
+	node := framework.Together{Dir: dir, Name: name, Plain: true, Data: c.line.ownerRecord(ctx), Count: 1, Mode: framework.Ephemeral,
 		With: []framework.Op{framework.CreateOp(fence, nil, framework.Ephemeral)}}
 	type outcome struct {
 		nodes []framework.Created
@@ -155,18 +155,80 @@ func (c *Claim) create(ctx context.Context, d *desk) (claimed, error) {
 			o.err = ErrNotAcquired
 		}
 		if o.err != nil {
-			d.leave()
-			return claimed{}, o.err
+			d.unlock()
+			return claimedNode{}, o.err
 		}
-		return claimed{o.nodes[0], fence}, nil
+		return claimedNode{o.nodes[0], fence}, nil
 	case <-ctx.Done():
 		go func() { // nobody waits for the outcome any more
 			if o := <-done; o.err == nil {
-				d.vacate(false, claimed{o.nodes[0], fence})
+				d.deleteNodesAndUnlock(false, claimedNode{o.nodes[0], fence})
 			} else {
-				d.leave()
+				d.unlock()
 			}
 		}()
-		return claimed{}, framework.Ended(ctx)
+		return claimedNode{}, framework.Ended(ctx)
 	}
+}
+
+// pathMutex lets one goroutine of a session at a time claim a path and hold it. So a node that the session owns
+// shows that a create whose reply was lost was applied.
+type pathMutex struct {
+	s    *framework.Session
+	line *Line
+	turn chan struct{} // has room for one; the session's goroutines share it
+}
+
+// pathMutexKey finds the path mutex of a path in a session.
+type pathMutexKey struct{ path string }
+
+// pathMutexOf returns the session's desk, for one visit.
+func pathMutexOf(s *framework.Session, l *Line) *pathMutex {
+	turn := s.Share(pathMutexKey{l.path}, func() any { return make(chan struct{}, 1) }).(chan struct{})
+	return &pathMutex{s, l, turn}
+}
+
+// tryLock enters the path mutex if nobody is there; else the visit is over.
+func (d *pathMutex) tryLock() bool {
+	select {
+	case d.turn <- struct{}{}:
+		return true
+	default:
+		d.s.Unshare(pathMutexKey{d.line.path})
+		return false
+	}
+}
+
+// lock waits until nobody else is there. With an error the visit is over.
+func (d *pathMutex) lock(ctx context.Context) error {
+	select {
+	case d.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		d.s.Unshare(pathMutexKey{d.line.path})
+		return framework.Ended(ctx)
+	case <-d.s.Done():
+		return context.Cause(d.s.Context())
+	}
+}
+
+// unlock ends the visit and lets the next goroutine enter.
+func (d *pathMutex) unlock() {
+	<-d.turn
+	d.s.Unshare(pathMutexKey{d.line.path})
+}
+
+// deleteNodesAndUnlock deletes the fence and the node, if it is still this one, and leaves when they are gone.
+func (d *pathMutex) deleteNodesAndUnlock(early bool, node claimedNode) releaseProgress {
+	r, discarded := d.line.discardAndReport(early, nil, func(queued func()) *framework.Discarded {
+		return d.s.DiscardOwn(queued, node.Created, node.fence)
+	})
+	gone := make(chan struct{})
+	r.gone = gone
+	go func() {
+		defer close(gone)
+		<-discarded.Done()
+		d.unlock()
+	}()
+	return r
 }

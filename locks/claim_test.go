@@ -14,19 +14,19 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-const desk = "/desks/a"
+const pathMutex = "/desks/a"
 
 // claimMembers runs a test with members on sessions of their own, and all on one.
 func claimMembers(t *testing.T, test func(t *testing.T, w *world, claim func() *locks.Claim)) {
 	t.Run("own sessions", func(t *testing.T) {
 		in(t, func(t *testing.T, w *world) {
-			test(t, w, func() *locks.Claim { return locks.NewClaim(w.member("m").Client, desk) })
+			test(t, w, func() *locks.Claim { return locks.NewClaim(w.member("m").Client, pathMutex) })
 		})
 	})
 	t.Run("one session", func(t *testing.T) {
 		in(t, func(t *testing.T, w *world) {
 			c := w.member("m").Client
-			test(t, w, func() *locks.Claim { return locks.NewClaim(c, desk) })
+			test(t, w, func() *locks.Claim { return locks.NewClaim(c, pathMutex) })
 		})
 	})
 }
@@ -34,9 +34,9 @@ func claimMembers(t *testing.T, test func(t *testing.T, w *world, claim func() *
 func TestAClaimIsOneEphemeralNode(t *testing.T) {
 	claimMembers(t, func(t *testing.T, w *world, claim func() *locks.Claim) {
 		l := held(t, t.Context(), claim())
-		require.Equal(t, desk, l.Path())
-		require.Equal(t, desk, l.Node())
-		n, ok := w.zk.Node(desk)
+		require.Equal(t, pathMutex, l.Path())
+		require.Equal(t, pathMutex, l.Node())
+		n, ok := w.zk.Node(pathMutex)
 		require.True(t, ok)
 		require.Equal(t, l.Session(), n.Stat.EphemeralOwner)
 		require.Equal(t, l.Token(), n.Stat.Czxid)
@@ -66,7 +66,7 @@ func TestOneClaimantAtATime(t *testing.T) {
 			got := a.now()
 			require.Len(t, got, 1)
 			require.NoError(t, a.lease(got[0]).Err())
-			require.Equal(t, []string{desk}, w.claims())
+			require.Equal(t, []string{pathMutex}, w.claims())
 			a.release(got[0])
 			time.Sleep(time.Second)
 		}
@@ -78,9 +78,9 @@ func TestOneClaimantAtATime(t *testing.T) {
 func TestTheEndOfAClaimantsSessionFreesTheClaim(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
-		l := held(t, t.Context(), locks.NewClaim(a.Client, desk))
+		l := held(t, t.Context(), locks.NewClaim(a.Client, pathMutex))
 		a.Link.BlackHole(true, true)
-		next := held(t, t.Context(), locks.NewClaim(b.Client, desk))
+		next := held(t, t.Context(), locks.NewClaim(b.Client, pathMutex))
 		require.ErrorIs(t, l.Err(), framework.ErrSessionLost)
 		require.Greater(t, next.Token(), l.Token())
 		a.Link.Heal()
@@ -93,11 +93,11 @@ func TestTheEndOfAClaimantsSessionFreesTheClaim(t *testing.T) {
 func TestAClaimThatSomebodyDeletedEnds(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
-		l := held(t, t.Context(), locks.NewClaim(a.Client, desk))
-		require.NoError(t, b.Delete(t.Context(), desk, framework.AnyVersion))
+		l := held(t, t.Context(), locks.NewClaim(a.Client, pathMutex))
+		require.NoError(t, b.Delete(t.Context(), pathMutex, framework.AnyVersion))
 		<-l.Context().Done()
 		require.ErrorIs(t, l.Err(), framework.ErrNodeGone)
-		released(t, held(t, t.Context(), locks.NewClaim(a.Client, desk)))
+		released(t, held(t, t.Context(), locks.NewClaim(a.Client, pathMutex)))
 		w.nothingLeft(t)
 	})
 }
@@ -106,13 +106,13 @@ func TestAClaimThatSomebodyDeletedEnds(t *testing.T) {
 func TestALateReleaseLeavesTheNextClaimAlone(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
-		l := held(t, t.Context(), locks.NewClaim(a.Client, desk))
+		l := held(t, t.Context(), locks.NewClaim(a.Client, pathMutex))
 		require.NoError(t, w.zk.Expire(l.Session()))
-		next := held(t, t.Context(), locks.NewClaim(b.Client, desk))
+		next := held(t, t.Context(), locks.NewClaim(b.Client, pathMutex))
 		require.NoError(t, l.Release(t.Context()))
 		time.Sleep(2 * timeout)
 		require.NoError(t, next.Err())
-		require.Equal(t, []string{desk}, w.claims())
+		require.Equal(t, []string{pathMutex}, w.claims())
 	})
 }
 
@@ -124,15 +124,15 @@ func TestALostReplyOfAClaim(t *testing.T) {
 				s := sessionOf(t, a)
 				w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: s.ID(), Path: "/desks"})
 				w.zk.DropReply(1, zktest.Match{Op: op, Session: s.ID(), Path: "/"})
-				c := locks.NewClaim(a.Client, desk)
+				c := locks.NewClaim(a.Client, pathMutex)
 				l := held(t, t.Context(), c)
-				n, _ := w.zk.Node(desk)
+				n, _ := w.zk.Node(pathMutex)
 				require.Equal(t, n.Stat.Czxid, l.Token())
 				require.Equal(t, s.ID(), l.Session())
 				refusedSoon(t, c)
-				refusedSoon(t, locks.NewClaim(b.Client, desk))
+				refusedSoon(t, locks.NewClaim(b.Client, pathMutex))
 				released(t, l)
-				released(t, held(t, t.Context(), locks.NewClaim(b.Client, desk)))
+				released(t, held(t, t.Context(), locks.NewClaim(b.Client, pathMutex)))
 				w.nothingLeft(t)
 			})
 		})
@@ -143,9 +143,9 @@ func TestALostReplyOfAClaim(t *testing.T) {
 func TestALostReplyOfARefusal(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
-		l := held(t, t.Context(), locks.NewClaim(a.Client, desk))
+		l := held(t, t.Context(), locks.NewClaim(a.Client, pathMutex))
 		f := w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: sessionOf(t, b).ID(), Path: "/desks"})
-		_, err := locks.NewClaim(b.Client, desk).TryLock(t.Context())
+		_, err := locks.NewClaim(b.Client, pathMutex).TryLock(t.Context())
 		<-f.Hit()
 		require.ErrorIs(t, err, locks.ErrNotAcquired)
 		require.NoError(t, l.Err())
@@ -164,12 +164,12 @@ func TestAClaimGivenUpAnywhereLeavesNoNode(t *testing.T) {
 				w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: s.ID(), Path: "/desks"})
 			}
 			if at%3 == 0 {
-				l := held(t, t.Context(), locks.NewClaim(b.Client, desk))
+				l := held(t, t.Context(), locks.NewClaim(b.Client, pathMutex))
 				time.AfterFunc(100*time.Millisecond, func() { _ = l.Release(context.Background()) })
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(at)*4*time.Millisecond)
 			defer cancel()
-			c := locks.NewClaim(a.Client, desk)
+			c := locks.NewClaim(a.Client, pathMutex)
 			if l, err := c.Lock(ctx); err == nil {
 				released(t, l)
 			} else {
@@ -191,7 +191,7 @@ func TestAClaimGivenUpIsUndoneBeforeTheNext(t *testing.T) {
 		in(t, func(t *testing.T, w *world) {
 			m := w.member("a")
 			m.Link.Delay(10 * time.Millisecond)
-			c := locks.NewClaim(m.Client, desk)
+			c := locks.NewClaim(m.Client, pathMutex)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(delay)*3*time.Millisecond)
 			defer cancel()
 			second := newAsker(t)
@@ -206,8 +206,8 @@ func TestAClaimGivenUpIsUndoneBeforeTheNext(t *testing.T) {
 			require.Equal(t, []string{"2"}, second.now())
 			time.Sleep(timeout)
 			require.NoError(t, second.lease("2").Err())
-			require.Equal(t, []string{desk}, w.claims())
-			n, _ := w.zk.Node(desk)
+			require.Equal(t, []string{pathMutex}, w.claims())
+			n, _ := w.zk.Node(pathMutex)
 			require.Equal(t, n.Stat.Czxid, second.lease("2").Token())
 			second.release("2")
 			w.nothingLeft(t)
@@ -218,10 +218,10 @@ func TestAClaimGivenUpIsUndoneBeforeTheNext(t *testing.T) {
 func TestAClaimantsWaitSurvivesASessionLoss(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
-		l := held(t, t.Context(), locks.NewClaim(b.Client, desk))
+		l := held(t, t.Context(), locks.NewClaim(b.Client, pathMutex))
 		next := newAsker(t)
-		next.ask("1", locks.NewClaim(a.Client, desk).Lock)
-		next.ask("2", locks.NewClaim(a.Client, desk).Lock)
+		next.ask("1", locks.NewClaim(a.Client, pathMutex).Lock)
+		next.ask("2", locks.NewClaim(a.Client, pathMutex).Lock)
 		require.NoError(t, w.zk.Expire(sessionOf(t, a).ID()))
 		time.Sleep(timeout)
 		require.Empty(t, next.now())
@@ -254,9 +254,9 @@ func TestAClaimsOwnContextIsRefused(t *testing.T) {
 func TestAClaimOfADirectoryIsRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
-		mutex := held(t, t.Context(), locks.NewMutex(a.Client, desk))
+		mutex := held(t, t.Context(), locks.NewMutex(a.Client, pathMutex))
 		require.NoError(t, a.Create(t.Context(), "/data", []byte("12345"), framework.Persistent))
-		for path, says := range map[string]string{desk: "1 children", "/data": "5 bytes"} {
+		for path, says := range map[string]string{pathMutex: "1 children", "/data": "5 bytes"} {
 			_, err := locks.NewClaim(b.Client, path).Lock(t.Context())
 			require.ErrorIs(t, err, locks.ErrNotClaim)
 			require.ErrorContains(t, err, says)

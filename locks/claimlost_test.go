@@ -16,19 +16,19 @@ import (
 func TestALostReplyOfAReleaseLeavesTheNextClaimAlone(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, c := w.member("a"), w.member("b"), w.member("c")
-		l := held(t, t.Context(), locks.NewClaim(a.Client, desk))
+		l := held(t, t.Context(), locks.NewClaim(a.Client, pathMutex))
 		next, third := newAsker(t), newAsker(t)
-		next.ask("b", locks.NewClaim(b.Client, desk).Lock)
+		next.ask("b", locks.NewClaim(b.Client, pathMutex).Lock)
 		f := w.zk.DropReply(1, zktest.Match{Session: l.Session(), Func: func(r zktest.Request) bool {
 			return r.Op == zktest.OpMulti && r.Parts[0].Op == zktest.OpDelete
 		}})
 		released(t, l)
 		<-f.Hit()
 		require.Equal(t, []string{"b"}, next.now())
-		third.ask("c", locks.NewClaim(c.Client, desk).Lock)
+		third.ask("c", locks.NewClaim(c.Client, pathMutex).Lock)
 		time.Sleep(timeout / 10)
 		require.Empty(t, third.now(), "b holds: %v", next.lease("b").Err())
-		require.Equal(t, []string{desk}, w.claims())
+		require.Equal(t, []string{pathMutex}, w.claims())
 	})
 }
 
@@ -37,9 +37,9 @@ func TestALostReplyOfAReleaseLeavesTheNextClaimAlone(t *testing.T) {
 func TestAClaimThatSomebodyElseHasNowEnds(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
-		l := held(t, t.Context(), locks.NewClaim(a.Client, desk))
-		require.NoError(t, b.Delete(t.Context(), desk, framework.AnyVersion))
-		other := held(t, t.Context(), locks.NewClaim(b.Client, desk))
+		l := held(t, t.Context(), locks.NewClaim(a.Client, pathMutex))
+		require.NoError(t, b.Delete(t.Context(), pathMutex, framework.AnyVersion))
+		other := held(t, t.Context(), locks.NewClaim(b.Client, pathMutex))
 		time.Sleep(timeout)
 		require.ErrorIs(t, l.Err(), framework.ErrNodeGone)
 		require.NoError(t, l.Release(t.Context()))

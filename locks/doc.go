@@ -33,6 +33,6 @@
 //
 // # Looking
 //
-// [Inspect] tells who holds a lock and who waits for it, whatever kind it is and whoever made it; [Survey]
+// [Inspect] tells who holds a lock and who waits for it, whatever kind it is and whoever made it; [List]
 // finds all locks below a path. They write nothing and take part in nothing.
 package locks

@@ -12,7 +12,7 @@ import (
 )
 
 // TestAContenderLeavesItsRowOnce: a semaphore's contender leaves when its permits are granted, and is given up when
-// the session is over right after that. The second time once ended another contender's use of the row, or panicked.
+// the session is over right after that. The second time once ended another contender's use of the local waiters, or panicked.
 func TestAContenderLeavesItsRowOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := zktest.Start(t).Member(t, "a", framework.Config{SessionTimeout: 6 * time.Second}).Client
@@ -20,8 +20,8 @@ func TestAContenderLeavesItsRowOnce(t *testing.T) {
 		require.NoError(t, err)
 		l := NewMutex(client, "/a").line
 		first, second := newContender(l, s), newContender(l, s)
-		first.gone()
-		first.gone()
-		require.Same(t, second.row, newContender(l, s).row, "it is still in use")
+		first.leaveLocalWaiters()
+		first.leaveLocalWaiters()
+		require.Same(t, second.local, newContender(l, s).local, "it is still in use")
 	})
 }

@@ -123,9 +123,9 @@ func TestInspectASemaphore(t *testing.T) {
 		sem := func(name string) *locks.Semaphore { return locks.NewSemaphore(w.member(name).Client, path, 3) }
 		observer := w.member("observer").Client
 		ask := newAsker(t)
-		ask.ask("two", several(sem("two"), 2))
+		ask.ask("two", permitLocker(sem("two"), 2))
 		ask.ask("one", sem("one").Lock)
-		ask.ask("last", several(sem("last"), 3))
+		ask.ask("last", permitLocker(sem("last"), 3))
 		r := inspect(t, observer, path)
 		require.Equal(t, locks.SemaphoreLock, r.Kind)
 		require.Equal(t, 3, r.Permits)
@@ -287,7 +287,7 @@ func TestInspectOnRealServers(t *testing.T) {
 		"/claim": {locks.ClaimLock, []string{"a"}, nil},
 	}
 	seen := 0
-	for r, err := range locks.Survey(ctx, b, "/") {
+	for r, err := range locks.List(ctx, b, "/") {
 		require.NoError(t, err)
 		require.Equal(t, want[r.Path].kind, r.Kind, r.Path)
 		require.Equal(t, want[r.Path].holders, owners(r.Holders), r.Path)

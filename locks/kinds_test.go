@@ -50,7 +50,7 @@ type inherits struct {
 var inheriting = []inherits{
 	{"mutex", exclusives[0].make, exclusives[0].make},
 	{"mutex with a slice", func(c *framework.Client, opts ...locks.Option) locks.Locker {
-		return locks.NewMutex(c, path, append(opts, locks.WithLocalSlice(time.Second))...)
+		return locks.NewMutex(c, path, append(opts, locks.WithLocalHandoff(time.Second))...)
 	}, exclusives[0].make},
 	{"write lock", exclusives[1].make, exclusives[1].make},
 	{"read lock", func(c *framework.Client, opts ...locks.Option) locks.Locker {

@@ -131,7 +131,7 @@ func TestPermitsThatAreForgottenAreGivenBackTogether(t *testing.T) {
 		require.NoError(t, err)
 		one := held(t, t.Context(), s)
 		a := newAsker(t)
-		a.ask("all", several(locks.NewSemaphore(w.member("b").Client, pool, 3), 3))
+		a.ask("all", permitLocker(locks.NewSemaphore(w.member("b").Client, pool, 3), 3))
 		time.Sleep(59 * time.Second)
 		released(t, one)
 		require.Empty(t, a.now())
@@ -191,7 +191,7 @@ func TestTheTimeLeftKnowsTheGreatestHold(t *testing.T) {
 
 // TestTheGreatestHoldOfAPartBeginsWithTheWhole: a multi-lock that waits for longer than that keeps what it has.
 func TestTheGreatestHoldOfAPartBeginsWithTheWhole(t *testing.T) {
-	for name, opts := range map[string][]locks.Option{"mutex": nil, "slice": {locks.WithLocalSlice(time.Hour)}} {
+	for name, opts := range map[string][]locks.Option{"mutex": nil, "slice": {locks.WithLocalHandoff(time.Hour)}} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				c := w.member("a").Client

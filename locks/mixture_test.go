@@ -75,7 +75,7 @@ func TestTheFirstInLineOfASemaphoreIsToldThatItWaits(t *testing.T) {
 		held, err := locks.NewSemaphore(w.member("a").Client, pool, 1).Lock(t.Context())
 		require.NoError(t, err)
 		var ahead []int
-		s := locks.NewSemaphore(w.member("b").Client, pool, 1, locks.WithQueued(func(n int) { ahead = append(ahead, n) }))
+		s := locks.NewSemaphore(w.member("b").Client, pool, 1, locks.WithOnWait(func(n int) { ahead = append(ahead, n) }))
 		time.AfterFunc(time.Second, func() { _ = held.Release(t.Context()) })
 		_, err = s.Lock(t.Context())
 		require.NoError(t, err)

@@ -77,7 +77,7 @@ func newProgram(t *testing.T, w *world, seed uint64, count map[string]int) *prog
 	return p
 }
 
-// stands tells whether a grant was made and has not ended.
+// stands reports whether a grant was made and has not ended.
 func (a *ask) stands() bool { return a.lease != nil && !a.over && a.lease.Err() == nil }
 
 // step does something at random.
@@ -194,20 +194,20 @@ func (p *program) before(a *ask) (all []*ask) {
 	return all
 }
 
-// standing is a node in line.
-type standing struct {
+// waitState is a node in line.
+type waitState struct {
 	path string
 	*ask
 }
 
 // line is what the server has, in order.
-func (p *program) line() (line []standing) {
+func (p *program) line() (line []waitState) {
 	for _, n := range p.w.zk.Tree(path) {
 		if n.Path != path {
-			line = append(line, standing{n.Path, p.asks[string(n.Data)]})
+			line = append(line, waitState{n.Path, p.asks[string(n.Data)]})
 		}
 	}
-	slices.SortStableFunc(line, func(a, b standing) int {
+	slices.SortStableFunc(line, func(a, b waitState) int {
 		if number(a.path) < number(b.path) {
 			return -1
 		}
@@ -264,7 +264,7 @@ func (p *program) releaseOf(a *ask) {
 	_ = a.lease.Release(ctx)
 }
 
-// goOn has a writer go on as a reader.
+// downgrade has a writer go on as a reader.
 func (p *program) goOn() {
 	w := p.pick(func(a *ask) bool { return a.stands() && !a.shared })
 	if w == nil {
@@ -316,7 +316,7 @@ func (p *program) settle() {
 	defer p.mu.Unlock()
 	line := p.line()
 	for i, n := range line {
-		blocked := slices.ContainsFunc(line[:i], func(o standing) bool { return !(n.shared && o.shared) && number(o.path) != number(n.path) })
+		blocked := slices.ContainsFunc(line[:i], func(o waitState) bool { return !(n.shared && o.shared) && number(o.path) != number(n.path) })
 		require.False(p.t, n.over, "seed %d: %s was left behind", p.seed, n.path)
 		require.Equal(p.t, !blocked, n.stands(), "seed %d: %s, the %d. of %d, granted", p.seed, n.path, i+1, len(line))
 	}

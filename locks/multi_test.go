@@ -157,7 +157,7 @@ func TestAPanicOfOneLeavesNoneHeld(t *testing.T) {
 			return custom{locks.NewMutex(c, "/m/b"), func(context.Context) (*locks.Lease, error) { runtime.Goexit(); return nil, nil }}
 		},
 		"a panic of the queued function": func(c *framework.Client) locks.Locker {
-			return locks.NewMutex(c, "/m/b", locks.WithQueued(func(int) { panic("x") }))
+			return locks.NewMutex(c, "/m/b", locks.WithOnWait(func(int) { panic("x") }))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -30,8 +30,8 @@ func (m *Mutex) Path() string { return m.line.path }
 // framework.ErrClosed, framework.ErrNoAuth, framework.ErrInvalidPath or ErrKindMixed; no node is left
 // behind then.
 func (m *Mutex) Lock(ctx context.Context) (*Lease, error) {
-	if s := m.line.slice; s != nil && heldIn(ctx, m.line) == nil {
-		return s.lock(ctx)
+	if s := m.line.slice; s != nil && leaseFromContext(ctx, m.line) == nil {
+		return s.waitForTurn(ctx)
 	}
 	return m.line.Acquire(ctx)
 }
@@ -39,8 +39,8 @@ func (m *Mutex) Lock(ctx context.Context) (*Lease, error) {
 // TryLock is granted the lock at once or returns an error that wraps ErrNotAcquired. It waits for a
 // session and for the servers' answers until ctx ends.
 func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) {
-	if s := m.line.slice; s != nil && heldIn(ctx, m.line) == nil {
-		return s.tryLock(ctx)
+	if s := m.line.slice; s != nil && leaseFromContext(ctx, m.line) == nil {
+		return s.tryTurn(ctx)
 	}
 	return m.line.TryAcquire(ctx)
 }

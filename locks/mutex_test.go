@@ -230,7 +230,7 @@ func TestBadInput(t *testing.T) {
 		require.ErrorContains(t, err, "the client is nil")
 		_, err = locks.NewMutex(c, path, locks.WithData(make([]byte, 65<<10))).Lock(t.Context())
 		require.ErrorContains(t, err, "66560 bytes")
-		_, err = locks.NewMutex(c, path, locks.WithQueued(nil)).Lock(t.Context())
+		_, err = locks.NewMutex(c, path, locks.WithOnWait(nil)).Lock(t.Context())
 		require.ErrorContains(t, err, "the function is nil")
 		require.Empty(t, w.zk.Children("/"+strings.Split(path, "/")[1]))
 	})
@@ -266,7 +266,7 @@ func TestQueuedTellsThePlace(t *testing.T) {
 		h, a := w.member("h"), w.member("a")
 		held := lock(t, h.Client)
 		ahead := 0
-		m := locks.NewMutex(a.Client, path, locks.WithQueued(func(n int) { ahead = n }))
+		m := locks.NewMutex(a.Client, path, locks.WithOnWait(func(n int) { ahead = n }))
 		go func() { time.Sleep(time.Second); _ = held.Release(t.Context()) }()
 		_, err := m.Lock(t.Context())
 		require.NoError(t, err)

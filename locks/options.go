@@ -20,14 +20,14 @@ func WithData(data []byte) Option {
 	}
 }
 
-// WithQueued calls queued each time that a wait begins, with the number of contenders ahead: of a
+// WithOnWait calls queued each time that a wait begins, with the number of contenders ahead: of a
 // semaphore, of waiters, and with 0 when the first of them has to wait for permits. It is called from the
-// waiting goroutine; with WithLocalSlice, from one that asks for all who wait, and a panic of it is passed on to
+// waiting goroutine; with WithLocalHandoff, from one that asks for all who wait, and a panic of it is passed on to
 // the first of them.
-func WithQueued(queued func(ahead int)) Option {
+func WithOnWait(queued func(ahead int)) Option {
 	return func(l *Line) error {
 		if queued == nil {
-			return errors.New("WithQueued: the function is nil")
+			return errors.New("WithOnWait: the function is nil")
 		}
 		l.queued = queued
 		return nil
@@ -56,11 +56,11 @@ func WithMaxHold(d time.Duration) Option {
 	}
 }
 
-// WithReleaseOnWrite makes Release return once the deletion of the node is in the connection's queue,
+// WithAsyncRelease makes Release return once the deletion of the node is in the connection's queue,
 // which saves the wait for the servers: what this client asks for later reaches them later. Another
 // client's try may still fail for a moment. Client.Close still waits until the node is gone.
 // A claim looks first whether its node is still its own, which takes the time of one read.
-func WithReleaseOnWrite() Option {
+func WithAsyncRelease() Option {
 	return func(l *Line) error {
 		l.onWrite = true
 		return nil

@@ -39,14 +39,14 @@ var host = sync.OnceValue(func() string {
 	return name
 })
 
-// describe returns what a contender writes into its node.
-func (l *Line) describe(ctx context.Context) []byte {
+// ownerRecord returns what a contender writes into its node.
+func (l *Line) ownerRecord(ctx context.Context) []byte {
 	if l.data != nil {
 		return l.data
 	}
 	data, err := json.Marshal(Owner{
 		Version: ownerVersion, Owner: l.client.Config().Identity, Host: host(), PID: os.Getpid(),
-		Since: time.Now().UTC(), Trace: l.carrier(ctx),
+		Since: time.Now().UTC(), Trace: l.traceContext(ctx),
 	})
 	if err != nil {
 		panic("locks: an owner cannot be written: " + err.Error()) // it has only strings and numbers

@@ -10,7 +10,7 @@ import (
 )
 
 func TestOrderFollowsTheNumbersNotTheNames(t *testing.T) {
-	line, err := order([]string{"_c_b-lock-0000000002", "_c_z-lock-0000000000", "_c_a-lock-0000000010"}, company{kind: "lock-"})
+	line, err := contendersInOrder([]string{"_c_b-lock-0000000002", "_c_z-lock-0000000000", "_c_a-lock-0000000010"}, kindFilter{kind: "lock-"})
 	require.NoError(t, err)
 	require.Equal(t, []int32{0, 2, 10}, numbers(line))
 }
@@ -19,36 +19,36 @@ func TestOrderFollowsTheNumbersNotTheNames(t *testing.T) {
 // hold the lock.
 func TestOrderWraps(t *testing.T) {
 	names := []string{"_c_a-lock--2147483647", "_c_b-lock-2147483646", "_c_c-lock--2147483648", "_c_d-lock-2147483647"}
-	line, err := order(names, company{kind: "lock-"})
+	line, err := contendersInOrder(names, kindFilter{kind: "lock-"})
 	require.NoError(t, err)
 	require.Equal(t, []int32{math.MaxInt32 - 1, math.MaxInt32, math.MinInt32, math.MinInt32 + 1}, numbers(line))
 }
 
 func TestForeignChildrenAreNotCounted(t *testing.T) {
-	line, err := order([]string{
+	line, err := contendersInOrder([]string{
 		"", "readme", "lock-", "lock-1", "lock-00000000001234", "x-lock-00000000ab", "_c_u-lock-9999999999",
 		"_c_u-lock-0000000007", "tmp-0000000001", "lock-+000000001",
-	}, company{kind: "lock-"})
+	}, kindFilter{kind: "lock-"})
 	require.NoError(t, err)
 	require.Equal(t, []int32{7}, numbers(line))
 }
 
 func TestAMixtureIsRefused(t *testing.T) {
-	_, err := order([]string{"_c_a-lock-0000000000", "_c_b-__WRIT__0000000001"}, company{kind: "lock-"})
+	_, err := contendersInOrder([]string{"_c_a-lock-0000000000", "_c_b-__WRIT__0000000001"}, kindFilter{kind: "lock-"})
 	require.ErrorIs(t, err, ErrKindMixed)
 	require.ErrorContains(t, err, "_c_b-__WRIT__0000000001")
-	_, err = order([]string{"_c_a-latch-0000000000"}, company{kind: "lock-"})
+	_, err = contendersInOrder([]string{"_c_a-latch-0000000000"}, kindFilter{kind: "lock-"})
 	require.ErrorIs(t, err, ErrKindMixed)
 }
 
 // TestARefusedViewShowsNothing has the contender itself listed before the foreign one: seen alone, it was
 // taken for the first in line once.
 func TestARefusedViewShowsNothing(t *testing.T) {
-	me, ok := parse("_c_a-__READ__0000000001")
+	me, ok := parsePosition("_c_a-__READ__0000000001")
 	require.True(t, ok)
-	v, err := see([]string{me.name, "_c_b-lock-0000000000"}, company{kind: me.kind}, me)
+	v, err := viewFrom([]string{me.name, "_c_b-lock-0000000000"}, kindFilter{kind: me.kind}, me)
 	require.ErrorIs(t, err, ErrKindMixed)
-	require.Equal(t, view{}, v)
+	require.Equal(t, lineView{}, v)
 }
 
 // TestSeeAgreesWithOrder looks from every place of shuffled lines.
@@ -60,10 +60,10 @@ func TestSeeAgreesWithOrder(t *testing.T) {
 			names = append(names, fmt.Sprintf("_c_%d-lock-%010d", r.Int(), int32(math.MaxInt32-5+seq))) // wraps
 		}
 		r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-		line, err := order(names, company{kind: "lock-"})
+		line, err := contendersInOrder(names, kindFilter{kind: "lock-"})
 		require.NoError(t, err)
 		for i, from := range line {
-			v, err := see(names, company{kind: from.kind}, from)
+			v, err := viewFrom(names, kindFilter{kind: from.kind}, from)
 			require.NoError(t, err)
 			require.True(t, v.mine)
 			require.Equal(t, i, v.ahead)
@@ -75,12 +75,12 @@ func TestSeeAgreesWithOrder(t *testing.T) {
 			}
 		}
 	}
-	v, err := see([]string{"_c_a-lock-0000000001"}, company{kind: "lock-"}, place{"_c_b-lock-0000000002", "lock-", 2})
+	v, err := viewFrom([]string{"_c_a-lock-0000000001"}, kindFilter{kind: "lock-"}, position{"_c_b-lock-0000000002", "lock-", 2})
 	require.NoError(t, err)
 	require.False(t, v.mine)
 }
 
-func numbers(line []place) (out []int32) {
+func numbers(line []position) (out []int32) {
 	for _, p := range line {
 		out = append(out, p.seq)
 	}
@@ -91,13 +91,13 @@ func FuzzOrder(f *testing.F) {
 	f.Add("_c_a-lock-0000000001", "_c_b-latch-0000000002")
 	f.Add("lock--000000001", "__READ__2147483647")
 	f.Fuzz(func(t *testing.T, a, b string) {
-		line, err := order([]string{a, b}, company{kind: "lock-"})
+		line, err := contendersInOrder([]string{a, b}, kindFilter{kind: "lock-"})
 		if err != nil {
 			require.ErrorIs(t, err, ErrKindMixed)
 			return
 		}
 		for _, p := range line {
-			again, ok := parse(p.name)
+			again, ok := parsePosition(p.name)
 			require.True(t, ok)
 			require.Equal(t, p, again)
 		}

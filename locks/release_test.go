@@ -93,7 +93,7 @@ func TestAReleaseOnWriteReturnsBeforeTheServersAnswer(t *testing.T) {
 		t.Run(kind.name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				a := w.member("a")
-				l := held(t, t.Context(), kind.make(a.Client, locks.WithReleaseOnWrite()))
+				l := held(t, t.Context(), kind.make(a.Client, locks.WithAsyncRelease()))
 				strict := held(t, t.Context(), locks.NewMutex(a.Client, "/other"))
 				a.Link.Delay(delay)
 				defer a.Link.Delay(0)
@@ -119,7 +119,7 @@ func TestAReleaseOnWriteReturnsBeforeTheServersAnswer(t *testing.T) {
 func TestAReleaseOnWriteReturnsWhenItCannotBeWritten(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, w *world, kind exclusive) {
 		a := w.member("a")
-		l := held(t, t.Context(), kind.make(a.Client, locks.WithReleaseOnWrite()))
+		l := held(t, t.Context(), kind.make(a.Client, locks.WithAsyncRelease()))
 		a.Link.Cut()
 		time.Sleep(time.Second)
 		began := time.Now()
@@ -134,7 +134,7 @@ func TestAReleaseOnWriteReturnsWhenItCannotBeWritten(t *testing.T) {
 func TestCloseWaitsForAReleaseOnWrite(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
-		l := held(t, t.Context(), locks.NewMutex(a.Client, path, locks.WithReleaseOnWrite()))
+		l := held(t, t.Context(), locks.NewMutex(a.Client, path, locks.WithAsyncRelease()))
 		deleted := false
 		w.zk.Observe(func(r zktest.Request) { deleted = deleted || r.Op == zktest.OpDelete && r.Path == l.Node() })
 		a.Link.Delay(100 * time.Millisecond)

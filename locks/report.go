@@ -1,7 +1,11 @@
 package locks
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"iter"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -99,8 +103,8 @@ func (s *SessionID) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// most is how many bytes of a node's data a report repeats.
-const most = 4 << 10
+// maxExcerpt is how many bytes of a node's data a report repeats.
+const maxExcerpt = 4 << 10
 
 // entryOf describes a node by its data and its Stat.
 func entryOf(node string, kind LockKind, data []byte, st framework.Stat) Entry {
@@ -123,18 +127,18 @@ func entryOf(node string, kind LockKind, data []byte, st framework.Stat) Entry {
 
 // excerpt is the beginning of a text that may be long, and no text at all.
 func excerpt(data []byte) string {
-	if len(data) <= most {
+	if len(data) <= maxExcerpt {
 		return string(data)
 	}
-	cut := most
-	for cut > most-utf8.UTFMax && !utf8.RuneStart(data[cut]) {
+	cut := maxExcerpt
+	for cut > maxExcerpt-utf8.UTFMax && !utf8.RuneStart(data[cut]) {
 		cut--
 	}
 	return string(data[:cut])
 }
 
-// add adds an entry to the holders or the waiters.
-func (r *Report) add(holds bool, e Entry) {
+// addEntry adds an entry to the holders or the waiters.
+func (r *Report) addEntry(holds bool, e Entry) {
 	if holds {
 		r.Holders = append(r.Holders, e)
 		return
@@ -142,12 +146,56 @@ func (r *Report) add(holds bool, e Entry) {
 	r.Waiters = append(r.Waiters, e)
 }
 
-// found notes that a kind of lock was found.
-func (r *Report) found(kind LockKind) {
+// addKind notes that a kind of lock was found.
+func (r *Report) addKind(kind LockKind) {
 	switch r.Kind {
 	case NoLock, kind:
 		r.Kind = kind
 	default:
 		r.Kind = MixedLock
 	}
+}
+
+// List yields a report of every lock at root and below it, in the order of a walk: a directory before
+// what lies below it, names in their order. It reads one node after the other; nothing is asked
+// before the former report was taken. What makes a lock is not descended into; other nodes in its
+// directory are, and are no part of its report.
+//
+// The servers do not tell what an ephemeral node is meant for: one by itself is reported as a claim.
+//
+// A directory that cannot be read, for want of permission or since it has more than MaxChildren children, is
+// yielded as an error that names it (framework.ErrNoAuth, framework.ErrTooLarge), and the walk goes on.
+// Any other error is the last thing yielded. What vanishes meanwhile is left out; what is made
+// meanwhile may be.
+func List(ctx context.Context, client *framework.Client, root string) iter.Seq2[*Report, error] {
+	return func(yield func(*Report, error) bool) {
+		if client == nil {
+			yield(nil, errors.New("survey: the client is nil"))
+			return
+		}
+		ahead := []string{root}
+		for len(ahead) > 0 {
+			last := len(ahead) - 1
+			i := newInspection(client, ahead[last])
+			ahead = ahead[:last]
+			if !i.visitPath(ctx, yield) {
+				return
+			}
+			slices.Reverse(i.below)
+			ahead = append(ahead, i.below...)
+		}
+	}
+}
+
+// visitPath yields what there is at one path, and reports whether to go on.
+func (i *inspection) visitPath(ctx context.Context, yield func(*Report, error) bool) bool {
+	err := i.inspectPath(ctx)
+	switch {
+	case err == nil:
+		return i.report.Kind == NoLock || yield(i.report, nil)
+	case errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge):
+		return yield(nil, framework.Wrap("survey", i.path, err))
+	}
+	yield(nil, framework.Wrap("survey", i.path, err))
+	return false
 }

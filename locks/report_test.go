@@ -13,14 +13,14 @@ import (
 
 func TestDirectoriesThatAreTooLargeAreNotListed(t *testing.T) {
 	i := newInspection(nil, "/x") // nothing may be asked
-	_, err := i.children(t.Context(), "/x", framework.Stat{NumChildren: MaxChildren + 1})
+	_, err := i.listChildren(t.Context(), "/x", framework.Stat{NumChildren: MaxChildren + 1})
 	require.ErrorIs(t, err, framework.ErrTooLarge)
 	require.ErrorContains(t, err, "list /x: too large: 250001 children")
 }
 
 func TestHeadOfALineThatWraps(t *testing.T) {
-	line := sortOut([]string{"b-__WRIT__-2147483648", "c-__READ__-2147483647", "a-__READ__2147483647"}).lines[ReadWriteLock]
-	var h head
+	line := parseLayout([]string{"b-__WRIT__-2147483648", "c-__READ__-2147483647", "a-__READ__2147483647"}).lines[ReadWriteLock]
+	var h holderFilter
 	var holds []bool
 	for _, p := range line {
 		holds = append(holds, h.admits(p))
@@ -58,18 +58,18 @@ func FuzzEntry(f *testing.F) {
 		`{"v":1,"owner":"a","since":"9999-12-31T23:59:59-23:59"}`, `{"v":1,"since":"0000-01-01T00:00:00+23:59"}`,
 	} {
 		f.Add([]byte(data), uint16(0), true)
-		f.Add([]byte(data), uint16(most/2-1), false)
+		f.Add([]byte(data), uint16(maxExcerpt/2-1), false)
 	}
 	f.Fuzz(func(t *testing.T, data []byte, pad uint16, candidate bool) {
-		data = append([]byte(strings.Repeat("é", int(pad)%most)), data...)
+		data = append([]byte(strings.Repeat("é", int(pad)%maxExcerpt)), data...)
 		kind := MutexLock
 		if candidate {
 			kind = ElectionLock
 		}
 		st := framework.Stat{Czxid: 5, Ctime: time.UnixMilli(1), EphemeralOwner: int64(pad)}
 		e := entryOf("/x", kind, data, st)
-		require.LessOrEqual(t, len(e.Data), most)
-		require.LessOrEqual(t, len(e.Owner)+len(e.Host), 2*most)
+		require.LessOrEqual(t, len(e.Data), maxExcerpt)
+		require.LessOrEqual(t, len(e.Owner)+len(e.Host), 2*maxExcerpt)
 		require.False(t, e.Foreign && (e.Owner != "" || e.Host != "" || e.PID != 0))
 		require.False(t, e.Since.IsZero())
 		text, err := json.Marshal(e)
@@ -87,10 +87,10 @@ func FuzzSortOut(f *testing.F) {
 	f.Add("-lock-0000000000\n__lock__\n__lock__0000000000\nlease-0000000000\nleases\npermits\n\n\n-latch-2147483647")
 	f.Fuzz(func(t *testing.T, joined string) {
 		names := strings.Split(joined, "\n")
-		l := sortOut(names)
-		require.Equal(t, len(names), l.size()+len(l.parts)+len(l.others), "each is somewhere, once")
+		l := parseLayout(names)
+		require.Equal(t, len(names), l.childCount()+len(l.parts)+len(l.others), "each is somewhere, once")
 		for kind, line := range l.lines {
-			var h head
+			var h holderFilter
 			require.True(t, h.admits(line[0]), "the first of %s holds", kind)
 			for _, p := range line[1:] {
 				if kind == MutexLock && h.admits(p) {

@@ -43,26 +43,26 @@ func (l *Lease) Revoked() <-chan struct{} {
 	if l.revoked == nil {
 		l.revoked = make(chan struct{})
 		tell := sync.OnceFunc(func() { close(l.revoked) })
-		l.each(func(part *Lease, node string) { go part.awaitRevocation(l.Context(), node, tell) })
+		l.forEachNode(func(part *Lease, node string) { go part.watchForRevocation(l.Context(), node, tell) })
 	}
 	return l.revoked
 }
 
-// lose ends the lease that holds the nodes.
-func (l *Lease) lose(cause error) {
+// loseNodes ends the lease that holds the nodes.
+func (l *Lease) loseNodes(cause error) {
 	owner := l
 	for owner.within != nil {
 		owner = owner.within
 	}
-	owner.end(cause)
+	owner.endOnce(cause)
 }
 
-// awaitRevocation watches a node's data for as long as ctx, which is a lease's, lasts.
-func (l *Lease) awaitRevocation(ctx context.Context, node string, tell func()) {
+// watchForRevocation watches a node's data for as long as ctx, which is a lease's, lasts.
+func (l *Lease) watchForRevocation(ctx context.Context, node string, tell func()) {
 	for {
 		data, _, w, err := l.session.WatchData(ctx, node)
 		if errors.Is(err, framework.ErrNoNode) { // the next proof of life would find that out
-			l.lose(fmt.Errorf("%w: %s", framework.ErrNodeGone, node))
+			l.loseNodes(fmt.Errorf("%w: %s", framework.ErrNodeGone, node))
 		}
 		if err != nil { // the lease has ended
 			return

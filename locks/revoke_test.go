@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// asked tells whether the lease's holder was asked to release.
+// asked reports whether the lease's holder was asked to release.
 func asked(l *locks.Lease) bool {
 	revoked := l.Revoked()
 	synctest.Wait()

@@ -55,32 +55,32 @@ func (r readHalf) Path() string                                { return r.line.p
 func (r readHalf) Lock(ctx context.Context) (*Lease, error)    { return r.line.Acquire(ctx) }
 func (r readHalf) TryLock(ctx context.Context) (*Lease, error) { return r.line.TryAcquire(ctx) }
 
-// goOn makes a read lease in the place of a write lease. The reader's node has the writer's number, as
+// downgrade makes a read lease in the place of a write lease. The reader's node has the writer's number, as
 // Curator's has (CURATOR-621), so that it stands where the writer stands; it is created by a
 // transaction that the writer's lease guards.
-func (l *Line) goOn(ctx context.Context, writer *Lease) (*Lease, error) {
+func (l *Line) downgrade(ctx context.Context, writer *Lease) (*Lease, error) {
 	w := writer.contender
 	c := newContender(l, w.s)
-	c.place = place{kind: ReadKind, seq: w.place.seq}
-	if !c.row.enterBehind(w, c) {
-		c.row.close(l)
+	c.place = position{kind: ReadKind, seq: w.place.seq}
+	if !c.local.addDowngraded(w, c) {
+		c.local.leave(l)
 		return nil, ErrReleased
 	}
-	lease, err := l.inPlace(ctx, c, writer)
+	lease, err := l.createInPlace(ctx, c, writer)
 	if err != nil {
-		c.giveUp()
+		c.abandon()
 	}
 	return lease, err
 }
 
-func (l *Line) inPlace(ctx context.Context, c *contender, writer *Lease) (*Lease, error) {
+func (l *Line) createInPlace(ctx context.Context, c *contender, writer *Lease) (*Lease, error) {
 	created, err := c.s.CreateTogether(ctx, framework.Together{
-		Dir: l.path, Name: string(ReadKind) + writer.contender.place.digits(), Data: l.describe(ctx),
+		Dir: l.path, Name: string(ReadKind) + writer.contender.place.sequenceDigits(), Data: l.ownerRecord(ctx),
 		Count: 1, Mode: framework.Ephemeral, With: []framework.Op{writer.Guard()},
 	})
 	if err != nil {
 		return nil, err
 	}
 	c.node = created[0]
-	return l.lease(ctx, c, writer.token)
+	return l.newLease(ctx, c, writer.token)
 }

@@ -15,8 +15,8 @@ import (
 
 const pool = "/pools/a"
 
-// several returns an ask for n permits.
-func several(s *locks.Semaphore, n int) func(context.Context) (*locks.Lease, error) {
+// permitLocker returns an ask for n permits.
+func permitLocker(s *locks.Semaphore, n int) func(context.Context) (*locks.Lease, error) {
 	return func(ctx context.Context) (*locks.Lease, error) { return s.Acquire(ctx, n) }
 }
 
@@ -38,11 +38,11 @@ func semMembers(t *testing.T, permits int, test func(t *testing.T, w *world, sem
 func TestPermitsAreGrantedInOrder(t *testing.T) {
 	semMembers(t, 3, func(t *testing.T, w *world, sem func() *locks.Semaphore) {
 		a := newAsker(t)
-		a.ask("a2", several(sem(), 2))
-		a.ask("b1", several(sem(), 1))
+		a.ask("a2", permitLocker(sem(), 2))
+		a.ask("b1", permitLocker(sem(), 1))
 		require.Equal(t, []string{"a2", "b1"}, a.now())
-		a.ask("c3", several(sem(), 3))
-		a.ask("d1", several(sem(), 1))
+		a.ask("c3", permitLocker(sem(), 3))
+		a.ask("d1", permitLocker(sem(), 1))
 		require.Empty(t, a.now())
 		a.release("b1")
 		require.Empty(t, a.now(), "one is free, but the first in line wants three")
@@ -91,8 +91,8 @@ func TestShrinkingBelowAnAskRefusesIt(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		s := locks.NewSemaphore(w.member("m").Client, pool, 3)
 		a := newAsker(t)
-		a.ask("a", several(s, 1))
-		a.ask("b", several(s, 3))
+		a.ask("a", permitLocker(s, 1))
+		a.ask("b", permitLocker(s, 3))
 		require.Equal(t, []string{"a"}, a.now())
 		require.NoError(t, s.Resize(t.Context(), 2))
 		require.Equal(t, []string{"b: acquire /pools/a: number of permits: /pools/a has 2, 3 were given"}, a.now())

@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// WithLocalSlice lets the goroutines that share a Mutex pass one node's lease among them for up to d, before
+// WithLocalHandoff lets the goroutines that share a Mutex pass one node's lease among them for up to d, before
 // the lock goes to the next in the line: an exchange in memory instead of requests. Within a slice the
 // leases share the token, and Turn rises: what the lock protects compares both, as a pair. The goroutines
 // take turns in the order in which they asked, and wait in the line together: who gives up loses no other's place.
@@ -19,25 +19,25 @@ import (
 //
 // On the servers nothing tells the turns of a slice apart. So a turn whose Guard or Guards was called is the last of its
 // slice: its node is deleted with it, and the next goroutine waits in the line.
-func WithLocalSlice(d time.Duration) Option {
+func WithLocalHandoff(d time.Duration) Option {
 	return func(l *Line) error {
 		if d <= 0 {
-			return fmt.Errorf("WithLocalSlice: %v, it must be more than 0", d)
+			return fmt.Errorf("WithLocalHandoff: %v, it must be more than 0", d)
 		}
-		l.slice = &slice{line: l, length: d}
-		l.slice.back = l.slice.giveBack
+		l.slice = &localSlice{line: l, length: d}
+		l.slice.back = l.slice.endTurn
 		return nil
 	}
 }
 
-// slice is one node's lease, with which goroutines take turns.
+// localSlice is one node's lease, with which goroutines take turns.
 //
 // Between two calls it is in one of these states: nobody needs it; some wait and the node is asked for; or it is
 // somebody's turn, with a node or, once that was lost, without.
-type slice struct {
+type localSlice struct {
 	line   *Line
 	length time.Duration
-	back   func(early bool) returned
+	back   func(early bool) releaseProgress
 
 	mu      sync.Mutex // taken behind a turn's own and before the node's
 	waiting list.List  // of *sliceWaiter, in the order in which they asked
@@ -62,15 +62,15 @@ type sliceOutcome struct {
 	abort func()
 }
 
-// lock waits for the goroutine's turn, and for the node's if there is no lease to take turns with.
-func (s *slice) lock(ctx context.Context) (*Lease, error) {
+// waitForTurn waits for the goroutine's turn, and for the node's if there is no lease to take turns with.
+func (s *localSlice) waitForTurn(ctx context.Context) (*Lease, error) {
 	if ctx.Err() != nil {
 		return nil, framework.Wrap("acquire", s.line.name, framework.Ended(ctx))
 	}
 	w := &sliceWaiter{ctx, make(chan sliceOutcome, 1)}
 	s.mu.Lock()
 	place := s.waiting.PushBack(w)
-	s.ask()
+	s.acquireNodeIfWanted()
 	s.mu.Unlock()
 	select {
 	case o := <-w.outcome:
@@ -79,13 +79,13 @@ func (s *slice) lock(ctx context.Context) (*Lease, error) {
 		}
 		return o.lease, o.err
 	case <-ctx.Done():
-		s.leave(w, place)
+		s.abandonWait(w, place)
 		return nil, framework.Wrap("acquire", s.line.name, framework.Ended(ctx))
 	}
 }
 
-// leave is the end of a wait that was given up.
-func (s *slice) leave(w *sliceWaiter, place *list.Element) {
+// abandonWait is the end of a wait that was given up.
+func (s *localSlice) abandonWait(w *sliceWaiter, place *list.Element) {
 	s.mu.Lock()
 	s.waiting.Remove(place) // does nothing if the waiter was told meanwhile
 	if s.waiting.Len() == 0 && s.giveUp != nil {
@@ -95,14 +95,14 @@ func (s *slice) leave(w *sliceWaiter, place *list.Element) {
 	select {
 	case o := <-w.outcome:
 		if o.lease != nil {
-			o.lease.end(ErrReleased)
+			o.lease.endOnce(ErrReleased)
 		}
 	default:
 	}
 }
 
-// tryLock takes the turn if nobody has it or waits for it.
-func (s *slice) tryLock(ctx context.Context) (*Lease, error) {
+// tryTurn takes the turn if nobody has it or waits for it.
+func (s *localSlice) tryTurn(ctx context.Context) (*Lease, error) {
 	s.mu.Lock()
 	if s.present != nil || s.asking || s.waiting.Len() > 0 {
 		s.mu.Unlock()
@@ -115,16 +115,16 @@ func (s *slice) tryLock(ctx context.Context) (*Lease, error) {
 	defer s.mu.Unlock()
 	s.asking = false
 	if err != nil {
-		s.ask() // for those who came meanwhile
+		s.acquireNodeIfWanted() // for those who came meanwhile
 		return nil, err
 	}
-	s.open(node)
-	return s.begin(ctx), nil
+	s.startSlice(node)
+	return s.newTurnLease(ctx), nil
 }
 
-// ask has a node asked for if somebody waits for one, on behalf of all who wait: while one of them does, the place in the
+// acquireNodeIfWanted has a node asked for if somebody waits for one, on behalf of all who wait: while one of them does, the place in the
 // line is kept.
-func (s *slice) ask() {
+func (s *localSlice) acquireNodeIfWanted() {
 	if s.present != nil || s.asking || s.waiting.Len() == 0 {
 		return
 	}
@@ -134,49 +134,49 @@ func (s *slice) ask() {
 	go func() {
 		defer cancel()
 		o := sliceOutcome{abort: runtime.Goexit}
-		defer func() { // WithQueued's function may panic, or end its goroutine
+		defer func() { // WithOnWait's function may panic, or end its goroutine
 			if p := recover(); p != nil {
 				o = sliceOutcome{abort: func() { panic(p) }}
 			}
-			s.answer(ctx, o)
+			s.nodeAcquired(ctx, o)
 		}()
 		node, err := s.line.Acquire(ctx)
 		o = sliceOutcome{lease: node, err: err}
 	}()
 }
 
-// answer is the end of an ask: the first who waits has the first turn, all have the error.
-func (s *slice) answer(asked context.Context, o sliceOutcome) {
+// nodeAcquired is the end of an ask: the first who waits has the first turn, all have the error.
+func (s *localSlice) nodeAcquired(asked context.Context, o sliceOutcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asking, s.giveUp = false, nil
 	switch {
 	case o.abort != nil:
-		s.next(o)
-		s.ask()
+		s.wakeFirst(o)
+		s.acquireNodeIfWanted()
 	case o.err != nil && asked.Err() != nil: // all had given up; others may have come since
-		s.ask()
+		s.acquireNodeIfWanted()
 	case o.err != nil:
 		for s.waiting.Len() > 0 {
-			s.next(o)
+			s.wakeFirst(o)
 		}
 	case s.waiting.Len() == 0:
-		o.lease.end(ErrReleased)
+		o.lease.endOnce(ErrReleased)
 	default:
-		s.open(o.lease)
-		s.pass()
+		s.startSlice(o.lease)
+		s.passTurn()
 	}
 }
 
-// next tells the first who waits, if there is one.
-func (s *slice) next(o sliceOutcome) {
+// wakeFirst tells the first who waits, if there is one.
+func (s *localSlice) wakeFirst(o sliceOutcome) {
 	if first := s.waiting.Front(); first != nil {
 		s.waiting.Remove(first).(*sliceWaiter).outcome <- o
 	}
 }
 
-// open begins a slice. When its node's lease ends, so does the turn: others need not wait for its release.
-func (s *slice) open(node *Lease) {
+// startSlice begins a slice. When its node's lease ends, so does the turn: others need not wait for its release.
+func (s *localSlice) startSlice(node *Lease) {
 	s.node, s.until, s.turns = node, time.Now().Add(s.length), 0
 	context.AfterFunc(node.Context(), func() {
 		s.mu.Lock()
@@ -187,17 +187,17 @@ func (s *slice) open(node *Lease) {
 		}
 		s.node = nil
 		s.mu.Unlock()
-		present.end(nil)
+		present.endOnce(nil)
 	})
 }
 
-// pass gives the turn to the first who waits.
-func (s *slice) pass() {
-	s.next(sliceOutcome{lease: s.begin(s.waiting.Front().Value.(*sliceWaiter).ctx)})
+// passTurn gives the turn to the first who waits.
+func (s *localSlice) passTurn() {
+	s.wakeFirst(sliceOutcome{lease: s.newTurnLease(s.waiting.Front().Value.(*sliceWaiter).ctx)})
 }
 
-// begin makes the lease of a turn.
-func (s *slice) begin(ctx context.Context) *Lease {
+// newTurnLease makes the lease of a turn.
+func (s *localSlice) newTurnLease(ctx context.Context) *Lease {
 	s.turns++
 	t := &Lease{path: s.line.name, kind: s.line.kind, node: s.node.node, token: s.node.token, turn: s.turns, session: s.node.session,
 		key: s.node.key, within: s.node, contender: s.node.contender, back: s.back}
@@ -206,29 +206,29 @@ func (s *slice) begin(ctx context.Context) *Lease {
 	return t
 }
 
-// giveBack ends the present turn, and the slice if it has lasted long enough, nobody here waits, or the servers are to refuse
+// endTurn ends the present turn, and the slice if it has lasted long enough, nobody here waits, or the servers are to refuse
 // what the turn guards from now on.
-func (s *slice) giveBack(early bool) returned {
+func (s *localSlice) endTurn(early bool) releaseProgress {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	guarded := s.present.guarded.Load()
 	s.present = nil
 	node := s.node
 	if node != nil && node.Err() == nil && !guarded && s.waiting.Len() > 0 && time.Now().Before(s.until) {
-		s.pass()
-		return returned{gone: over}
+		s.passTurn()
+		return releaseProgress{gone: closedChannel}
 	}
-	given := returned{gone: over}
+	given := releaseProgress{gone: closedChannel}
 	if s.node = nil; node != nil {
-		node.finish(ErrReleased, early)
+		node.finishRelease(ErrReleased, early)
 		given = node.given
 	}
-	s.ask()
+	s.acquireNodeIfWanted()
 	return given
 }
 
-// over is the way of what needs no way.
-var over = func() chan struct{} {
+// closedChannel is the way of what needs no way.
+var closedChannel = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c

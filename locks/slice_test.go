@@ -17,7 +17,7 @@ import (
 
 func TestGoroutinesTakeTurnsWithOneNode(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		m := locks.NewMutex(w.member("a").Client, path, locks.WithLocalSlice(time.Second))
+		m := locks.NewMutex(w.member("a").Client, path, locks.WithLocalHandoff(time.Second))
 		a := newAsker(t)
 		for _, name := range []string{"1", "2", "3"} {
 			a.ask(name, m.Lock)
@@ -43,7 +43,7 @@ func TestGoroutinesTakeTurnsWithOneNode(t *testing.T) {
 
 func TestASliceEndsInTime(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		m := locks.NewMutex(w.member("a").Client, path, locks.WithLocalSlice(time.Second))
+		m := locks.NewMutex(w.member("a").Client, path, locks.WithLocalHandoff(time.Second))
 		a := newAsker(t)
 		a.ask("here 1", m.Lock)
 		a.ask("there", locks.NewMutex(w.member("b").Client, path).Lock)
@@ -63,7 +63,7 @@ func TestASliceEndsInTime(t *testing.T) {
 func TestALostSliceEndsItsTurn(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		me := w.member("a")
-		m := locks.NewMutex(me.Client, path, locks.WithLocalSlice(time.Minute))
+		m := locks.NewMutex(me.Client, path, locks.WithLocalHandoff(time.Minute))
 		a := newAsker(t)
 		a.ask("1", m.Lock)
 		a.ask("2", m.Lock)
@@ -86,7 +86,7 @@ func TestTurnsExcludeEachOther(t *testing.T) {
 		var wg sync.WaitGroup
 		inside, n := 0, 0
 		for _, name := range []string{"a", "b"} {
-			m := locks.NewMutex(w.member(name).Client, path, locks.WithLocalSlice(20*time.Millisecond))
+			m := locks.NewMutex(w.member(name).Client, path, locks.WithLocalHandoff(20*time.Millisecond))
 			for range 16 {
 				wg.Go(func() {
 					for range 20 {
@@ -111,7 +111,7 @@ func TestTurnsExcludeEachOther(t *testing.T) {
 
 func TestATurnIsGivenUpWithItsContext(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		m := locks.NewMutex(w.member("a").Client, path, locks.WithLocalSlice(time.Second))
+		m := locks.NewMutex(w.member("a").Client, path, locks.WithLocalHandoff(time.Second))
 		l, err := m.Lock(t.Context())
 		require.NoError(t, err)
 		_, err = m.TryLock(t.Context())
@@ -131,15 +131,15 @@ func TestATurnIsGivenUpWithItsContext(t *testing.T) {
 
 func TestSlicesAreForMutexes(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		c, slice := w.member("a").Client, locks.WithLocalSlice(time.Second)
+		c, slice := w.member("a").Client, locks.WithLocalHandoff(time.Second)
 		for _, l := range []locks.Locker{
 			locks.NewRWLock(c, path, slice), locks.NewSemaphore(c, path, 1, slice), locks.NewClaim(c, path, slice),
 		} {
 			_, err := l.Lock(t.Context())
-			require.ErrorContains(t, err, "WithLocalSlice is for mutexes")
+			require.ErrorContains(t, err, "WithLocalHandoff is for mutexes")
 		}
-		_, err := locks.NewMutex(c, path, locks.WithLocalSlice(0)).Lock(t.Context())
-		require.ErrorContains(t, err, "WithLocalSlice: 0s")
+		_, err := locks.NewMutex(c, path, locks.WithLocalHandoff(0)).Lock(t.Context())
+		require.ErrorContains(t, err, "WithLocalHandoff: 0s")
 	})
 }
 
@@ -147,7 +147,7 @@ func TestSlicesAreForMutexes(t *testing.T) {
 // was once left to nobody then, for ever.
 func TestASliceIsNotLeftToWhoGivesUp(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		mutex := locks.NewMutex(w.member("a").Client, path, locks.WithLocalSlice(time.Hour))
+		mutex := locks.NewMutex(w.member("a").Client, path, locks.WithLocalHandoff(time.Hour))
 		other := locks.NewMutex(w.member("b").Client, path)
 		for range 1000 {
 			first := held(t, t.Context(), mutex)
@@ -173,7 +173,7 @@ func TestASliceIsNotLeftToWhoGivesUp(t *testing.T) {
 // never releases it.
 func TestATurnThatBeginsAsItsNodeEndsHoldsUpNobody(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		m := locks.NewMutex(w.member("a").Client, path, locks.WithLocalSlice(time.Hour), locks.WithMaxHold(time.Second))
+		m := locks.NewMutex(w.member("a").Client, path, locks.WithLocalHandoff(time.Hour), locks.WithMaxHold(time.Second))
 		for i := range 3000 {
 			first := held(t, t.Context(), m)
 			done := make(chan struct{})
@@ -200,7 +200,7 @@ func TestATurnThatBeginsAsItsNodeEndsHoldsUpNobody(t *testing.T) {
 func TestASliceKeepsItsPlaceInTheLine(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		holder := lock(t, w.member("holder").Client)
-		m := locks.NewMutex(w.member("a").Client, path, locks.WithLocalSlice(time.Second))
+		m := locks.NewMutex(w.member("a").Client, path, locks.WithLocalHandoff(time.Second))
 		a := newAsker(t)
 		ctx, giveUp := context.WithCancel(t.Context())
 		a.ask("opener", func(context.Context) (*locks.Lease, error) { return m.Lock(ctx) })
@@ -225,7 +225,7 @@ func TestASliceThatNobodyWaitsForLeavesTheLine(t *testing.T) {
 			holder := lock(t, w.member("holder").Client)
 			me := w.member("a")
 			me.Link.Delay(times.delay)
-			m := locks.NewMutex(me.Client, path, locks.WithLocalSlice(time.Second))
+			m := locks.NewMutex(me.Client, path, locks.WithLocalHandoff(time.Second))
 			ctx, giveUp := context.WithCancel(t.Context())
 			a := newAsker(t)
 			for range 3 {
@@ -255,7 +255,7 @@ func TestWhoWaitsForASliceIsToldWhyThereIsNone(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		me, other := w.member("a"), w.member("b")
 		holder := held(t, t.Context(), locks.NewMutex(other.Client, path))
-		m := locks.NewMutex(me.Client, path, locks.WithLocalSlice(time.Second))
+		m := locks.NewMutex(me.Client, path, locks.WithLocalHandoff(time.Second))
 		a := newAsker(t)
 		for _, name := range []string{"1", "2", "3"} {
 			a.ask(name, m.Lock)
@@ -279,7 +279,7 @@ func TestAPanicOfASlicesQueuedFunctionReachesTheFirst(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				holder := lock(t, w.member("holder").Client)
 				asks := 0
-				m := locks.NewMutex(w.member("a").Client, path, locks.WithLocalSlice(time.Second), locks.WithQueued(func(int) {
+				m := locks.NewMutex(w.member("a").Client, path, locks.WithLocalHandoff(time.Second), locks.WithOnWait(func(int) {
 					time.Sleep(time.Second)
 					if asks++; asks == 1 {
 						fail()
@@ -311,7 +311,7 @@ func TestAPanicOfASlicesQueuedFunctionReachesTheFirst(t *testing.T) {
 func TestATryAmidASlice(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		me := w.member("a")
-		m := locks.NewMutex(me.Client, path, locks.WithLocalSlice(time.Second))
+		m := locks.NewMutex(me.Client, path, locks.WithLocalHandoff(time.Second))
 		a := newAsker(t)
 		me.Link.Delay(100 * time.Millisecond)
 		a.ask("try", m.TryLock)

@@ -30,7 +30,7 @@ func TestAStoppedProcessIsToldAtOnce(t *testing.T) {
 			return locks.NewClaim(c, path).Lock(ctx)
 		},
 		"turn of a slice": func(ctx context.Context, c *framework.Client) (*locks.Lease, error) {
-			return locks.NewMutex(c, path, locks.WithLocalSlice(time.Second)).Lock(ctx)
+			return locks.NewMutex(c, path, locks.WithLocalHandoff(time.Second)).Lock(ctx)
 		},
 		"nested": func(ctx context.Context, c *framework.Client) (*locks.Lease, error) {
 			m := locks.NewMutex(c, path, locks.WithReentry())

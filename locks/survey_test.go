@@ -17,7 +17,7 @@ import (
 // survey returns what is found below a path, as "path kind" or an error's text.
 func survey(t *testing.T, c *framework.Client, root string) (found []string) {
 	t.Helper()
-	for r, err := range locks.Survey(t.Context(), c, root) {
+	for r, err := range locks.List(t.Context(), c, root) {
 		if err != nil {
 			found = append(found, err.Error())
 			continue
@@ -53,7 +53,7 @@ func TestSurvey(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, w.zk.Watches(), 1, "the claim's own")
 
-		for r, err := range locks.Survey(t.Context(), b, "/") {
+		for r, err := range locks.List(t.Context(), b, "/") {
 			require.NoError(t, err)
 			require.Equal(t, "/team/catalogue", r.Path)
 			break
@@ -120,7 +120,7 @@ func TestTheEndOfASurvey(t *testing.T) {
 		defer cancel()
 		var last error
 		n := 0
-		for r, err := range locks.Survey(ctx, a.Client, "/") {
+		for r, err := range locks.List(ctx, a.Client, "/") {
 			if n++; n == 1 {
 				require.Equal(t, path, r.Path)
 				cancel()
@@ -130,10 +130,10 @@ func TestTheEndOfASurvey(t *testing.T) {
 		require.Equal(t, 2, n, "one lock, and why there are no more")
 		require.ErrorIs(t, last, context.Canceled)
 
-		for _, err := range locks.Survey(t.Context(), nil, "/") {
+		for _, err := range locks.List(t.Context(), nil, "/") {
 			require.ErrorContains(t, err, "client is nil")
 		}
-		for _, err := range locks.Survey(t.Context(), a.Client, "relative") {
+		for _, err := range locks.List(t.Context(), a.Client, "relative") {
 			require.ErrorIs(t, err, framework.ErrInvalidPath)
 		}
 	})

@@ -34,9 +34,9 @@ func newTelemetry(c *framework.Client) telemetry {
 	return t
 }
 
-// trace begins a span that lasts until the lock is granted or not. Being refused is an outcome, not
+// startSpan begins a span that lasts until the lock is granted or not. Being refused is an outcome, not
 // an error. A lease carries the values of the context given, not the span.
-func (l *Line) trace(ctx context.Context, op string) (context.Context, func(*Lease, error)) {
+func (l *Line) startSpan(ctx context.Context, op string) (context.Context, func(*Lease, error)) {
 	began := time.Now()
 	ctx, span := l.tel.tracer.Start(context.WithValue(ctx, callerKey{}, ctx), "lockstep.lock."+op,
 		trace.WithAttributes(attribute.String("lockstep.path", l.name), attribute.String("lockstep.lock.kind", l.label)))
@@ -50,11 +50,11 @@ func (l *Line) trace(ctx context.Context, op string) (context.Context, func(*Lea
 			span.SetStatus(codes.Error, err.Error())
 		}
 		span.End()
-		l.measure(ctx, time.Since(began), outcome)
+		l.recordAcquire(ctx, time.Since(began), outcome)
 	}
 }
 
-func (l *Line) measure(ctx context.Context, waited time.Duration, outcome string) {
+func (l *Line) recordAcquire(ctx context.Context, waited time.Duration, outcome string) {
 	l.tel.waits.Record(ctx, waited.Seconds(), metric.WithAttributes(
 		attribute.String("lockstep.lock.kind", l.label), attribute.String("lockstep.outcome", outcome)))
 }
@@ -71,8 +71,8 @@ func outcomeOf(err error) string {
 	return "error"
 }
 
-// carrier is the trace context to write into a node.
-func (l *Line) carrier(ctx context.Context) map[string]string {
+// traceContext is the trace context to write into a node.
+func (l *Line) traceContext(ctx context.Context) map[string]string {
 	c := propagation.MapCarrier{}
 	l.client.Propagators().Inject(ctx, c)
 	return c

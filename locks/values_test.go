@@ -22,7 +22,7 @@ func tenant(ctx context.Context, name string) context.Context {
 // TestATurnCarriesTheValuesOfItsAsker, not of the one that asked for the node.
 func TestATurnCarriesTheValuesOfItsAsker(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		m := locks.NewMutex(w.member("a").Client, path, locks.WithLocalSlice(time.Minute))
+		m := locks.NewMutex(w.member("a").Client, path, locks.WithLocalHandoff(time.Minute))
 		a := newAsker(t)
 		for _, name := range []string{"1", "2", "3"} {
 			a.ask(name, func(ctx context.Context) (*locks.Lease, error) {

@@ -47,7 +47,7 @@ func (m *member) try() *Delivery[string] {
 
 func TestTryTakeTakesOnlyWhatIsThere(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		a, b, p := w.member("a", order, WithWindow(2)), w.member("b", order), w.member("p", order)
+		a, b, p := w.member("a", order, WithMaxInFlight(2)), w.member("b", order), w.member("p", order)
 		a.tryNone()
 		_, there := w.Node(testPath)
 		require.False(t, there, "a look makes no queue")
@@ -182,7 +182,7 @@ func TestALostRaceLeavesNoTicket(t *testing.T) {
 
 func TestTakeBatch(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		a, p := w.member("a", order, WithWindow(20)), w.member("p", order)
+		a, p := w.member("a", order, WithMaxInFlight(20)), w.member("p", order)
 		_, err := a.TakeBatch(t.Context(), 0)
 		require.ErrorIs(t, err, ErrOption)
 		require.NoError(t, p.PutBatch(t.Context(), names(0, 50)))
@@ -220,7 +220,7 @@ func TestTakeBatch(t *testing.T) {
 // TestAckAllSettlesEachOnItsOwn: one of the items was purged meanwhile; and the reply is lost.
 func TestAckAllSettlesEachOnItsOwn(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		a, p := w.member("a", order, WithWindow(4)), w.member("p", order)
+		a, p := w.member("a", order, WithMaxInFlight(4)), w.member("p", order)
 		require.NoError(t, p.PutBatch(t.Context(), names(0, 4)))
 		ds, err := a.TakeBatch(t.Context(), 4)
 		require.NoError(t, err)

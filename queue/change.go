@@ -19,7 +19,7 @@ import (
 func (q *Queue[T]) SetCapacity(ctx context.Context, n int) error {
 	err := fmt.Errorf("%w: SetCapacity: %d is not between 1 and %d", ErrOption, n, maxCapacity)
 	if n > 0 && n <= maxCapacity {
-		err = q.core.repeating(ctx, func(s *framework.Session) error { return q.core.setCapacity(ctx, s, n) })
+		err = q.core.repeatOnSessions(ctx, func(s *framework.Session) error { return q.core.setCapacity(ctx, s, n) })
 	}
 	return framework.Wrap("change", q.core.path, err)
 }
@@ -30,13 +30,13 @@ func (q *Queue[T]) SetCapacity(ctx context.Context, n int) error {
 func (q *Queue[T]) SetDedup(ctx context.Context, window time.Duration) error {
 	err := fmt.Errorf("%w: SetDedup: %v, at least 1s", ErrOption, window)
 	if window >= time.Second {
-		err = q.core.repeating(ctx, func(s *framework.Session) error { return q.core.setDedup(ctx, s, window) })
+		err = q.core.repeatOnSessions(ctx, func(s *framework.Session) error { return q.core.setDedup(ctx, s, window) })
 	}
 	return framework.Wrap("change", q.core.path, err)
 }
 
 // change writes the record as f changes it, together with f's operations. Who interferes makes it begin again.
-func (q *core) change(ctx context.Context, s *framework.Session, f func(r *record) ([]framework.Op, error)) error {
+func (q *engine) change(ctx context.Context, s *framework.Session, f func(r *queueRecord) ([]framework.Op, error)) error {
 	for {
 		data, st, err := s.Get(ctx, q.path)
 		if err != nil {
@@ -54,7 +54,7 @@ func (q *core) change(ctx context.Context, s *framework.Session, f func(r *recor
 		if data, err = after.encode(); err != nil {
 			return err
 		}
-		_, err = s.Multi(ctx, append(ops, framework.SetOp(q.path, data, st.Version), q.present())...)
+		_, err = s.Multi(ctx, append(ops, framework.SetOp(q.path, data, st.Version), q.queueExistsOp())...)
 		switch {
 		case err == nil:
 			after.version, after.born = st.Version+1, st.Czxid
@@ -68,8 +68,8 @@ func (q *core) change(ctx context.Context, s *framework.Session, f func(r *recor
 
 // setCapacity changes <path>/in in the same transaction: whoever takes places at what it has read before is refused, and reads the
 // record again. It counts one more in and one more out, which wakes the first of those that wait.
-func (q *core) setCapacity(ctx context.Context, s *framework.Session, n int) error {
-	err := q.change(ctx, s, func(r *record) ([]framework.Op, error) {
+func (q *engine) setCapacity(ctx context.Context, s *framework.Session, n int) error {
+	err := q.change(ctx, s, func(r *queueRecord) ([]framework.Op, error) {
 		if r.Capacity == 0 {
 			return nil, fmt.Errorf("%w: SetCapacity: the queue was made without a bound, and its items are not counted; drop it and make it anew with WithCapacity", ErrOption)
 		}
@@ -93,16 +93,16 @@ func (q *core) setCapacity(ctx context.Context, s *framework.Session, n int) err
 
 // takeBackPlaces takes back the places that producers have not used, while more are given out than there may be items. Nobody gets new
 // ones then, so each of them is taken back or used soon.
-func (q *core) takeBackPlaces(ctx context.Context, s *framework.Session, capacity int) error {
+func (q *engine) takeBackPlaces(ctx context.Context, s *framework.Session, capacity int) error {
 	for {
-		var r room
-		if err := r.read(ctx, s, q); err != nil {
+		var r capacityCounter
+		if err := r.readState(ctx, s, q); err != nil {
 			return err
 		}
 		if int(int32(r.in-r.out)) <= capacity {
 			return nil
 		}
-		all, _, err := r.others(ctx, s, q)
+		all, _, err := r.unusedByOthers(ctx, s, q)
 		if err != nil {
 			return err
 		}
@@ -126,8 +126,8 @@ func (q *core) takeBackPlaces(ctx context.Context, s *framework.Session, capacit
 
 // setDedup changes <path>/ids in the same transaction: whoever closes a bucket at what it has read before is refused, and reads the
 // record again.
-func (q *core) setDedup(ctx context.Context, s *framework.Session, window time.Duration) error {
-	return q.change(ctx, s, func(r *record) ([]framework.Op, error) {
+func (q *engine) setDedup(ctx context.Context, s *framework.Session, window time.Duration) error {
+	return q.change(ctx, s, func(r *queueRecord) ([]framework.Op, error) {
 		r.Dedup = window.Milliseconds()
 		data, st, err := s.Get(ctx, q.below(idsDir))
 		if errors.Is(err, framework.ErrNoNode) {

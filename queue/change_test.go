@@ -23,7 +23,7 @@ func (m *member) length() int {
 // TestACapacityIsChangedWhileTheQueueIsUsed by members that were made with the old one, and go on.
 func TestACapacityIsChangedWhileTheQueueIsUsed(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		a, b := w.member("a", order, WithCapacity(2)), w.member("b", WithCapacity(2), WithRefusal())
+		a, b := w.member("a", order, WithCapacity(2)), w.member("b", WithCapacity(2), WithFailWhenFull())
 		a.put(names(0, 2)...)
 		require.ErrorIs(t, b.Put(t.Context(), "x"), ErrFull)
 		put := make(chan error, 2)
@@ -63,7 +63,7 @@ func TestAfterALowerCapacityNothingIsPutUntilThereIsRoom(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 4)
 		for i := range 4 {
-			p := w.member(fmt.Sprint("p", i), WithRefusal())
+			p := w.member(fmt.Sprint("p", i), WithFailWhenFull())
 			p.put("first") // and takes places ahead
 			p.link.Delay(time.Duration(i+1) * 7 * time.Millisecond)
 			go func() {
@@ -148,7 +148,7 @@ func TestAQueueBeginsToRememberIDs(t *testing.T) {
 // TestAChangeWhoseReplyIsLostIsDoneOnce, and a change during an outage when that is over, unless its context ends.
 func TestAChangeWhoseReplyIsLostIsDoneOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a := w.member("a", WithCapacity(5), WithRefusal())
+		a := w.member("a", WithCapacity(5), WithFailWhenFull())
 		a.put(names(0, 5)...)
 		w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Func: func(r zktest.Request) bool {
 			return len(r.Parts) > 0 && r.Parts[0].Path == testPath+"/"+inNode

@@ -48,7 +48,7 @@ func TestAnItemCostsAFewRequestsInEveryLine(t *testing.T) {
 		for _, priority := range []int{0, 5} {
 			t.Run(fmt.Sprintf("priority %d, %d in hand", priority, inHand), func(t *testing.T) {
 				in(t, func(t *testing.T, w *world) {
-					a, p := w.member("a", WithWindow(200)), w.member("p")
+					a, p := w.member("a", WithMaxInFlight(200)), w.member("p")
 					require.NoError(t, p.PutBatch(t.Context(), names(0, 500), WithPriority(priority)))
 					for range inHand {
 						a.take()
@@ -75,7 +75,7 @@ func TestReturnedItemsCostAFewRequests(t *testing.T) {
 		done := make(chan struct{}, items)
 		before := w.requests()
 		for c := range consumers {
-			m := w.member(fmt.Sprint("c", c), WithWindow(hands))
+			m := w.member(fmt.Sprint("c", c), WithMaxInFlight(hands))
 			m.link.Delay(time.Millisecond)
 			for range hands {
 				working.Go(func() {
@@ -117,7 +117,7 @@ func TestAnUrgentItemGoesBeforeALaterBurst(t *testing.T) {
 		for after := time.Duration(0); after <= 60*time.Millisecond; after += 4 * time.Millisecond {
 			t.Run(fmt.Sprint(name, " ", after), func(t *testing.T) {
 				in(t, func(t *testing.T, w *world) {
-					a, p := w.member("a", WithWindow(1)), w.member("p")
+					a, p := w.member("a", WithMaxInFlight(1)), w.member("p")
 					comes := urgent(t, p)
 					got := a.taking()
 					time.Sleep(time.Second)
@@ -145,7 +145,7 @@ func TestUrgentItemsWakeOneConsumerEach(t *testing.T) {
 		p.put("zero")
 		got := make(chan *Delivery[string], 12)
 		for i := range 12 {
-			m := w.member(fmt.Sprint("m", i), WithWindow(1))
+			m := w.member(fmt.Sprint("m", i), WithMaxInFlight(1))
 			if i == 0 {
 				m.drain(1)
 			}
@@ -174,7 +174,7 @@ func TestUrgentItemsWakeOneConsumerEach(t *testing.T) {
 // TestAWokenConsumerThatGivesUpPassesTheItemOn: it finds its ticket void, and nobody waits there for an item any more.
 func TestAWokenConsumerThatGivesUpPassesTheItemOn(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		recoverer, a, b, p := w.member("recoverer", WithWindow(1)), w.member("a", WithWindow(1), WithLinger(2*time.Second)), w.member("b"), w.member("p")
+		recoverer, a, b, p := w.member("recoverer", WithMaxInFlight(1)), w.member("a", WithMaxInFlight(1), WithIdleTimeout(2*time.Second)), w.member("b"), w.member("p")
 		p.put("zero")
 		busy := recoverer.take()
 		_, err := a.Len(t.Context())
@@ -215,7 +215,7 @@ func TestConsumersDrawALanesLastItemOnce(t *testing.T) {
 		drawn, stop := w.draws("/tickets/7/")
 		defer stop()
 		for c := range 6 {
-			m := w.member(fmt.Sprint("c", c), WithWindow(2))
+			m := w.member(fmt.Sprint("c", c), WithMaxInFlight(2))
 			m.link.Delay(time.Millisecond)
 			for range 2 {
 				working.Go(func() {
@@ -248,7 +248,7 @@ func TestConsumersDrawALanesLastItemOnce(t *testing.T) {
 // TestTicketsBeyondALanesItemsAreVoided: a consumer believes that a lane has plenty, and draws without a check.
 func TestTicketsBeyondALanesItemsAreVoided(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a, b, p := w.member("a", WithWindow(1)), w.member("b", WithWindow(1)), w.member("p")
+		a, b, p := w.member("a", WithMaxInFlight(1)), w.member("b", WithMaxInFlight(1)), w.member("p")
 		require.NoError(t, p.PutBatch(t.Context(), names(0, 50), WithPriority(2)))
 		first := a.take()
 		b.drain(49)
@@ -297,7 +297,7 @@ func TestAMissingNumberBehindAWaitingTicketIsVoided(t *testing.T) {
 // TestAnItemForATicketThatIsGivenUpIsNew: it comes after its consumer has looked for it last, and before the ticket has gone.
 func TestAnItemForATicketThatIsGivenUpIsNew(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		recoverer, b, p := w.member("recoverer", WithWindow(2)), w.member("b"), w.member("p")
+		recoverer, b, p := w.member("recoverer", WithMaxInFlight(2)), w.member("b"), w.member("p")
 		p.put("zero", "one")
 		busy, other := recoverer.take(), b.take()
 		_, err := b.Take(within(t, time.Second))
@@ -321,7 +321,7 @@ func TestAnItemForATicketThatIsGivenUpIsNew(t *testing.T) {
 // TestALostReplyOfAReturn: the same transaction has drawn a ticket.
 func TestALostReplyOfAReturn(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a := w.member("a", WithWindow(2))
+		a := w.member("a", WithMaxInFlight(2))
 		a.put(names(0, 3)...)
 		require.NoError(t, a.take().Nack(t.Context(), 0, nil)) // makes the lane
 		d := a.take()
@@ -340,17 +340,17 @@ func TestALostReplyOfAReturn(t *testing.T) {
 // TestAReturnWhoseSegmentWasRemoved: its consumer does not know yet that the lane goes on in another.
 func TestAReturnWhoseSegmentWasRemoved(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a, p := w.member("a", WithWindow(2)), w.member("p")
+		a, p := w.member("a", WithMaxInFlight(2)), w.member("p")
 		a.put(names(0, 3)...)
 		require.NoError(t, a.take().Nack(t.Context(), 0, nil))
 		a.drain(1)
 		d := a.take()
-		redo := p.core.lane(redoLane)
+		redo := p.core.laneNamed(redoLane)
 		s, err := p.client.Session(t.Context())
 		require.NoError(t, err)
-		_, err = s.Multi(t.Context(), redo.roll(0)...)
+		_, err = s.Multi(t.Context(), redo.rollOps(0)...)
 		require.NoError(t, err)
-		require.NoError(t, redo.remove(t.Context(), s, 0))
+		require.NoError(t, redo.removeSegment(t.Context(), s, 0))
 		require.Equal(t, []string{"0000000001"}, w.Children(redo.dir))
 		require.NoError(t, d.Nack(t.Context(), 0, errors.New("again")))
 		d = a.take()
@@ -364,7 +364,7 @@ func TestAReturnWhoseSegmentWasRemoved(t *testing.T) {
 // TestTheRecovererDiesWhileOthersWait: nobody else hears of the urgent item.
 func TestTheRecovererDiesWhileOthersWait(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		recoverer, b, p := w.member("recoverer", WithWindow(1)), w.member("b"), w.member("p")
+		recoverer, b, p := w.member("recoverer", WithMaxInFlight(1)), w.member("b"), w.member("p")
 		p.put("zero")
 		recoverer.take()
 		got := b.taking()
@@ -386,7 +386,7 @@ func TestALanesItemsInSeveralSegmentsWakeAsMany(t *testing.T) {
 		p.put("zero")
 		var got []chan *Delivery[string]
 		for i := range 8 {
-			m := w.member(fmt.Sprint("m", i), WithWindow(1), bound(3))
+			m := w.member(fmt.Sprint("m", i), WithMaxInFlight(1), bound(3))
 			if i == 0 {
 				m.drain(1)
 			}
@@ -416,9 +416,9 @@ func TestAPriorityOfALaterReleaseIsServed(t *testing.T) {
 		a := w.member("a", order)
 		a.put("plain")
 		require.NoError(t, a.Put(t.Context(), "nine", WithPriority(9)))
-		later, err := a.core.putting(putting{header: header{Priority: 12}}, [][]byte{append([]byte{1, 11}, `{"prio":12}twelve`...)})
+		later, err := a.core.newPutRequest(putting{header: itemHeader{Priority: 12}}, [][]byte{append([]byte{1, 11}, `{"prio":12}twelve`...)})
 		require.NoError(t, err)
-		require.NoError(t, a.core.put(t.Context(), later))
+		require.NoError(t, a.core.putAndWait(t.Context(), later))
 		require.Equal(t, []string{"twelve", "nine", "plain"}, a.drain(3))
 		require.Empty(t, a.dead())
 	})
@@ -463,7 +463,7 @@ func TestCountingDelayedItemsReadsManyAtOnce(t *testing.T) {
 // TestAReturnedItemThatNobodyTakesGoesBackSoon: its consumer has drawn it again for its next Take, which does not come.
 func TestAReturnedItemThatNobodyTakesGoesBackSoon(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a, b, p := w.member("a", WithWindow(2)), w.member("b"), w.member("p")
+		a, b, p := w.member("a", WithMaxInFlight(2)), w.member("b"), w.member("p")
 		p.put(names(0, 3)...)
 		require.NoError(t, a.take().Nack(t.Context(), 0, nil)) // makes the lane
 		d := a.take()

@@ -12,14 +12,14 @@ import (
 
 // segmentList is what a consumer has listed of a line's segments. It holds while the directory's last change is the same.
 type segmentList struct {
-	line     line
+	line     itemLine
 	changed  int64 // the transaction of the directory's last change
 	segments []int64
 }
 
 // lineState is what a line holds.
 type lineState struct {
-	line  line
+	line  itemLine
 	items int
 	spare int // items that no ticket was drawn for
 }
@@ -85,7 +85,7 @@ func (c *consumer) inspectQueue(ctx context.Context, s *framework.Session, items
 				next = next[2:]
 				l.items += int(segment.NumChildren)
 				if segment.NumChildren > 0 {
-					l.spare += max(0, int(created(segment)-created(tickets)))
+					l.spare += max(0, int(childrenEver(segment)-childrenEver(tickets)))
 				}
 			}
 			state.lines = append(state.lines, l)
@@ -109,9 +109,9 @@ func (c *consumer) listSegments(ctx context.Context, s *framework.Session) error
 	if err != nil {
 		return err
 	}
-	var lines []line
+	var lines []itemLine
 	for _, name := range lanes {
-		lines = append(lines, q.lane(name))
+		lines = append(lines, q.laneNamed(name))
 	}
 	lists := make([]segmentList, 0, len(lines)+1)
 	for _, l := range append(lines, q.base) {
@@ -133,7 +133,7 @@ func (c *consumer) listSegments(ctx context.Context, s *framework.Session) error
 
 // mayBeDue reports whether the time of an item for later has come. It is so as long as the ensemble's time is not known: a
 // consumer learns it with its first write.
-func (q *core) mayBeDue(ctx context.Context, s *framework.Session) (bool, error) {
+func (q *engine) mayBeDue(ctx context.Context, s *framework.Session) (bool, error) {
 	hours, err := numbersIn(ctx, s, q.below(laterDir), "")
 	if err != nil || len(hours) == 0 {
 		return false, err
@@ -159,7 +159,7 @@ func (c *consumer) claimable(ctx context.Context, unlessRunning bool) (n int, un
 	if unlessRunning && c.isRunning() {
 		return 1, false, nil
 	}
-	s, err := q.visit(ctx)
+	s, err := q.lookSession(ctx)
 	if errors.Is(err, errAbsent) {
 		return 0, false, nil
 	}
@@ -190,7 +190,7 @@ func (c *consumer) claimable(ctx context.Context, unlessRunning bool) (n int, un
 	if first && state.due {
 		n++
 	}
-	strict := q.stored().Order == Strict
+	strict := q.storedRecord().Order == Strict
 	switch {
 	case strict && !first:
 		return 0, false, nil
@@ -208,7 +208,7 @@ func (c *consumer) claimable(ctx context.Context, unlessRunning bool) (n int, un
 			}
 		}
 		return n, making > 0 || state.arrived > 0 || len(sh.ready) > 0, nil
-	case sh.desk == nil:
+	case sh.strict == nil:
 		return n + state.items(), false, nil
 	case sh.making+sh.ending+len(sh.ready) > 0:
 		return n, true, nil
@@ -242,12 +242,12 @@ func (h heldUp) claimable(state queueState, open map[*delivery]bool) (n int) {
 		return 0
 	}
 	for _, l := range state.lines {
-		if rank(l.line) > h.above {
+		if lineRank(l.line) > h.above {
 			n += l.items
 		}
 	}
 	for d := range open {
-		if rank(d.shift.q.shelfOf(d.item).line) > h.above {
+		if lineRank(d.shift.q.segmentOf(d.item).line) > h.above {
 			n--
 		}
 	}
@@ -267,7 +267,7 @@ func (c *consumer) heldUp() (h heldUp) {
 	if sh == nil {
 		return h
 	}
-	d := sh.deskOf()
+	d := sh.currentStrictConsumer()
 	if d == nil {
 		return h
 	}
@@ -276,7 +276,7 @@ func (c *consumer) heldUp() (h heldUp) {
 	next, _ := d.first()
 	h.alone = d.solo || next != nil && next.claimed
 	if len(d.again) > 0 && time.Until(d.again[0].when) > 0 {
-		h.above = rank(d.again[0].item.at.line)
+		h.above = lineRank(d.again[0].item.at.line)
 	}
 	return h
 }
@@ -330,10 +330,10 @@ func (c *consumer) whyEnded(ctx context.Context) error {
 func (c *consumer) takeNow(ctx context.Context, n int) (got []*delivery, err error) {
 	during, cancel := c.untilClosed(ctx)
 	defer cancel()
-	var calls []*take // that wait
+	var calls []*takeCall // that wait
 	defer func() {
 		for _, t := range calls {
-			if d := c.leave(t); d != nil {
+			if d := c.removeCall(t); d != nil {
 				got = append(got, d)
 			}
 		}
@@ -347,7 +347,7 @@ func (c *consumer) takeNow(ctx context.Context, n int) (got []*delivery, err err
 			c.releaseTickets()
 		}
 	}()
-	back, waited := c.q.client.Retries(), time.Duration(0)
+	back, waited := c.q.client.Backoff(), time.Duration(0)
 	for pause := 2 * time.Millisecond; len(got) < n; pause = min(2*pause, 100*time.Millisecond) {
 		if len(calls) == 0 {
 			if got = append(got, c.takeReady(n-len(got))...); len(got) == n {
@@ -366,8 +366,8 @@ func (c *consumer) takeNow(ctx context.Context, n int) (got []*delivery, err err
 			return got, err
 		}
 		for len(calls) < min(can, n-len(got)) {
-			t := &take{got: make(chan taken, 1)}
-			if err := c.enter(t); err != nil {
+			t := &takeCall{got: make(chan takeResult, 1)}
+			if err := c.addCall(t); err != nil {
 				return got, err
 			}
 			calls = append(calls, t)
@@ -376,7 +376,7 @@ func (c *consumer) takeNow(ctx context.Context, n int) (got []*delivery, err err
 			waited += pause
 		}
 		for timer := time.After(pause); timer != nil && len(got) < n; {
-			var first chan taken
+			var first chan takeResult
 			if len(calls) > 0 {
 				first = calls[0].got
 			}
@@ -403,15 +403,15 @@ func (c *consumer) takeNow(ctx context.Context, n int) (got []*delivery, err err
 // takeReady takes up to n deliveries that were claimed ahead.
 func (c *consumer) takeReady(n int) (got []*delivery) {
 	for range n {
-		t := &take{got: make(chan taken, 1)}
+		t := &takeCall{got: make(chan takeResult, 1)}
 		c.mu.Lock()
 		if c.shift != nil && len(c.shift.ready) > 0 && len(c.waits) == 0 {
 			c.waits = append(c.waits, t)
 			c.last = time.Now()
-			c.serve(c.shift)
+			c.handOut(c.shift)
 		}
 		c.mu.Unlock()
-		if d := c.leave(t); d != nil {
+		if d := c.removeCall(t); d != nil {
 			got = append(got, d)
 		}
 	}

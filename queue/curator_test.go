@@ -135,7 +135,7 @@ func TestADeepQueueCostsNoMore(t *testing.T) {
 func TestASimpleQueueOutlastsItsContainer(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, p := w.member("a"), w.member("p")
-		q, other := NewSimple(a.client, "/simple"), NewSimple(p.client, "/simple")
+		q, other := NewCuratorQueue(a.client, "/simple"), NewCuratorQueue(p.client, "/simple")
 		for i := range 3 {
 			require.NoError(t, other.Put(t.Context(), []byte("x")))
 			_, err := q.Take(t.Context())

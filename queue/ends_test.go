@@ -131,7 +131,7 @@ func TestWhatEndedWhileItsProcessStoodStillIsNotHandedOut(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		clock := &stopped{Clock: framework.TimeClock()}
 		client := w.Member(t, "a", config, framework.WithClock(clock)).Client
-		q := New(client, testPath, Text(), order, WithWindow(3), WithPrefetch(2), WithLinger(time.Hour))
+		q := New(client, testPath, Text(), order, WithMaxInFlight(3), WithPrefetch(2), WithIdleTimeout(time.Hour))
 		for _, v := range names(0, 3) {
 			require.NoError(t, q.Put(t.Context(), v))
 		}

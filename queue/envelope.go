@@ -22,12 +22,12 @@ const maxItem = 500_000
 // envelope is what is stored of an item: one byte of version, the length of the header as a varint, the header as
 // JSON, which is left out when there is nothing to say, and the payload.
 type envelope struct {
-	header  header
+	header  itemHeader
 	payload []byte
 }
 
-// header is what is known of an item beside its payload.
-type header struct {
+// itemHeader is what is known of an item beside its payload.
+type itemHeader struct {
 	// ID is the producer's name of the item.
 	ID string
 	// Priority is the lane, 0 to 9.
@@ -52,8 +52,8 @@ type header struct {
 	rest map[string]json.RawMessage // of later releases
 }
 
-// stored is the header as JSON.
-type stored struct {
+// storedHeader is the header as JSON.
+type storedHeader struct {
 	ID       string            `json:"id,omitempty"`
 	Priority int               `json:"prio,omitempty"`
 	Attempts int               `json:"tries,omitempty"`
@@ -92,8 +92,8 @@ func (e envelope) encodeNew() ([]byte, error) {
 	return out, err
 }
 
-func (h header) encode() ([]byte, error) {
-	known, err := json.Marshal(stored{h.ID, h.Priority, h.Attempts, h.Unseen, h.Error, h.Raw, h.Trace, h.Put, h.Headers, h.TTL})
+func (h itemHeader) encode() ([]byte, error) {
+	known, err := json.Marshal(storedHeader{h.ID, h.Priority, h.Attempts, h.Unseen, h.Error, h.Raw, h.Trace, h.Put, h.Headers, h.TTL})
 	if err != nil {
 		return nil, err
 	}
@@ -133,11 +133,11 @@ func decodeEnvelope(data []byte) (envelope, error) {
 	return envelope{h, payload}, nil
 }
 
-func decodeHeader(head []byte) (h header, err error) {
+func decodeHeader(head []byte) (h itemHeader, err error) {
 	if len(head) == 0 {
 		return h, nil
 	}
-	var s stored
+	var s storedHeader
 	if err := json.Unmarshal(head, &s); err != nil {
 		return h, err
 	}
@@ -169,13 +169,13 @@ func decodeItem(data []byte, st framework.Stat) (envelope, error) {
 }
 
 // enqueued is when the item was put first, by the ensemble's clock.
-func (h header) enqueued() time.Time { return time.UnixMilli(h.Put) }
+func (h itemHeader) enqueued() time.Time { return time.UnixMilli(h.Put) }
 
 // maxReason bounds what is kept of an error's text.
 const maxReason = 1024
 
-// failed is the envelope after an attempt that ended with a reason.
-func (e envelope) failed(attempts int, reason string) envelope {
+// afterFailure is the envelope after an attempt that ended with a reason.
+func (e envelope) afterFailure(attempts int, reason string) envelope {
 	e.header.Attempts, e.header.Unseen = attempts, 0
 	e.header.Error = reason[:min(len(reason), maxReason)]
 	return e

@@ -14,14 +14,14 @@ import (
 
 // TestItemsOfThisReleaseStayReadable: these bytes were written by the first release.
 func TestItemsOfThisReleaseStayReadable(t *testing.T) {
-	full := header{ID: "a", Priority: 3, Attempts: 2, Error: "no", Trace: map[string]string{"traceparent": "x"}}
+	full := itemHeader{ID: "a", Priority: 3, Attempts: 2, Error: "no", Trace: map[string]string{"traceparent": "x"}}
 	for golden, e := range map[string]envelope{
 		"\x01\x00hello":               {payload: []byte("hello")},
-		"\x01\x0a{\"id\":\"a\"}hello": {header{ID: "a"}, []byte("hello")},
+		"\x01\x0a{\"id\":\"a\"}hello": {itemHeader{ID: "a"}, []byte("hello")},
 		"\x01\x44{\"id\":\"a\",\"prio\":3,\"tries\":2,\"err\":\"no\",\"trace\":{\"traceparent\":\"x\"}}": {full, []byte{}},
-		"\x01\x0d{\"ttl\":60000}x":                                  {header{TTL: 60000}, []byte("x")},
-		"\x01\x16{\"tries\":1,\"unseen\":2}":                        {header{Attempts: 1, Unseen: 2}, []byte{}},
-		"\x01\x28{\"put\":946684800000,\"headers\":{\"k\":\"v\"}}x": {header{Put: 946684800000, Headers: map[string]string{"k": "v"}}, []byte("x")},
+		"\x01\x0d{\"ttl\":60000}x":                                  {itemHeader{TTL: 60000}, []byte("x")},
+		"\x01\x16{\"tries\":1,\"unseen\":2}":                        {itemHeader{Attempts: 1, Unseen: 2}, []byte{}},
+		"\x01\x28{\"put\":946684800000,\"headers\":{\"k\":\"v\"}}x": {itemHeader{Put: 946684800000, Headers: map[string]string{"k": "v"}}, []byte("x")},
 	} {
 		data, err := e.encode()
 		require.NoError(t, err)
@@ -38,7 +38,7 @@ func TestFieldsOfLaterReleasesSurvive(t *testing.T) {
 	head := `{"colour":"red","tries":1}`
 	e, err := decodeEnvelope(append([]byte{1, byte(len(head))}, head...))
 	require.NoError(t, err)
-	data, err := e.failed(2, "why").encode()
+	data, err := e.afterFailure(2, "why").encode()
 	require.NoError(t, err)
 	require.JSONEq(t, `{"colour":"red","tries":2,"err":"why"}`, string(data[2:]))
 }
@@ -53,7 +53,7 @@ func TestWhatIsNoItemIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, ErrNewer)
 	_, err = envelope{payload: bytes.Repeat([]byte{1}, maxItem)}.encodeNew()
 	require.ErrorIs(t, err, framework.ErrTooLarge)
-	require.Len(t, envelope{}.failed(1, strings.Repeat("x", 5000)).header.Error, maxReason)
+	require.Len(t, envelope{}.afterFailure(1, strings.Repeat("x", 5000)).header.Error, maxReason)
 }
 
 func FuzzDecodeEnvelope(f *testing.F) {

@@ -16,7 +16,7 @@ func ExampleQueue_TryTake() {
 	client, done := connect(ctx)
 	defer done()
 
-	rows := queue.New(client, "/rows", queue.Text(), queue.WithWindow(10))
+	rows := queue.New(client, "/rows", queue.Text(), queue.WithMaxInFlight(10))
 	defer rows.Close(ctx)
 	if err := rows.PutBatch(ctx, []string{"a", "b", "c", "d"}); err != nil {
 		log.Fatal(err)

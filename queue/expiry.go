@@ -30,7 +30,7 @@ func WithExpiry(d time.Duration) PutOption {
 // WithDropExpired makes this Queue remove items whose time is over (WithExpiry), instead of making them dead letters. Give it to all
 // consumers of a queue.
 func WithDropExpired() Option {
-	return func(q *core) error {
+	return func(q *engine) error {
 		q.dropExpired = true
 		return nil
 	}
@@ -39,7 +39,7 @@ func WithDropExpired() Option {
 // WithDeadExpiry removes dead letters that are older than d, by the ensemble's clock, some time after. One of the consumers does it, the
 // first in the queue's line, if it was made with this option: give it to all. Default: dead letters stay.
 func WithDeadExpiry(d time.Duration) Option {
-	return func(q *core) error {
+	return func(q *engine) error {
 		if d < time.Second {
 			return fmt.Errorf("%w: WithDeadExpiry: %v, at least 1s", ErrOption, d)
 		}
@@ -48,27 +48,27 @@ func WithDeadExpiry(d time.Duration) Option {
 	}
 }
 
-// expired tells whether nobody is to be handed the item any more.
-func (h header) expired(now time.Time) bool {
+// expired reports whether nobody is to be handed the item any more.
+func (h itemHeader) expired(now time.Time) bool {
 	return h.TTL > 0 && !now.Before(h.enqueued().Add(time.Duration(h.TTL)*time.Millisecond))
 }
 
 // expire takes an item whose time is over out of the queue. That it was claimed is no attempt.
 func (d *delivery) expire() {
-	if d.begin(ErrSettled) != nil {
+	if d.markSettled(ErrSettled) != nil {
 		return
 	}
 	d.attempt--
 	if q := d.shift.q; q.dropExpired {
-		d.settle(d.part(append(d.leaving(), q.gone()...)), nothing, func(error) {})
+		d.writeSettlement(d.newRequest(append(d.removeOps(), q.leaveOps()...)), nothing, func(error) {})
 		return
 	}
-	d.bury(errExpired, func(error) {})
+	d.moveToDeadLetters(errExpired, func(error) {})
 }
 
 // expireDead removes dead letters when their time is over, until ctx ends.
-func (sh *shift) expireDead(ctx context.Context) error {
-	if _, err := sh.q.writer.do(ctx, &part{session: sh.s}); err != nil { // hears the ensemble's time
+func (sh *consumerSession) expireDead(ctx context.Context) error {
+	if _, err := sh.q.writer.do(ctx, &writeRequest{session: sh.s}); err != nil { // hears the ensemble's time
 		return err
 	}
 	for {
@@ -93,7 +93,7 @@ const (
 
 // removeExpired removes the dead letters whose time is over, up to a number, and tells how long to wait. They lie in the order in which they
 // were buried: the first whose time is not over ends the round.
-func (sh *shift) removeExpired(ctx context.Context) (time.Duration, error) {
+func (sh *consumerSession) removeExpired(ctx context.Context) (time.Duration, error) {
 	q, removed := sh.q, 0
 	segments, err := q.dead.segments(ctx, sh.s)
 	if err != nil {
@@ -114,14 +114,14 @@ func (sh *shift) removeExpired(ctx context.Context) (time.Duration, error) {
 			}
 		}
 		if i < len(segments)-1 {
-			_ = q.dead.remove(ctx, sh.s, seg) // refused if it is not to be
+			_ = q.dead.removeSegment(ctx, sh.s, seg) // refused if it is not to be
 		}
 	}
 	return q.deadExpiry, nil // what is buried from now on lasts so long
 }
 
 // removeDead removes those of some dead letters whose time is over, and tells how long the next has left: 0 if that is none of these.
-func (sh *shift) removeDead(ctx context.Context, seg int64, items []int64) (wait time.Duration, err error) {
+func (sh *consumerSession) removeDead(ctx context.Context, seg int64, items []int64) (wait time.Duration, err error) {
 	var ops []framework.Op
 	for _, k := range items {
 		node := sh.q.dead.item(seg, k)
@@ -140,7 +140,7 @@ func (sh *shift) removeDead(ctx context.Context, seg int64, items []int64) (wait
 	if len(ops) == 0 {
 		return max(0, wait), nil
 	}
-	_, err = sh.q.writer.do(ctx, &part{session: sh.s, ops: ops})
+	_, err = sh.q.writer.do(ctx, &writeRequest{session: sh.s, ops: ops})
 	var refused *framework.TxError
 	if errors.As(err, &refused) && errors.Is(err, framework.ErrNoNode) { // one was requeued or removed meanwhile
 		return nextExpired, nil

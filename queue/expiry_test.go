@@ -12,7 +12,7 @@ import (
 
 func TestAnItemWhoseTimeIsOverIsADeadLetter(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		a := w.member("a", order, WithCapacity(3), WithRefusal(), WithDedup(time.Hour))
+		a := w.member("a", order, WithCapacity(3), WithFailWhenFull(), WithDedup(time.Hour))
 		require.NoError(t, a.Put(t.Context(), "short", WithExpiry(10*time.Second), WithID("1")))
 		require.NoError(t, a.Put(t.Context(), "long", WithExpiry(time.Hour)))
 		require.NoError(t, a.Put(t.Context(), "delayed", WithExpiry(20*time.Second), WithDelay(12*time.Second), WithPriority(2)))
@@ -63,7 +63,7 @@ func TestAnItemThatComesBackTooLateIsADeadLetter(t *testing.T) {
 // TestWhatWasClaimedAheadExpiresToo between its claim and the call of Take.
 func TestWhatWasClaimedAheadExpiresToo(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		a := w.member("a", order, WithPrefetch(8), WithWindow(8), WithLinger(time.Hour), WithDropExpired())
+		a := w.member("a", order, WithPrefetch(8), WithMaxInFlight(8), WithIdleTimeout(time.Hour), WithDropExpired())
 		a.put("first")
 		d := a.take()
 		for _, v := range names(0, 5) {
@@ -95,7 +95,7 @@ func TestExpiriesThatCannotBeUsed(t *testing.T) {
 // TestOldDeadLettersAreRemoved by one consumer, a few at a time, and by the next one when it has died.
 func TestOldDeadLettersAreRemoved(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		opts := []Option{order, WithMaxAttempts(1), WithDeadExpiry(time.Hour), WithWindow(100), WithLinger(24 * time.Hour), bound(200)}
+		opts := []Option{order, WithMaxAttempts(1), WithDeadExpiry(time.Hour), WithMaxInFlight(100), WithIdleTimeout(24 * time.Hour), bound(200)}
 		a, b := w.member("a", opts...), w.member("b", opts...)
 		bury := func(n int) {
 			for range n {

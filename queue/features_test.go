@@ -133,7 +133,7 @@ func TestAnItemThatKillsItsConsumersTakesNoOthersWithIt(t *testing.T) {
 		for i := range 3 {
 			opts := []Option{order, WithMaxAttempts(2)}
 			if strings.HasSuffix(t.Name(), "strict") {
-				opts = append(opts, WithPrefetch(2), WithWindow(4))
+				opts = append(opts, WithPrefetch(2), WithMaxInFlight(4))
 			}
 			b := w.member(fmt.Sprint("b", i), opts...)
 			for {
@@ -219,7 +219,7 @@ func TestACapacityIsNeverExceeded(t *testing.T) {
 
 func TestAFullQueueRefuses(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a := w.member("a", WithCapacity(3), WithRefusal())
+		a := w.member("a", WithCapacity(3), WithFailWhenFull())
 		a.put(names(0, 3)...)
 		require.ErrorIs(t, a.Put(t.Context(), "x"), ErrFull)
 		require.ErrorIs(t, a.PutBatch(t.Context(), names(0, 4)), ErrFull)
@@ -302,7 +302,7 @@ func TestPurgeRemovesWhatIsThere(t *testing.T) {
 		require.Equal(t, "urgent", open.Value)
 		counts, err := a.Counts(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, Counts{Items: 11, Later: 1}, counts)
+		require.Equal(t, Counts{Items: 11, Delayed: 1}, counts)
 		n, err := a.Purge(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 12, n)

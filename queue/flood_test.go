@@ -35,7 +35,7 @@ func (s *storm) flood() {
 	began := time.Now()
 	s.pause = 600 * time.Millisecond
 	s.consuming = func(ctx context.Context, w *worker, r *rand.Rand) { s.scoop(ctx, w.Queue, 200*time.Millisecond, r) }
-	s.options = []Option{bound(1000), WithWindow(4 * handful), WithPrefetch(handful)}
+	s.options = []Option{bound(1000), WithMaxInFlight(4 * handful), WithPrefetch(handful)}
 	if s.order == Strict { // the order of two goroutines' starts would not be known
 		s.hands = 1
 	}
@@ -69,7 +69,7 @@ func (s *storm) requireRoom(m *member, capacity int) {
 	for from := 0; from < capacity; from += maxBatch {
 		require.NoError(s.t, m.PutBatch(within(s.t, time.Minute), names(from, min(capacity, from+maxBatch))), "room was lost")
 	}
-	refusing := s.member("refusing", WithOrder(s.order), WithRefusal())
+	refusing := s.member("refusing", WithOrder(s.order), WithFailWhenFull())
 	require.ErrorIs(s.t, refusing.Put(s.t.Context(), "x"), ErrFull)
 	n, err := m.Purge(s.t.Context())
 	require.NoError(s.t, err)

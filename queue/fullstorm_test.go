@@ -56,7 +56,7 @@ type facts struct {
 
 func (s *fullStorm) run() {
 	s.facts = map[string]*facts{}
-	s.options = []Option{bound(7), WithMaxAttempts(fullAttempts), WithLinger(2 * time.Second)}
+	s.options = []Option{bound(7), WithMaxAttempts(fullAttempts), WithIdleTimeout(2 * time.Second)}
 	s.consuming = s.consume
 	stored := []Option{WithOrder(s.order), WithCapacity(fullCapacity), WithDedup(5 * time.Minute), bound(7)}
 	operator := s.member("operator", stored...)

@@ -42,7 +42,7 @@ func TestAStrictQueuesConsumerKeepsTheTimeOfWhatItGaveBack(t *testing.T) {
 // claimed ahead: it may be what kills its consumers.
 func TestWhatWasGivenBackUnderTheLockGoesAlone(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		opts := []Option{WithOrder(Strict), WithWindow(3), WithPrefetch(3)}
+		opts := []Option{WithOrder(Strict), WithMaxInFlight(3), WithPrefetch(3)}
 		a, b := w.member("a", opts...), w.member("b", opts...)
 		a.put(names(0, 3)...)
 		ds := []*Delivery[string]{a.take(), a.take(), a.take()}
@@ -62,7 +62,7 @@ func TestWhatWasGivenBackUnderTheLockGoesAlone(t *testing.T) {
 
 func TestWhatWasGivenBackUnderTheLockGoesByPriority(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a := w.member("a", WithOrder(Strict), WithWindow(2))
+		a := w.member("a", WithOrder(Strict), WithMaxInFlight(2))
 		a.put("low")
 		require.NoError(t, a.Put(t.Context(), "high", WithPriority(5)))
 		high, low := a.take(), a.take()
@@ -76,7 +76,7 @@ func TestWhatWasGivenBackUnderTheLockGoesByPriority(t *testing.T) {
 // TestNothingBehindComesBeforeWhatWasGivenBack: not what was claimed ahead either.
 func TestNothingBehindComesBeforeWhatWasGivenBack(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a := w.member("a", WithOrder(Strict), WithWindow(5), WithPrefetch(5))
+		a := w.member("a", WithOrder(Strict), WithMaxInFlight(5), WithPrefetch(5))
 		a.put(names(0, 3)...)
 		d := a.take()
 		time.Sleep(time.Second)
@@ -88,7 +88,7 @@ func TestNothingBehindComesBeforeWhatWasGivenBack(t *testing.T) {
 // TestWhatWasGivenBackForATimeHoldsUpThoseBehindItAlone: an urgent item goes before it, whether it comes before or after.
 func TestWhatWasGivenBackForATimeHoldsUpThoseBehindItAlone(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a := w.member("a", WithOrder(Strict), WithLinger(2*time.Hour))
+		a := w.member("a", WithOrder(Strict), WithIdleTimeout(2*time.Hour))
 		urgent := func(value string, priority int) {
 			require.NoError(t, a.Put(t.Context(), value, WithPriority(priority)))
 		}

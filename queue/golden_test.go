@@ -13,7 +13,7 @@ import (
 )
 
 // goldenRecords are the records of the first release: later ones must read them.
-var goldenRecords = map[string]record{
+var goldenRecords = map[string]queueRecord{
 	`{"v":2,"recipe":"queue","order":"parallel"}`:                          {V: 2, Recipe: recipe, Order: Parallel},
 	`{"v":2,"recipe":"queue","order":"strict"}`:                            {V: 2, Recipe: recipe, Order: Strict},
 	`{"v":2,"recipe":"queue","order":"strict","capacity":5,"dedup":60000}`: {V: 2, Recipe: recipe, Order: Strict, Capacity: 5, Dedup: 60000},

@@ -22,7 +22,7 @@ func TestAnItemThatDiesTwiceComesAgain(t *testing.T) {
 		zk := zktest.Start(t)
 		consume := func(name string) (*zktest.Member, *queue.Queue[string]) {
 			m := zk.Member(t, name, framework.Config{})
-			return m, queue.New(m.Client, "/q", queue.JSON[string](), queue.WithWindow(1))
+			return m, queue.New(m.Client, "/q", queue.JSON[string](), queue.WithMaxInFlight(1))
 		}
 		take := func(q *queue.Queue[string], want string) *queue.Delivery[string] {
 			d, err := q.Take(ctx)

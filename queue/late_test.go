@@ -21,7 +21,7 @@ func TestALateAckOfALanesItemIsRefused(t *testing.T) {
 		require.Contains(t, late.Node(), "/lanes/1/")
 		dir := testPath + "/tickets/1/0000000000"
 		require.Len(t, w.Children(dir), 1)
-		_, err := b.client.Multi(t.Context(), framework.DeleteOp(dir+"/"+w.Children(dir)[0], framework.AnyVersion), b.core.noticeOp())
+		_, err := b.client.Multi(t.Context(), framework.DeleteOp(dir+"/"+w.Children(dir)[0], framework.AnyVersion), b.core.signalRecovererOp())
 		require.NoError(t, err)
 		d := b.take()
 		require.Equal(t, "urgent", d.Value)
@@ -35,7 +35,7 @@ func TestALateAckOfALanesItemIsRefused(t *testing.T) {
 func TestALateAckUnderAnotherLockIsRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		strict := WithOrder(Strict)
-		a, b := w.member("a", strict, WithWindow(2)), w.member("b", strict)
+		a, b := w.member("a", strict, WithMaxInFlight(2)), w.member("b", strict)
 		a.put(names(0, 3)...)
 		late := a.take()
 		lines := w.Children(testPath + "/lock")

@@ -15,7 +15,7 @@ func TestAPauseKeepsBackWhatWasClaimedAhead(t *testing.T) {
 	for _, prefetch := range []int{0, 10} {
 		t.Run(fmt.Sprint("prefetch ", prefetch), func(t *testing.T) {
 			inEachOrder(t, func(t *testing.T, w *world, order Option) {
-				a := w.member("a", order, WithWindow(20), WithPrefetch(prefetch), WithLinger(time.Hour))
+				a := w.member("a", order, WithMaxInFlight(20), WithPrefetch(prefetch), WithIdleTimeout(time.Hour))
 				a.put(names(0, 5)...)
 				values := a.drain(1)
 				time.Sleep(time.Second)
@@ -85,7 +85,7 @@ func TestABacklogIsBounded(t *testing.T) {
 // TestALostDeliveryMakesRoom: its handler heeds the context and settles nothing.
 func TestALostDeliveryMakesRoom(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a, p := w.member("a", WithWindow(1)), w.member("p")
+		a, p := w.member("a", WithMaxInFlight(1)), w.member("p")
 		p.put("x")
 		d := a.take()
 		_, err := p.Purge(t.Context())
@@ -113,7 +113,7 @@ func TestASlowCodecHoldsUpNothingElse(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		w.member("p", order).put(names(0, 60)...)
 		m := w.Member(t, "c", config)
-		q := New[string](m.Client, testPath, slowCodec{Text()}, order, WithWindow(30), WithPrefetch(29))
+		q := New[string](m.Client, testPath, slowCodec{Text()}, order, WithMaxInFlight(30), WithPrefetch(29))
 		defer q.Close(context.Background())
 		d, err := q.Take(within(t, time.Minute))
 		require.NoError(t, err)
@@ -132,7 +132,7 @@ func TestWhatIsKeptAheadIsBoundedInBytes(t *testing.T) {
 		for i := range items {
 			p.put(fmt.Sprintf("%02d", i) + strings.Repeat("x", size))
 		}
-		a := w.member("a", order, WithWindow(50), WithPrefetch(49), WithPrefetchBytes(most), WithLinger(time.Hour))
+		a := w.member("a", order, WithMaxInFlight(50), WithPrefetch(49), WithPrefetchBytes(most), WithIdleTimeout(time.Hour))
 		a.ack(a.take())
 		time.Sleep(time.Second)
 		kept := func() (bytes int) {
@@ -147,7 +147,7 @@ func TestWhatIsKeptAheadIsBoundedInBytes(t *testing.T) {
 		require.NotZero(t, kept())
 		require.LessOrEqual(t, kept(), most+8*size) // what one answer brings
 		if strings.HasSuffix(t.Name(), "strict") {
-			for _, r := range a.core.consumer.shift.deskOf().readers {
+			for _, r := range a.core.consumer.shift.currentStrictConsumer().readers {
 				require.LessOrEqual(t, r.bytes.Load(), int64(most+8*size))
 			}
 		}

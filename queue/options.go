@@ -25,19 +25,19 @@ func (o Order) known() bool { return o == Parallel || o == Strict }
 
 // Defaults of the options.
 const (
-	DefaultWindow        = 16
-	DefaultLinger        = 5 * time.Second
+	DefaultMaxInFlight   = 16
+	DefaultIdleTimeout   = 5 * time.Second
 	DefaultPrefetchBytes = 8 << 20
 	DefaultBacklog       = 64 << 20
 )
 
 // Option changes how a Queue works. Its error is returned by every call.
-type Option func(*core) error
+type Option func(*engine) error
 
 // WithOrder says which order the queue keeps. Default: as it is stored; Parallel if the queue is made now. Another
 // order than the stored one is refused with ErrMismatch.
 func WithOrder(o Order) Option {
-	return func(q *core) error {
+	return func(q *engine) error {
 		if !o.known() {
 			return fmt.Errorf("%w: WithOrder: %q is neither %q nor %q", ErrOption, o, Parallel, Strict)
 		}
@@ -46,12 +46,12 @@ func WithOrder(o Order) Option {
 	}
 }
 
-// WithWindow bounds the deliveries that this Queue has open at once: claimed, handed out or not, and neither
+// WithMaxInFlight bounds the deliveries that this Queue has open at once: claimed, handed out or not, and neither
 // acknowledged nor given back. It is what a crash repeats. Default 16 in a parallel queue, 1 in a strict one.
-func WithWindow(n int) Option {
-	return func(q *core) error {
+func WithMaxInFlight(n int) Option {
+	return func(q *engine) error {
 		if n <= 0 {
-			return fmt.Errorf("%w: WithWindow: %d, at least 1", ErrOption, n)
+			return fmt.Errorf("%w: WithMaxInFlight: %d, at least 1", ErrOption, n)
 		}
 		q.window = n
 		return nil
@@ -61,7 +61,7 @@ func WithWindow(n int) Option {
 // WithPrefetch lets this Queue claim up to n items ahead of the calls of Take, within the window, so that the
 // next Take need not wait for the servers. Other consumers do not get these meanwhile. Default 0.
 func WithPrefetch(n int) Option {
-	return func(q *core) error {
+	return func(q *engine) error {
 		if n < 0 {
 			return fmt.Errorf("%w: WithPrefetch: %d is negative", ErrOption, n)
 		}
@@ -73,7 +73,7 @@ func WithPrefetch(n int) Option {
 // WithPrefetchBytes bounds the bytes of what this Queue has claimed ahead and handed to nobody: it claims no more ahead once
 // there are so many. A strict queue's consumer also reads ahead, of each line at most so many bytes. Default 8 MiB.
 func WithPrefetchBytes(n int) Option {
-	return func(q *core) error {
+	return func(q *engine) error {
 		if n <= 0 {
 			return fmt.Errorf("%w: WithPrefetchBytes: %d, at least 1", ErrOption, n)
 		}
@@ -85,7 +85,7 @@ func WithPrefetchBytes(n int) Option {
 // WithBacklog bounds the bytes that wait to be sent when PutAsync is called, or are on their way: a call beyond fails with
 // ErrBacklog. Default 64 MiB.
 func WithBacklog(bytes int) Option {
-	return func(q *core) error {
+	return func(q *engine) error {
 		if bytes <= 0 {
 			return fmt.Errorf("%w: WithBacklog: %d bytes, at least 1", ErrOption, bytes)
 		}
@@ -94,12 +94,12 @@ func WithBacklog(bytes int) Option {
 	}
 }
 
-// WithLinger says how long this Queue keeps what it has claimed ahead when nobody calls Take any more, and goes on being
+// WithIdleTimeout says how long this Queue keeps what it has claimed ahead when nobody calls Take any more, and goes on being
 // a consumer when no delivery is open either. A strict queue's keeps both, with the lock, while one is. Default 5 s.
-func WithLinger(d time.Duration) Option {
-	return func(q *core) error {
+func WithIdleTimeout(d time.Duration) Option {
+	return func(q *engine) error {
 		if d <= 0 {
-			return fmt.Errorf("%w: WithLinger: %v, it must be more than 0", ErrOption, d)
+			return fmt.Errorf("%w: WithIdleTimeout: %v, it must be more than 0", ErrOption, d)
 		}
 		q.linger = d
 		return nil
@@ -109,7 +109,7 @@ func WithLinger(d time.Duration) Option {
 // WithMaxAttempts makes an item a dead letter when it was given back by, or lost with, its consumer so often. Default:
 // never.
 func WithMaxAttempts(n int) Option {
-	return func(q *core) error {
+	return func(q *engine) error {
 		if n <= 0 {
 			return fmt.Errorf("%w: WithMaxAttempts: %d, at least 1", ErrOption, n)
 		}
@@ -122,7 +122,7 @@ func WithMaxAttempts(n int) Option {
 // is stored; unbounded if the queue is made now. Another capacity than the stored one is refused with
 // ErrMismatch; see SetCapacity. A Put that finds no room waits, in line with those of other processes.
 func WithCapacity(n int) Option {
-	return func(q *core) error {
+	return func(q *engine) error {
 		if n <= 0 || n > maxCapacity {
 			return fmt.Errorf("%w: WithCapacity: %d is not between 1 and %d", ErrOption, n, maxCapacity)
 		}
@@ -134,9 +134,9 @@ func WithCapacity(n int) Option {
 // maxCapacity leaves room for the arithmetic of counters that wrap.
 const maxCapacity = 1 << 30
 
-// WithRefusal makes a Put that finds no room fail with ErrFull instead of waiting.
-func WithRefusal() Option {
-	return func(q *core) error {
+// WithFailWhenFull makes a Put that finds no room fail with ErrFull instead of waiting.
+func WithFailWhenFull() Option {
+	return func(q *engine) error {
 		q.refuses = true
 		return nil
 	}
@@ -147,7 +147,7 @@ func WithRefusal() Option {
 // none if the queue is made now. Another time than the stored one is refused with ErrMismatch; see SetDedup. Up to about two million ids
 // may be put in that time.
 func WithDedup(d time.Duration) Option {
-	return func(q *core) error {
+	return func(q *engine) error {
 		if d < time.Second {
 			return fmt.Errorf("%w: WithDedup: %v, at least 1s", ErrOption, d)
 		}
@@ -164,7 +164,7 @@ const MaxPriority = 9
 
 // putting is how one item is put.
 type putting struct {
-	header header
+	header itemHeader
 	after  time.Duration
 	with   []framework.Op
 }
@@ -247,7 +247,7 @@ const (
 )
 
 // headersSize is how many bytes the producer's headers have as they are stored.
-func (h header) headersSize() (int, error) {
+func (h itemHeader) headersSize() (int, error) {
 	if len(h.Headers) == 0 {
 		return 0, nil
 	}

@@ -39,7 +39,7 @@ func requireRefused(t *testing.T, err error, index int, path string, why error) 
 
 func TestAPutWithOperationsOfOnesOwnIsAllOrNothing(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		a := w.member("a", order, WithDedup(time.Minute), WithCapacity(3), WithRefusal())
+		a := w.member("a", order, WithDedup(time.Minute), WithCapacity(3), WithFailWhenFull())
 		require.NoError(t, a.Put(t.Context(), "first", WithOps(node("a"), node("b")), WithID("1")))
 		w.requireNode("a", true)
 		w.requireNode("b", true)
@@ -83,7 +83,7 @@ func TestARefusedOperationHoldsUpNoOtherPut(t *testing.T) {
 
 func TestAnAckWithOperationsOfOnesOwnIsAllOrNothing(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		a := w.member("a", order, WithCapacity(2), WithWindow(1))
+		a := w.member("a", order, WithCapacity(2), WithMaxInFlight(1))
 		a.put(names(0, 2)...)
 		d := a.take()
 		require.NoError(t, d.AckWith(t.Context(), node("a")))
@@ -154,7 +154,7 @@ func TestAnAckWithOperationsAfterTheSessionIsRefused(t *testing.T) {
 // TestADeliveryThatIsOpenAgainMakesRoomWhenItIsLost: its handler settles nothing more.
 func TestADeliveryThatIsOpenAgainMakesRoomWhenItIsLost(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a, p := w.member("a", WithWindow(1)), w.member("p")
+		a, p := w.member("a", WithMaxInFlight(1)), w.member("p")
 		p.put("x")
 		d := a.take()
 		requireRefused(t, d.AckWith(t.Context(), framework.CheckOp("/none", framework.AnyVersion)), 0, "/none", framework.ErrNoNode)

@@ -14,7 +14,7 @@ import (
 // five, three were claimed, one of them acknowledged.
 func TestWhatWasClaimedBeforeACrashComesAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a, b := w.member("a", WithOrder(Strict), WithWindow(3), bound(2)), w.member("b", WithOrder(Strict), bound(2))
+		a, b := w.member("a", WithOrder(Strict), WithMaxInFlight(3), bound(2)), w.member("b", WithOrder(Strict), bound(2))
 		a.put(names(0, 5)...)
 		require.NoError(t, a.Put(t.Context(), "urgent", WithPriority(3)))
 		for range 2 {
@@ -106,11 +106,11 @@ func FuzzDecodeProgress(f *testing.F) {
 		again, err := decodeProgress(p.encode())
 		require.NoError(t, err)
 		require.Equal(t, p.Lines, again.Lines)
-		at := shelf{line{dir: "/q/items"}, 3}
+		at := segmentID{itemLine{dir: "/q/items"}, 3}
 		p.reach(at, 5)
 		require.True(t, p.covers(at, 5))
-		require.True(t, p.covers(shelf{at.line, 2}, 9))
+		require.True(t, p.covers(segmentID{at.line, 2}, 9))
 		require.False(t, p.covers(at, 6))
-		require.False(t, p.covers(shelf{at.line, 4}, 0))
+		require.False(t, p.covers(segmentID{at.line, 4}, 0))
 	})
 }

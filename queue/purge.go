@@ -12,21 +12,21 @@ import (
 // acknowledgement then returns ErrLost, and those for later; not the dead letters. It returns how many it has
 // removed. Items that are put, or come due, while it runs may be removed or stay. When it returns an error some may be left.
 func (q *Queue[T]) Purge(ctx context.Context) (n int, err error) {
-	s, err := q.core.visit(ctx)
+	s, err := q.core.lookSession(ctx)
 	if err == nil {
-		n, err = q.core.purge(ctx, s)
+		n, err = q.core.purgeAll(ctx, s)
 	}
-	return n, framework.Wrap("purge", q.core.path, there(err))
+	return n, framework.Wrap("purge", q.core.path, ignoreAbsent(err))
 }
 
 // mostReturns bounds how often a Purge looks for items that were given back, so that consumers that give items back all the
 // time do not keep it.
 const mostReturns = 20
 
-// purge empties all lines and what is for later, and then, until there is nothing, where consumers have put what they gave back
+// purgeAll empties all lines and what is for later, and then, until there is nothing, where consumers have put what they gave back
 // meanwhile: such an item may have left a line before that was emptied.
-func (q *core) purge(ctx context.Context, s *framework.Session) (n int, err error) {
-	lanes, err := q.lanes(ctx, s)
+func (q *engine) purgeAll(ctx context.Context, s *framework.Session) (n int, err error) {
+	lanes, err := q.listLanes(ctx, s)
 	if err != nil {
 		return 0, err
 	}
@@ -46,7 +46,7 @@ func (q *core) purge(ctx context.Context, s *framework.Session) (n int, err erro
 		if err != nil || round > 0 && removed == 0 {
 			return n, err
 		}
-		lines = []line{q.lane(redoLane)}
+		lines = []itemLine{q.laneNamed(redoLane)}
 	}
 	return n, nil
 }
@@ -72,27 +72,27 @@ func (q *Queue[T]) PurgeDead(ctx context.Context) (n int, err error) {
 }
 
 // purgeLine closes a line's last segment, so that its consumers go on to the next, and empties all before that.
-func (q *core) purgeLine(ctx context.Context, s *framework.Session, l line) (n int, err error) {
+func (q *engine) purgeLine(ctx context.Context, s *framework.Session, l itemLine) (n int, err error) {
 	segments, err := l.segments(ctx, s)
 	if err != nil || len(segments) == 0 {
 		return 0, err
 	}
 	last := segments[len(segments)-1]
-	if _, err := s.Multi(ctx, l.roll(last)...); err != nil && !errors.Is(err, framework.ErrBadVersion) && !errors.Is(err, framework.ErrNoNode) {
+	if _, err := s.Multi(ctx, l.rollOps(last)...); err != nil && !errors.Is(err, framework.ErrBadVersion) && !errors.Is(err, framework.ErrNoNode) {
 		return 0, err
 	}
 	for _, seg := range segments {
-		removed, err := q.empty(ctx, s, l.segment(seg), q.purging())
+		removed, err := q.emptyDir(ctx, s, l.segment(seg), q.purgeMarkOps())
 		n += removed
 		if err != nil {
 			return n, err
 		}
-		_ = l.remove(ctx, s, seg) // refused while consumers hold tickets
+		_ = l.removeSegment(ctx, s, seg) // refused while consumers hold tickets
 	}
 	return n, nil
 }
 
-func (q *core) purgeLater(ctx context.Context, s *framework.Session) (n int, err error) {
+func (q *engine) purgeLater(ctx context.Context, s *framework.Session) (n int, err error) {
 	hours, err := numbersIn(ctx, s, q.below(laterDir), "")
 	if err != nil {
 		return 0, err
@@ -103,7 +103,7 @@ func (q *core) purgeLater(ctx context.Context, s *framework.Session) (n int, err
 			return n, err
 		}
 		for _, t := range seconds {
-			removed, err := q.empty(ctx, s, q.second(t), nil) // nobody has read them
+			removed, err := q.emptyDir(ctx, s, q.secondDir(t), nil) // nobody has read them
 			n += removed
 			if err != nil {
 				return n, err
@@ -113,16 +113,16 @@ func (q *core) purgeLater(ctx context.Context, s *framework.Session) (n int, err
 	return n, nil
 }
 
-// empty removes the items of a directory, some at a time, or one by one where somebody else is at work. Operations go with
+// emptyDir removes the items of a directory, some at a time, or one by one where somebody else is at work. Operations go with
 // each transaction.
-func (q *core) empty(ctx context.Context, s *framework.Session, dir string, with []framework.Op) (n int, err error) {
+func (q *engine) emptyDir(ctx context.Context, s *framework.Session, dir string, with []framework.Op) (n int, err error) {
 	items, err := numbersIn(ctx, s, dir, itemPrefix)
 	for len(items) > 0 && err == nil {
 		some := items[:min(len(items), 400)]
 		items = items[len(some):]
 		ops := slices.Clone(with)
 		for _, k := range some {
-			ops = append(append(ops, framework.DeleteOp(framework.Join(dir, itemPrefix+number(k)), framework.AnyVersion)), q.gone()...)
+			ops = append(append(ops, framework.DeleteOp(framework.Join(dir, itemPrefix+number(k)), framework.AnyVersion)), q.leaveOps()...)
 		}
 		if _, err = s.Multi(ctx, ops...); err == nil {
 			n += len(some)
@@ -134,7 +134,7 @@ func (q *core) empty(ctx context.Context, s *framework.Session, dir string, with
 		}
 		err = nil
 		for _, k := range some {
-			removed, e := q.remove(ctx, s, framework.Join(dir, itemPrefix+number(k)), with)
+			removed, e := q.removeItem(ctx, s, framework.Join(dir, itemPrefix+number(k)), with)
 			if removed {
 				n++
 			}
@@ -146,9 +146,9 @@ func (q *core) empty(ctx context.Context, s *framework.Session, dir string, with
 	return n, err
 }
 
-// remove removes one item; false if it has gone.
-func (q *core) remove(ctx context.Context, s *framework.Session, item string, with []framework.Op) (bool, error) {
-	_, err := s.Multi(ctx, slices.Concat([]framework.Op{framework.DeleteOp(item, framework.AnyVersion)}, q.gone(), with)...)
+// removeItem removes one item; false if it has gone.
+func (q *engine) removeItem(ctx context.Context, s *framework.Session, item string, with []framework.Op) (bool, error) {
+	_, err := s.Multi(ctx, slices.Concat([]framework.Op{framework.DeleteOp(item, framework.AnyVersion)}, q.leaveOps(), with)...)
 	var tx *framework.TxError
 	if errors.As(err, &tx) && tx.Index == 0 && errors.Is(err, framework.ErrNoNode) {
 		return false, nil

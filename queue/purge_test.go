@@ -15,7 +15,7 @@ import (
 // TestAPurgedClaimFreesItsWindow: its delivery can be settled no more, and made no room once.
 func TestAPurgedClaimFreesItsWindow(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a, p := w.member("a", WithWindow(1)), w.member("p")
+		a, p := w.member("a", WithMaxInFlight(1)), w.member("p")
 		require.NoError(t, p.Put(t.Context(), "urgent", WithPriority(3)))
 		d := a.take()
 		require.Contains(t, d.Node(), "/lanes/3/")
@@ -31,7 +31,7 @@ func TestAPurgedClaimFreesItsWindow(t *testing.T) {
 // TestWhatAPurgeLeavesIsDelivered: a consumer went on to the next segment at the first item that was gone.
 func TestWhatAPurgeLeavesIsDelivered(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a, p := w.member("a", WithWindow(1)), w.member("p")
+		a, p := w.member("a", WithMaxInFlight(1)), w.member("p")
 		require.NoError(t, p.PutBatch(t.Context(), names(0, 410)))
 		purger := w.member("purger")
 		_, err := purger.Len(t.Context())
@@ -60,7 +60,7 @@ func TestWhatAPurgeLeavesIsDelivered(t *testing.T) {
 // TestAPurgeEndsOnlyWhatItRemoves: items for later are read by nobody, so that their removal is no reason to read again.
 func TestAPurgeEndsOnlyWhatItRemoves(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		strict := []Option{WithOrder(Strict), WithWindow(2)}
+		strict := []Option{WithOrder(Strict), WithMaxInFlight(2)}
 		a, p, purger := w.member("a", strict...), w.member("p", strict...), w.member("purger", strict...)
 		require.NoError(t, p.Put(t.Context(), "later", WithDelay(time.Hour)))
 		p.put("old")
@@ -99,7 +99,7 @@ func TestItemsOfADeadConsumerComeBackBehindAnEmptyClosedSegment(t *testing.T) {
 		a, b, recoverer := w.member("a"), w.member("b"), w.member("recoverer")
 		_, err := a.Paused(t.Context()) // makes the queue
 		require.NoError(t, err)
-		_, err = a.client.Multi(t.Context(), a.core.base.roll(0)...)
+		_, err = a.client.Multi(t.Context(), a.core.base.rollOps(0)...)
 		require.NoError(t, err)
 		a.put(names(0, 2)...)
 		first := recoverer.take()
@@ -119,7 +119,7 @@ func TestAPurgeFollowsWhatIsGivenBack(t *testing.T) {
 	for name, after := range map[string]time.Duration{"at once": 0, "for later": time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
-				a, p, purger := w.member("a", WithWindow(1)), w.member("p"), w.member("purger")
+				a, p, purger := w.member("a", WithMaxInFlight(1)), w.member("p"), w.member("purger")
 				p.put("old")
 				d := a.take()
 				_, err := purger.Len(t.Context())

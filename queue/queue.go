@@ -13,14 +13,14 @@ import (
 // Queue puts items of one type into a queue and takes them out. It may be used by many goroutines at once. Several
 // may be made for one path; each is a consumer of its own. Close it when it is no longer needed.
 type Queue[T any] struct {
-	core  *core
+	core  *engine
 	codec Codec[T]
 }
 
 // New returns a queue at path. Nothing is created before it is used: the first to put or take makes it, who looks does not. An
 // argument that cannot be used makes every call return an error that says so.
 func New[T any](client *framework.Client, path string, codec Codec[T], opts ...Option) *Queue[T] {
-	q := &Queue[T]{newCore(client, path, opts), codec}
+	q := &Queue[T]{newEngine(client, path, opts), codec}
 	if codec == nil && q.core.err == nil {
 		q.core.err = fmt.Errorf("%w: the codec is nil", ErrOption)
 	}
@@ -52,7 +52,7 @@ func (q *Queue[T]) Put(ctx context.Context, value T, opts ...PutOption) error {
 func (q *Queue[T]) PutBatch(ctx context.Context, values []T, opts ...PutOption) error {
 	p, end, err := q.prepare(ctx, values, opts)
 	if err == nil {
-		err = q.core.put(ctx, p)
+		err = q.core.putAndWait(ctx, p)
 		end(err)
 	}
 	return framework.Wrap("put", q.core.path, err)
@@ -106,7 +106,7 @@ func (q *Queue[T]) PutAsync(ctx context.Context, value T, opts ...PutOption) *Pe
 
 // prepare encodes values into a part, or refuses them before anything is sent. The span that it begins is to be ended
 // with the outcome.
-func (q *Queue[T]) prepare(ctx context.Context, values []T, opts []PutOption) (*part, func(error), error) {
+func (q *Queue[T]) prepare(ctx context.Context, values []T, opts []PutOption) (*writeRequest, func(error), error) {
 	if err := q.core.usable(); err != nil {
 		return nil, nil, err
 	}
@@ -134,7 +134,7 @@ func (q *Queue[T]) prepare(ctx context.Context, values []T, opts []PutOption) (*
 	return p, end, err
 }
 
-func (q *Queue[T]) encode(how putting, values []T) (*part, error) {
+func (q *Queue[T]) encode(how putting, values []T) (*writeRequest, error) {
 	extra, err := how.header.headersSize()
 	if err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func (q *Queue[T]) encode(how putting, values []T) (*part, error) {
 		return nil, fmt.Errorf("%w: a batch of %d items and %d bytes, at most %d and %d are taken",
 			framework.ErrTooLarge, len(items), size, maxBatch, maxBatchBytes)
 	}
-	return q.core.putting(how, items)
+	return q.core.newPutRequest(how, items)
 }
 
 // Take waits for an item and claims it. Its errors wrap ErrMismatch, ErrNotQueue, framework.ErrNoAuth, ErrClosed,
@@ -163,7 +163,7 @@ func (q *Queue[T]) encode(how putting, values []T) (*part, error) {
 // An item that cannot be decoded, was claimed more often than WithMaxAttempts allows, or whose time is over (WithExpiry), is moved to
 // the dead letters and not returned. The codec runs in the caller's goroutine.
 //
-// A Queue from which nothing was taken for a time (WithLinger) looks first, which writes nothing. Only when there is an item, or
+// A Queue from which nothing was taken for a time (WithIdleTimeout) looks first, which writes nothing. Only when there is an item, or
 // after 100 ms, does it join the line of consumers. So a call that ends sooner, on an empty queue, costs the servers some reads.
 func (q *Queue[T]) Take(ctx context.Context) (*Delivery[T], error) {
 	if err := q.core.usable(); err != nil {
@@ -189,8 +189,8 @@ func (q *Queue[T]) handOut(ctx context.Context, began time.Time, d *delivery) *D
 	}
 	value, err := decode(q.codec, d.env.payload)
 	if err != nil {
-		if d.begin(ErrSettled) == nil {
-			d.bury(err, func(error) {})
+		if d.markSettled(ErrSettled) == nil {
+			d.moveToDeadLetters(err, func(error) {})
 		}
 		return nil
 	}

@@ -127,7 +127,7 @@ func TestWhatWasGivenBackIsFirstInLine(t *testing.T) {
 
 func TestACloseGivesBackWhatIsOpen(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		a, b := w.member("a", order, WithWindow(4), WithPrefetch(4)), w.member("b", order)
+		a, b := w.member("a", order, WithMaxInFlight(4), WithPrefetch(4)), w.member("b", order)
 		a.put(names(0, 3)...)
 		open := a.take()
 		require.NoError(t, a.Close(t.Context()))
@@ -313,7 +313,7 @@ func TestBadInputIsRefusedAtOnce(t *testing.T) {
 		require.ErrorIs(t, a.PutBatch(t.Context(), nil), ErrOption)
 		require.ErrorIs(t, a.PutBatch(t.Context(), names(0, maxBatch+1)), framework.ErrTooLarge)
 		require.Empty(t, w.Children("/queues"), "nothing was sent")
-		for _, o := range []Option{WithWindow(0), WithPrefetch(-1), WithLinger(0), WithOrder("some")} {
+		for _, o := range []Option{WithMaxInFlight(0), WithPrefetch(-1), WithIdleTimeout(0), WithOrder("some")} {
 			q := New(a.client, testPath, Text(), o)
 			require.ErrorIs(t, q.Put(t.Context(), "x"), ErrOption)
 			_, err := q.Take(t.Context())

@@ -14,28 +14,28 @@ import (
 // recoverer is the first of the consumers of a parallel queue. It returns the items of consumers that have gone, and wakes
 // idle ones for items of the lanes (docs/adr/0038-one-claim-mechanism-for-all-lines.md).
 type recoverer struct {
-	sh      *shift
+	sh      *consumerSession
 	lease   *locks.Lease
-	ctx     context.Context // done when the lease or the shift has ended
+	ctx     context.Context // done when the lease or the consumer session has ended
 	members []string        // of the line, when it was read last
-	missing map[shelf]map[int64]bool
+	missing map[segmentID]map[int64]bool
 	woke    int64              // the look that consumers were woken for last
 	open    int64              // the last segment of the base line, when it was swept last
 	again   chan struct{}      // has a token when there is reason for another sweep
 	watched context.CancelFunc // ends the watches for missing numbers
 }
 
-// recoverItems serves as the recoverer until the lease ends. It calls ready after the first sweep. Its error ends the shift.
-func (sh *shift) recoverItems(lease *locks.Lease, ready func()) error {
+// recoverItems serves as the recoverer until the lease ends. It calls ready after the first sweep. Its error ends the consumer session.
+func (sh *consumerSession) recoverItems(lease *locks.Lease, ready func()) error {
 	ctx, cancel := context.WithCancelCause(lease.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(sh.ctx, func() { cancel(context.Cause(sh.ctx)) })()
 	r := &recoverer{sh: sh, lease: lease, ctx: ctx, again: make(chan struct{}, 1), watched: func() {}}
-	sh.tasks.start(func() { sh.end(sh.courier(ctx)) })
+	sh.tasks.start(func() { sh.end(sh.moveDelayed(ctx)) })
 	if sh.q.deadExpiry > 0 {
 		sh.tasks.start(func() { sh.end(sh.expireDead(ctx)) })
 	}
-	err := r.run(ready)
+	err := r.recover(ready)
 	r.watched()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -43,8 +43,8 @@ func (sh *shift) recoverItems(lease *locks.Lease, ready func()) error {
 	return err
 }
 
-// run sweeps when somebody has left, on a notice, and for a missing number; and wakes idle consumers after a sweep and on a ring.
-func (r *recoverer) run(ready func()) error {
+// recover sweeps when somebody has left, on a notice, and for a missing number; and wakes idle consumers after a sweep and on a ring.
+func (r *recoverer) recover(ready func()) error {
 	var members, notices *framework.Watch
 	stop := func(w *framework.Watch) {
 		if w != nil {
@@ -71,11 +71,11 @@ func (r *recoverer) run(ready func()) error {
 			if err = r.sweep(); err != nil {
 				return err
 			}
-			r.sh.lines.outdate()
+			r.sh.lines.invalidate()
 		}
 		ready()
 		if err = r.sh.lines.refresh(r.ctx); err == nil {
-			err = r.wake()
+			err = r.wakeIdleConsumers()
 		}
 		if err != nil {
 			return err
@@ -86,8 +86,8 @@ func (r *recoverer) run(ready func()) error {
 			members = nil
 		case <-notices.C():
 			notices = nil
-		case <-r.sh.lines.ring():
-			r.sh.lines.outdate()
+		case <-r.sh.lines.waitForSignal():
+			r.sh.lines.invalidate()
 		case <-r.sh.lines.rings:
 		case <-r.again:
 			sweep = true
@@ -111,9 +111,9 @@ func (r *recoverer) sweepAgain() {
 	}
 }
 
-// inspection is the state of a segment.
-type inspection struct {
-	at      shelf
+// segmentContents is the state of a segment.
+type segmentContents struct {
+	at      segmentID
 	drawn   int64            // tickets ever
 	changed int64            // the transaction that has changed the list of tickets last
 	tickets map[int64]string // those that are there: their nodes by their numbers
@@ -124,7 +124,7 @@ type inspection struct {
 
 // inspect reads the number of tickets, then the tickets, then the number of items, then the items: a ticket below the first number that is not
 // there has gone for good, and a number that the items have not reached is not used yet.
-func (r *recoverer) inspect(at shelf) (in inspection, err error) {
+func (r *recoverer) inspect(at segmentID) (in segmentContents, err error) {
 	s, tickets := r.sh.s, at.line.ticketsOf(at.seg)
 	in.at, in.tickets = at, map[int64]string{}
 	nodes, err := s.GetAll(r.ctx, tickets, at.line.segment(at.seg))
@@ -136,7 +136,7 @@ func (r *recoverer) inspect(at shelf) (in inspection, err error) {
 			return in, n.Err
 		}
 	}
-	in.drawn, in.put, in.closed = created(nodes[0].Stat), created(nodes[1].Stat), nodes[1].Stat.Version > 0
+	in.drawn, in.put, in.closed = childrenEver(nodes[0].Stat), childrenEver(nodes[1].Stat), nodes[1].Stat.Version > 0
 	if in.drawn == 0 || nodes[1].Stat.NumChildren == 0 && in.drawn <= in.put {
 		return in, nil // nothing to be done with tickets
 	}
@@ -153,13 +153,13 @@ func (r *recoverer) inspect(at shelf) (in inspection, err error) {
 	if st, err = s.Exists(r.ctx, at.line.segment(at.seg)); err != nil {
 		return in, err
 	}
-	in.put, in.closed = created(st), st.Version > 0
+	in.put, in.closed = childrenEver(st), st.Version > 0
 	in.items, err = at.line.items(r.ctx, s, at.seg)
 	return in, err
 }
 
-// gone are the numbers from one to another whose tickets were drawn and are not there.
-func (in inspection) gone(from, to int64) (numbers []int64) {
+// missingNumbers are the numbers from one to another whose tickets were drawn and are not there.
+func (in segmentContents) missingNumbers(from, to int64) (numbers []int64) {
 	for k := from; k < to; k++ {
 		if in.tickets[k] == "" {
 			numbers = append(numbers, k)
@@ -170,21 +170,21 @@ func (in inspection) gone(from, to int64) (numbers []int64) {
 
 // sweep looks at all segments in which tickets were drawn.
 func (r *recoverer) sweep() error {
-	lanes, err := r.sh.q.lanes(r.ctx, r.sh.s)
+	lanes, err := r.sh.q.listLanes(r.ctx, r.sh.s)
 	if err != nil {
 		return err
 	}
 	r.watched()
 	ctx, cancel := context.WithCancel(r.ctx)
 	before := r.missing
-	r.watched, r.missing = cancel, map[shelf]map[int64]bool{}
+	r.watched, r.missing = cancel, map[segmentID]map[int64]bool{}
 	for _, l := range append(lanes, r.sh.q.base) {
 		segments, err := l.segments(r.ctx, r.sh.s)
 		if err != nil {
 			return err
 		}
 		for _, seg := range segments {
-			in, err := r.inspect(shelf{l, seg})
+			in, err := r.inspect(segmentID{l, seg})
 			if errors.Is(err, framework.ErrNoNode) {
 				continue // it was removed
 			}
@@ -197,7 +197,7 @@ func (r *recoverer) sweep() error {
 			if in.drawn == 0 && (!in.closed || in.put > 0) {
 				break // no consumer has come so far: they pass a segment without a ticket only if it was closed without items
 			}
-			if err := r.attend(ctx, in, before[in.at]); err != nil {
+			if err := r.recoverSegment(ctx, in, before[in.at]); err != nil {
 				return err
 			}
 		}
@@ -205,8 +205,8 @@ func (r *recoverer) sweep() error {
 	return nil
 }
 
-// attend returns a segment's orphans and deals with its missing numbers, or removes the segment.
-func (r *recoverer) attend(ctx context.Context, in inspection, missed map[int64]bool) error {
+// recoverSegment returns a segment's orphans and deals with its missing numbers, or removes the segment.
+func (r *recoverer) recoverSegment(ctx context.Context, in segmentContents, missed map[int64]bool) error {
 	var orphans []int64
 	for _, k := range in.items {
 		if k < in.drawn && in.tickets[k] == "" {
@@ -218,11 +218,11 @@ func (r *recoverer) attend(ctx context.Context, in inspection, missed map[int64]
 	}
 	if in.closed {
 		if len(in.items) == len(orphans) {
-			r.sh.reap(in.at)
+			r.sh.removeIfDone(in.at)
 		}
 		return nil
 	}
-	missing := in.gone(in.put, in.drawn)
+	missing := in.missingNumbers(in.put, in.drawn)
 	if len(missing) == 0 {
 		return nil
 	}
@@ -234,7 +234,7 @@ func (r *recoverer) attend(ctx context.Context, in inspection, missed map[int64]
 	for len(missing) > 0 && missing[0] == head {
 		missing, head = missing[1:], head+1
 	}
-	if err := r.void(in, in.put, head); err != nil {
+	if err := r.voidNumbers(in, in.put, head); err != nil {
 		return err
 	}
 	if len(missing) > 0 {
@@ -245,11 +245,11 @@ func (r *recoverer) attend(ctx context.Context, in inspection, missed map[int64]
 
 // returnOrphans moves items without tickets to the lane redo, in order. It counts an attempt for each, unless its ticket had
 // gone before the item was put, as far as is known. It is no error if an item has gone elsewhere.
-func (r *recoverer) returnOrphans(in inspection, orphans []int64, missed map[int64]bool) error {
+func (r *recoverer) returnOrphans(in segmentContents, orphans []int64, missed map[int64]bool) error {
 	for some := range slices.Chunk(orphans, 100) {
 		var done sync.WaitGroup
 		outcomes := make([]error, len(some))
-		var parts []*part
+		var parts []*writeRequest
 		for i, k := range some {
 			item := in.at.line.item(in.at.seg, k)
 			data, st, err := r.sh.s.Get(r.ctx, item)
@@ -263,8 +263,8 @@ func (r *recoverer) returnOrphans(in inspection, orphans []int64, missed map[int
 			if missed[k] || st.Czxid > in.changed {
 				claims = 0
 			}
-			p := &part{session: r.sh.s, ops: []framework.Op{framework.DeleteOp(item, st.Version), r.sh.q.ringOp()},
-				puts: []put{{line: r.sh.q.lane(redoLane), data: withClaims(data, st, claims)}}}
+			p := &writeRequest{session: r.sh.s, ops: []framework.Op{framework.DeleteOp(item, st.Version), r.sh.q.signalLanesOp()},
+				puts: []itemPut{{line: r.sh.q.laneNamed(redoLane), data: withClaims(data, st, claims)}}}
 			done.Add(1)
 			p.then = func(_ []framework.OpResult, err error) {
 				outcomes[i] = err
@@ -305,7 +305,7 @@ func withClaims(data []byte, st framework.Stat, claims int) []byte {
 }
 
 // watchFor sweeps again when the items come near a missing number, which waiting tickets are before, or when the connection was replaced.
-func (r *recoverer) watchFor(ctx context.Context, at shelf, missing int64) {
+func (r *recoverer) watchFor(ctx context.Context, at segmentID, missing int64) {
 	defer func() {
 		if ctx.Err() == nil {
 			r.sweepAgain()
@@ -318,7 +318,7 @@ func (r *recoverer) watchFor(ctx context.Context, at shelf, missing int64) {
 	if !errors.Is(err, framework.ErrNoNode) {
 		return
 	}
-	if st, err := r.sh.s.Exists(ctx, at.line.segment(at.seg)); err != nil || created(st) >= missing {
+	if st, err := r.sh.s.Exists(ctx, at.line.segment(at.seg)); err != nil || childrenEver(st) >= missing {
 		return // it has come, and is done with
 	}
 	select {
@@ -327,15 +327,15 @@ func (r *recoverer) watchFor(ctx context.Context, at shelf, missing int64) {
 	}
 }
 
-// wake wakes as many idle consumers as the lanes have items without tickets, the first ones first. These find their tickets
+// wakeIdleConsumers wakes as many idle consumers as the lanes have items without tickets, the first ones first. These find their tickets
 // void, and look at the lanes.
-func (r *recoverer) wake() error {
-	spare, look := r.sh.lines.spare()
+func (r *recoverer) wakeIdleConsumers() error {
+	spare, look := r.sh.lines.unclaimedInLanes()
 	if spare == 0 || look == r.woke {
 		return nil
 	}
 	r.woke = look // those who are woken may not have drawn yet
-	in, err := r.idle()
+	in, err := r.listIdleTickets()
 	if err != nil {
 		return err
 	}
@@ -346,18 +346,18 @@ func (r *recoverer) wake() error {
 			spare--
 		}
 	}
-	return r.void(in, in.put, end)
+	return r.voidNumbers(in, in.put, end)
 }
 
-// idle reads the tickets of the open segment of the base line, and then how many items it has had.
-func (r *recoverer) idle() (in inspection, err error) {
+// listIdleTickets reads the tickets of the open segment of the base line, and then how many items it has had.
+func (r *recoverer) listIdleTickets() (in segmentContents, err error) {
 	base, s := r.sh.q.base, r.sh.s
 	for {
-		in = inspection{at: shelf{base, r.open}, tickets: map[int64]string{}}
+		in = segmentContents{at: segmentID{base, r.open}, tickets: map[int64]string{}}
 		dir := base.ticketsOf(r.open)
 		names, st, err := s.Children(r.ctx, dir)
 		if err == nil {
-			in.drawn = created(st)
+			in.drawn = childrenEver(st)
 			for _, name := range names {
 				if k, ok := ticketNumber(name); ok {
 					in.tickets[k] = framework.Join(dir, name)
@@ -366,7 +366,7 @@ func (r *recoverer) idle() (in inspection, err error) {
 			st, err = s.Exists(r.ctx, base.segment(r.open))
 		}
 		if err == nil && st.Version == 0 {
-			in.put = created(st)
+			in.put = childrenEver(st)
 			return in, nil
 		}
 		if err != nil && !errors.Is(err, framework.ErrNoNode) {
@@ -377,15 +377,15 @@ func (r *recoverer) idle() (in inspection, err error) {
 			return in, err
 		}
 		if len(segments) == 0 || segments[len(segments)-1] <= r.open {
-			return inspection{}, nil
+			return segmentContents{}, nil
 		}
 		r.open = segments[len(segments)-1]
 	}
 }
 
-// void makes the servers count numbers of an open segment as put. If that is refused, an item has come or a ticket has gone, and
+// voidNumbers makes the servers count numbers of an open segment as put. If that is refused, an item has come or a ticket has gone, and
 // there is another sweep.
-func (r *recoverer) void(in inspection, from, to int64) error {
+func (r *recoverer) voidNumbers(in segmentContents, from, to int64) error {
 	for ; from < to; from += voidAtOnce {
 		ops := []framework.Op{in.at.line.checkOpen(in.at.seg)}
 		for k := from; k < min(to, from+voidAtOnce); k++ {
@@ -395,11 +395,11 @@ func (r *recoverer) void(in inspection, from, to int64) error {
 			item := in.at.line.item(in.at.seg, k)
 			ops = append(ops, framework.CreateOp(item, nil, framework.Persistent), framework.DeleteOp(item, 0))
 		}
-		_, err := r.sh.q.writer.do(context.Background(), &part{session: r.sh.s, guard: r.lease, ops: ops})
+		_, err := r.sh.q.writer.do(context.Background(), &writeRequest{session: r.sh.s, guard: r.lease, ops: ops})
 		var refused *framework.TxError
 		switch {
 		case errors.As(err, &refused) && refused.Path == r.lease.Guard().Path():
-			return fmt.Errorf("%w: %w", errStale, err)
+			return fmt.Errorf("%w: %w", errSessionReplaced, err)
 		case errors.As(err, &refused) && !errors.Is(err, framework.ErrNoAuth):
 			r.sweepAgain()
 			return nil

@@ -15,7 +15,7 @@ import (
 // sweeping makes a recoverer on a slow link, which has an item in hand. It sweeps when another consumer dies, which has one, too. The queue has
 // n items more.
 func (w *world) sweeping(n int, before func()) (recoverer *member, sweep func()) {
-	recoverer, gone, p := w.member("recoverer", WithWindow(1)), w.member("gone", WithWindow(1)), w.member("p")
+	recoverer, gone, p := w.member("recoverer", WithMaxInFlight(1)), w.member("gone", WithMaxInFlight(1)), w.member("p")
 	p.put(names(0, 2+n)...)
 	recoverer.take()
 	gone.take()
@@ -51,7 +51,7 @@ func TestATicketThatIsDrawnDuringASweepOwnsItsItem(t *testing.T) {
 // acknowledged. If it made the servers skip a number then, it would be that of a consumer which waits.
 func TestANumberThatIsUsedDuringASweepIsNotMissing(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		b := w.member("b", WithWindow(1))
+		b := w.member("b", WithMaxInFlight(1))
 		var waiting chan *Delivery[string]
 		recoverer, sweep := w.sweeping(0, func() { waiting = b.taking() })
 		p := w.member("p2")
@@ -84,7 +84,7 @@ func TestANumberThatIsUsedDuringASweepIsNotMissing(t *testing.T) {
 // both have missed; a second time it would be the number of a consumer that waits.
 func TestWhoIsTheRecovererNoMoreSkipsNoNumber(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		former, b, gone, p := w.member("former", WithWindow(1)), w.member("b", WithWindow(1)), w.member("gone", WithWindow(1)), w.member("p")
+		former, b, gone, p := w.member("former", WithMaxInFlight(1)), w.member("b", WithMaxInFlight(1)), w.member("gone", WithMaxInFlight(1)), w.member("p")
 		p.put("first")
 		busy := former.take()
 		place := testPath + "/lock/" + w.Children(testPath + "/lock")[0]

@@ -32,7 +32,7 @@ type storedRetry struct {
 // kept in milliseconds, and rounded up to seconds where items wait in a parallel queue. The items of a lost consumer come again at once.
 // Default: as it is stored; no wait if the queue is made now. Another policy than the stored one is refused with ErrMismatch.
 func WithRetry(p RetryPolicy) Option {
-	return func(q *core) error {
+	return func(q *engine) error {
 		p, err := p.complete()
 		if err != nil {
 			return err
@@ -91,8 +91,8 @@ func (s storedRetry) wait(attempt int, chance float64) time.Duration {
 }
 
 // retryDelay is how long an item is to wait after an attempt.
-func (q *core) retryDelay(attempt int) time.Duration {
-	retry := q.stored().Retry
+func (q *engine) retryDelay(attempt int) time.Duration {
+	retry := q.storedRecord().Retry
 	if retry == nil {
 		return 0
 	}

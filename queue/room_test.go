@@ -99,7 +99,7 @@ func TestAWaitingProducerIsNotOvertakenForEver(t *testing.T) {
 // TestPutsOfOneQueueWaitInOrder: also behind a batch that needs more room than there is.
 func TestPutsOfOneQueueWaitInOrder(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a, c := w.member("a", WithCapacity(4), WithWindow(1)), w.member("c")
+		a, c := w.member("a", WithCapacity(4), WithMaxInFlight(1)), w.member("c")
 		a.put(names(0, 4)...)
 		var all sync.WaitGroup
 		all.Go(func() { require.NoError(t, a.PutBatch(within(t, time.Hour), names(4, 7))) })
@@ -130,7 +130,7 @@ func TestPutsOfOneQueueWaitInOrder(t *testing.T) {
 func TestPlacesThatNobodyUsesAreTakenBack(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		const capacity = 100
-		full := []Option{WithCapacity(capacity), WithRefusal()}
+		full := []Option{WithCapacity(capacity), WithFailWhenFull()}
 		a, dead, b := w.member("a", full...), w.member("dead", full...), w.member("b", full...)
 		a.put("a")
 		dead.put("dead")
@@ -193,7 +193,7 @@ func atoi(t *testing.T, data []byte) int {
 // TestRequeueTakesAPlace: a dead letter has left the queue, and needs room to come back.
 func TestRequeueTakesAPlace(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		a := w.member("a", order, WithCapacity(2), WithRefusal(), WithMaxAttempts(1))
+		a := w.member("a", order, WithCapacity(2), WithFailWhenFull(), WithMaxAttempts(1))
 		a.put("dead", "1")
 		require.NoError(t, a.take().Nack(t.Context(), 0, errors.New("bad")))
 		a.put("2")
@@ -232,7 +232,7 @@ func (w *world) only(path string) []byte {
 // TestALineThatNobodyStandsInStopsNobody: who stood there first has died.
 func TestALineThatNobodyStandsInStopsNobody(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a, b := w.member("a", WithCapacity(2), WithRefusal()), w.member("b")
+		a, b := w.member("a", WithCapacity(2), WithFailWhenFull()), w.member("b")
 		a.put("1", "2")
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -328,7 +328,7 @@ func boundStorm(t *testing.T, w *world, seed uint64, r *rand.Rand) {
 	}
 	require.NoError(t, first.PutBatch(within(t, time.Minute), names(0, capacity)))
 	require.Equal(t, capacity, w.present())
-	refusing := w.member("refusing", WithRefusal())
+	refusing := w.member("refusing", WithFailWhenFull())
 	require.ErrorIs(t, refusing.Put(t.Context(), "x"), ErrFull)
 	c.drain(capacity)
 }

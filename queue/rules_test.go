@@ -89,7 +89,7 @@ func TestAConsumerStandsInLineBeforeItDraws(t *testing.T) {
 // TestTheRecovererNoticesThatAConsumerHasGone: rule 3. It waits for items itself, and nothing else happens.
 func TestTheRecovererNoticesThatAConsumerHasGone(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		recoverer, b, p := w.member("recoverer", WithWindow(2)), w.member("b"), w.member("p")
+		recoverer, b, p := w.member("recoverer", WithMaxInFlight(2)), w.member("b"), w.member("p")
 		p.put("w", "x")
 		first := recoverer.take()
 		d := b.take()
@@ -107,7 +107,7 @@ func TestTheRecovererNoticesThatAConsumerHasGone(t *testing.T) {
 // TestWhatTheRecovererReturnsKeepsItsAttempts: the item's version is raised between the recoverer's read and its move.
 func TestWhatTheRecovererReturnsKeepsItsAttempts(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		recoverer, b, p := w.member("recoverer", WithWindow(2)), w.member("b"), w.member("p")
+		recoverer, b, p := w.member("recoverer", WithMaxInFlight(2)), w.member("b"), w.member("p")
 		p.put("w", "x")
 		first := recoverer.take()
 		lost := b.take()
@@ -158,7 +158,7 @@ func TestADeliveryThatCannotBeSettledIsGivenBack(t *testing.T) {
 // who has heard of it, has seen nobody idle.
 func TestAnIdleConsumerRingsAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		recoverer, b, p := w.member("recoverer", WithWindow(1)), w.member("b"), w.member("p")
+		recoverer, b, p := w.member("recoverer", WithMaxInFlight(1)), w.member("b"), w.member("p")
 		p.put("x")
 		busy := recoverer.take()
 		_, err := b.Len(t.Context())
@@ -186,20 +186,20 @@ func TestASegmentIsClosedAndRemovedOnce(t *testing.T) {
 		s, err := b.client.Session(t.Context())
 		require.NoError(t, err)
 		a.put("x")
-		require.NoError(t, l.remove(t.Context(), s, 0))
+		require.NoError(t, l.removeSegment(t.Context(), s, 0))
 		require.Len(t, w.Children(l.dir), 1, "it has an item")
 		a.drain(1)
 		require.NoError(t, a.Close(t.Context()))
-		require.NoError(t, l.remove(t.Context(), s, 0))
+		require.NoError(t, l.removeSegment(t.Context(), s, 0))
 		require.Len(t, w.Children(l.dir), 1, "it is open")
 		b.put("y", "z")
 		require.Equal(t, []string{"0000000000", "0000000001"}, w.Children(l.dir))
-		_, err = b.client.Multi(t.Context(), l.roll(0)...)
+		_, err = b.client.Multi(t.Context(), l.rollOps(0)...)
 		require.ErrorIs(t, err, framework.ErrBadVersion)
 		require.Equal(t, []string{"y", "z"}, b.drain(2))
 		time.Sleep(time.Minute)
 		require.Equal(t, []string{"0000000001"}, w.Children(l.dir))
-		_, err = b.client.Multi(t.Context(), l.roll(0)...)
+		_, err = b.client.Multi(t.Context(), l.rollOps(0)...)
 		require.ErrorIs(t, err, framework.ErrNoNode)
 	})
 }
@@ -207,7 +207,7 @@ func TestASegmentIsClosedAndRemovedOnce(t *testing.T) {
 // TestTheSegmentOfADeadConsumerIsRemoved: nobody acknowledges in it.
 func TestTheSegmentOfADeadConsumerIsRemoved(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a, b := w.member("a", bound(2)), w.member("b", WithWindow(2))
+		a, b := w.member("a", bound(2)), w.member("b", WithMaxInFlight(2))
 		a.put(names(0, 3)...)
 		b.take()
 		b.take()
@@ -223,7 +223,7 @@ func TestTheSegmentOfADeadConsumerIsRemoved(t *testing.T) {
 // and before it asks how many there were.
 func TestAnItemThatComesBetweenTwoLooksIsNoVoid(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		recoverer, b, p := w.member("recoverer", WithWindow(1)), w.member("b"), w.member("p")
+		recoverer, b, p := w.member("recoverer", WithMaxInFlight(1)), w.member("b"), w.member("p")
 		p.put("x")
 		busy := recoverer.take()
 		_, err := b.Len(t.Context())
@@ -268,8 +268,8 @@ func TestWhatWasClaimedBeforeIsClaimedAlone(t *testing.T) {
 	}{"others that were claimed before": {3, []int{3, 2, 2}}, "others that were not": {1, []int{3, 1, 1}}} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
-				strict, several := WithOrder(Strict), []Option{WithOrder(Strict), WithWindow(5), WithPrefetch(5)}
-				first, b, last := w.member("first", strict, WithWindow(c.had)), w.member("b", several...), w.member("last", strict)
+				strict, several := WithOrder(Strict), []Option{WithOrder(Strict), WithMaxInFlight(5), WithPrefetch(5)}
+				first, b, last := w.member("first", strict, WithMaxInFlight(c.had)), w.member("b", several...), w.member("last", strict)
 				first.put(names(0, 3)...)
 				for range c.had {
 					first.take()
@@ -293,7 +293,7 @@ func TestWhatWasClaimedBeforeIsClaimedAlone(t *testing.T) {
 // TestWhatIsGivenBackUnderTheLockComesInOrder: in whatever order it was given back.
 func TestWhatIsGivenBackUnderTheLockComesInOrder(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a := w.member("a", WithOrder(Strict), WithWindow(3))
+		a := w.member("a", WithOrder(Strict), WithMaxInFlight(3))
 		a.put(names(0, 4)...)
 		ds := []*Delivery[string]{a.take(), a.take(), a.take()}
 		for _, i := range []int{1, 2, 0} {

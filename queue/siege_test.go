@@ -91,7 +91,7 @@ func siegeConfig(servers []string, root string) framework.Config {
 }
 
 func siegeOptions(o Order) []Option {
-	return []Option{WithOrder(o), bound(400), WithWindow(2 * handful), WithPrefetch(handful)}
+	return []Option{WithOrder(o), bound(400), WithMaxInFlight(2 * handful), WithPrefetch(handful)}
 }
 
 func (s *siege) producer(p, batches int) {

@@ -13,7 +13,7 @@ import (
 
 func TestSimpleQueue(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a, b := NewSimple(w.member("a").client, "/simple"), NewSimple(w.member("b").client, "/simple")
+		a, b := NewCuratorQueue(w.member("a").client, "/simple"), NewCuratorQueue(w.member("b").client, "/simple")
 		_, err := a.Poll(t.Context())
 		require.ErrorIs(t, err, ErrEmpty)
 		got := make(chan string, 1)
@@ -41,19 +41,19 @@ func TestSimpleQueue(t *testing.T) {
 
 		w.DropReply(1, zktest.Match{Op: zktest.OpMulti})
 		require.ErrorIs(t, a.Put(t.Context(), []byte("x")), ErrUnknown)
-		require.ErrorIs(t, NewSimple(nil, "/x").Put(t.Context(), nil), ErrOption)
-		_, err = NewSimple(w.member("c").client, "x").Take(t.Context())
+		require.ErrorIs(t, NewCuratorQueue(nil, "/x").Put(t.Context(), nil), ErrOption)
+		_, err = NewCuratorQueue(w.member("c").client, "x").Take(t.Context())
 		require.ErrorIs(t, err, framework.ErrInvalidPath)
 	})
 }
 
 // TestAReadOfASimpleQueueThatFailsIsReadAgain: the session was lost between the list and the item, and nothing was removed.
 func TestAReadOfASimpleQueueThatFailsIsReadAgain(t *testing.T) {
-	for name, look := range map[string]func(*Simple, context.Context) ([]byte, error){"peek": (*Simple).Peek, "poll": (*Simple).Poll, "take": (*Simple).Take} {
+	for name, look := range map[string]func(*CuratorQueue, context.Context) ([]byte, error){"peek": (*CuratorQueue).Peek, "poll": (*CuratorQueue).Poll, "take": (*CuratorQueue).Take} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				a, b := w.member("a"), w.member("b")
-				require.NoError(t, NewSimple(b.client, "/simple").Put(t.Context(), []byte("x")))
+				require.NoError(t, NewCuratorQueue(b.client, "/simple").Put(t.Context(), []byte("x")))
 				_, err := a.client.Session(t.Context())
 				require.NoError(t, err)
 				a.link.Delay(slow)
@@ -61,7 +61,7 @@ func TestAReadOfASimpleQueueThatFailsIsReadAgain(t *testing.T) {
 					a.link.Cut()
 					time.AfterFunc(time.Minute, a.link.Heal)
 				})
-				data, err := look(NewSimple(a.client, "/simple"), within(t, 5*time.Minute))
+				data, err := look(NewCuratorQueue(a.client, "/simple"), within(t, 5*time.Minute))
 				require.NoError(t, err)
 				require.Equal(t, "x", string(data))
 			})

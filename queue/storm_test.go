@@ -84,7 +84,7 @@ func (s *storm) producer(p int, short Option, produce func(m *member, p int, r *
 	s.producers.Go(func() { produce(m, p, r) })
 }
 
-// allPut tells whether the producers are done.
+// allPut reports whether the producers are done.
 func (s *storm) allPut() func() bool {
 	done := make(chan struct{})
 	go func() { s.producers.Wait(); close(done) }()
@@ -115,7 +115,7 @@ func (s *storm) hire() {
 	s.made++
 	opts := []Option{WithOrder(s.order), bound(20)}
 	if s.order == Parallel {
-		opts = append(opts, WithWindow(3), WithPrefetch(s.rand.IntN(3)))
+		opts = append(opts, WithMaxInFlight(3), WithPrefetch(s.rand.IntN(3)))
 	}
 	w := &worker{member: s.member(fmt.Sprint("c", s.made), append(opts, s.options...)...)}
 	var ctx context.Context

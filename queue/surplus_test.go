@@ -49,7 +49,7 @@ func TestATicketOfATakeThatHasEndedIsGivenBack(t *testing.T) {
 	})
 }
 
-// TestATakeAtTheEndOfTheLingerTime gets nothing of the shift that ends.
+// TestATakeAtTheEndOfTheLingerTime gets nothing of the consumer session that ends.
 func TestATakeAtTheEndOfTheLingerTime(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, p := w.member("a", WithPrefetch(2)), w.member("p")

@@ -34,7 +34,7 @@ func TestWhatNobodyWasHandedCountsNoAttempt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
-				opts := []Option{WithOrder(Strict), WithMaxAttempts(2), WithWindow(8), WithPrefetch(7), bound(3)}
+				opts := []Option{WithOrder(Strict), WithMaxAttempts(2), WithMaxInFlight(8), WithPrefetch(7), bound(3)}
 				p := w.member("p", WithOrder(Strict), bound(3))
 				p.put(names(0, 10)...)
 				require.NoError(t, p.Put(t.Context(), "urgent", WithPriority(2)))
@@ -61,7 +61,7 @@ func TestWhatNobodyWasHandedCountsNoAttempt(t *testing.T) {
 // TestWhatWasClaimedBehindAnItemThatWasGivenBackCountsNoAttempt: it waits behind that one, as if it were claimed no more.
 func TestWhatWasClaimedBehindAnItemThatWasGivenBackCountsNoAttempt(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a, b := w.member("a", WithOrder(Strict), WithWindow(8), WithPrefetch(7)), w.member("b", WithOrder(Strict))
+		a, b := w.member("a", WithOrder(Strict), WithMaxInFlight(8), WithPrefetch(7)), w.member("b", WithOrder(Strict))
 		a.put(names(0, 5)...)
 		first, second := a.take(), a.take()
 		time.Sleep(time.Second)
@@ -130,7 +130,7 @@ func sets(below string) func(zktest.Request) bool {
 // claimed an item of another line ahead, which it gives back.
 func TestAClaimThatIsRefusedSinceTheQueueWasPurgedCountsNoAttempt(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a, p := w.member("a", WithOrder(Strict), WithWindow(3), WithPrefetch(2), WithLinger(time.Hour)), w.member("p", WithOrder(Strict))
+		a, p := w.member("a", WithOrder(Strict), WithMaxInFlight(3), WithPrefetch(2), WithIdleTimeout(time.Hour)), w.member("p", WithOrder(Strict))
 		a.put("1", "2")
 		a.take()
 		time.Sleep(time.Second)

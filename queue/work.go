@@ -68,15 +68,15 @@ func WithProcessingTimeout(d time.Duration) WorkOption {
 // Lost connections and sessions do not end Work: handlers whose items are lost see their contexts end, and the items come
 // again. Work returns nil when all handlers have returned before the grace was over. Else the error says why: it wraps
 // ErrUnfinished, or what Take has failed with for good, such as ErrMismatch or ErrClosed; then handlers are drained as if ctx had ended.
-// n must not be larger than the window (WithWindow).
+// n must not be larger than the window (WithMaxInFlight).
 func (q *Queue[T]) Work(ctx context.Context, n int, handler Handler[T], opts ...WorkOption) error {
 	o := workOptions{grace: DefaultGrace}
 	err := q.core.usable()
 	if err == nil && handler == nil {
 		err = fmt.Errorf("%w: Work: the handler is nil", ErrOption)
 	}
-	if most := max(q.core.window, DefaultWindow); err == nil && (n <= 0 || n > most) {
-		err = fmt.Errorf("%w: Work: %d workers, want 1 to %d, which is the window (WithWindow)", ErrOption, n, most)
+	if most := max(q.core.window, DefaultMaxInFlight); err == nil && (n <= 0 || n > most) {
+		err = fmt.Errorf("%w: Work: %d workers, want 1 to %d, which is the window (WithMaxInFlight)", ErrOption, n, most)
 	}
 	for _, set := range opts {
 		if set != nil && err == nil {
@@ -150,7 +150,7 @@ func (w *workers[T]) loop() {
 			w.running.Go(w.loop)
 		}
 	}()
-	back := w.q.core.client.Retries()
+	back := w.q.core.client.Backoff()
 	for w.taking.Err() == nil {
 		d, err := w.q.Take(w.taking)
 		switch {

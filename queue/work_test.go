@@ -106,7 +106,7 @@ func TestAPanicDoesNotEndAWorker(t *testing.T) {
 // TestWorkDrains: handlers that run finish, and nothing more is taken.
 func TestWorkDrains(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		a, b := w.member("a", order, WithWindow(3)), w.member("b", order)
+		a, b := w.member("a", order, WithMaxInFlight(3)), w.member("b", order)
 		a.put(names(0, 5)...)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := a.working(ctx, 2, func(ctx context.Context, d *Delivery[string]) error {
@@ -271,7 +271,7 @@ func TestWorkRefusesWhatItCannotUse(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
 		nothing := func(context.Context, *Delivery[string]) error { return nil }
-		for _, err := range []error{a.Work(t.Context(), 0, nothing), a.Work(t.Context(), DefaultWindow+1, nothing), a.Work(t.Context(), 1, nil),
+		for _, err := range []error{a.Work(t.Context(), 0, nothing), a.Work(t.Context(), DefaultMaxInFlight+1, nothing), a.Work(t.Context(), 1, nil),
 			a.Work(t.Context(), 1, nothing, WithGrace(-1)), a.Work(t.Context(), 1, nothing, WithProcessingTimeout(0))} {
 			require.ErrorIs(t, err, ErrOption)
 		}

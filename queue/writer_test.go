@@ -32,14 +32,14 @@ func TestAFenceTellsItselfFromATransaction(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		_, wr, s := w.written()
 		for range 3 {
-			applied, err := wr.fence(t.Context(), s)
+			applied, err := wr.writeFence(t.Context(), s)
 			require.NoError(t, err)
 			require.False(t, applied)
 			wr.version-- // as it was before its reply
 		}
-		_, err := s.Set(t.Context(), wr.marker, wr.mark(), wr.version+1)
+		_, err := s.Set(t.Context(), wr.marker, wr.nextMark(), wr.version+1)
 		require.NoError(t, err)
-		applied, err := wr.fence(t.Context(), s)
+		applied, err := wr.writeFence(t.Context(), s)
 		require.NoError(t, err)
 		require.True(t, applied)
 	})
@@ -48,10 +48,10 @@ func TestAFenceTellsItselfFromATransaction(t *testing.T) {
 func TestATransactionFromBeforeAFenceIsRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, wr, s := w.written()
-		p, err := m.core.putting(putting{}, [][]byte{{1, 0}})
+		p, err := m.core.newPutRequest(putting{}, [][]byte{{1, 0}})
 		require.NoError(t, err)
-		late := wr.assemble([]*part{p})
-		_, err = wr.fence(t.Context(), s)
+		late := wr.assemble([]*writeRequest{p})
+		_, err = wr.writeFence(t.Context(), s)
 		require.NoError(t, err)
 		_, err = s.Multi(t.Context(), late.ops...)
 		require.ErrorIs(t, err, framework.ErrBadVersion)
@@ -62,7 +62,7 @@ func TestATransactionFromBeforeAFenceIsRefused(t *testing.T) {
 func (m *member) removeMarker(s *framework.Session) {
 	m.t.Helper()
 	wr := m.core.writer
-	require.NoError(m.t, m.client.Delete(m.t.Context(), wr.child(s), framework.AnyVersion))
+	require.NoError(m.t, m.client.Delete(m.t.Context(), wr.sessionChild(s), framework.AnyVersion))
 	require.NoError(m.t, m.client.Delete(m.t.Context(), wr.marker, framework.AnyVersion))
 }
 
@@ -71,7 +71,7 @@ func TestWithoutItsMarkerAnOutcomeIsUnknown(t *testing.T) {
 		m, wr, s := w.written()
 		m.removeMarker(s)
 		outcome := make(chan error, 1)
-		again, err := wr.settle(t.Context(), []*part{{then: func(_ []framework.OpResult, err error) { outcome <- err }}}, framework.ErrSuspended)
+		again, err := wr.resolveLostReply(t.Context(), []*writeRequest{{then: func(_ []framework.OpResult, err error) { outcome <- err }}}, framework.ErrSuspended)
 		require.NoError(t, err)
 		require.Empty(t, again)
 		require.ErrorIs(t, <-outcome, ErrUnknown)
@@ -99,10 +99,10 @@ func TestWhatIsRefusedTakesNothingElseWithIt(t *testing.T) {
 		lease, err := locks.NewMutex(m.client, "/lock").Lock(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, m.client.Delete(t.Context(), lease.Node(), framework.AnyVersion))
-		y, err := m.core.putting(putting{}, [][]byte{{1, 0, 'y'}})
+		y, err := m.core.newPutRequest(putting{}, [][]byte{{1, 0, 'y'}})
 		require.NoError(t, err)
 		missing := framework.DeleteOp(testPath+"/missing", framework.AnyVersion)
-		parts := []*part{{ops: []framework.Op{missing}}, {guard: lease}, {session: other}, y}
+		parts := []*writeRequest{{ops: []framework.Op{missing}}, {guard: lease}, {session: other}, y}
 		outcomes := make([]chan error, len(parts))
 		for i, p := range parts {
 			outcomes[i] = make(chan error, 1)
@@ -145,9 +145,9 @@ func TestATransactionIsBounded(t *testing.T) {
 
 func TestTheClockIsTheEnsembles(t *testing.T) {
 	in(t, func(t *testing.T, _ *world) {
-		var c clock
+		var c serverClock
 		said := time.Unix(1_000_000, 0)
-		c.hear(said, time.Now())
+		c.noteAnswer(said, time.Now())
 		time.Sleep(5 * time.Second)
 		require.Equal(t, said.Add(5*time.Second), c.now())
 	})
@@ -175,7 +175,7 @@ func TestAFullSecondPassesOnToTheNext(t *testing.T) {
 // TestWhatComesBackIsFirstWhenItsTimeHasCome, in a parallel queue: before what was put meanwhile.
 func TestWhatComesBackIsFirstWhenItsTimeHasCome(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		recoverer, a := w.member("recoverer", WithWindow(1)), w.member("a")
+		recoverer, a := w.member("recoverer", WithMaxInFlight(1)), w.member("a")
 		recoverer.put("w", "x", "y")
 		busy := recoverer.take()
 		require.NoError(t, a.take().Nack(t.Context(), 10*time.Second, nil))

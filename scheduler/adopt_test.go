@@ -56,17 +56,17 @@ func TestARunThatHasEndedIsNotStartedByALateLook(t *testing.T) {
 		a := w.member("a", jobs("j", "* * * * *", quick))
 		s, err := a.client.Session(t.Context())
 		require.NoError(t, err)
-		j := a.known()[0]
+		j := a.knownJobs()[0]
 		run := func(number, token int64) *execution {
 			return &execution{session: s, record: RunRecord{Number: number, Token: token, Manual: true}}
 		}
 		first := run(1, 7)
-		_, begun := j.local.begin(first)
+		_, begun := j.local.beginRun(first)
 		require.True(t, begun)
-		j.local.end(first)
-		_, begun = j.local.begin(run(1, 7))
+		j.local.endRun(first)
+		_, begun = j.local.beginRun(run(1, 7))
 		require.False(t, begun)
-		_, begun = j.local.begin(run(2, 9))
+		_, begun = j.local.beginRun(run(2, 9))
 		require.True(t, begun)
 	})
 }

@@ -23,14 +23,14 @@ func TestJobsAreAssignedByWhatIsKnownLast(t *testing.T) {
 			return old
 		}
 		term := setTerm(nil) // as before it has begun
-		sh := a.present()
-		sh.mu.Lock()
-		go a.assign()
-		for range 1000 { // until it waits for the shift: nothing else can be seen of that
+		sh := a.currentSession()
+		sh.jobsMu.Lock()
+		go a.assignJobs()
+		for range 1000 { // until it waits for the member session: nothing else can be seen of that
 			runtime.Gosched()
 		}
 		setTerm(term)
-		sh.mu.Unlock()
+		sh.jobsMu.Unlock()
 		synctest.Wait()
 		time.Sleep(time.Minute)
 		require.Len(t, w.log.ticks(), 1)

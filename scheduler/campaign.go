@@ -6,9 +6,9 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// campaign leads whenever the other candidates let it, while this member has jobs of OnLeader. A member without any stays out of the
+// campaignWhileNeeded leads whenever the other candidates let it, while this member has jobs of OnLeader. A member without any stays out of the
 // election: as the leader it would keep the leader jobs of all others from being run.
-func (s *Scheduler) campaign(ctx context.Context) error {
+func (s *Scheduler) campaignWhileNeeded(ctx context.Context) error {
 	for {
 		for !s.hasLeaderJobs() {
 			select {
@@ -19,7 +19,7 @@ func (s *Scheduler) campaign(ctx context.Context) error {
 		}
 		campaigning, resign := context.WithCancel(ctx)
 		ended := make(chan error, 1)
-		go func() { ended <- s.election.Lead(campaigning, s.lead) }()
+		go func() { ended <- s.election.Lead(campaigning, s.holdTerm) }()
 		for s.hasLeaderJobs() {
 			select {
 			case <-s.jobsChanged:
@@ -46,9 +46,9 @@ func (s *Scheduler) hasLeaderJobs() bool {
 	return false
 }
 
-// awaitJob waits until this member has a job. It returns an error when ctx ends first.
-func (s *Scheduler) awaitJob(ctx context.Context) error {
-	for len(s.known()) == 0 {
+// waitForJob waits until this member has a job. It returns an error when ctx ends first.
+func (s *Scheduler) waitForJob(ctx context.Context) error {
+	for len(s.knownJobs()) == 0 {
 		select {
 		case <-s.jobsChanged:
 		case <-ctx.Done():
@@ -58,8 +58,8 @@ func (s *Scheduler) awaitJob(ctx context.Context) error {
 	return nil
 }
 
-// noteJobs wakes campaign and awaitJob after this member's jobs have changed.
-func (s *Scheduler) noteJobs() {
+// signalJobsChanged wakes campaign and waitForJob after this member's jobs have changed.
+func (s *Scheduler) signalJobsChanged() {
 	select {
 	case s.jobsChanged <- struct{}{}:
 	default:

@@ -22,28 +22,28 @@ const (
 	behindAfter = time.Minute
 )
 
-// clocks are the two that decide whether a tick is due: this machine's, and the ensemble's, which is
+// tickClock are the two that decide whether a tick is due: this machine's, and the ensemble's, which is
 // estimated from the time that a node's latest write was given and what has passed here since then.
-type clocks struct {
+type tickClock struct {
 	local func() time.Time
 
 	mu     sync.Mutex
-	first  answer
-	latest answer
+	first  ensembleTimeAnswer
+	latest ensembleTimeAnswer
 	behind time.Time // since when all answers were more than MaxAhead ahead of this machine's clock; zero: the latest was not
 }
 
-// answer is a time that the ensemble has given.
-type answer struct {
+// ensembleTimeAnswer is a time that the ensemble has given.
+type ensembleTimeAnswer struct {
 	ensemble time.Time
 	local    time.Time // of this machine's clock by then
 	at       time.Time // its monotonic reading counts
 }
 
-// hear takes in the time of a write that was answered just now. The estimate is behind by the time that
+// noteAnswer takes in the time of a write that was answered just now. The estimate is behind by the time that
 // the answer took.
-func (c *clocks) hear(mtime time.Time) {
-	a := answer{mtime, c.local(), time.Now()}
+func (c *tickClock) noteAnswer(mtime time.Time) {
+	a := ensembleTimeAnswer{mtime, c.local(), time.Now()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.first.at.IsZero() {
@@ -58,8 +58,8 @@ func (c *clocks) hear(mtime time.Time) {
 	}
 }
 
-// ensemble is the estimate of the ensemble's clock.
-func (c *clocks) ensemble() time.Time {
+// ensembleTime is the estimate of the ensemble's clock.
+func (c *tickClock) ensembleTime() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.latest.ensemble.Add(time.Since(c.latest.at))
@@ -67,8 +67,8 @@ func (c *clocks) ensemble() time.Time {
 
 // now is the time up to which ticks are due: this machine's, within MaxAhead of the ensemble's. That this machine's
 // clock is behind counts once the ensemble has said so for some time.
-func (c *clocks) now() time.Time {
-	local, ensemble := c.local(), c.ensemble()
+func (c *tickClock) now() time.Time {
+	local, ensemble := c.local(), c.ensembleTime()
 	if most := ensemble.Add(MaxAhead); local.After(most) {
 		return most
 	}
@@ -78,24 +78,24 @@ func (c *clocks) now() time.Time {
 	return local
 }
 
-func (c *clocks) surelyBehind() bool {
+func (c *tickClock) surelyBehind() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.behind.IsZero() && c.latest.at.Sub(c.behind) >= behindAfter && time.Since(c.latest.at) < 2*askTimeAfter
 }
 
-// dispute is how two clocks differ about a tick.
-type dispute int
+// clockDispute is how two clocks differ about a tick.
+type clockDispute int
 
 const (
-	agreed dispute = iota
-	ahead          // it is due by this machine's clock only
-	behind         // it is due by the ensemble's clock only
+	agreed clockDispute = iota
+	ahead               // it is due by this machine's clock only
+	behind              // it is due by the ensemble's clock only
 )
 
-// about tells whether the clocks differ about a tick, by more than MaxAhead.
-func (c *clocks) about(due time.Time) dispute {
-	local, ensemble := c.local(), c.ensemble()
+// disagree reports whether the clocks differ about a tick, by more than MaxAhead.
+func (c *tickClock) disagree(due time.Time) clockDispute {
+	local, ensemble := c.local(), c.ensembleTime()
 	switch {
 	case !due.After(local) && due.After(ensemble.Add(MaxAhead)):
 		return ahead
@@ -105,15 +105,15 @@ func (c *clocks) about(due time.Time) dispute {
 	return agreed
 }
 
-// stale reports whether the ensemble is to be asked before anybody waits for its clock.
-func (c *clocks) stale() bool {
+// isStale reports whether the ensemble is to be asked before anybody waits for its clock.
+func (c *tickClock) isStale() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return time.Since(c.latest.at) >= askTimeAfter
 }
 
 // difference tells how far the clocks differ, and which of them was set since this member took part.
-func (c *clocks) difference() error {
+func (c *tickClock) difference() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	passed := c.latest.at.Sub(c.first.at)

@@ -41,7 +41,7 @@ func TestAnOldEstimateOfTheEnsemblesClockIsMadeAnewBeforeATickWaits(t *testing.T
 		now := func() time.Time { return time.Now().Add(30 * time.Minute) }
 		w.Skew(30 * time.Minute)
 		a := w.start("a", jobs("j", "0 * * * *", quick), WithNow(now))
-		a.present().clocks.hear(now().Add(-time.Hour))
+		a.currentSession().clocks.noteAnswer(now().Add(-time.Hour))
 		time.Sleep(31 * time.Minute)
 		require.Equal(t, []string{"01:00:00"}, w.log.ticks())
 		require.Less(t, w.log.all(EventStarted)[0].when.Sub(began), 30*time.Minute+time.Second)
@@ -82,11 +82,11 @@ func TestTheClockThatWasSetIsNamed(t *testing.T) {
 	} {
 		in(t, func(t *testing.T, w *world) {
 			var machine time.Duration
-			cl := &clocks{local: func() time.Time { return time.Now().Add(machine) }}
-			cl.hear(time.Now().Add(3 * time.Second))
+			cl := &tickClock{local: func() time.Time { return time.Now().Add(machine) }}
+			cl.noteAnswer(time.Now().Add(3 * time.Second))
 			time.Sleep(time.Minute)
 			machine = c.machine
-			cl.hear(time.Now().Add(c.ensemble))
+			cl.noteAnswer(time.Now().Add(c.ensemble))
 			require.ErrorContains(t, cl.difference(), c.want)
 		})
 	}
@@ -95,20 +95,20 @@ func TestTheClockThatWasSetIsNamed(t *testing.T) {
 // The ensemble's clock is ahead for less than a minute, again and again: no tick is run before its time.
 func TestThatAMachinesClockIsBehindIsBelievedOnlyAfterAMinute(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		c := &clocks{local: time.Now}
+		c := &tickClock{local: time.Now}
 		for range 5 {
 			for range 5 {
-				c.hear(time.Now().Add(time.Hour))
+				c.noteAnswer(time.Now().Add(time.Hour))
 				require.Equal(t, time.Now(), c.now())
 				time.Sleep(askTimeAfter)
 			}
-			c.hear(time.Now())
+			c.noteAnswer(time.Now())
 			time.Sleep(askTimeAfter)
 		}
-		c.hear(time.Now().Add(time.Hour))
+		c.noteAnswer(time.Now().Add(time.Hour))
 		time.Sleep(behindAfter)
 		require.Equal(t, time.Now(), c.now(), "one answer is not enough")
-		c.hear(time.Now().Add(time.Hour))
+		c.noteAnswer(time.Now().Add(time.Hour))
 		require.Equal(t, time.Now().Add(time.Hour-MaxAhead), c.now())
 		time.Sleep(2 * askTimeAfter)
 		require.Equal(t, time.Now(), c.now(), "an old answer is not either")

@@ -110,7 +110,7 @@ func TestAWeeksStateOfAThousandJobsIsSmall(t *testing.T) {
 	state := fullState(t)
 	for i := range 100 {
 		state.clone()
-		state.miss(parsed(t, "* * * * *", nil), Gap{From: minute(float64(2 * i)), To: minute(float64(2 * i)), Count: 1, Reason: ReasonRunnerLost})
+		state.addGap(parsed(t, "* * * * *", nil), Gap{From: minute(float64(2 * i)), To: minute(float64(2 * i)), Count: 1, Reason: ReasonRunnerLost})
 	}
 	state.LastRun.Error = errorText(fmt.Errorf("%01000d", 1))
 	data, err := state.encode()

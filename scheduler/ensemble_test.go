@@ -71,7 +71,7 @@ func TestTicksOnRealServers(t *testing.T) {
 	all.Wait()
 	st, err := last.State(ctx, "j")
 	require.NoError(t, err)
-	require.Equal(t, parsed(t, "* * * * * *", nil).dueTicks(st.Registered, st.Last).count, st.Due())
+	require.Equal(t, parsed(t, "* * * * * *", nil).findDueTicks(st.Registered, st.Last).count, st.Due())
 	require.Equal(t, "recorded", st.LastRun.Error)
 	require.Nil(t, st.Running)
 	require.EqualValues(t, st.Fired, len(ran))

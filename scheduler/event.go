@@ -48,16 +48,16 @@ type Event struct {
 	Err error
 }
 
-// tellMissed counts and tells of ticks that were recorded as missed.
-func (s *Scheduler) tellMissed(job string, gaps []Gap) {
+// reportMissed counts and tells of ticks that were recorded as missed.
+func (s *Scheduler) reportMissed(job string, gaps []Gap) {
 	for _, g := range gaps {
 		s.tel.missed(job, g)
-		s.tell(Event{Kind: EventMissed, Job: job, Gap: g})
+		s.sendEvent(Event{Kind: EventMissed, Job: job, Gap: g})
 	}
 }
 
-// tell passes an event on.
-func (s *Scheduler) tell(e Event) {
+// sendEvent passes an event on.
+func (s *Scheduler) sendEvent(e Event) {
 	if s.observe != nil {
 		e.At = s.now()
 		s.observe(e)

@@ -128,10 +128,10 @@ func (j *Job) check() error {
 		j.Backoff = DefaultBackoff
 	}
 	err := errors.Join(
-		known("Guarantee", &j.Guarantee, AtMostOnce, AtLeastOnce),
-		known("Misfire", &j.Misfire, MisfireLatest, MisfireSkip, MisfireAll),
-		known("Overlap", &j.Overlap, OverlapForbid, OverlapAllow, OverlapReplace),
-		known("Placement", &j.Placement, OnLeader, Spread),
+		checkPolicy("Guarantee", &j.Guarantee, AtMostOnce, AtLeastOnce),
+		checkPolicy("Misfire", &j.Misfire, MisfireLatest, MisfireSkip, MisfireAll),
+		checkPolicy("Overlap", &j.Overlap, OverlapForbid, OverlapAllow, OverlapReplace),
+		checkPolicy("Placement", &j.Placement, OnLeader, Spread),
 		notNegative("Deadline", j.Deadline), notNegative("Timeout", j.Timeout), notNegative("Backoff", j.Backoff),
 		notNegative("Jitter", j.Jitter), notNegative("MinHold", j.MinHold),
 	)
@@ -173,8 +173,8 @@ func validName(name string) error {
 	return nil
 }
 
-// pause is how long a run waits before it is retried, the first time after one try.
-func (j *job) pause(tries int) time.Duration {
+// retryPause is how long a run waits before it is retried, the first time after one try.
+func (j *job) retryPause(tries int) time.Duration {
 	most := max(j.Backoff, mostBackoff)
 	d := j.Backoff
 	for ; tries > 1 && d < most; tries-- {

@@ -57,10 +57,10 @@ func (s *Scheduler) releaseRuns(l *localRuns) {
 	s.leaveRuns(l)
 }
 
-// begin notes that a run goes on here, and tells whether its tick is new here, whatever the caller has read:
+// beginRun notes that a run goes on here, and reports whether its tick is new here, whatever the caller has read:
 // the state may have been deleted meanwhile. A run that was begun before is not begun again, even if it has ended
 // since: who claims a run has seen, and begun, those that were claimed before it.
-func (l *localRuns) begin(e *execution) (fresh, begun bool) {
+func (l *localRuns) beginRun(e *execution) (fresh, begun bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	session, token := e.session.ID(), e.record.Token
@@ -83,35 +83,35 @@ func (l *localRuns) begin(e *execution) (fresh, begun bool) {
 	return true, true
 }
 
-func (l *localRuns) end(e *execution) {
+func (l *localRuns) endRun(e *execution) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.going = slices.DeleteFunc(l.going, func(o *execution) bool { return o == e })
 }
 
-// of is the run of a record if it goes on in this member, or nil.
-func (l *localRuns) of(r RunRecord) *execution {
-	for _, e := range l.all() {
-		if e.is(r) {
+// findRun is the run of a record if it goes on in this member, or nil.
+func (l *localRuns) findRun(r RunRecord) *execution {
+	for _, e := range l.allRuns() {
+		if e.isRun(r) {
 			return e
 		}
 	}
 	return nil
 }
 
-// all returns the runs that go on in this member.
-func (l *localRuns) all() []*execution {
+// allRuns returns the runs that go on in this member.
+func (l *localRuns) allRuns() []*execution {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.going)
 }
 
-// remove ends the runs of a registration that was removed, and of those before it, also such as begin later.
-func (l *localRuns) remove(generation int64) {
+// endRunsOf ends the runs of a registration that was removed, and of those before it, also such as begin later.
+func (l *localRuns) endRunsOf(generation int64) {
 	l.mu.Lock()
 	l.removed = max(l.removed, generation+1)
 	l.mu.Unlock()
-	for _, e := range l.all() {
+	for _, e := range l.allRuns() {
 		if e.record.generation <= generation {
 			e.stop(ErrRemoved)
 		}

@@ -16,7 +16,7 @@ type member struct {
 	id     string
 	labels map[string]string
 	keys   []uint32 // of the jobs of Placement Spread that it has, sorted
-	rest   fields
+	rest   jsonFields
 }
 
 const memberVersion = 1
@@ -35,11 +35,11 @@ func (m member) encode() ([]byte, error) {
 		packed = binary.AppendUvarint(packed, uint64(key-last))
 		last = key
 	}
-	known := map[string]any{"v": memberVersion, "id": m.id, "jobs": given(base64.RawStdEncoding.EncodeToString(packed))}
+	known := map[string]any{"v": memberVersion, "id": m.id, "jobs": nilIfZero(base64.RawStdEncoding.EncodeToString(packed))}
 	if len(m.labels) > 0 {
 		known["labels"] = m.labels
 	}
-	return m.rest.with(known)
+	return m.rest.withFields(known)
 }
 
 // decodeMember reads what is stored of a member. Its error wraps ErrNewerState or ErrBadState.
@@ -51,9 +51,9 @@ func decodeMember(node string, data []byte) (member, error) {
 	}
 	var packed string
 	m.rest = f
-	err = errors.Join(f.take("id", &m.id), f.take("labels", &m.labels), f.take("jobs", &packed))
+	err = errors.Join(f.takeField("id", &m.id), f.takeField("labels", &m.labels), f.takeField("jobs", &packed))
 	if err == nil {
-		m.keys, err = unpack(packed)
+		m.keys, err = decompress(packed)
 	}
 	if err != nil {
 		return member{}, fmt.Errorf("%w: %w", ErrBadState, err)
@@ -61,7 +61,7 @@ func decodeMember(node string, data []byte) (member, error) {
 	return m, nil
 }
 
-func unpack(text string) ([]uint32, error) {
+func decompress(text string) ([]uint32, error) {
 	packed, err := base64.RawStdEncoding.DecodeString(text)
 	if err != nil {
 		return nil, fmt.Errorf("jobs: %w", err)

@@ -18,7 +18,7 @@ const (
 
 const maxHistory = 100
 
-func refuse(format string, args ...any) error {
+func invalidOption(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrInvalidOption}, args...)...)
 }
 
@@ -27,7 +27,7 @@ func refuse(format string, args ...any) error {
 func WithDrain(d time.Duration) Option {
 	return func(s *Scheduler) error {
 		if d < 0 {
-			return refuse("WithDrain: %v is negative", d)
+			return invalidOption("WithDrain: %v is negative", d)
 		}
 		s.drain = d
 		return nil
@@ -47,7 +47,7 @@ func WithWaitForJobs() Option {
 func WithStuckAfter(d time.Duration) Option {
 	return func(s *Scheduler) error {
 		if d <= 0 {
-			return refuse("WithStuckAfter: %v is not positive", d)
+			return invalidOption("WithStuckAfter: %v is not positive", d)
 		}
 		s.stuckAfter = d
 		return nil
@@ -59,7 +59,7 @@ func WithStuckAfter(d time.Duration) Option {
 func WithHistory(n int) Option {
 	return func(s *Scheduler) error {
 		if n < 1 || n > maxHistory {
-			return refuse("WithHistory: %d: want 1 to %d", n, maxHistory)
+			return invalidOption("WithHistory: %d: want 1 to %d", n, maxHistory)
 		}
 		s.history = n
 		return nil
@@ -71,7 +71,7 @@ func WithHistory(n int) Option {
 func WithMaxConcurrent(n int) Option {
 	return func(s *Scheduler) error {
 		if n < 1 {
-			return refuse("WithMaxConcurrent: %d: want 1 or more", n)
+			return invalidOption("WithMaxConcurrent: %d: want 1 or more", n)
 		}
 		s.slots.most = n
 		return nil
@@ -83,7 +83,7 @@ func WithMaxConcurrent(n int) Option {
 func WithLabels(labels map[string]string) Option {
 	return func(s *Scheduler) error {
 		if err := validLabels(labels); err != nil {
-			return refuse("WithLabels: %w", err)
+			return invalidOption("WithLabels: %w", err)
 		}
 		s.labels = maps.Clone(labels)
 		return nil
@@ -95,7 +95,7 @@ func WithLabels(labels map[string]string) Option {
 func WithNow(now func() time.Time) Option {
 	return func(s *Scheduler) error {
 		if now == nil {
-			return refuse("WithNow: the function is nil")
+			return invalidOption("WithNow: the function is nil")
 		}
 		s.now = now
 		return nil
@@ -107,7 +107,7 @@ func WithNow(now func() time.Time) Option {
 func WithObserver(observe func(Event)) Option {
 	return func(s *Scheduler) error {
 		if observe == nil {
-			return refuse("WithObserver: the function is nil")
+			return invalidOption("WithObserver: the function is nil")
 		}
 		s.observe = observe
 		return nil

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// sight is what a plan is made from beside the stored state.
-type sight struct {
+// planInput is what a plan is made from beside the stored state.
+type planInput struct {
 	now  time.Time
 	late Reason  // why ticks were not run when they were due
 	lost []int64 // the runs whose runner is gone
@@ -19,7 +19,7 @@ type sight struct {
 type plan struct {
 	job      *job
 	schedule Schedule
-	at       sight
+	at       planInput
 
 	state    State
 	start    *RunRecord  // the run to be claimed; it is among state.Running
@@ -32,70 +32,70 @@ type plan struct {
 }
 
 // plan decides what to do.
-func (j *job) plan(st State, schedule Schedule, at sight) plan {
+func (j *job) plan(st State, schedule Schedule, at planInput) plan {
 	p := plan{job: j, schedule: schedule, at: at, state: st.clone()}
 	for _, number := range at.lost {
 		p.markLost(number)
 	}
-	p.repeat()
-	if p.start == nil && p.overdue() {
-		p.serve()
+	p.startRepeat()
+	if p.start == nil && p.tickIsDue() {
+		p.startRequested()
 	}
 	if p.start == nil && p.state.Paused.IsZero() {
-		p.tick()
+		p.planTicks()
 	}
 	if p.start == nil {
-		p.serve()
+		p.startRequested()
 	}
-	p.wake, p.tickWake = p.next()
+	p.wake, p.tickWake = p.nextLook()
 	return p
 }
 
-// idle tells that there is nothing to write.
-func (p *plan) idle() bool {
+// isEmpty tells that there is nothing to write.
+func (p *plan) isEmpty() bool {
 	return p.start == nil && len(p.missed) == 0 && len(p.lost) == 0 && !p.dropped
 }
 
 // markLost gives a run whose runner is gone its outcome. Its tick is missed, or run again.
 func (p *plan) markLost(number int64) {
-	i := p.state.run(number)
+	i := p.state.indexOfRun(number)
 	if i < 0 {
 		return
 	}
 	r := p.state.Running[i]
-	if !p.state.counts(r) {
-		p.state.drop(r)
+	if !p.state.belongsToRegistration(r) {
+		p.state.removeRun(r)
 		p.dropped = true
 		return
 	}
 	r.Outcome = Lost
 	p.lost = append(p.lost, r)
-	p.state.ended(r)
+	p.state.recordEnd(r)
 	switch {
 	case p.job.Guarantee == AtLeastOnce && r.reruns < MaxReruns:
-		p.state.ask(Pending{Tick: r.Tick, Manual: r.Manual, Attempt: r.Attempt + 1, reruns: r.reruns + 1, request: r.request})
+		p.state.addRequested(Pending{Tick: r.Tick, Manual: r.Manual, Attempt: r.Attempt + 1, reruns: r.reruns + 1, request: r.request})
 	case !r.Manual:
 		p.state.Fired--
-		p.miss(Gap{From: r.Tick, To: r.Tick, Count: 1, Reason: ReasonRunnerLost})
+		p.recordMiss(Gap{From: r.Tick, To: r.Tick, Count: 1, Reason: ReasonRunnerLost})
 	}
 }
 
-// room tells whether a run may start now.
-func (p *plan) room() bool { return !p.occupied() && !p.held() }
+// hasRoom reports whether a run may start now.
+func (p *plan) hasRoom() bool { return !p.isOccupied() && !p.isHeldBack() }
 
-// occupied tells whether runs that go on keep others from starting.
-func (p *plan) occupied() bool {
+// isOccupied reports whether runs that go on keep others from starting.
+func (p *plan) isOccupied() bool {
 	return p.job.Overlap != OverlapAllow && len(p.state.Running) > 0
 }
 
-// held tells whether the run before has started too short a time ago.
-func (p *plan) held() bool { return p.at.now.Before(p.state.HoldUntil) }
+// isHeldBack reports whether the run before has started too short a time ago.
+func (p *plan) isHeldBack() bool { return p.at.now.Before(p.state.HoldUntil) }
 
-// repeat starts a run that is to be repeated, before anything else. It is no new run, so that MinHold does not
+// startRepeat starts a run that is to be repeated, before anything else. It is no new run, so that MinHold does not
 // delay it.
-func (p *plan) repeat() {
-	if i := p.repeated(); i >= 0 && !p.occupied() {
-		p.begin(p.state.Pending[i])
+func (p *plan) startRepeat() {
+	if i := p.repeated(); i >= 0 && !p.isOccupied() {
+		p.addRun(p.state.Pending[i])
 		p.state.Pending = slices.Delete(p.state.Pending, i, i+1)
 	}
 }
@@ -106,98 +106,98 @@ func (p *plan) repeated() int {
 	return slices.IndexFunc(p.state.Pending, func(w Pending) bool { return w.Attempt > 1 && (w.Manual || p.state.Paused.IsZero()) })
 }
 
-// serve starts the first run that was asked for.
-func (p *plan) serve() {
-	if i := p.asked(); i >= 0 && p.room() {
-		p.begin(p.state.Pending[i])
+// startRequested starts the first run that was asked for.
+func (p *plan) startRequested() {
+	if i := p.firstRequested(); i >= 0 && p.hasRoom() {
+		p.addRun(p.state.Pending[i])
 		p.state.Pending = slices.Delete(p.state.Pending, i, i+1)
 	}
 }
 
-// asked is the place of the first run among Pending that was asked for, or -1.
-func (p *plan) asked() int {
+// firstRequested is the place of the first run among Pending that was asked for, or -1.
+func (p *plan) firstRequested() int {
 	return slices.IndexFunc(p.state.Pending, func(w Pending) bool { return w.Attempt == 1 })
 }
 
-// overdue reports whether a tick has come since the first run was asked for that waits. That run goes before the next
+// tickIsDue reports whether a tick has come since the first run was asked for that waits. That run goes before the next
 // tick: otherwise a job that is busy from tick to tick would never run it.
-func (p *plan) overdue() bool {
-	i := p.asked()
+func (p *plan) tickIsDue() bool {
+	i := p.firstRequested()
 	return i >= 0 && p.state.Pending[i].Tick.Before(p.state.Last)
 }
 
-// tick sees to the ticks that are due.
-func (p *plan) tick() {
-	d := p.due()
+// planTicks sees to the ticks that are due.
+func (p *plan) planTicks() {
+	d := p.findDue()
 	switch {
 	case d.count == 0:
-	case p.room():
-		p.fire(d)
-	case p.job.Misfire == MisfireAll && (p.held() || p.job.Overlap == OverlapForbid):
-		p.expire(d, p.obstacle())
-	case p.job.Overlap == OverlapReplace && !p.held():
-		p.replace(d)
+	case p.hasRoom():
+		p.fireTick(d)
+	case p.job.Misfire == MisfireAll && (p.isHeldBack() || p.job.Overlap == OverlapForbid):
+		p.dropExpired(d, p.blockingReason())
+	case p.job.Overlap == OverlapReplace && !p.isHeldBack():
+		p.replaceRunning(d)
 	default:
-		p.settle(d.gap(p.obstacle()))
+		p.missAll(d.asGap(p.blockingReason()))
 	}
 }
 
-// obstacle is why no run may start.
-func (p *plan) obstacle() Reason {
-	if p.occupied() {
+// blockingReason is why no run may start.
+func (p *plan) blockingReason() Reason {
+	if p.isOccupied() {
 		return ReasonOverlap
 	}
 	return ReasonHeld
 }
 
-// due are the ticks that are due and not seen to yet. The latest may still be delayed by its jitter; the
+// findDue are the ticks that are due and not seen to yet. The latest may still be delayed by its jitter; the
 // others cannot, since no delay goes beyond the next tick.
-func (p *plan) due() due {
-	since := p.state.since()
-	d := p.schedule.dueTicks(since, p.at.now)
-	if d.count > 0 && p.starts(d.latest).After(p.at.now) {
-		d = p.schedule.dueTicks(since, d.latest.Add(-time.Second))
+func (p *plan) findDue() dueTicks {
+	since := p.state.ticksSeenUntil()
+	d := p.schedule.findDueTicks(since, p.at.now)
+	if d.count > 0 && p.startTime(d.latest).After(p.at.now) {
+		d = p.schedule.findDueTicks(since, d.latest.Add(-time.Second))
 	}
 	return d
 }
 
-// fire runs one tick, and records those that the policy leaves out.
-func (p *plan) fire(d due) {
+// fireTick runs one tick, and records those that the policy leaves out.
+func (p *plan) fireTick(d dueTicks) {
 	if p.job.Misfire == MisfireAll {
-		if d = p.expire(d, p.at.late); d.count > 0 {
-			p.run(d.first)
+		if d = p.dropExpired(d, p.at.late); d.count > 0 {
+			p.beginTickRun(d.first)
 		}
 		return
 	}
-	if p.tooLate(d.latest) {
-		p.settle(d.gap(p.at.late))
+	if p.isTooLate(d.latest) {
+		p.missAll(d.asGap(p.at.late))
 		return
 	}
-	p.before(d.latest, d, p.at.late)
-	p.run(d.latest)
+	p.missBefore(d.latest, d, p.at.late)
+	p.beginTickRun(d.latest)
 }
 
-// replace makes room for the latest tick, and leaves it due until there is.
-func (p *plan) replace(d due) {
-	if p.tooLate(d.latest) {
-		p.settle(d.gap(ReasonOverlap))
+// replaceRunning makes room for the latest tick, and leaves it due until there is.
+func (p *plan) replaceRunning(d dueTicks) {
+	if p.isTooLate(d.latest) {
+		p.missAll(d.asGap(ReasonOverlap))
 		return
 	}
-	p.before(d.latest, d, ReasonOverlap)
+	p.missBefore(d.latest, d, ReasonOverlap)
 	for _, r := range p.state.Running {
-		if !r.Manual || p.starts(d.latest).After(r.Started) {
+		if !r.Manual || p.startTime(d.latest).After(r.Started) {
 			p.yield = append(p.yield, r.Number)
 		}
 	}
 }
 
-// tooLate tells whether a tick is later than the policy allows.
-func (p *plan) tooLate(tick time.Time) bool {
+// isTooLate reports whether a tick is later than the policy allows.
+func (p *plan) isTooLate(tick time.Time) bool {
 	limit := p.deadline(tick)
 	if p.job.Misfire == MisfireSkip {
 		limit = min(limit, OnTime)
 	}
-	return p.at.now.Sub(p.starts(tick)) > limit
+	return p.at.now.Sub(p.startTime(tick)) > limit
 }
 
 // deadline is how late a tick may be started.
@@ -212,51 +212,51 @@ func (p *plan) deadline(tick time.Time) time.Duration {
 	return min(max(next.Sub(tick), OnTime), MaxDefaultDeadline)
 }
 
-// expire records the ticks that are beyond the deadline and returns the others.
-func (p *plan) expire(d due, why Reason) due {
+// dropExpired records the ticks that are beyond the deadline and returns the others.
+func (p *plan) dropExpired(d dueTicks, why Reason) dueTicks {
 	limit := p.job.Deadline
 	if limit == 0 {
 		limit = OnTime
 	}
-	old := p.schedule.dueTicks(p.state.since(), p.at.now.Add(-limit-p.job.Jitter-time.Nanosecond))
-	if p.job.Deadline == 0 && old.count > 0 && !p.tooLate(old.latest) { // of ticks that are older than OnTime, only the latest may be young enough
-		old = p.schedule.dueTicks(p.state.since(), old.latest.Add(-time.Second))
+	old := p.schedule.findDueTicks(p.state.ticksSeenUntil(), p.at.now.Add(-limit-p.job.Jitter-time.Nanosecond))
+	if p.job.Deadline == 0 && old.count > 0 && !p.isTooLate(old.latest) { // of ticks that are older than OnTime, only the latest may be young enough
+		old = p.schedule.findDueTicks(p.state.ticksSeenUntil(), old.latest.Add(-time.Second))
 	}
 	if old.count == 0 {
 		return d
 	}
-	p.settle(old.gap(why))
-	return p.due()
+	p.missAll(old.asGap(why))
+	return p.findDue()
 }
 
-// before records the due ticks before one of them.
-func (p *plan) before(tick time.Time, d due, why Reason) {
+// missBefore records the due ticks before one of them.
+func (p *plan) missBefore(tick time.Time, d dueTicks, why Reason) {
 	if d.count < 2 {
 		return
 	}
-	p.settle(p.schedule.dueTicks(p.state.since(), tick.Add(-time.Second)).gap(why))
+	p.missAll(p.schedule.findDueTicks(p.state.ticksSeenUntil(), tick.Add(-time.Second)).asGap(why))
 }
 
-// settle records ticks as missed, and moves on.
-func (p *plan) settle(g Gap) {
-	p.miss(g)
+// missAll records ticks as missed, and moves on.
+func (p *plan) missAll(g Gap) {
+	p.recordMiss(g)
 	p.state.Last = g.To
 }
 
-func (p *plan) miss(g Gap) {
+func (p *plan) recordMiss(g Gap) {
 	p.missed = append(p.missed, g)
-	p.state.miss(p.schedule, g)
+	p.state.addGap(p.schedule, g)
 }
 
-// run begins the run of a tick.
-func (p *plan) run(tick time.Time) {
+// beginTickRun begins the run of a tick.
+func (p *plan) beginTickRun(tick time.Time) {
 	p.state.Last = tick
 	p.state.Fired++
-	p.begin(Pending{Tick: tick, Attempt: 1})
+	p.addRun(Pending{Tick: tick, Attempt: 1})
 }
 
-// begin adds a run to those that go on.
-func (p *plan) begin(of Pending) {
+// addRun adds a run to those that go on.
+func (p *plan) addRun(of Pending) {
 	p.state.Number++
 	number := p.state.Number
 	p.start = &RunRecord{
@@ -270,13 +270,13 @@ func (p *plan) begin(of Pending) {
 	}
 }
 
-// starts is when a tick is to be started: it, and its jitter.
-func (p *plan) starts(tick time.Time) time.Time {
-	return tick.Add(p.job.delay(p.schedule, tick))
+// startTime is when a tick is to be started: it, and its jitter.
+func (p *plan) startTime(tick time.Time) time.Time {
+	return tick.Add(p.job.jitterOf(p.schedule, tick))
 }
 
-// delay is a tick's jitter, in whole milliseconds: the same in all members, and not beyond the next tick.
-func (j *job) delay(schedule Schedule, tick time.Time) time.Duration {
+// jitterOf is a tick's jitter, in whole milliseconds: the same in all members, and not beyond the next tick.
+func (j *job) jitterOf(schedule Schedule, tick time.Time) time.Duration {
 	most := j.Jitter
 	if most < time.Millisecond {
 		return 0
@@ -287,45 +287,45 @@ func (j *job) delay(schedule Schedule, tick time.Time) time.Duration {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(j.Name))
 	_, _ = h.Write(strconv.AppendInt([]byte{0}, tick.Unix(), 10))
-	return time.Duration(mix(h.Sum64())%uint64(most/time.Millisecond)) * time.Millisecond
+	return time.Duration(mixBits(h.Sum64())%uint64(most/time.Millisecond)) * time.Millisecond
 }
 
-// next is when to look again, if nothing else happens: there is more to start, the next tick, or the end
+// nextLook is when to look again, if nothing else happens: there is more to start, the next tick, or the end
 // of the hold for what waits. It also returns the next tick by itself.
-func (p *plan) next() (wake, tickWake time.Time) {
+func (p *plan) nextLook() (wake, tickWake time.Time) {
 	late := false // a tick is due, and waits until it can be run
 	if p.state.Paused.IsZero() {
-		tick := p.schedule.Next(p.state.since())
-		if !tick.IsZero() && !p.starts(tick).After(p.at.now) {
+		tick := p.schedule.Next(p.state.ticksSeenUntil())
+		if !tick.IsZero() && !p.startTime(tick).After(p.at.now) {
 			late = p.job.Misfire == MisfireAll
 			tick = p.schedule.Next(p.at.now)
 		}
 		if !tick.IsZero() {
-			tickWake = p.starts(tick)
+			tickWake = p.startTime(tick)
 		}
 	}
 	wake = tickWake
-	if p.occupied() {
+	if p.isOccupied() {
 		return wake, tickWake
 	}
-	if late || p.asked() >= 0 {
-		wake = sooner(wake, later(p.at.now, p.state.HoldUntil))
+	if late || p.firstRequested() >= 0 {
+		wake = earlierOf(wake, laterOf(p.at.now, p.state.HoldUntil))
 	}
 	if p.repeated() >= 0 {
-		wake = sooner(wake, p.at.now)
+		wake = earlierOf(wake, p.at.now)
 	}
 	return wake, tickWake
 }
 
-// sooner is the earlier of two times, the first of which may be none.
-func sooner(a, b time.Time) time.Time {
+// earlierOf is the earlier of two times, the first of which may be none.
+func earlierOf(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b
 	}
 	return a
 }
 
-func later(a, b time.Time) time.Time {
+func laterOf(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}

@@ -120,7 +120,7 @@ func TestPlans(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j := planned(t, c.job)
 			before := fmt.Sprint(c.state)
-			p := j.plan(c.state, j.schedule, sight{now: minute(c.now), late: ReasonNoLeader, lost: c.lost})
+			p := j.plan(c.state, j.schedule, planInput{now: minute(c.now), late: ReasonNoLeader, lost: c.lost})
 			require.Equal(t, before, fmt.Sprint(c.state), "what is planned from stays")
 			require.Equal(t, c.missed, p.missed)
 			require.Equal(t, c.yield, p.yield)
@@ -139,7 +139,7 @@ func TestPlans(t *testing.T) {
 			} else {
 				require.Equal(t, minute(c.wake), p.wake)
 			}
-			require.Equal(t, p.start == nil && c.missed == nil && c.lost == nil, p.idle())
+			require.Equal(t, p.start == nil && c.missed == nil && c.lost == nil, p.isEmpty())
 		})
 	}
 }
@@ -155,16 +155,16 @@ func TestEveryTickIsRunOrMissedWhateverThePolicies(t *testing.T) {
 				now := noon
 				for i := range 150 {
 					now = now.Add(time.Duration(1+i*i*37%200) * time.Second)
-					p := j.plan(st, j.schedule, sight{now: now, late: ReasonLate})
+					p := j.plan(st, j.schedule, planInput{now: now, late: ReasonLate})
 					st = p.state
 					if i%3 == 0 {
 						for len(st.Running) > 0 {
 							r := st.Running[0]
 							r.Outcome = Succeeded
-							st.ended(r)
+							st.recordEnd(r)
 						}
 					}
-					require.Equal(t, j.schedule.dueTicks(noon, st.Last).count, st.Due(), "%s %s %v", misfire, overlap, hold)
+					require.Equal(t, j.schedule.findDueTicks(noon, st.Last).count, st.Due(), "%s %s %v", misfire, overlap, hold)
 					require.True(t, p.wake.After(now) || misfire == MisfireAll && !p.wake.IsZero(), "it never sleeps for ever")
 				}
 				require.Greater(t, st.Fired, int64(5))
@@ -179,12 +179,12 @@ func TestJitterIsTheSameEverywhereAndStaysBeforeTheNextTick(t *testing.T) {
 	seen := map[time.Duration]bool{}
 	differs := false
 	for tick := noon; tick.Before(minute(300)); tick = tick.Add(time.Minute) {
-		d := a.delay(a.schedule, tick)
-		require.Equal(t, d, b.delay(b.schedule, tick))
+		d := a.jitterOf(a.schedule, tick)
+		require.Equal(t, d, b.jitterOf(b.schedule, tick))
 		require.GreaterOrEqual(t, d, time.Duration(0))
 		require.Less(t, d, time.Minute)
 		seen[d.Truncate(10*time.Second)] = true
-		differs = differs || d != other.delay(other.schedule, tick)
+		differs = differs || d != other.jitterOf(other.schedule, tick)
 	}
 	require.Len(t, seen, 6, "all of the minute is used")
 	require.True(t, differs)
@@ -192,23 +192,23 @@ func TestJitterIsTheSameEverywhereAndStaysBeforeTheNextTick(t *testing.T) {
 
 func TestTheLeastJitterIsNone(t *testing.T) {
 	j := planned(t, func(j *Job) { j.Jitter = time.Nanosecond })
-	require.Zero(t, j.delay(j.schedule, noon))
+	require.Zero(t, j.jitterOf(j.schedule, noon))
 }
 
 func TestPausesBetweenRetriesGrow(t *testing.T) {
 	j := planned(t, func(j *Job) { j.Backoff = 20 * time.Second })
-	require.Equal(t, 20*time.Second, j.pause(1))
-	require.Equal(t, 40*time.Second, j.pause(2))
-	require.Equal(t, time.Minute, j.pause(3))
-	require.Equal(t, time.Minute, j.pause(1000))
+	require.Equal(t, 20*time.Second, j.retryPause(1))
+	require.Equal(t, 40*time.Second, j.retryPause(2))
+	require.Equal(t, time.Minute, j.retryPause(3))
+	require.Equal(t, time.Minute, j.retryPause(1000))
 	j.Backoff = time.Hour
-	require.Equal(t, time.Hour, j.pause(9))
+	require.Equal(t, time.Hour, j.retryPause(9))
 }
 
 func TestGapsThatGoOnAreOneRowAndTheRowsAreBounded(t *testing.T) {
 	j := planned(t, func(j *Job) { j.Deadline = time.Minute })
 	s := State{Last: noon, Running: []RunRecord{{Number: 1}}}
-	at := func() sight { return sight{now: s.Last.Add(time.Minute), late: ReasonLate} }
+	at := func() planInput { return planInput{now: s.Last.Add(time.Minute), late: ReasonLate} }
 	for i := range 30 {
 		s = j.plan(s, j.schedule, at()).state
 		require.Len(t, s.Gaps, 1)

@@ -63,8 +63,8 @@ const (
 	Spread Placement = "spread"
 )
 
-// known refuses a policy that is none of all, the first of which is the default.
-func known[P ~string](name string, p *P, all ...P) error {
+// checkPolicy refuses a policy that is none of all, the first of which is the default.
+func checkPolicy[P ~string](name string, p *P, all ...P) error {
 	if *p == "" {
 		*p = all[0]
 	}

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// owner is the member that a job of Placement Spread belongs to: of those that can run it, the one with the
+// ownerAmong is the member that a job of Placement Spread belongs to: of those that can run it, the one with the
 // highest weight. All who see the same members agree; when one comes or goes, no job moves between others.
-func (j *job) owner(members []member) string {
+func (j *job) ownerAmong(members []member) string {
 	var best string
 	var most uint64
-	key := keyOf(j.Name)
+	key := jobKey(j.Name)
 	for _, m := range members {
-		if !m.can(j, key) {
+		if !m.canRun(j, key) {
 			continue
 		}
 		w := weight(m.id, j.Name)
@@ -30,12 +30,12 @@ func weight(member, job string) uint64 {
 	_, _ = h.Write([]byte(member))
 	_, _ = h.Write([]byte{0})
 	_, _ = h.Write([]byte(job))
-	return mix(h.Sum64())
+	return mixBits(h.Sum64())
 }
 
-// mix spreads a hash over all bits: FNV's highest ones hardly depend on the last bytes. It is the finalizer
+// mixBits spreads a hash over all bits: FNV's highest ones hardly depend on the last bytes. It is the finalizer
 // of MurmurHash3.
-func mix(h uint64) uint64 {
+func mixBits(h uint64) uint64 {
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd
 	h ^= h >> 33
@@ -43,15 +43,15 @@ func mix(h uint64) uint64 {
 	return h ^ h>>33
 }
 
-// keyOf is what a member publishes of a job's name.
-func keyOf(job string) uint32 {
+// jobKey is what a member publishes of a job's name.
+func jobKey(job string) uint32 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(job))
 	return h.Sum32()
 }
 
-// can tells whether a member has a job and its labels.
-func (m member) can(j *job, key uint32) bool {
+// canRun reports whether a member has a job and its labels.
+func (m member) canRun(j *job, key uint32) bool {
 	for name, value := range j.Labels {
 		if got, ok := m.labels[name]; !ok || got != value {
 			return false
@@ -61,12 +61,12 @@ func (m member) can(j *job, key uint32) bool {
 	return has
 }
 
-// keysOf are the keys of the jobs that are spread, sorted.
-func keysOf(jobs map[string]*job) []uint32 {
+// jobKeys are the keys of the jobs that are spread, sorted.
+func jobKeys(jobs map[string]*job) []uint32 {
 	keys := make([]uint32, 0, len(jobs))
 	for name := range maps.Keys(jobs) {
 		if jobs[name].Placement == Spread {
-			keys = append(keys, keyOf(name))
+			keys = append(keys, jobKey(name))
 		}
 	}
 	slices.Sort(keys)

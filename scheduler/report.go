@@ -42,7 +42,7 @@ func (s *Scheduler) Jobs(ctx context.Context) ([]Report, error) {
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			reports[i], errs[i] = s.report(ctx, name)
+			reports[i], errs[i] = s.readReport(ctx, name)
 		})
 	}
 	all.Wait()
@@ -55,8 +55,8 @@ func (s *Scheduler) Jobs(ctx context.Context) ([]Report, error) {
 	return out, errors.Join(errs...)
 }
 
-// report reads one job; nil if it was removed meanwhile.
-func (s *Scheduler) report(ctx context.Context, name string) (*Report, error) {
+// readReport reads one job; nil if it was removed meanwhile.
+func (s *Scheduler) readReport(ctx context.Context, name string) (*Report, error) {
 	state, err := s.State(ctx, name)
 	if errors.Is(err, ErrUnknownJob) {
 		return nil, nil
@@ -70,7 +70,7 @@ func (s *Scheduler) report(ctx context.Context, name string) (*Report, error) {
 // State reads the stored state of a job, which this member need not have. Its error wraps ErrUnknownJob,
 // ErrInvalidJob, ErrBadState or ErrNewerState.
 func (s *Scheduler) State(ctx context.Context, name string) (State, error) {
-	if err := s.valid(name); err != nil {
+	if err := s.checkName(name); err != nil {
 		return State{}, framework.Wrap("state", s.path, err)
 	}
 	data, st, err := s.client.Get(ctx, s.node(name))

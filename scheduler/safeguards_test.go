@@ -16,19 +16,19 @@ import (
 
 func TestALookBeforeTheDelayOfATickStartsNothing(t *testing.T) {
 	j := planned(t, func(j *Job) { j.Spec, j.Jitter, j.Deadline = "0 * * * *", 50*time.Minute, 0 })
-	delay := j.delay(j.schedule, noon)
+	delay := j.jitterOf(j.schedule, noon)
 	require.Greater(t, delay, time.Minute)
-	p := j.plan(State{Last: noon.Add(-time.Hour)}, j.schedule, sight{now: noon.Add(delay - time.Second), late: ReasonLate})
-	require.True(t, p.idle())
+	p := j.plan(State{Last: noon.Add(-time.Hour)}, j.schedule, planInput{now: noon.Add(delay - time.Second), late: ReasonLate})
+	require.True(t, p.isEmpty())
 	require.Equal(t, noon.Add(delay), p.wake)
-	p = j.plan(State{Last: noon.Add(-time.Hour)}, j.schedule, sight{now: noon.Add(delay), late: ReasonLate})
+	p = j.plan(State{Last: noon.Add(-time.Hour)}, j.schedule, planInput{now: noon.Add(delay), late: ReasonLate})
 	require.Equal(t, noon, p.start.Tick)
 }
 
 func TestTheJitterProlongsTheDeadlineOfAll(t *testing.T) {
 	j := planned(t, func(j *Job) { j.Spec, j.Jitter, j.Misfire = "0 * * * *", 50*time.Minute, MisfireAll })
-	delay := j.delay(j.schedule, noon)
-	p := j.plan(State{Last: noon.Add(-time.Hour)}, j.schedule, sight{now: noon.Add(delay + time.Second), late: ReasonLate})
+	delay := j.jitterOf(j.schedule, noon)
+	p := j.plan(State{Last: noon.Add(-time.Hour)}, j.schedule, planInput{now: noon.Add(delay + time.Second), late: ReasonLate})
 	require.Empty(t, p.missed)
 	require.Equal(t, noon, p.start.Tick)
 }
@@ -72,7 +72,7 @@ func TestAJobIsNotLookedAtBeforeItIsRegistered(t *testing.T) {
 		a := w.start("a", jobs("j", "* * * * *", quick))
 		a.link.Delay(50 * time.Millisecond)
 		require.NoError(t, a.Add(jobs("k", "* * * * *", quick)[0]))
-		a.assign() // as a member comes or goes
+		a.assignJobs() // as a member comes or goes
 		time.Sleep(90 * time.Second)
 		require.Empty(t, w.log.all(EventRemoved))
 		require.EqualValues(t, 1, w.state("k").Fired)
@@ -89,10 +89,10 @@ func TestARunWhoseClaimIsLostBeforeItBeginsDoesNotRun(t *testing.T) {
 		hold, err := session.Hold(t.Context(), testPath+"/jobs/j/run-1")
 		require.NoError(t, err)
 		hold.End(framework.ErrNodeGone)
-		e := &execution{Scheduler: a.Scheduler, tour: a.tour, session: session, job: a.definition("j"), record: RunRecord{Number: 1}}
+		e := &execution{Scheduler: a.Scheduler, activation: a.current, session: session, job: a.jobNamed("j"), record: RunRecord{Number: 1}}
 		e.ended, e.stop = context.WithCancelCause(context.Background())
 		defer e.stop(nil)
-		err, why := e.within(hold)
+		err, why := e.runWhileHeld(hold)
 		require.ErrorIs(t, err, framework.ErrNodeGone)
 		require.ErrorIs(t, why, framework.ErrNodeGone)
 		require.Zero(t, calls.Load())
@@ -128,10 +128,10 @@ func TestARunThatIsAdoptedTakesASlot(t *testing.T) {
 		time.Sleep(75 * time.Second)
 		synctest.Wait()
 		require.Len(t, w.log.all(EventStarted), 1)
-		require.Equal(t, 0, a.slots.free())
+		require.Equal(t, 0, a.slots.freeSlots())
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
-		require.Equal(t, 1, a.slots.free())
+		require.Equal(t, 1, a.slots.freeSlots())
 	})
 }
 
@@ -191,8 +191,8 @@ func TestARemovedJobOfOthersIsDroppedWhenAnythingMayHaveChanged(t *testing.T) {
 		a.link.Heal()
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		require.Nil(t, a.definition(name))
-		require.NotNil(t, a.definition("other"))
+		require.Nil(t, a.jobNamed(name))
+		require.NotNil(t, a.jobNamed("other"))
 	})
 }
 
@@ -202,16 +202,16 @@ func TestARunThatBeginsBehindTheRemovalIsEnded(t *testing.T) {
 		a := w.member("a", jobs("j", "0 0 1 1 *", quick))
 		session, err := a.client.Session(t.Context())
 		require.NoError(t, err)
-		l := a.definition("j").local
+		l := a.jobNamed("j").local
 		begin := func(generation int64) context.Context {
 			e := &execution{session: session, record: RunRecord{Number: 1, generation: generation, Token: generation + 1, Manual: true}}
 			e.ended, e.stop = context.WithCancelCause(context.Background())
 			t.Cleanup(func() { e.stop(nil) })
-			l.begin(e)
+			l.beginRun(e)
 			return e.ended
 		}
 		former := begin(0)
-		l.remove(1)
+		l.endRunsOf(1)
 		require.ErrorIs(t, context.Cause(former), ErrRemoved)
 		require.ErrorIs(t, context.Cause(begin(1)), ErrRemoved)
 		require.NoError(t, begin(2).Err(), "of a registration since")

@@ -33,25 +33,25 @@ type Scheduler struct {
 	now        func() time.Time
 	observe    func(Event)
 	maxPause   time.Duration
-	slots      slots
+	slots      runSlots
 
-	jobsChanged chan struct{} // wakes campaign and awaitJob; buffered
+	jobsChanged chan struct{} // wakes campaign and waitForJob; buffered
 
-	mu    sync.Mutex
-	jobs  map[string]*job
-	local map[string]*localRuns // of the jobs that it has, and of those that still run here
-	tour  *tour                 // nil unless it runs
-	shift *shift                // the present one, or nil
-	term  *election.Term        // while this member leads
+	mu            sync.Mutex
+	jobs          map[string]*job
+	local         map[string]*localRuns // of the jobs that it has, and of those that still run here
+	current       *activation           // nil unless it runs
+	activeSession *memberSession        // the present one, or nil
+	term          *election.Term        // while this member leads
 }
 
-// tour is one call of Run.
-type tour struct {
-	ctx  context.Context // of the call: no run is started once it is done
-	cut  context.Context // done when runs have been given long enough to finish
-	done context.Context // done when nothing is waited for any more
-	runs sync.WaitGroup
-	ears sync.WaitGroup // those who listen to changes
+// activation is one call of Run.
+type activation struct {
+	ctx       context.Context // of the call: no run is started once it is done
+	cut       context.Context // done when runs have been given long enough to finish
+	done      context.Context // done when nothing is waited for any more
+	runs      sync.WaitGroup
+	listeners sync.WaitGroup // those who listen to changes
 
 	joining    context.Context // done when no job is registered any more
 	joins      sync.WaitGroup  // of jobs that are added or updated meanwhile
@@ -118,8 +118,8 @@ func (s *Scheduler) Add(j Job) error {
 	added.local = s.useRuns(j.Name)
 	added.local.latest = added
 	s.jobs[j.Name] = added
-	s.noteJobs()
-	s.joinLater(added, nil)
+	s.signalJobsChanged()
+	s.registerInBackground(added, nil)
 	return nil
 }
 
@@ -150,10 +150,10 @@ func (s *Scheduler) Update(j Job) error {
 	old.left.Store(true)
 	s.leaveRuns(old.local)
 	s.jobs[j.Name] = updated
-	s.noteJobs()
-	s.joinLater(updated, old)
+	s.signalJobsChanged()
+	s.registerInBackground(updated, old)
 	s.mu.Unlock()
-	s.assign()
+	s.assignJobs()
 	return nil
 }
 
@@ -165,26 +165,26 @@ func (s *Scheduler) Update(j Job) error {
 //
 // Its error wraps ErrInvalidJob, or ErrUnknownJob if this member does not have the job.
 func (s *Scheduler) Withdraw(name string) error {
-	if err := s.valid(name); err != nil {
+	if err := s.checkName(name); err != nil {
 		return framework.Wrap("withdraw", s.path, err)
 	}
-	j := s.definition(name)
-	if j == nil || !s.leave(j) {
+	j := s.jobNamed(name)
+	if j == nil || !s.dropDefinition(j) {
 		return framework.Wrap("withdraw", s.path, fmt.Errorf("%w %q: this member does not have it", ErrUnknownJob, name))
 	}
-	s.redescribe(j)
+	s.updateDescriptionLater(j)
 	return nil
 }
 
-// definition is this member's definition of a job, or nil.
-func (s *Scheduler) definition(name string) *job {
+// jobNamed is this member's definition of a job, or nil.
+func (s *Scheduler) jobNamed(name string) *job {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.jobs[name]
 }
 
-// leave takes a definition from this member, and reports false if it was not the member's any more. Runs go on.
-func (s *Scheduler) leave(j *job) bool {
+// dropDefinition takes a definition from this member, and reports false if it was not the member's any more. Runs go on.
+func (s *Scheduler) dropDefinition(j *job) bool {
 	s.mu.Lock()
 	if s.jobs[j.Name] != j {
 		s.mu.Unlock()
@@ -193,25 +193,25 @@ func (s *Scheduler) leave(j *job) bool {
 	delete(s.jobs, j.Name)
 	j.left.Store(true)
 	s.leaveRuns(j.local)
-	s.noteJobs()
-	sh := s.shift
+	s.signalJobsChanged()
+	sh := s.activeSession
 	s.mu.Unlock()
 	if sh != nil {
-		sh.mu.Lock()
+		sh.jobsMu.Lock()
 		if p := sh.posts[j.Name]; p != nil && p.job == j {
-			sh.dismiss(p)
+			sh.unassign(p)
 		}
-		sh.mu.Unlock()
+		sh.jobsMu.Unlock()
 	}
 	return true
 }
 
-// redescribe tells the others, in the background, that this member does not have a job of Placement Spread any more.
-func (s *Scheduler) redescribe(j *job) {
+// updateDescriptionLater tells the others, in the background, that this member does not have a job of Placement Spread any more.
+func (s *Scheduler) updateDescriptionLater(j *job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if sh := s.shift; sh != nil && j.Placement == Spread && !sh.tour.over {
-		sh.tour.ears.Go(sh.keepDescribed)
+	if sh := s.activeSession; sh != nil && j.Placement == Spread && !sh.activation.over {
+		sh.activation.listeners.Go(sh.updateDescriptionUntilDone)
 	}
 }
 
@@ -228,7 +228,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		if !s.waitForJobs || !errors.Is(err, ErrNoJobs) { // the only job may be gone before runJobs looks
 			return err
 		}
-		if s.awaitJob(ctx) != nil {
+		if s.waitForJob(ctx) != nil {
 			return nil
 		}
 	}
@@ -242,34 +242,34 @@ func (s *Scheduler) runJobs(ctx context.Context) error {
 	defer finish()
 	joining, noMore := context.WithCancel(ctx)
 	defer noMore()
-	t := &tour{ctx: ctx, cut: cut, done: done, joining: joining, registered: make(chan struct{})}
-	if err := s.begin(t); err != nil {
+	t := &activation{ctx: ctx, cut: cut, done: done, joining: joining, registered: make(chan struct{})}
+	if err := s.beginRunning(t); err != nil {
 		return framework.Wrap("schedule", s.path, err)
 	}
-	defer s.end()
-	err := s.register(ctx)
+	defer s.endRunning()
+	err := s.registerJobs(ctx)
 	close(t.registered)
 	if err == nil {
-		err = s.serve(t)
+		err = s.campaignAndTakePart(t)
 	}
 	noMore()
 	stuck := s.drainRuns(t, end)
 	finish()
-	t.ears.Wait()
+	t.listeners.Wait()
 	if ctx.Err() != nil {
 		err = nil
 	}
 	return framework.Wrap("schedule", s.path, errors.Join(err, stuck))
 }
 
-func (s *Scheduler) begin(t *tour) error {
+func (s *Scheduler) beginRunning(t *activation) error {
 	if s.err != nil {
 		return s.err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.tour != nil:
+	case s.current != nil:
 		return ErrRunning
 	case len(s.jobs) == 0:
 		return ErrNoJobs
@@ -277,25 +277,25 @@ func (s *Scheduler) begin(t *tour) error {
 	for _, j := range s.jobs {
 		j.updated = false // registered anew if they were removed
 	}
-	s.tour = t
+	s.current = t
 	return nil
 }
 
-func (s *Scheduler) end() {
+func (s *Scheduler) endRunning() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tour = nil
+	s.current = nil
 }
 
-// serve campaigns, if there are jobs of OnLeader, and takes part until ctx ends or one of them cannot go on.
-func (s *Scheduler) serve(t *tour) error {
+// campaignAndTakePart campaigns, if there are jobs of OnLeader, and takes part until ctx ends or one of them cannot go on.
+func (s *Scheduler) campaignAndTakePart(t *activation) error {
 	ctx, cancel := context.WithCancel(t.ctx)
 	defer cancel()
 	var campaign sync.WaitGroup
 	var failed error
 	campaign.Go(func() {
 		defer cancel()
-		failed = s.campaign(ctx)
+		failed = s.campaignWhileNeeded(ctx)
 	})
 	err := s.takePart(ctx, t)
 	cancel()
@@ -309,28 +309,28 @@ func (s *Scheduler) serve(t *tour) error {
 	return errors.Join(err, failed)
 }
 
-// lead holds a term. What it guards is refused once it is over, so that there is nothing to wait for.
-func (s *Scheduler) lead(ctx context.Context, term *election.Term) error {
+// holdTerm holds a term. What it guards is refused once it is over, so that there is nothing to wait for.
+func (s *Scheduler) holdTerm(ctx context.Context, term *election.Term) error {
 	leading := Event{Kind: EventLeading, Run: Run{Token: term.Token()}}
-	s.tell(leading)
-	s.reign(term)
+	s.sendEvent(leading)
+	s.leadTerm(term)
 	<-ctx.Done()
-	s.reign(nil)
+	s.leadTerm(nil)
 	leading.Kind = EventFollowing
-	s.tell(leading)
+	s.sendEvent(leading)
 	return nil
 }
 
-func (s *Scheduler) reign(term *election.Term) {
+func (s *Scheduler) leadTerm(term *election.Term) {
 	s.mu.Lock()
 	s.term = term
 	s.mu.Unlock()
-	s.assign()
+	s.assignJobs()
 }
 
 // drainRuns waits for the runs that go on, and ends their contexts in time. Its error tells which do not
 // return.
-func (s *Scheduler) drainRuns(t *tour, cut context.CancelCauseFunc) error {
+func (s *Scheduler) drainRuns(t *activation, cut context.CancelCauseFunc) error {
 	s.mu.Lock()
 	t.over = true
 	s.mu.Unlock()
@@ -340,22 +340,22 @@ func (s *Scheduler) drainRuns(t *tour, cut context.CancelCauseFunc) error {
 		defer close(done)
 		t.runs.Wait()
 	}()
-	if wait(done, s.drain) {
+	if waitAtMost(done, s.drain) {
 		return nil
 	}
 	cut(ErrDrained)
-	if wait(done, s.stuckAfter) {
+	if waitAtMost(done, s.stuckAfter) {
 		return nil
 	}
 	var names []string
-	for _, l := range s.running() {
+	for _, l := range s.runningJobs() {
 		names = append(names, l.name)
 	}
 	return fmt.Errorf("%w: %q", ErrStuck, names)
 }
 
-// wait waits for done until d has passed, and tells whether it came.
-func wait(done <-chan struct{}, d time.Duration) bool {
+// waitAtMost waits for done until d has passed, and reports whether it came.
+func waitAtMost(done <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -366,8 +366,8 @@ func wait(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// known are this member's jobs, by name.
-func (s *Scheduler) known() []*job {
+// knownJobs are this member's jobs, by name.
+func (s *Scheduler) knownJobs() []*job {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	jobs := make([]*job, 0, len(s.jobs))
@@ -377,12 +377,12 @@ func (s *Scheduler) known() []*job {
 	return jobs
 }
 
-// running are the jobs, sorted by name, of which runs go on in this member, also those that it does not have any more.
-func (s *Scheduler) running() (going []*localRuns) {
+// runningJobs are the jobs, sorted by name, of which runs go on in this member, also those that it does not have any more.
+func (s *Scheduler) runningJobs() (going []*localRuns) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(s.local)) {
-		if l := s.local[name]; len(l.all()) > 0 {
+		if l := s.local[name]; len(l.allRuns()) > 0 {
 			going = append(going, l)
 		}
 	}

@@ -119,7 +119,7 @@ func TestATickDuringARunIsMissed(t *testing.T) {
 		st := w.requireBalanced("j", "* * * * *")
 		require.Equal(t, map[Reason]int64{ReasonOverlap: 6}, st.Missed)
 		require.Len(t, st.Gaps, 3, "ticks in a row are one gap")
-		require.Equal(t, Gap{From: at(t, "2000-01-01T00:02:00Z"), To: at(t, "2000-01-01T00:03:00Z"), Count: 2, Reason: ReasonOverlap, rest: fields{}}, st.Gaps[0])
+		require.Equal(t, Gap{From: at(t, "2000-01-01T00:02:00Z"), To: at(t, "2000-01-01T00:03:00Z"), Count: 2, Reason: ReasonOverlap, rest: jsonFields{}}, st.Gaps[0])
 	})
 }
 

@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// slots bound how many runs go on in one member at once.
-type slots struct {
+// runSlots bound how many runs go on in one member at once.
+type runSlots struct {
 	most int // 0: no bound
 
 	mu   sync.Mutex
 	used int
 }
 
-// free is how many there are.
-func (s *slots) free() int {
+// freeSlots is how many there are.
+func (s *runSlots) freeSlots() int {
 	if s.most == 0 {
 		return math.MaxInt
 	}
@@ -23,8 +23,8 @@ func (s *slots) free() int {
 	return s.most - s.used
 }
 
-// take takes one if there is one.
-func (s *slots) take() bool {
+// tryTake takes one if there is one.
+func (s *runSlots) tryTake() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.most > 0 && s.used >= s.most {
@@ -34,14 +34,14 @@ func (s *slots) take() bool {
 	return true
 }
 
-// force takes one even if there is none: the run has been claimed already.
-func (s *slots) force() {
+// takeAnyway takes one even if there is none: the run has been claimed already.
+func (s *runSlots) takeAnyway() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.used++
 }
 
-func (s *slots) give() {
+func (s *runSlots) giveBack() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.used--

@@ -15,15 +15,15 @@ import (
 type Schedule struct {
 	spec  string
 	zone  *time.Location
-	ticks ticks
+	ticks tickSet
 }
 
-// ticks is a set of instants at whole seconds.
-type ticks interface {
+// tickSet is a set of instants at whole seconds.
+type tickSet interface {
 	// next is the first one after t, or the zero time when there is none in sight.
 	next(t time.Time) time.Time
 	// count is the number of those after from and not after to, found without visiting each.
-	count(from, to time.Time) int64
+	countTicks(from, to time.Time) int64
 }
 
 // ParseSpec reads a cron expression:
@@ -52,7 +52,7 @@ func ParseSpec(spec string, zone *time.Location) (Schedule, error) {
 	s := Schedule{spec: strings.Join(strings.Fields(spec), " ")}
 	var err error
 	if s.zone, err = storedZone(zone); err == nil {
-		s.ticks, err = parse(s.spec, s.zone)
+		s.ticks, err = parseSchedule(s.spec, s.zone)
 	}
 	if err == nil && s.Next(anyTime).IsZero() {
 		err = errors.New("it never fires")
@@ -82,7 +82,7 @@ func (s Schedule) String() string { return s.spec }
 // or +05:30.
 func (s Schedule) Location() *time.Location { return s.zone }
 
-func parse(spec string, zone *time.Location) (ticks, error) {
+func parseSchedule(spec string, zone *time.Location) (tickSet, error) {
 	switch {
 	case spec == "":
 		return nil, errors.New("it is empty")
@@ -104,7 +104,7 @@ func parse(spec string, zone *time.Location) (ticks, error) {
 const maxSpec = 1000
 
 // parseFields hands a checked spec to the library's parser.
-func parseFields(spec string, zone *time.Location) (ticks, error) {
+func parseFields(spec string, zone *time.Location) (tickSet, error) {
 	parsed, err := parser.Parse(spec)
 	if err != nil {
 		return nil, err
@@ -118,8 +118,8 @@ func parseFields(spec string, zone *time.Location) (ticks, error) {
 
 var parser = cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
 
-// element is what the library's parser reads as it looks. It takes more: "*-5" is "*" to it, and "+5" is 5.
-var element = regexp.MustCompile(`^([*?]|\d{1,2}(-\d{1,2})?|[A-Za-z]{3}(-[A-Za-z]{3})?)(/\d{1,2})?$`)
+// elementPattern is what the library's parser reads as it looks. It takes more: "*-5" is "*" to it, and "+5" is 5.
+var elementPattern = regexp.MustCompile(`^([*?]|\d{1,2}(-\d{1,2})?|[A-Za-z]{3}(-[A-Za-z]{3})?)(/\d{1,2})?$`)
 
 // daySeven is an element of the days of the week that names a day 7, which is Sunday to other crons.
 var daySeven = regexp.MustCompile(`^(7|\d-7)(/\d)?$`)
@@ -154,7 +154,7 @@ func checkElement(e string, size int) error {
 	if e == "" {
 		return errors.New("a list element is empty")
 	}
-	if !element.MatchString(e) {
+	if !elementPattern.MatchString(e) {
 		return fmt.Errorf("%q is not *, ?, n or a-b with an optional /step", e)
 	}
 	if _, step, ok := strings.Cut(e, "/"); ok {

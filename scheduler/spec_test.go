@@ -247,7 +247,7 @@ func TestCountAndLatestAgreeWithEachTick(t *testing.T) {
 			}
 			n, last = n+1, x
 		}
-		d := s.dueTicks(from, to)
+		d := s.findDueTicks(from, to)
 		require.Equal(t, n, d.count, "%s in %s after %v until %v", spec, s.Location(), from, to)
 		if n > 0 {
 			require.True(t, d.first.Equal(first) && d.latest.Equal(last), "%s in %s: %v", spec, s.Location(), d)
@@ -257,13 +257,13 @@ func TestCountAndLatestAgreeWithEachTick(t *testing.T) {
 
 func TestLongGapsAreCountedWithoutVisitingEachTick(t *testing.T) {
 	from, to := at(t, "1976-01-01T00:00:00Z"), at(t, "2076-01-01T00:00:00Z")
-	d := parsed(t, "* * * * * *", zone(t, "America/New_York")).dueTicks(from, to)
+	d := parsed(t, "* * * * * *", zone(t, "America/New_York")).findDueTicks(from, to)
 	require.Equal(t, int64(to.Sub(from)/time.Second), d.count)
 	require.True(t, d.latest.Equal(to))
-	d = parsed(t, "@every 1s", nil).dueTicks(from, to)
+	d = parsed(t, "@every 1s", nil).findDueTicks(from, to)
 	require.Equal(t, int64(to.Sub(from)/time.Second), d.count)
-	require.Equal(t, int64(25), parsed(t, "0 0 29 2 *", nil).dueTicks(from, to).count)
-	require.Zero(t, parsed(t, "* * * * *", nil).dueTicks(to, from))
+	require.Equal(t, int64(25), parsed(t, "0 0 29 2 *", nil).findDueTicks(from, to).count)
+	require.Zero(t, parsed(t, "* * * * *", nil).findDueTicks(to, from))
 }
 
 func FuzzParseSpec(f *testing.F) {
@@ -283,7 +283,7 @@ func FuzzParseSpec(f *testing.F) {
 		b := s.Next(a)
 		require.True(t, b.IsZero() || b.After(a))
 		require.Equal(t, a, s.Next(a.Add(-time.Second)), "a tick is the next one of the second before it")
-		require.Equal(t, int64(1), s.dueTicks(a.Add(-time.Second), a).count)
+		require.Equal(t, int64(1), s.findDueTicks(a.Add(-time.Second), a).count)
 		again, err := ParseSpec(s.String(), ny)
 		require.NoError(t, err)
 		require.Equal(t, a, again.Next(from))

@@ -126,18 +126,18 @@ func TestAMemberGetsNoJobThatItLacks(t *testing.T) {
 }
 
 func TestMembersThatAreCalledTheSameShareTheJobs(t *testing.T) {
-	members := []member{{node: "n-1", id: "host", keys: []uint32{keyOf("j")}}, {node: "n-2", id: "host", keys: []uint32{keyOf("j")}}}
+	members := []member{{node: "n-1", id: "host", keys: []uint32{jobKey("j")}}, {node: "n-2", id: "host", keys: []uint32{jobKey("j")}}}
 	share := map[string]int{}
 	for i := range 100 {
 		j := &job{Job: Job{Name: fmt.Sprint("j", i)}}
 		for k := range members {
-			members[k].keys = []uint32{keyOf(j.Name)}
+			members[k].keys = []uint32{jobKey(j.Name)}
 		}
-		share[j.owner(members)]++
+		share[j.ownerAmong(members)]++
 	}
 	require.InDelta(t, 50, share["n-1"], 25)
 	require.Equal(t, 100, share["n-1"]+share["n-2"])
-	require.Empty(t, (&job{Job: Job{Name: "k"}}).owner(members), "nobody has it")
+	require.Empty(t, (&job{Job: Job{Name: "k"}}).ownerAmong(members), "nobody has it")
 }
 
 func TestARemovedJobThatIsAddedToOneMemberRunsThere(t *testing.T) {

@@ -63,7 +63,7 @@ func TestUnknownFieldsSurviveRewriting(t *testing.T) {
 	s, err := decodeState([]byte(stored))
 	require.NoError(t, err)
 	require.Equal(t, "* * * * *", s.Spec)
-	s.ended(s.Running[0])
+	s.recordEnd(s.Running[0])
 	data, err := s.encode()
 	require.NoError(t, err)
 	var m map[string]any
@@ -151,8 +151,8 @@ func FuzzDecodeChanges(f *testing.F) {
 		if err != nil {
 			return
 		}
-		c.since(seen, now)
-		once, err := c.with("b", now).encode()
+		c.changedSince(seen, now)
+		once, err := c.appended("b", now).encode()
 		require.NoError(t, err)
 		_, err = decodeChanges(once)
 		require.NoError(t, err)
@@ -160,22 +160,22 @@ func FuzzDecodeChanges(f *testing.F) {
 }
 
 func TestChangesTellWhatHasChangedOrThatAnythingMayHave(t *testing.T) {
-	c := changes{}
+	c := changeLog{}
 	for i := range int32(40) {
-		c = c.with(fmt.Sprint("j", i+1), i)
+		c = c.appended(fmt.Sprint("j", i+1), i)
 	}
 	require.Len(t, c.latest, maxChanges)
-	jobs, all := c.since(38, 40)
+	jobs, all := c.changedSince(38, 40)
 	require.Equal(t, []string{"j39", "j40"}, jobs)
 	require.False(t, all)
-	jobs, all = c.since(40, 40)
+	jobs, all = c.changedSince(40, 40)
 	require.Empty(t, jobs)
 	require.False(t, all)
-	_, all = c.since(7, 40)
+	_, all = c.changedSince(7, 40)
 	require.True(t, all, "too long ago")
-	_, all = c.since(50, 40)
+	_, all = c.changedSince(50, 40)
 	require.True(t, all, "the node was deleted")
-	_, all = c.with("", 40).since(40, 41)
+	_, all = c.appended("", 40).changedSince(40, 41)
 	require.True(t, all)
 }
 

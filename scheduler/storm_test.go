@@ -200,7 +200,7 @@ func (s *storm) judge(t *testing.T) {
 func (s *storm) requireGaps(t *testing.T, name, spec string, st State) {
 	schedule := parsed(t, spec, nil)
 	for _, g := range st.Gaps {
-		require.Equal(t, g.Count, schedule.dueTicks(g.From.Add(-time.Second), g.To).count, "%s: %v", name, g)
+		require.Equal(t, g.Count, schedule.findDueTicks(g.From.Add(-time.Second), g.To).count, "%s: %v", name, g)
 		if g.Reason == ReasonRunnerLost {
 			continue // it may have begun
 		}

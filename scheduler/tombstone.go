@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -39,16 +40,16 @@ const (
 // deleted by hand.
 func (s *Scheduler) Remove(ctx context.Context, name string) error {
 	var generation int64
-	err := s.amend(ctx, "remove", name, func(st *State, now time.Time) (bool, error) {
+	err := s.changeState(ctx, "remove", name, func(st *State, now time.Time) (bool, error) {
 		generation = st.generation
 		st.markRemoved(now)
 		return true, nil
-	}, s.forgetHistory)
+	}, s.deleteHistoryOps)
 	if err != nil {
 		return err
 	}
-	if j := s.definition(name); j != nil && j.entered.Load() && j.generation.Load() <= generation {
-		s.forgo(j) // it can be added again at once
+	if j := s.jobNamed(name); j != nil && j.entered.Load() && j.generation.Load() <= generation {
+		s.dropRemovedJob(j) // it can be added again at once
 	}
 	s.sweepTombstones(ctx)
 	return nil
@@ -56,14 +57,14 @@ func (s *Scheduler) Remove(ctx context.Context, name string) error {
 
 // sweepTombstones deletes the tombstones that need not be kept. If it cannot, the next one does.
 func (s *Scheduler) sweepTombstones(ctx context.Context) {
-	err := s.settling(ctx, func(session *framework.Session) error { return s.sweep(ctx, session) })
+	err := s.retryUntilSettled(ctx, func(session *framework.Session) error { return s.sweepOld(ctx, session) })
 	if err != nil && ctx.Err() == nil {
 		s.client.Logger().Warn("old records of removed jobs cannot be deleted now", "path", s.path, "error", err)
 	}
 }
 
-// forgetHistory is the operations that delete a job's history and list its tombstone.
-func (s *Scheduler) forgetHistory(ctx context.Context, session *framework.Session, name string, now time.Time) ([]operation, error) {
+// deleteHistoryOps is the operations that delete a job's history and list its tombstone.
+func (s *Scheduler) deleteHistoryOps(ctx context.Context, session *framework.Session, name string, now time.Time) ([]tolerantOp, error) {
 	list, version, err := s.readRemoved(ctx, session)
 	if err != nil {
 		return nil, err
@@ -74,17 +75,17 @@ func (s *Scheduler) forgetHistory(ctx context.Context, session *framework.Sessio
 	if err != nil {
 		return nil, err
 	}
-	past, _, err := s.parts(ctx, session, name)
-	return append([]operation{{op: framework.SetOp(s.removedNode(), data, version)}}, past...), err
+	past, _, err := s.historyParts(ctx, session, name)
+	return append([]tolerantOp{{op: framework.SetOp(s.removedNode(), data, version)}}, past...), err
 }
 
-// parts returns the operations that delete a job's history, and whether any run has its claim.
-func (s *Scheduler) parts(ctx context.Context, session *framework.Session, name string) (past []operation, claimed bool, err error) {
+// historyParts returns the operations that delete a job's history, and whether any run has its claim.
+func (s *Scheduler) historyParts(ctx context.Context, session *framework.Session, name string) (past []tolerantOp, claimed bool, err error) {
 	children, _, err := session.Children(ctx, s.node(name))
 	for _, child := range children {
 		if strings.HasPrefix(child, pastPrefix) {
 			op := framework.DeleteOp(framework.Join(s.node(name), child), framework.AnyVersion)
-			past = append(past, operation{op: op, refused: framework.ErrNoNode})
+			past = append(past, tolerantOp{op: op, refused: framework.ErrNoNode})
 		}
 		claimed = claimed || strings.HasPrefix(child, claimPrefix)
 	}
@@ -101,15 +102,15 @@ func (s *State) markRemoved(now time.Time) {
 	}
 }
 
-// renew returns the state of a job that is registered in the place of a tombstone. Runs of the former registration
+// renewed returns the state of a job that is registered in the place of a tombstone. Runs of the former registration
 // that go on keep their place, so that they are not overlapped; an earlier release counts them for no tick.
-func (s State) renew(j *job, now time.Time) State {
+func (s State) renewed(j *job, now time.Time) State {
 	s = s.clone()
 	for i := range s.Running {
 		s.Running[i].Manual = true
 	}
-	spec, zone := j.spec()
-	since := later(now, s.since())
+	spec, zone := j.storedSpec()
+	since := laterOf(now, s.ticksSeenUntil())
 	return State{
 		Spec: spec, Zone: zone, Revision: j.Revision, Registered: since, registered: since, Since: since, HoldUntil: s.HoldUntil,
 		Number: s.Number, Running: s.Running, requests: s.requests, generation: s.generation + 1, rest: s.rest,
@@ -126,7 +127,7 @@ type removedJob struct {
 // again.
 type removedJobs struct {
 	jobs []removedJob
-	rest fields
+	rest jsonFields
 }
 
 // decodeRemoved reads the stored list. Its error wraps ErrNewerState or ErrBadState.
@@ -136,7 +137,7 @@ func decodeRemoved(data []byte) (removedJobs, error) {
 		return removedJobs{}, err
 	}
 	r := removedJobs{rest: f}
-	if err := f.take("jobs", &r.jobs); err != nil {
+	if err := f.takeField("jobs", &r.jobs); err != nil {
 		return removedJobs{}, fmt.Errorf("%w: %w", ErrBadState, err)
 	}
 	for _, j := range r.jobs {
@@ -155,7 +156,7 @@ func (r removedJobs) encode() ([]byte, error) {
 	if jobs == nil {
 		jobs = []removedJob{}
 	}
-	return r.rest.with(map[string]any{"v": removedVersion, "jobs": jobs})
+	return r.rest.withFields(map[string]any{"v": removedVersion, "jobs": jobs})
 }
 
 // readRemoved reads the list of tombstones and its version. A list that cannot be read begins anew: the tombstones
@@ -180,8 +181,8 @@ func (s *Scheduler) readRemoved(ctx context.Context, session *framework.Session)
 	}
 }
 
-// sweep deletes the tombstones that are old, and the oldest of too many. Those whose runs go on stay.
-func (s *Scheduler) sweep(ctx context.Context, session *framework.Session) error {
+// sweepOld deletes the tombstones that are old, and the oldest of too many. Those whose runs go on stay.
+func (s *Scheduler) sweepOld(ctx context.Context, session *framework.Session) error {
 	if _, err := session.Exists(ctx, s.removedNode()); errors.Is(err, framework.ErrNoNode) {
 		return nil
 	}
@@ -221,19 +222,19 @@ func (s *Scheduler) sweep(ctx context.Context, session *framework.Session) error
 // whether there is nothing more to do about it: also if the job is registered again, and if somebody has put a node
 // of another kind below it, which keeps it there for good.
 func (s *Scheduler) deleteTombstone(ctx context.Context, session *framework.Session, name string, now time.Time) (gone bool, err error) {
-	b := newBook(s.node(name))
-	state, err := b.read(ctx, session)
+	b := newStateCache(s.node(name))
+	state, err := b.readState(ctx, session)
 	switch {
 	case errors.Is(err, ErrUnknownJob), errors.Is(err, ErrBadState), errors.Is(err, ErrNewerState), err == nil && state.removed.IsZero():
 		return true, nil
 	case err != nil:
 		return false, err
 	}
-	past, claimed, err := s.parts(ctx, session, name)
-	if err != nil || claimed || state.since().After(now) {
+	past, claimed, err := s.historyParts(ctx, session, name)
+	if err != nil || claimed || state.ticksSeenUntil().After(now) {
 		return false, err
 	}
-	_, err = transact(ctx, session, append(past, operation{op: framework.DeleteOp(b.node, b.version)}))
+	_, err = multiTolerant(ctx, session, append(past, tolerantOp{op: framework.DeleteOp(b.node, b.version)}))
 	switch {
 	case errors.Is(err, framework.ErrNotEmpty):
 		s.client.Logger().Warn("the record of a removed job stays, as somebody has put a node below it", "path", b.node)
@@ -246,3 +247,93 @@ func (s *Scheduler) deleteTombstone(ctx context.Context, session *framework.Sess
 
 // newRequest names a control operation, so that it is known when its reply is lost.
 func newRequest() string { return uuid.NewString()[:13] }
+
+// The history of a job is a ring of nodes beside its claims, <job>/past-<slot>: run n is in slot n modulo
+// the ring's size. So a run is recorded in the transaction that ends it, and nothing has to be read.
+const (
+	pastPrefix  = "past-"
+	claimPrefix = "run-"
+
+	recordVersion = 1
+)
+
+// historyOps is the operations that record runs that have ended.
+func (s *Scheduler) historyOps(job string, runs ...RunRecord) ([]tolerantOp, error) {
+	var ops []tolerantOp
+	for _, r := range runs {
+		data, err := encodeRun(r)
+		if err != nil {
+			return nil, err
+		}
+		node := framework.Join(s.node(job), fmt.Sprintf("%s%d", pastPrefix, r.Number%int64(s.history)))
+		create, set := framework.CreateOp(node, data, framework.Persistent), framework.SetOp(node, data, framework.AnyVersion)
+		if r.Number <= int64(s.history) {
+			ops = append(ops, tolerantOp{create, framework.ErrNodeExists, &set})
+		} else {
+			ops = append(ops, tolerantOp{set, framework.ErrNoNode, &create})
+		}
+	}
+	return ops, nil
+}
+
+func encodeRun(r RunRecord) ([]byte, error) {
+	f := jsonFields{}
+	data, err := json.Marshal(r)
+	if err == nil {
+		err = json.Unmarshal(data, &f)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f.withFields(map[string]any{"v": recordVersion})
+}
+
+// decodeRun reads a recorded run. Its error wraps ErrNewerState or ErrBadState.
+func decodeRun(data []byte) (RunRecord, error) {
+	var r RunRecord
+	if _, err := openRecord(data, recordVersion); err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return r, fmt.Errorf("%w: %w", ErrBadState, err)
+	}
+	delete(r.rest, "v")
+	return r, nil
+}
+
+// Runs returns the latest runs of a job, the newest first: those that go on, and as many of those that have
+// ended as WithHistory keeps. This member need not have the job. Its error wraps ErrUnknownJob, ErrInvalidJob,
+// ErrBadState or ErrNewerState.
+func (s *Scheduler) Runs(ctx context.Context, name string) ([]RunRecord, error) {
+	state, err := s.State(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	runs := slices.Clone(state.Running)
+	names, _, err := s.client.Children(ctx, s.node(name))
+	for _, child := range names {
+		if err != nil || !strings.HasPrefix(child, pastPrefix) {
+			continue
+		}
+		var r RunRecord
+		r, err = s.readRun(ctx, name, child)
+		if errors.Is(err, framework.ErrNoNode) {
+			err = nil
+			continue
+		}
+		runs = append(runs, r)
+	}
+	if err != nil {
+		return nil, framework.Wrap("runs", s.node(name), err)
+	}
+	slices.SortFunc(runs, func(a, b RunRecord) int { return int(b.Number - a.Number) })
+	return slices.CompactFunc(runs, func(a, b RunRecord) bool { return a.Number == b.Number }), nil
+}
+
+func (s *Scheduler) readRun(ctx context.Context, job, child string) (RunRecord, error) {
+	data, _, err := s.client.Get(ctx, framework.Join(s.node(job), child))
+	if err != nil {
+		return RunRecord{}, err
+	}
+	return decodeRun(data)
+}

@@ -182,7 +182,7 @@ func TestARunOfAJobThatWasRemovedWhileItsClaimWasUnderWayDoesNotBegin(t *testing
 		time.Sleep(61 * time.Second)
 		require.Equal(t, []string{"run-1"}, w.claims("j"))
 		slow.Cancel()
-		a.definition("j").local.remove(0) // as the member does that hears of the removal before its claim's answer
+		a.jobNamed("j").local.endRunsOf(0) // as the member does that hears of the removal before its claim's answer
 		time.Sleep(10 * time.Second)
 		require.Empty(t, w.log.all(EventStarted))
 		require.Empty(t, w.claims("j"))

@@ -93,7 +93,7 @@ func (y *year) run(j Job) func(context.Context, Run) error {
 		defer func() { y.end(j, run, err) }()
 		h := fnv.New64a()
 		h.Write([]byte(run.ID))
-		n := mix(h.Sum64())
+		n := mixBits(h.Sum64())
 		took := time.Duration(n % uint64(20*time.Minute))
 		if n%10 == 0 {
 			took *= 30

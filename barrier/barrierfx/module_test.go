@@ -26,7 +26,7 @@ func TestModule(t *testing.T) {
 	app.RequireStart()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	r, err := f.Double("/phase", 1).Enter(ctx)
+	r, err := f.DoubleBarrier("/phase", 1).Enter(ctx)
 	require.NoError(t, err)
 	require.NoError(t, f.Gate("/gate").Wait(ctx))
 	require.NoError(t, f.Latch("/latch", 1).CountDown(ctx, "x"))

@@ -86,11 +86,11 @@ func (e *barrierEnter) main(cmd *cobra.Command, args []string) error {
 	if err := e.prepare(cmd.Context(), client, path, command); err != nil {
 		return err
 	}
-	return barrierCode(e.take(cmd.Context(), barrier.NewDouble(client, path, e.members)))
+	return barrierCode(e.take(cmd.Context(), barrier.NewDoubleBarrier(client, path, e.members)))
 }
 
 // take takes part in one round.
-func (e *barrierEnter) take(ctx context.Context, b *barrier.Double) error {
+func (e *barrierEnter) take(ctx context.Context, b *barrier.DoubleBarrier) error {
 	if terminal.Is(os.Stderr) {
 		say("waiting at %s until %d are there", e.path, e.members)
 	}

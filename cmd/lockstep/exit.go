@@ -108,7 +108,7 @@ func withCode(err error) error {
 	return &exit{code: exitInternal, reason: err}
 }
 
-// endedBySignal tells whether ctx has ended by a signal.
+// endedBySignal reports whether ctx has ended by a signal.
 func endedBySignal(ctx context.Context) bool {
 	var s signalled
 	return errors.As(context.Cause(ctx), &s)

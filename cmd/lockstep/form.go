@@ -68,7 +68,7 @@ func (o *form) locker(client *framework.Client) locks.Locker {
 
 // single makes the lock at one path.
 func (o *form) single(client *framework.Client, path string) locks.Locker {
-	options := []locks.Option{locks.WithQueued(func(ahead int) { announce(path, ahead) })}
+	options := []locks.Option{locks.WithOnWait(func(ahead int) { announce(path, ahead) })}
 	if o.kazoo {
 		options = append(options, locks.WithKazoo())
 	}

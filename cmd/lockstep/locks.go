@@ -78,7 +78,7 @@ func (l *list) path(args []string) (string, error) {
 func (l *list) all(ctx context.Context, client *framework.Client, root string) error {
 	var reports []*locks.Report
 	var unread error
-	for r, err := range locks.Survey(ctx, client, root) {
+	for r, err := range locks.List(ctx, client, root) {
 		switch {
 		case errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge):
 			warn("%v", err)

@@ -136,7 +136,7 @@ func newQueueLen() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return put(os.Stdout, q.json, c, c.Items, c.Later, c.Dead)
+				return put(os.Stdout, q.json, c, c.Items, c.Delayed, c.Dead)
 			})
 		}),
 	}

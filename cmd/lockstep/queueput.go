@@ -65,7 +65,7 @@ checked. A bounded queue that is full makes the program wait, or exit with 1 und
 func (p *queuePut) main(cmd *cobra.Command, args []string) error {
 	opts := p.queueFlags.options(cmd)
 	if p.nonblock {
-		opts = append(opts, queue.WithRefusal())
+		opts = append(opts, queue.WithFailWhenFull())
 	}
 	headers, err := p.headersOf()
 	if err != nil {

@@ -71,7 +71,7 @@ func (t *queueTake) main(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	t.byPolicy = !cmd.Flags().Changed("retry-after")
-	opts := []queue.Option{queue.WithWindow(1)}
+	opts := []queue.Option{queue.WithMaxInFlight(1)}
 	if cmd.Flags().Changed("max-attempts") {
 		opts = append(opts, queue.WithMaxAttempts(t.maxAttempts))
 	}

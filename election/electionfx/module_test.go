@@ -88,7 +88,7 @@ func TestModuleMakesElections(t *testing.T) {
 		term, err := f.Election(path, election.WithID("x")).Campaign(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, "x", term.ID())
-		_, err = f.Members(group).Join(t.Context(), "x", nil)
+		_, err = f.Group(group).Join(t.Context(), "x", nil)
 		require.NoError(t, err)
 		app.RequireStop()
 		require.ErrorIs(t, term.Err(), framework.ErrClosed)

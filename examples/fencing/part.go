@@ -66,7 +66,7 @@ func (p part) deposit(ctx context.Context, lines <-chan struct{}) error {
 		tell(event{Kind: connected, Timeout: session.Timeout()})
 	}
 	h := &holder{
-		lock:   locks.NewMutex(client, lockPath, locks.WithQueued(func(int) { tell(event{Kind: waiting}) })),
+		lock:   locks.NewMutex(client, lockPath, locks.WithOnWait(func(int) { tell(event{Kind: waiting}) })),
 		ledger: ledger,
 		pause:  func(context.Context) error { return nil },
 		tell:   tell,

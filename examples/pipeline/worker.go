@@ -29,15 +29,15 @@ type worker struct {
 	job
 	client  *framework.Client
 	items   *queue.Queue[item]
-	meeting *barrier.Double
+	meeting *barrier.DoubleBarrier
 	tell    func(event)
 }
 
 func newWorker(client *framework.Client, j job, tell func(event)) *worker {
 	return &worker{
 		job: j, client: client, tell: tell,
-		items:   queue.New(client, queuePath, queue.JSON[item](), queue.WithDedup(j.memory()), queue.WithWindow(1)),
-		meeting: barrier.NewDouble(client, barrierPath, j.Workers),
+		items:   queue.New(client, queuePath, queue.JSON[item](), queue.WithDedup(j.memory()), queue.WithMaxInFlight(1)),
+		meeting: barrier.NewDoubleBarrier(client, barrierPath, j.Workers),
 	}
 }
 

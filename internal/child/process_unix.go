@@ -57,7 +57,7 @@ func (p *process) terminate() {
 
 func (p *process) kill() { p.signal(syscall.SIGKILL) }
 
-// alive tells whether anybody is left in the process group.
+// alive reports whether anybody is left in the process group.
 func (p *process) alive() bool {
 	return !errors.Is(syscall.Kill(-p.cmd.Process.Pid, 0), syscall.ESRCH)
 }

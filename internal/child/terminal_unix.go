@@ -14,7 +14,7 @@ func isTerminal(fd int) bool {
 	return err == nil
 }
 
-// hasTerminal tells whether a process group is the one that the terminal on standard input listens to.
+// hasTerminal reports whether a process group is the one that the terminal on standard input listens to.
 func hasTerminal(group int) bool {
 	now, err := unix.IoctlGetInt(0, unix.TIOCGPGRP)
 	return err == nil && now == group

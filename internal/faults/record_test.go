@@ -51,7 +51,7 @@ func (r *record) lock(who string, c *framework.Client) (*grant, error) {
 func (r *record) queue(who string, c *framework.Client) (<-chan *grant, error) {
 	queued, next := make(chan struct{}), make(chan *grant, 1)
 	var once sync.Once
-	mutex := locks.NewMutex(c, r.path, locks.WithQueued(func(int) { once.Do(func() { close(queued) }) }))
+	mutex := locks.NewMutex(c, r.path, locks.WithOnWait(func(int) { once.Do(func() { close(queued) }) }))
 	var failed error
 	go func() {
 		defer close(next)

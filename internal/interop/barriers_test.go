@@ -117,7 +117,7 @@ func TestDoubleBarriersBesideCurator(t *testing.T) {
 			leavings = append(leavings, func() {
 				go func() { theirs <- <-p.meanwhile(Command{Do: "leave", Lock: name, Wait: patienceOf(deadline)}) }()
 			})
-			b := barrier.NewDouble(p.client, path, 4, barrier.WithCuratorLayout())
+			b := barrier.NewDoubleBarrier(p.client, path, 4, barrier.WithCuratorLayout())
 			var r *barrier.Round
 			enterings = append(enterings, func() {
 				go func() {

@@ -40,7 +40,7 @@ func TestSimpleQueueWithCurator(t *testing.T) {
 	}
 	do(Command{Do: "open", Servers: strings.Join(servers, ",")})
 	path := fmt.Sprintf("/interop-queue-%d", os.Getpid())
-	ours := queue.NewSimple(client, path)
+	ours := queue.NewCuratorQueue(client, path)
 
 	for _, item := range []string{"one", "two"} {
 		require.NoError(t, ours.Put(ctx, []byte(item)))

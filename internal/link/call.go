@@ -65,7 +65,7 @@ func (m *Monitor) send(calls []*Call, bounded bool) (queued bool) {
 	return answered(calls, err)
 }
 
-// answered answers calls that were not queued, and tells whether they were.
+// answered answers calls that were not queued, and reports whether they were.
 func answered(calls []*Call, err error) (queued bool) {
 	if err == nil {
 		return true

@@ -5,15 +5,15 @@ func init() { lists["election"] = electionMutants }
 // electionMutants are the safeguards of package election.
 var electionMutants = []mutant{
 	{
-		name: "a term is counted again when the reply was lost", file: "election/reign.go", test: "TestATermIsCountedOnceWhateverReplyIsLost",
+		name: "a term is counted again when the reply was lost", file: "election/termrecord.go", test: "TestATermIsCountedOnceWhateverReplyIsLost",
 		old: "if old.Token == t.Token() {", new: "if false {",
 	},
 	{
-		name: "a term is counted without its guard", file: "election/reign.go", test: "TestAWinnerWhoseNodeIsGoneDoesNotLead|TestALeaderUpdatesItsMetadata",
+		name: "a term is counted without its guard", file: "election/termrecord.go", test: "TestAWinnerWhoseNodeIsGoneDoesNotLead|TestALeaderUpdatesItsMetadata",
 		old: "Multi(ctx, t.Guard(), op)", new: "Multi(ctx, framework.CheckOp(\"/\", framework.AnyVersion), op)",
 	},
 	{
-		name: "a record is read without a sync after a write of unknown outcome", file: "election/reign.go",
+		name: "a record is read without a sync after a write of unknown outcome", file: "election/termrecord.go",
 		test: "TestAnUpdateIsWrittenBehindOneWhoseOutcomeNobodyAwaited",
 		old:  "if err == nil && t.doubtful {", new: "if false {",
 	},
@@ -71,7 +71,7 @@ var electionMutants = []mutant{
 		old: "if err := s.Sync(ctx, o.election.path); err != nil {", new: "if false {\n\t\tvar err error",
 	},
 	{
-		name: "an observer of a group reads without a sync", file: "election/roster.go", test: "TestObserversSyncBeforeTheyRead",
+		name: "an observer of a group reads without a sync", file: "election/groupobserver.go", test: "TestObserversSyncBeforeTheyRead",
 		old: "if err := s.Sync(ctx, o.members.path); err != nil {", new: "if false {\n\t\tvar err error",
 	},
 	{

@@ -11,7 +11,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "the lease counts from this beat, not the one before", file: "framework/lease.go", test: "TestLeaseCountsFromTheBeatBefore",
-		old: "		l.extend(l.former)", new: "		l.extend(sentAt)",
+		old: "\t\tl.extendUntil(l.former)", new: "\t\tl.extendUntil(sentAt)",
 	},
 	{
 		name: "beats of a former connection count", file: "framework/lease.go", test: "TestLeaseForgetsBeatsOfAFormerConnection",
@@ -22,18 +22,18 @@ var frameworkMutants = []mutant{
 		old: "if l.timeout == 0 || timeout < l.timeout {", new: "if true {",
 	},
 	{
-		name: "a write that another connection acknowledged counts", file: "framework/proof.go",
-		old: "	if !s.on(generation) {\n		return errConnectionGone\n	}\n	s.lived((*lease).written)", new: "	s.lived((*lease).written)",
+		name: "a write that another connection acknowledged counts", file: "framework/sessionloop.go",
+		old: "\tif !s.isCurrentConnection(generation) {\n\t\treturn errConnectionGone\n\t}\n\ts.extendLease((*sessionLease).writeAcknowledged)", new: "\ts.extendLease((*sessionLease).writeAcknowledged)",
 		redundant: "a request passes only on a connection that this goroutine has admitted, which is the one of this beat",
 	},
 	{
-		name: "a sync that another connection acknowledged counts", file: "framework/proof.go",
-		old: "	if !s.on(generation) {\n		return errConnectionGone\n	}\n	s.lived(func", new: "	s.lived(func",
+		name: "a sync that another connection acknowledged counts", file: "framework/sessionloop.go",
+		old: "\tif !s.isCurrentConnection(generation) {\n\t\treturn errConnectionGone\n\t}\n\ts.extendLease(func", new: "\ts.extendLease(func",
 		redundant: "a request passes only on a connection that this goroutine has admitted, which is the one of this beat",
 	},
 	{
 		name: "a lapsed lease is revived", file: "framework/session.go", test: "TestALapsedLeaseIsNotRevived",
-		old: "	if !s.standing() {\n		return\n	}\n	s.mu.Lock()\n	before", new: "	s.mu.Lock()\n	before",
+		old: "\tif !s.checkLease() {\n\t\treturn\n\t}\n\ts.mu.Lock()\n\tbefore", new: "	s.mu.Lock()\n	before",
 	},
 	{
 		name: "no alarm is set for the lease's end", file: "framework/session.go", test: "TestSessionEndsBeforeTheServerEndsIt",
@@ -41,38 +41,38 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "Session.Err does not read the clock", file: "framework/session.go",
-		old: "	s.standing()\n	return context.Cause(s.ctx)", new: "	return context.Cause(s.ctx)",
+		old: "\ts.checkLease()\n\treturn context.Cause(s.ctx)", new: "	return context.Cause(s.ctx)",
 		redundant: "context.Cause asks the session's context for its error, which reads the clock",
 	},
 	{
 		name: "the session's context does not read the clock", file: "framework/session.go", test: "TestErrReadsTheClock",
-		old: "	c.s.standing()\n	return c.Context.Err()", new: "	return c.Context.Err()",
+		old: "\tc.s.checkLease()\n\treturn c.Context.Err()", new: "	return c.Context.Err()",
 	},
 	{
-		name: "a beat has no deadline", file: "framework/proof.go", test: "TestAnOverdueBeatGoesToAnotherServer",
-		old: "context.WithTimeoutCause(s.ctx, interval(s.Timeout()), errOverdue)", new: "context.WithTimeoutCause(s.ctx, 100*interval(s.Timeout()), errOverdue)",
+		name: "a beat has no deadline", file: "framework/sessionloop.go", test: "TestAnOverdueBeatGoesToAnotherServer",
+		old: "context.WithTimeoutCause(s.ctx, beatInterval(s.Timeout()), errOverdue)", new: "context.WithTimeoutCause(s.ctx, 100*beatInterval(s.Timeout()), errOverdue)",
 	},
 	{
-		name: "an overdue connection is not cut", file: "framework/life.go", test: "TestAnOverdueBeatGoesToAnotherServer",
+		name: "an overdue connection is not cut", file: "framework/sessionloop.go", test: "TestAnOverdueBeatGoesToAnotherServer",
 		old: "	s.mon.Cut(generation)\n", new: "",
 	},
 
 	{
-		name: "a throttled beat gives its connection up", file: "framework/proof.go", test: "TestAThrottledBeatKeepsItsConnection",
+		name: "a throttled beat gives its connection up", file: "framework/sessionloop.go", test: "TestAThrottledBeatKeepsItsConnection",
 		old: "		if !errors.Is(err, ErrOverloaded) {\n			return err", new: "		if err == nil || s.ctx.Err() == nil {\n			return err",
 	},
 	{
-		name: "a throttled beat is an acknowledged one", file: "framework/proof.go", test: "TestAThrottledBeatProvesNothing",
+		name: "a throttled beat is an acknowledged one", file: "framework/sessionloop.go", test: "TestAThrottledBeatProvesNothing",
 		old: "		if !errors.Is(err, ErrOverloaded) {\n			return err", new: "		if errors.Is(err, ErrOverloaded) {\n			return nil\n		}\n		if !errors.Is(err, ErrOverloaded) {\n			return err",
 	},
 	{
-		name: "a throttled beat is repeated without a pause", file: "framework/proof.go", test: "TestAThrottledBeatProvesNothing",
-		old: "if ended := s.pause(ctx, back); ended != nil {", new: "if ended := ctx.Err(); ended != nil && back != nil {",
+		name: "a throttled beat is repeated without a pause", file: "framework/sessionloop.go", test: "TestAThrottledBeatProvesNothing",
+		old: "if ended := s.pauseBeforeRetry(ctx, back); ended != nil {", new: "if ended := ctx.Err(); ended != nil && back != nil {",
 	},
 
 	// Holds.
 	{
-		name: "the hold of a deleted node goes on", file: "framework/proof.go", test: "TestHoldEndsWithItsNode",
+		name: "the hold of a deleted node goes on", file: "framework/sessionloop.go", test: "TestHoldEndsWithItsNode",
 		old: "	held[i].hold.End(cause)\n", new: "",
 	},
 	{
@@ -101,53 +101,53 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "a caller that leaves does not undo what is settled", file: "framework/protected.go", test: "TestACreateGivenUpAsItSettlesIsUndone",
-		old: "	if p.settled {\n		p.undo()\n	}\n	return cause", new: "	return cause",
+		old: "\tif p.settled {\n\t\tp.deleteCreated()\n\t}\n\treturn cause", new: "	return cause",
 	},
 	{
 		name: "what settles for a caller that has left is not undone", file: "framework/protected.go", test: "TestNoOrphanWhenTheContextEnds",
-		old: "	p.done <- err\n	if p.left {\n		p.undo()\n	}", new: "	p.done <- err",
+		old: "\tp.done <- err\n\tif p.left {\n\t\tp.deleteCreated()\n\t}", new: "	p.done <- err",
 	},
 	{
-		name: "DiscardOwn deletes a node of anyone", file: "framework/deletions.go",
+		name: "DiscardOwn deletes a node of anyone", file: "framework/discard.go",
 		test: "TestDiscardOwnSparesANodeOfAnotherSession|TestANodeThatAnotherHasMadeAnewIsKept",
 		old:  "o.err == nil && o.v.stat.Czxid == d.own.Zxid", new: "o.err == nil && o.v.stat.Czxid != 0",
 	},
 	{
-		name: "a refused deletion has a transaction", file: "framework/deletions.go", test: "TestADeletionThatWasRefusedHasNoTransaction",
+		name: "a refused deletion has a transaction", file: "framework/discard.go", test: "TestADeletionThatWasRefusedHasNoTransaction",
 		old: "	switch {\n	case err == nil:\n		d.zxid,", new: "	d.zxid = zxid\n	switch {\n	case err == nil:\n		d.zxid,",
 	},
 	{
-		name: "an own node is not looked at again on the next connection", file: "framework/deletions.go", test: "TestANodeThatAnotherHasMadeAnewIsKept",
+		name: "an own node is not looked at again on the next connection", file: "framework/discard.go", test: "TestANodeThatAnotherHasMadeAnewIsKept",
 		old: "		if d.own.Path != \"\" {\n			calls = append", new: "		if d.own.Path != \"\" && !d.ours {\n			calls = append",
 	},
 	{
-		name: "an own node is looked at though its sync was refused", file: "framework/deletions.go",
+		name: "an own node is looked at though its sync was refused", file: "framework/discard.go",
 		old: "		case unsynced != nil:\n", new: "		case unsynced != nil && false:\n",
 		redundant: "the in-memory server has one copy of the tree; on an ensemble the next server may show a node that was deleted and made anew by another session",
 	},
 	{
-		name: "own nodes are not looked for on the next connection", file: "framework/deletions.go", test: "TestAQueuedDeletionComesFirst",
-		old: "			calls = append(calls, ds.look(d)...)\n			continue\n", new: "			continue\n",
+		name: "own nodes are not looked for on the next connection", file: "framework/discard.go", test: "TestAQueuedDeletionComesFirst",
+		old: "\t\t\tcalls = append(calls, ds.ownershipRequest(d)...)\n\t\t\tcontinue\n", new: "			continue\n",
 	},
 	{
-		name: "a former try decides", file: "framework/deletions.go", old: "return waits && d.try == try", new: "return waits",
+		name: "a former try decides", file: "framework/discard.go", old: "return waits && d.try == try", new: "return waits",
 		redundant: "an answer of a former connection that is read late is that of a deletion which has happened or was refused, and the present try finds the same; the number keeps indexes and paths in step",
 	},
 	{
-		name: "one refused deletion keeps the others", file: "framework/deletions.go", test: "TestARefusedDeletionKeepsNoOthers",
+		name: "one refused deletion keeps the others", file: "framework/discard.go", test: "TestARefusedDeletionKeepsNoOthers",
 		old: "case culprit >= 0 && culprit < len(d.paths) && len(paths) > 1:", new: "case culprit >= 0 && culprit < len(d.paths) && len(paths) > 100:",
 	},
 	{
-		name: "what was refused is forgotten", file: "framework/deletions.go", test: "TestARefusedDeletionKeepsNoOthers",
-		old: "d.zxid, d.own, d.paths, d.refused = zxid, Created{}, d.refused, nil", new: "d.zxid, d.own, d.paths, d.refused = zxid, Created{}, nil, nil",
+		name: "what was refused is forgotten", file: "framework/discard.go", test: "TestARefusedDeletionKeepsNoOthers",
+		old: "d.zxid, d.own, d.paths, d.refused = zxid, Created{}, d.refused, nil", new: "d.zxid, d.own, d.paths, d.refusalError = zxid, Created{}, nil, nil",
 	},
 	{
-		name: "a transaction of creates asks no conditions", file: "framework/together.go", test: "TestATransactionOfCreatesAsksItsConditions",
-		old: "	if err := conditions(ops); err != nil {\n		return nil, nil, refusal{err}\n	}\n", new: "",
+		name: "a transaction of creates asks no conditions", file: "framework/protected.go", test: "TestATransactionOfCreatesAsksItsConditions",
+		old: "\tif err := checkConditions(ops); err != nil {\n\t\treturn nil, nil, otherRefusal{err}\n\t}\n", new: "",
 	},
 	{
 		name: "a transaction asks no conditions", file: "framework/transaction.go", test: "TestAConditionRefusesBeforeSending",
-		old: "		if err := conditions(ops); err != nil {\n			return nil, err\n		}\n", new: "",
+		old: "\t\tif err := checkConditions(ops); err != nil {\n\t\t\treturn nil, err\n\t\t}\n", new: "",
 	},
 	{
 		name: "an ephemeral node of anyone settles a create", file: "framework/writes.go", test: "TestAnEphemeralNodeOfAnotherSessionIsNotOurs",
@@ -182,7 +182,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "a node that is gone was deleted by us", file: "framework/writes.go", test: "TestAnUnknownOutcomeIsSaid",
-		old: "	return undisturbed(a, full, seen)\n}\n\n// settleCreate", new: "	return nil\n}\n\n// settleCreate",
+		old: "\treturn checkUndisturbed(a, full, seen)\n}\n\n// settleCreate", new: "	return nil\n}\n\n// settleCreate",
 	},
 	{
 		name: "a create whose node is gone is sent again", file: "framework/writes.go", test: "TestAnUnknownOutcomeIsSaid",
@@ -198,7 +198,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "a write that its context has left says nothing of its outcome", file: "framework/requests.go", test: "TestAnUnknownOutcomeIsSaid",
-		old: "		return outcome[T]{err: s.ended(ctx), lost: true}\n", new: "		return outcome[T]{err: s.ended(ctx)}\n",
+		old: "\t\treturn outcome[T]{err: s.callEnded(ctx), lost: true}\n", new: "\t\treturn outcome[T]{err: s.callEnded(ctx)}\n",
 	},
 	{
 		name: "a write that its session has left says nothing of its outcome", file: "framework/writes.go", test: "TestAnUnknownOutcomeIsSaid",
@@ -212,7 +212,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "names are looked up once", file: "framework/servers.go", test: "TestANameIsLookedUpAgain",
-		old: "		round := s.expand(ctx, list)\n", new: "		round := s.round\n		if round == nil {\n			round = s.expand(ctx, list)\n		}\n",
+		old: "\t\tround := s.resolveAll(ctx, list)\n", new: "\t\tround := s.round\n\t\tif round == nil {\n\t\t\tround = s.resolveAll(ctx, list)\n\t\t}\n",
 	},
 	{
 		name: "servers are tried in the order of the configuration", file: "framework/servers.go", test: "TestNoServerIsPreferred",
@@ -227,7 +227,7 @@ var frameworkMutants = []mutant{
 		old: "		return rand.N(s.pauses.cfg.RetryBase)\n", new: "		return 0\n",
 	},
 	{
-		name: "a certificate is verified for the address", file: "framework/dial.go", test: "TestACertificateIsOfTheName",
+		name: "a certificate is verified for the address", file: "framework/servers.go", test: "TestACertificateIsOfTheName",
 		old: "host, _, err := net.SplitHostPort(server)", new: "server = address\n			host, _, err := net.SplitHostPort(server)",
 	},
 
@@ -236,7 +236,7 @@ var frameworkMutants = []mutant{
 		old: "		if s.outage.IsZero() {", new: "		if true {",
 	},
 	{
-		name: "a throttled request is not repeated", file: "framework/call.go", test: "TestAThrottledRequestIsRepeated",
+		name: "a throttled request is not repeated", file: "framework/session.go", test: "TestAThrottledRequestIsRepeated",
 		old: " || errors.Is(err, errQueueFull) || errors.Is(err, ErrOverloaded)", new: " || errors.Is(err, errQueueFull)",
 	},
 
@@ -251,7 +251,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "creates of an unknown outcome are not counted", file: "framework/owned.go", test: "TestCreatesOfAnUnknownOutcomeAreCounted",
-		old: "	o.settle(reserved, doubtful, there...)\n", new: "	_ = doubtful\n	o.settle(reserved, 0)\n",
+		old: "\to.settleReservation(reserved, doubtful, there...)\n", new: "\t_ = doubtful\n\to.settleReservation(reserved, 0)\n",
 	},
 	{
 		name: "a deletion makes no room", file: "framework/owned.go", test: "TestASessionOwnsNoMoreThanItsBound",
@@ -263,7 +263,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "the servers are asked each time", file: "framework/owned.go", test: "TestTheServersAreAskedSeldom",
-		old: "(!o.asked || now-o.looked >= interval(o.s.Timeout()))", new: "now >= 0",
+		old: "(!o.asked || now-o.looked >= beatInterval(o.s.Timeout()))", new: "now >= 0",
 	},
 	{
 		name: "a swap is refused at the bound", file: "framework/owned.go", test: "TestASwapAtTheBoundIsLetThrough",
@@ -275,26 +275,26 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "a refused create stays counted", file: "framework/transaction.go", test: "TestARefusedCreateCountsNothing",
-		old: "	default:\n		s.owned.settle(created, 0)\n", new: "	default:\n",
+		old: "\tdefault:\n\t\ts.owned.settleReservation(created, 0)\n", new: "	default:\n",
 	},
 
 	// What is queued.
 	{
-		name: "a proof of life waits behind what is queued", file: "framework/proof.go", test: "TestAProofOvertakesWhatIsQueued",
-		old: "asker{ctx, s, true}.multi(", new: "asker{ctx, s, false}.multi(",
+		name: "a proof of life waits behind what is queued", file: "framework/sessionloop.go", test: "TestAProofOvertakesWhatIsQueued",
+		old: "requester{ctx, s, true}.multi(", new: "requester{ctx, s, false}.multi(",
 	},
 	{
 		name: "any number of bytes is queued", file: "framework/requests.go", test: "TestWhatIsQueuedIsBounded",
 		old: "	a.s.mon.Offer(call)\n", new: "	a.s.mon.Send(call)\n",
 	},
 	{
-		name: "deletions without an answer are not the first on a connection", file: "framework/life.go", test: "TestAQueuedDeletionComesFirst",
-		old: "	s.deletions.resume(func(calls []*link.Call) { s.mon.Admit(st.Generation, calls...) })\n",
-		new: "	s.mon.Admit(st.Generation)\n	time.AfterFunc(s.Timeout()/100, func() { s.deletions.resume(func(calls []*link.Call) { s.mon.Admit(st.Generation, calls...) }) })\n",
+		name: "deletions without an answer are not the first on a connection", file: "framework/sessionloop.go", test: "TestAQueuedDeletionComesFirst",
+		old: "\ts.deletions.resend(func(calls []*link.Call) { s.mon.Admit(st.Generation, calls...) })\n",
+		new: "\ts.mon.Admit(st.Generation)\n\ttime.AfterFunc(s.Timeout()/100, func() { s.deletions.resend(func(calls []*link.Call) { s.mon.Admit(st.Generation, calls...) }) })\n",
 	},
 	{
-		name: "deletions do not end with their session", file: "framework/life.go", test: "TestADeletionEndsWithItsClient",
-		old: "	s.mon.Close()\n	s.deletions.end()\n", new: "	s.mon.Close()\n",
+		name: "deletions do not end with their session", file: "framework/sessionloop.go", test: "TestADeletionEndsWithItsClient",
+		old: "\ts.mon.Close()\n\ts.deletions.endAll()\n", new: "	s.mon.Close()\n",
 	},
 
 	// Clients.
@@ -309,17 +309,17 @@ var frameworkMutants = []mutant{
 
 	// Watches.
 	{
-		name: "a read overtakes the request that arms its watch", file: "framework/watchops.go", test: "TestWhoSharesAWatchIsToldOfAChange",
-		old: "	e.set.asking.Lock()\n	a.s.mon.Send(e.request(e.arm(), func(",
-		new: "	armed := e.arm()\n	if armed {\n		_ = Pause(a.ctx, 1e6)\n	}\n	e.set.asking.Lock()\n	a.s.mon.Send(e.request(armed, func(",
+		name: "a read overtakes the request that arms its watch", file: "framework/watch.go", test: "TestWhoSharesAWatchIsToldOfAChange",
+		old: "\te.set.asking.Lock()\n\ta.s.mon.Send(e.prepareRead(e.armOnce(), func(",
+		new: "\tarmed := e.armOnce()\n\tif armed {\n\t\t_ = Pause(a.ctx, 1e6)\n\t}\n\te.set.asking.Lock()\n\ta.s.mon.Send(e.prepareRead(armed, func(",
 	},
 	{
-		name: "watchers are not told of a reconnect", file: "framework/life.go", test: "TestAReconnectWakesWatchers",
+		name: "watchers are not told of a reconnect", file: "framework/sessionloop.go", test: "TestAReconnectWakesWatchers",
 		old: "		s.watches.reconnected() // before anybody can set a watch on this connection and have it forgotten\n", new: "",
 	},
 	{
-		name: "who joins a question for a missing node is not told", file: "framework/watchops.go", test: "TestAWatchThatJoinsAQuestionForAMissingNodeIsTold",
-		old: "		e.tell(Event{Kind: NodeDeleted, Path: e.key.full})\n", new: "		e.sweep()\n",
+		name: "who joins a question for a missing node is not told", file: "framework/watch.go", test: "TestAWatchThatJoinsAQuestionForAMissingNodeIsTold",
+		old: "\t\te.endWithEvent(Event{Kind: NodeDeleted, Path: e.key.full})\n", new: "\t\te.forgetIfUnused()\n",
 	},
 
 	// Sessions of a client.

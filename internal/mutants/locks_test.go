@@ -6,40 +6,40 @@ func init() { lists["locks"] = locksMutants }
 var locksMutants = []mutant{
 	// The waiting line.
 	{
-		name: "numbers are compared as plain integers", file: "locks/place.go", test: "TestSeeAgreesWithOrder",
+		name: "numbers are compared as plain integers", file: "locks/position.go", test: "TestSeeAgreesWithOrder",
 		old: "return p.seq-q.seq < 0", new: "return p.seq < q.seq",
 	},
 	{
-		name: "a writer does not wait for readers", file: "locks/place.go", test: "TestReadersHoldTogetherAndNobodyOvertakes",
-		old: "!(p.kind.shared() && q.kind.shared())", new: "!p.kind.shared()",
+		name: "a writer does not wait for readers", file: "locks/position.go", test: "TestReadersHoldTogetherAndNobodyOvertakes",
+		old: "!(p.kind.isShared() && q.kind.isShared())", new: "!p.kind.isShared()",
 	},
 	{
-		name: "kinds may be mixed", file: "locks/place.go", test: "TestAMixtureIsRefused",
+		name: "kinds may be mixed", file: "locks/position.go", test: "TestAMixtureIsRefused",
 		old: "case ok && !co.admits(p.kind):", new: "case ok && !co.admits(p.kind) && false:",
 	},
 	{
-		name: "a writer's place is not looked at again", file: "locks/contender.go", test: "TestAReaderInAWritersPlaceIsSeen",
-		old: "return p.kind.replaceable() && !c.place.kind.shared()", new: "return p.kind.replaceable() && !c.place.kind.shared() && false",
+		name: "a writer's place is not looked at again", file: "locks/line.go", test: "TestAReaderInAWritersPlaceIsSeen",
+		old: "return p.kind.mayBeDowngraded() && !c.place.kind.isShared()", new: "return p.kind.mayBeDowngraded() && !c.position.kind.isShared() && false",
 	},
 	{
-		name: "the end of the near neighbour grants though others are ahead", file: "locks/contender.go", test: "TestEightClientsReadAndWrite",
-		old: "if gone && v.blockers == 1 && !c.mayBeReplaced(v.near) {", new: "if gone && !c.mayBeReplaced(v.near) {",
+		name: "the end of the near neighbour grants though others are ahead", file: "locks/line.go", test: "TestEightClientsReadAndWrite",
+		old: "if gone && v.blockers == 1 && !c.placeMayBeTaken(v.near) {", new: "if gone && !c.placeMayBeTaken(v.near) {",
 	},
 	{
-		name: "a deleted waiter is not noticed", file: "locks/contender.go", test: "TestAWaiterWhoseNodeWasDeletedIsNotGranted",
+		name: "a deleted waiter is not noticed", file: "locks/line.go", test: "TestAWaiterWhoseNodeWasDeletedIsNotGranted",
 		old: "		err = errPlaceLost\n", new: "		v.mine = true\n",
 	},
 	{
-		name: "a waiter that gives up tells its neighbour before its deletion is on its way", file: "locks/contender.go", test: "TestANeighbourWaitsUntilTheDeletionIsOnItsWay",
-		old: "return c.s.DiscardThen(c.gone, c.node.Path)", new: "c.row.admit(c, true)\n	c.gone()\n	return c.s.DiscardThen(c.gone, c.node.Path)",
+		name: "a waiter that gives up tells its neighbour before its deletion is on its way", file: "locks/line.go", test: "TestANeighbourWaitsUntilTheDeletionIsOnItsWay",
+		old: "return c.s.DiscardThen(c.leaveLocalWaiters, c.node.Path)", new: "c.row.markPassed(c, true)\n\tc.leaveLocalWaiters()\n\treturn c.s.DiscardThen(c.leaveLocalWaiters, c.node.Path)",
 	},
 	{
-		name: "a holder tells its neighbour before its deletion is on its way", file: "locks/contender.go", test: "TestANeighbourWaitsUntilTheDeletionIsOnItsWay",
-		old: "r, gone := c.line.discard(c.s, early, c.gone, c.node.Path)", new: "c.gone()\n	r, gone := c.line.discard(c.s, early, c.gone, c.node.Path)",
+		name: "a holder tells its neighbour before its deletion is on its way", file: "locks/line.go", test: "TestANeighbourWaitsUntilTheDeletionIsOnItsWay",
+		old: "r, gone := c.line.discardNodes(c.s, early, c.leaveLocalWaiters, c.node.Path)", new: "c.leaveLocalWaiters()\n\tr, leaveLocalWaiters := c.line.discardNodes(c.s, early, c.leaveLocalWaiters, c.node.Path)",
 	},
 	{
-		name: "the node ahead of one that may be replaced is watched", file: "locks/contender.go",
-		old: "if v.blockers == 1 || c.mayBeReplaced(v.near) {", new: "if v.blockers == 1 {",
+		name: "the node ahead of one that may be replaced is watched", file: "locks/line.go",
+		old: "if v.blockers == 1 || c.placeMayBeTaken(v.near) {", new: "if v.blockers == 1 {",
 		redundant: "an event of the node further ahead makes the contender look again, which costs a list and changes nothing",
 	},
 	{
@@ -52,7 +52,7 @@ var locksMutants = []mutant{
 	},
 	{
 		name: "a try does not look before it joins", file: "locks/line.go", test: "TestLockAndRelease",
-		old: "	if err := l.vacant(names); err != nil {\n		return err\n	}\n", new: "	_, err = l.vacant(names), nil\n",
+		old: "\tif err := l.checkVacant(names); err != nil {\n\t\treturn err\n\t}\n", new: "\t_, err = l.checkVacant(names), nil\n",
 	},
 	{
 		name: "the servers' own directory may be a lock", file: "locks/line.go", test: "TestBadInput",
@@ -60,43 +60,43 @@ var locksMutants = []mutant{
 	},
 	// Neighbours of one session.
 	{
-		name: "whoever leaves lets the next one in", file: "locks/row.go", test: "TestTwoReadersInAWritersPlaceKeepAWriterOut",
-		old: "	case c.cleared:\n		n.clear()", new: "	case true:\n		n.clear()",
+		name: "whoever leaves lets the next one in", file: "locks/localwaiters.go", test: "TestTwoReadersInAWritersPlaceKeepAWriterOut",
+		old: "\tcase c.cleared:\n\t\tn.markUnblocked()", new: "\tcase true:\n\t\tn.markUnblocked()",
 	},
 	{
-		name: "a reader becomes the neighbour of a writer that has left", file: "locks/row.go",
+		name: "a reader becomes the neighbour of a writer that has left", file: "locks/localwaiters.go",
 		old: "	if w.left {\n		return false\n	}\n	c.next = w.next", new: "	c.next = w.next",
 		redundant: "the transaction that creates the reader is guarded by the writer's lease, which has ended, and is refused",
 	},
 	{
-		name: "a writer is not found by its number again when its reader has left", file: "locks/row.go",
-		old: "r.members[p.place.seq] = p\n	}\n}\n\n// admit", new: "_ = p\n	}\n}\n\n// admit",
+		name: "a writer is not found by its number again when its reader has left", file: "locks/localwaiters.go",
+		old: "r.members[p.place.seq] = p\n\t}\n}\n\n// markPassed", new: "_ = p\n\t}\n}\n\n// markPassed",
 		redundant: "whoever comes next is no neighbour then, and lists and watches by itself",
 	},
 	{
-		name: "a list that has begun serves who asks later", file: "locks/row.go",
+		name: "a list that has begun serves who asks later", file: "locks/localwaiters.go",
 		old: "	r.asked, r.listing = nil, l != nil", new: "	r.listing = l != nil\n	if l != nil {\n		select {\n		case <-l.done:\n			r.asked, r.listing, l = nil, false, nil\n		default:\n		}\n	}",
 		redundant: "requests of a session are answered in order: a list that is under way when a create was answered was sent behind it; what it shows and is gone is watched, and looked at again",
 	},
 	// A contender that is proven to be alone.
 	{
-		name: "lone: the number is not compared", file: "locks/lone.go", test: "TestAWaiterBehindARoundIsNotPassedOver",
+		name: "lone: the number is not compared", file: "locks/localwaiters.go", test: "TestAWaiterBehindARoundIsNotPassedOver",
 		old: " && c.place.seq == o.seq+1", new: "",
 	},
 	{
-		name: "lone: the transaction is not compared", file: "locks/lone.go", test: "TestTheNextNumberProvesNothingAlone",
+		name: "lone: the transaction is not compared", file: "locks/localwaiters.go", test: "TestTheNextNumberProvesNothingAlone",
 		old: " && c.node.Zxid == o.deleted+1", new: "",
 	},
 	{
-		name: "lone: the session is not compared", file: "locks/lone.go", test: "TestRandomReadersAndWriters",
+		name: "lone: the session is not compared", file: "locks/localwaiters.go", test: "TestRandomReadersAndWriters",
 		old: " && c.s.ID() == o.session", new: "",
 	},
 	{
-		name: "lone: readers prove it too", file: "locks/lone.go", test: "TestAReaderIsNeverAlone",
-		old: "if c.place.kind.family() == WriteKind {", new: "if false {",
+		name: "lone: readers prove it too", file: "locks/localwaiters.go", test: "TestAReaderIsNeverAlone",
+		old: "if c.place.kind.familyName() == WriteKind {", new: "if false {",
 	},
 	{
-		name: "lone: an older deletion is remembered", file: "locks/lone.go",
+		name: "lone: an older deletion is remembered", file: "locks/localwaiters.go",
 		old: "if zxid > o.deleted {", new: "if zxid != 0 {",
 		redundant: "any deletion proves as much together with its own number; an older one only does so less often",
 	},
@@ -127,32 +127,32 @@ var locksMutants = []mutant{
 	},
 	{
 		name: "the greatest hold of a part begins before the whole", file: "locks/lease.go", test: "TestTheGreatestHoldOfAPartBeginsWithTheWhole",
-		old: "if maxHold > 0 && !l.awaitsOthers(maxHold) {", new: "if maxHold > 0 {",
+		old: "if maxHold > 0 && !l.waitsForMulti(maxHold) {", new: "if maxHold > 0 {",
 	},
 	{
 		name: "the greatest hold ends the context only", file: "locks/lease.go",
-		old: "l.limit = time.AfterFunc(maxHold, func() { l.end(ErrMaxHold) })", new: "l.limit = time.AfterFunc(maxHold, func() { l.life.End(ErrMaxHold) })",
+		old: "l.limit = time.AfterFunc(maxHold, func() { l.endOnce(ErrMaxHold) })", new: "l.limit = time.AfterFunc(maxHold, func() { l.life.End(ErrMaxHold) })",
 		redundant: "a lease whose context was ended by anybody gives back what it has",
 	},
 	{
 		name: "a lease whose context has ended keeps its node", file: "locks/lease.go", test: "TestALostSliceEndsItsTurn|TestTheNextHolderOfTheSameClientNeedNotWaitForTheRelease|TestANestedHoldEndsWithAForgottenOuter",
-		old: "l.unwatch = context.AfterFunc(l.Context(), func() { l.end(nil) })", new: "l.unwatch = func() bool { return true }",
+		old: "l.unwatch = context.AfterFunc(l.Context(), func() { l.endOnce(nil) })", new: "l.unwatch = func() bool { return true }",
 	},
 	{
-		name: "an ended lease's context still holds", file: "locks/nested.go", test: "TestAClaimsOwnContextIsRefused|TestANestedHoldHasItsOwnEnd|TestATurnIsGivenUpWithItsContext",
+		name: "an ended lease's context still holds", file: "locks/lease.go", test: "TestAClaimsOwnContextIsRefused|TestANestedHoldHasItsOwnEnd|TestATurnIsGivenUpWithItsContext",
 		old: "if lease == nil || lease.Err() != nil {", new: "if lease == nil {",
 	},
 	{
 		name: "a lease carries the span of the ask", file: "locks/lease.go", test: "TestWorkUnderALeaseBelongsToTheCallersSpan",
-		old: "leaseContext{callerOf(ctx), l}", new: "leaseContext{ctx, l}",
+		old: "leaseContext{callerContext(ctx), l}", new: "leaseContext{ctx, l}",
 	},
 	{
-		name: "Do does not tell of a loss", file: "locks/do.go", test: "TestDoTellsOfALossInside",
+		name: "Do does not tell of a loss", file: "locks/lease.go", test: "TestDoTellsOfALossInside",
 		old: "lost != nil && !errors.Is(err, lost)", new: "lost != nil && !errors.Is(err, lost) && false",
 	},
 	{
 		name: "a holder that watches its node does not heed its end", file: "locks/revoke.go", test: "TestAHolderThatListensNoticesItsNodesEndAtOnce",
-		old: "l.lose(fmt.Errorf(\"%w: %s\", framework.ErrNodeGone, node))", new: "_ = fmt.Errorf(\"%w: %s\", framework.ErrNodeGone, node)",
+		old: "l.loseNodes(fmt.Errorf(\"%w: %s\", framework.ErrNodeGone, node))", new: "_ = fmt.Errorf(\"%w: %s\", framework.ErrNodeGone, node)",
 	},
 	{
 		name: "a writer goes on as a reader without its guard", file: "locks/rwlock.go", test: "TestAWriterWhoseNodeWasDeletedBecomesNoReader",
@@ -164,11 +164,11 @@ var locksMutants = []mutant{
 		old: "return cmp.Compare(a.Path(), b.Path())", new: "return cmp.Compare(0, 0*len(a.Path()+b.Path()))",
 	},
 	{
-		name: "several: a part that has lapsed is not looked at at last", file: "locks/bundle.go", test: "TestAPartThatHasLapsedBeginsAgain",
+		name: "several: a part that has lapsed is not looked at at last", file: "locks/multi.go", test: "TestAPartThatHasLapsedBeginsAgain",
 		old: "		if p.Err() != nil {\n			return &partLostError{p.session}", new: "		if false {\n			return &partLostError{p.session}",
 	},
 	{
-		name: "several: it asks on though a part has ended", file: "locks/bundle.go", test: "TestASessionLostInTheMiddleBeginsAgain",
+		name: "several: it asks on though a part has ended", file: "locks/multi.go", test: "TestASessionLostInTheMiddleBeginsAgain",
 		old: "func() { cancel(&partLostError{lease.session}) }", new: "func() {}",
 	},
 	{
@@ -176,11 +176,11 @@ var locksMutants = []mutant{
 		old: "pauses.wait(ctx, began) == nil", new: "ctx.Err() == nil && !began.IsZero()",
 	},
 	{
-		name: "several: the first part's token", file: "locks/bundle.go", test: "TestTheTokenOfSeveralIsTheHighest",
-		old: "lease.token = max(lease.token, p.token)", new: "lease.token = first.token",
+		name: "several: the first part's token", file: "locks/multi.go", test: "TestTheTokenOfSeveralIsTheHighest",
+		old: "lease.token = max(lease.token, p.token)", new: "combinedLease.token = first.token",
 	},
 	{
-		name: "several: the whole goes on for a moment behind a part's end", file: "framework/lifetime.go", pkg: "./framework", test: "TestLifetimesEndTogether",
+		name: "several: the whole goes on for a moment behind a part's end", file: "framework/hold.go", pkg: "./framework", test: "TestLifetimesEndTogether",
 		old: "	for _, d := range dependents {\n		_ = d.end(cause)\n	}", new: "	_ = dependents",
 	},
 	// Claims.
@@ -193,8 +193,8 @@ var locksMutants = []mutant{
 		old: "		go func() { // nobody waits for the outcome any more\n", new: "		<-d.turn\n		go func() { // nobody waits for the outcome any more\n			d.turn <- struct{}{}\n",
 	},
 	{
-		name: "claim: the desk is left before the node is gone", file: "locks/desk.go", test: "TestTheNextClaimOfASessionIsItsOwn",
-		old: "		<-discarded.Done()\n		d.leave()", new: "		d.leave()\n		<-discarded.Done()",
+		name: "claim: the desk is left before the node is gone", file: "locks/claim.go", test: "TestTheNextClaimOfASessionIsItsOwn",
+		old: "\t\t<-discarded.Done()\n\t\td.unlock()", new: "\t\td.unlock()\n\t\t<-discarded.Done()",
 	},
 	{
 		name: "claim: it waits for a directory", file: "locks/claim.go", test: "TestAClaimOfADirectoryIsRefused",
@@ -202,33 +202,33 @@ var locksMutants = []mutant{
 	},
 	// Semaphores.
 	{
-		name: "semaphore: the number's version is not checked", file: "locks/room.go", test: "TestPermitsAreTakenAtTheirPresentNumber",
+		name: "semaphore: the number's version is not checked", file: "locks/semaphore.go", test: "TestPermitsAreTakenAtTheirPresentNumber",
 		old: "framework.CheckOp(s.record, p.version)", new: "framework.CheckOp(s.record, 0*p.version+framework.AnyVersion)",
 	},
 	{
-		name: "semaphore: the record may be another one", file: "locks/permits.go", test: "TestPermitsOfAReplacedRecord",
+		name: "semaphore: the record may be another one", file: "locks/semaphore.go", test: "TestPermitsOfAReplacedRecord",
 		old: "if st.Czxid != p.created {", new: "if false {",
 	},
 	{
-		name: "semaphore: one too many at once", file: "locks/room.go", test: "TestBothFinishAcrossARestart|TestPermitsAreGrantedInOrder",
+		name: "semaphore: one too many at once", file: "locks/semaphore.go", test: "TestBothFinishAcrossARestart|TestPermitsAreGrantedInOrder",
 		old: "	if len(names)+n <= p.Permits {\n		return p, nil\n", new: "	if len(names)+n <= p.Permits+1 {\n		return p, nil\n",
 	},
 	{
-		name: "semaphore: one too many behind a wait", file: "locks/room.go", test: "TestBothFinishAcrossARestart|TestPermitsAreGrantedInOrder",
+		name: "semaphore: one too many behind a wait", file: "locks/semaphore.go", test: "TestBothFinishAcrossARestart|TestPermitsAreGrantedInOrder",
 		old: "	if len(names)+n <= p.Permits {\n		return p, true, nil\n", new: "	if len(names)+n <= p.Permits+1 {\n		return p, true, nil\n",
 	},
 	{
-		name: "semaphore: a lost place is taken for a refusal", file: "locks/room.go", test: "TestAWaiterForPermitsWhoseNodeWasDeleted",
+		name: "semaphore: a lost place is taken for a refusal", file: "locks/semaphore.go", test: "TestAWaiterForPermitsWhoseNodeWasDeleted",
 		old: "			return nil, errPlaceLost\n		default:", new: "			return nil, err\n		default:",
 	},
 	{
-		name: "semaphore: a disagreement is not told", file: "locks/permits.go", test: "TestMembersAgreeOnTheNumber",
+		name: "semaphore: a disagreement is not told", file: "locks/semaphore.go", test: "TestMembersAgreeOnTheNumber",
 		old: "if err == nil && s.permits != p.Declared && s.permits != p.Permits {", new: "if false {",
 	},
 	// Slices.
 	{
 		name: "slice: who gives up leaves its turn to nobody", file: "locks/slice.go", test: "TestASliceIsNotLeftToWhoGivesUp",
-		old: "		if o.lease != nil {\n			o.lease.end(ErrReleased)\n		}\n	default:", new: "		_ = o\n	default:",
+		old: "\t\tif o.lease != nil {\n\t\t\to.lease.endOnce(ErrReleased)\n\t\t}\n\tdefault:", new: "		_ = o\n	default:",
 	},
 	{
 		name: "slice: it has no end", file: "locks/slice.go", test: "TestASliceEndsInTime",
@@ -236,7 +236,7 @@ var locksMutants = []mutant{
 	},
 	{
 		name: "slice: an ended node's turn goes on", file: "locks/slice.go", test: "TestALostSliceEndsItsTurn",
-		old: "		present.end(nil)\n", new: "		_ = present\n",
+		old: "\t\tpresent.endOnce(nil)\n", new: "		_ = present\n",
 	},
 	{
 		name: "slice: the place is lost with the first that waits", file: "locks/slice.go", test: "TestASliceKeepsItsPlaceInTheLine",
@@ -248,32 +248,32 @@ var locksMutants = []mutant{
 	},
 	// The rest of what was once taken out by hand.
 	{
-		name: "a reader lets the writer behind it in", file: "locks/row.go", test: "TestTwoReadersInAWritersPlaceKeepAWriterOut",
-		old: "c.place.kind.shared() && n.place.kind.shared() && !n.admitted", new: "c.place.kind.shared() && !n.admitted",
+		name: "a reader lets the writer behind it in", file: "locks/localwaiters.go", test: "TestTwoReadersInAWritersPlaceKeepAWriterOut",
+		old: "c.place.kind.isShared() && n.place.kind.isShared() && !n.admitted", new: "c.place.kind.isShared() && !n.admitted",
 	},
 	{
-		name: "two readers in one place are chained wrong", file: "locks/row.go", test: "TestTwoReadersInAWritersPlaceKeepAWriterOut",
+		name: "two readers in one place are chained wrong", file: "locks/localwaiters.go", test: "TestTwoReadersInAWritersPlaceKeepAWriterOut",
 		old: "for p.next != nil && p.next.place.seq == p.place.seq {", new: "for p.next != nil && p.next == p {",
 	},
 	{
-		name: "a reader comes before the writer of its number", file: "locks/layout.go", test: "TestInspectReadersAndWriters",
+		name: "a reader comes before the writer of its number", file: "locks/inspect.go", test: "TestInspectReadersAndWriters",
 		old: "-cmp.Compare(a.kind, b.kind)", new: "cmp.Compare(a.kind, b.kind)",
 	},
 	{
 		name: "a reader in a writer's place has a token of its own", file: "locks/rwlock.go", test: "TestAWriterGoesOnAsAReaderFromWithin",
-		old: "return l.lease(ctx, c, writer.token)", new: "return l.lease(ctx, c, c.node.Zxid)",
+		old: "return l.newLease(ctx, c, writer.token)", new: "return l.newLease(ctx, c, c.node.Zxid)",
 	},
 	{
-		name: "claim: a released claim deletes the node by its name", file: "locks/desk.go", test: "TestALostReplyOfAReleaseLeavesTheNextClaimAlone",
+		name: "claim: a released claim deletes the node by its name", file: "locks/claim.go", test: "TestALostReplyOfAReleaseLeavesTheNextClaimAlone",
 		old: "return d.s.DiscardOwn(queued, node.Created, node.fence)", new: "return d.s.DiscardThen(queued, node.Path, node.fence)",
 	},
 	{
-		name: "semaphore: who has permits stays in line", file: "locks/room.go", test: "TestBothFinishAcrossARestart|TestPermitsAreGrantedInOrder",
+		name: "semaphore: who has permits stays in line", file: "locks/semaphore.go", test: "TestBothFinishAcrossARestart|TestPermitsAreGrantedInOrder",
 		old: "framework.CheckOp(s.record, p.version), framework.DeleteOp(c.node.Path, framework.AnyVersion)}", new: "framework.CheckOp(s.record, p.version)}",
 	},
 	{
 		name: "semaphore: a mixed directory is accepted", file: "locks/semaphore.go", test: "TestKindsOfOnePathRefuseEachOther",
-		old: "if err := s.unmixed(ctx); err != nil {", new: "if err := ctx.Err(); err != nil {",
+		old: "if err := s.checkUnmixed(ctx); err != nil {", new: "if err := ctx.Err(); err != nil {",
 	},
 	{
 		name: "slice: the turn is passed on within an ended node", file: "locks/slice.go",
@@ -281,7 +281,7 @@ var locksMutants = []mutant{
 		redundant: "a turn within an ended node has ended too, and its holder is told at once; without the look one asker more is told so",
 	},
 	{
-		name: "several: they are released in the order of their paths", file: "locks/bundle.go", test: "TestAMultiLocksOrder",
+		name: "several: they are released in the order of their paths", file: "locks/multi.go", test: "TestAMultiLocksOrder",
 		old: "slices.Backward(b.parts)", new: "slices.All(b.parts)",
 	},
 	{
@@ -294,6 +294,6 @@ var locksMutants = []mutant{
 	},
 	{
 		name: "a request to release is seen on the first of several nodes alone", file: "locks/revoke.go", test: "TestEachNodeOfALeaseIsListenedTo",
-		old: "go part.awaitRevocation(l.Context(), node, tell)", new: "_ = node\n			go part.awaitRevocation(l.Context(), part.node, tell)",
+		old: "go part.watchForRevocation(l.Context(), node, tell)", new: "_ = node\n\t\t\tgo part.watchForRevocation(l.Context(), part.node, tell)",
 	},
 }

@@ -18,7 +18,7 @@ var queueItemsMutants = []mutant{
 	},
 	{
 		name: "a delivery that is open again is not watched", file: "queue/delivery.go", test: "TestADeliveryThatIsOpenAgainMakesRoomWhenItIsLost",
-		old: "	d.settled = nil\n	d.mu.Unlock()\n	d.settleWhenLost()\n", new: "	d.settled = nil\n	d.mu.Unlock()\n",
+		old: "	d.settled = nil\n	d.mu.Unlock()\n	d.settleWhenLost()\n", new: "\td.itemSettled = nil\n\td.mu.Unlock()\n",
 	},
 	{
 		name: "an item that is open again as its queue closes stays claimed", file: "queue/delivery.go", test: "TestAnAckThatIsRefusedAsItsQueueClosesGivesTheItemBack",
@@ -26,8 +26,8 @@ var queueItemsMutants = []mutant{
 	},
 	{
 		name: "a refused operation of one put fails others", file: "queue/writer.go", test: "TestARefusedOperationHoldsUpNoOtherPut",
-		old: "return w.without(parts, func(p *part) bool { return p == o.part }, fmt.Errorf(\"%w: %w\", ErrRefused, own)), nil",
-		new: "return w.without(parts, func(p *part) bool { return true }, fmt.Errorf(\"%w: %w\", ErrRefused, own)), nil",
+		old: "return w.without(parts, func(p *writeRequest) bool { return p == o.part }, fmt.Errorf(\"%w: %w\", ErrRefused, own)), nil",
+		new: "return w.without(parts, func(p *writeRequest) bool { return true }, fmt.Errorf(\"%w: %w\", ErrRefused, own)), nil",
 	},
 	{
 		name: "a strict queue's guard does not know the claim", file: "queue/delivery.go", test: "TestAGuardIsRefusedOnceSomebodyElseHasTheItem",
@@ -46,19 +46,19 @@ var queueItemsMutants = []mutant{
 		old: "	d.attempt--\n", new: "",
 	},
 	{
-		name: "what was requeued expires again", file: "queue/dead.go", test: "TestAnItemWhoseTimeIsOverIsADeadLetter",
-		old: "e.header.Error, e.header.TTL = 0, 0, \"\", 0", new: "e.header.Error = 0, 0, \"\"",
+		name: "what was requeued expires again", file: "queue/inspect.go", test: "TestAnItemWhoseTimeIsOverIsADeadLetter",
+		old: "e.header.Error, e.header.TTL = 0, 0, \"\", 0", new: "e.itemHeader.Error = 0, 0, \"\"",
 	},
 	{
 		name: "dead letters are removed before their time", file: "queue/expiry.go", test: "TestOldDeadLettersAreRemoved",
 		old: "Sub(sh.q.clock.now()); wait > 0 {", new: "Sub(sh.q.clock.now()); false {",
 	},
 	{
-		name: "a producer does not hear of another capacity", file: "queue/room.go", test: "TestACapacityIsChangedWhileTheQueueIsUsed",
+		name: "a producer does not hear of another capacity", file: "queue/capacity.go", test: "TestACapacityIsChangedWhileTheQueueIsUsed",
 		old: "	if err := q.learnFrom(record); err != nil {\n		return err\n	}\n", new: "	_ = record\n",
 	},
 	{
-		name: "a change is refused to who was made with the old value", file: "queue/record.go", test: "TestACapacityIsChangedWhileTheQueueIsUsed",
+		name: "a change is refused to who was made with the old value", file: "queue/engine.go", test: "TestACapacityIsChangedWhileTheQueueIsUsed",
 		old: "		given.Capacity, given.Dedup = 0, 0\n", new: "",
 	},
 	{

@@ -31,7 +31,7 @@ var queueParallelMutants = []mutant{
 	},
 	{
 		name: "missing numbers stay at the head", file: "queue/recoverer.go", test: "TestAMissingNumberBehindAWaitingTicketIsVoided|TestTicketsBeyondALanesItemsAreVoided",
-		old: "if err := r.void(in, in.put, head); err != nil {", new: "if err := r.void(in, head, head); err != nil {",
+		old: "if err := r.voidNumbers(in, in.put, head); err != nil {", new: "if err := r.voidNumbers(in, head, head); err != nil {",
 	},
 	{
 		name: "missing numbers behind waiting tickets are forgotten", file: "queue/recoverer.go", test: "TestAHoleIsWatchedOnTheNextConnection|TestAMissingNumberBehindAWaitingTicketIsVoided",
@@ -39,11 +39,11 @@ var queueParallelMutants = []mutant{
 	},
 	{
 		name: "idle consumers are not woken for a lane", file: "queue/recoverer.go", test: "TestAnUrgentItemWakesAnIdleConsumer",
-		old: "	return r.void(in, in.put, end)\n", new: "	return r.void(in, end, end)\n",
+		old: "\treturn r.voidNumbers(in, in.put, end)\n", new: "\treturn r.voidNumbers(in, end, end)\n",
 	},
 	{
 		name: "others are woken for the same items", file: "queue/recoverer.go", test: "TestUrgentItemsWakeOneConsumerEach",
-		old: "if spare == 0 || look == r.woke {", new: "if spare == 0 || look < 0 {",
+		old: "if spare == 0 || look == r.woke {", new: "if unclaimedInLanes == 0 || look < 0 {",
 	},
 	{
 		name: "a move that was refused is not tried again", file: "queue/recoverer.go", test: "TestWhatTheRecovererReturnsKeepsItsAttempts",
@@ -54,48 +54,48 @@ var queueParallelMutants = []mutant{
 		old: "if missed[k] || st.Czxid > in.changed {", new: "if false && missed[k] {",
 	},
 	{
-		name: "an item that comes as its ticket is given up counts an attempt", file: "queue/claim.go", test: "TestAnItemForATicketThatIsGivenUpIsNew",
-		old: "if p := d.uncount(); p != nil {", new: "if p := d.uncount(); false && p != nil {",
+		name: "an item that comes as its ticket is given up counts an attempt", file: "queue/parallel.go", test: "TestAnItemForATicketThatIsGivenUpIsNew",
+		old: "if p := d.uncountRequest(); p != nil {", new: "if p := d.uncountRequest(); false && p != nil {",
 	},
 	{
-		name: "who gives up a ticket tells nobody", file: "queue/claim.go", test: "TestATicketThatIsGivenUpEarlyLosesNoItem|TestATicketOfATakeThatHasEndedIsGivenBack",
-		old: "	sh.write(&part{session: sh.s, ops: notice})\n", new: "	_ = notice\n",
+		name: "who gives up a ticket tells nobody", file: "queue/parallel.go", test: "TestATicketThatIsGivenUpEarlyLosesNoItem|TestATicketOfATakeThatHasEndedIsGivenBack",
+		old: "\tsh.writeTracked(&writeRequest{session: sh.s, ops: notice})\n", new: "	_ = notice\n",
 	},
 	{
-		name: "an idle consumer does not ring again", file: "queue/claim.go", test: "TestAnIdleConsumerRingsAgain",
+		name: "an idle consumer does not ring again", file: "queue/parallel.go", test: "TestAnIdleConsumerRingsAgain",
 		old: "if !rang && sh.lines.mayBeSpare() {", new: "if false && !rang {",
 	},
 	{
-		name: "the last items of a lane are drawn without a check", file: "queue/lineviews.go", test: "TestConsumersDrawALanesLastItemOnce",
-		old: "d.checked = lane.spare() < plenty*int64(v.q.windowSize()); d.checked", new: "d.checked = false; d.checked",
+		name: "the last items of a lane are drawn without a check", file: "queue/segmentviews.go", test: "TestConsumersDrawALanesLastItemOnce",
+		old: "d.checked = lane.unclaimed() < plentyFactor*int64(v.q.windowSize()); d.checked", new: "d.checked = false; d.checked",
 	},
 	{
-		name: "a lane's next segment is told to nobody", file: "queue/lineviews.go", test: "TestALanesItemsInSeveralSegmentsWakeAsMany",
+		name: "a lane's next segment is told to nobody", file: "queue/segmentviews.go", test: "TestALanesItemsInSeveralSegmentsWakeAsMany",
 		old: "	if d.rings {\n", new: "	if false && d.rings {\n",
 	},
 	{
-		name: "a lost reply of a draw is not looked up", file: "queue/claim.go", test: "TestALostReplyOfATicketIsFound|TestALostReplyOfAReturn",
+		name: "a lost reply of a draw is not looked up", file: "queue/parallel.go", test: "TestALostReplyOfATicketIsFound|TestALostReplyOfAReturn",
 		old: "tickets, err = sh.findTickets(d)", new: "err = framework.ErrSuspended",
 	},
 	{
-		name: "a return is not tried without its draw", file: "queue/claim.go", test: "TestAReturnWhoseSegmentWasRemoved",
+		name: "a return is not tried without its draw", file: "queue/parallel.go", test: "TestAReturnWhoseSegmentWasRemoved",
 		old: "refused.Path == p.ops[returned].Path() && errors.Is(err, framework.ErrNoNode)", new: "refused.Path == \"\" && returned > 0",
 	},
 	{
-		name: "a returned item is kept though nobody takes", file: "queue/claim.go", test: "TestAReturnedItemThatNobodyTakesGoesBackSoon",
-		old: "case <-time.After(briefly):", new: "case <-time.After(time.Hour):",
+		name: "a returned item is kept though nobody takes", file: "queue/parallel.go", test: "TestAReturnedItemThatNobodyTakesGoesBackSoon",
+		old: "case <-time.After(keepReturnedFor):", new: "case <-time.After(time.Hour):",
 	},
 	{
-		name: "a segment that was closed by hand is the last", file: "queue/layout.go", test: "TestASegmentThatWasClosedByHandIsFollowedByAnother",
-		old: "	_, err := s.Multi(ctx, append([]framework.Op{framework.CheckOp(l.segment(n), framework.AnyVersion)}, l.open(n+1)...)...)", new: "	_, err := s.Multi(ctx, framework.CheckOp(l.segment(n), framework.AnyVersion))",
+		name: "a segment that was closed by hand is the last", file: "queue/segments.go", test: "TestASegmentThatWasClosedByHandIsFollowedByAnother",
+		old: "\t_, err := s.Multi(ctx, append([]framework.Op{framework.CheckOp(l.segment(n), framework.AnyVersion)}, l.openOps(n+1)...)...)", new: "	_, err := s.Multi(ctx, framework.CheckOp(l.segment(n), framework.AnyVersion))",
 	},
 	{
 		name: "the number of items is not asked for again after the tickets", file: "queue/recoverer.go", test: "TestANumberThatIsUsedDuringASweepIsNotMissing",
-		old: "	in.put, in.closed = created(st), st.Version > 0\n	in.items, err", new: "	in.items, err",
+		old: "\tin.put, in.closed = childrenEver(st), st.Version > 0\n\tin.items, err", new: "	in.items, err",
 	},
 	{
 		name: "tickets are counted after they were listed", file: "queue/recoverer.go", test: "TestATicketThatIsDrawnDuringASweepOwnsItsItem",
-		old: "	in.changed = st.Pzxid\n", new: "	in.changed = st.Pzxid\n	if st, err = s.Exists(r.ctx, tickets); err == nil {\n		in.drawn = created(st)\n	}\n",
+		old: "	in.changed = st.Pzxid\n", new: "\tin.changed = st.Pzxid\n\tif st, err = s.Exists(r.ctx, tickets); err == nil {\n\t\tin.drawn = childrenEver(st)\n\t}\n",
 	},
 	{
 		name: "who is the recoverer no more skips numbers", file: "queue/recoverer.go", test: "TestWhoIsTheRecovererNoMoreSkipsNoNumber",

@@ -6,8 +6,8 @@ func init() { lists["queue"] = queueMutants }
 var queueMutants = []mutant{
 	{
 		name: "a strict consumer that leaves keeps the claims that nobody was handed", file: "queue/strict.go", test: "TestWhatNobodyWasHandedCountsNoAttempt",
-		old: "\td.unclaim()\n",
-		new: "\t_ = d.unclaim\n",
+		old: "\td.takeBackClaims()\n",
+		new: "\t_ = d.takeBackClaims\n",
 	},
 	{
 		name: "claims that are on their way are not waited for", file: "queue/strict.go", test: "TestAClaimThatNobodyWaitsForAnyMoreCountsNoAttempt",
@@ -43,11 +43,11 @@ var queueMutants = []mutant{
 		old: "time.AfterFunc(mostSettling, giveUp)", new: "time.AfterFunc(100*mostSettling, giveUp)",
 	},
 	{
-		name: "Nack knows no policy", file: "queue/handle.go", test: "TestFailedAttemptsWaitByThePolicy",
+		name: "Nack knows no policy", file: "queue/delivery.go", test: "TestFailedAttemptsWaitByThePolicy",
 		old: "	if after == 0 {\n", new: "	if after < 0 {\n",
 	},
 	{
-		name: "another retry policy is let through", file: "queue/record.go", test: "TestThePolicyIsStored",
+		name: "another retry policy is let through", file: "queue/engine.go", test: "TestThePolicyIsStored",
 		old: "case given.Retry != nil && (", new: "case given.Retry != nil && given.Order == \"none\" && (",
 	},
 	{
@@ -64,43 +64,43 @@ var queueMutants = []mutant{
 		new: " {",
 	},
 	{
-		name: "a lost delivery keeps its place in the window", file: "queue/shift.go", test: "TestALostDeliveryMakesRoom",
+		name: "a lost delivery keeps its place in the window", file: "queue/consumersession.go", test: "TestALostDeliveryMakesRoom",
 		old: "\td.settleWhenLost()\n",
 		new: "",
 	},
 	{
 		name: "a put that was given up stays queued", file: "queue/writer.go", test: "TestPutsThatWereGivenUpLeaveNothing",
-		old: "\tw.queue = slices.DeleteFunc(w.queue, func(other *part) bool { return other == p })\n",
+		old: "\tw.queue = slices.DeleteFunc(w.queue, func(other *writeRequest) bool { return other == p })\n",
 		new: "",
 	},
 	{
-		name: "a reader has no bound in bytes", file: "queue/reader.go", test: "TestWhatIsKeptAheadIsBoundedInBytes",
+		name: "a reader has no bound in bytes", file: "queue/strictreader.go", test: "TestWhatIsKeptAheadIsBoundedInBytes",
 		old: " && r.bytes.Load()+r.most.Load() > int64(r.sh.q.prefetchBytes)",
 		new: " && false",
 	},
 	{
-		name: "items that are due are moved one by one", file: "queue/later.go", test: "TestWhatIsDueAtOnceIsMovedTogether",
+		name: "items that are due are moved one by one", file: "queue/delay.go", test: "TestWhatIsDueAtOnceIsMovedTogether",
 		old: "const moveTogether = 64",
 		new: "const moveTogether = 1",
 	},
 	{
-		name: "who comes anew takes places before the line", file: "queue/room.go", test: "TestALineThatNobodyStandsInStopsNobody",
+		name: "who comes anew takes places before the line", file: "queue/capacity.go", test: "TestALineThatNobodyStandsInStopsNobody",
 		old: "if r.line && !first {",
 		new: "if r.line && !first && false {",
 	},
 	{
-		name: "places ahead lead past a batch that waits", file: "queue/room.go", test: "TestPlacesAheadAreNoWayPastABatchThatWaits",
+		name: "places ahead lead past a batch that waits", file: "queue/capacity.go", test: "TestPlacesAheadAreNoWayPastABatchThatWaits",
 		old: "p.first || !waiting",
 		new: "p.first || !waiting || true",
 	},
 	{
-		name: "places of dead writers stay", file: "queue/room.go", test: "TestNothingIsLeftOfADeadWritersPlaces",
+		name: "places of dead writers stay", file: "queue/capacity.go", test: "TestNothingIsLeftOfADeadWritersPlaces",
 		old: "if back = dead; free < n {",
 		new: "if back = dead[:0]; free < n {",
 	},
 	{
-		name: "a dead letter that comes back takes no place", file: "queue/dead.go", test: "TestRequeueTakesAPlace",
-		old: "&part{session: s, adds: 1, ops:", new: "&part{session: s, ops:",
+		name: "a dead letter that comes back takes no place", file: "queue/inspect.go", test: "TestRequeueTakesAPlace",
+		old: "&writeRequest{session: s, adds: 1, ops:", new: "&writeRequest{foundSession: s, ops:",
 	},
 	{
 		name: "what has ended is handed out", file: "queue/consumer.go", test: "TestWhatEndedWhileItsProcessStoodStillIsNotHandedOut",

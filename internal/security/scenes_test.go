@@ -86,7 +86,7 @@ func waits(ctx context.Context, t *testing.T, crew *crew, lock func(context.Cont
 	t.Helper()
 	inLine := make(chan struct{}, 16)
 	failed := make(chan error, 1)
-	crew.add(func() { failed <- lock(ctx, locks.WithQueued(func(int) { inLine <- struct{}{} })) })
+	crew.add(func() { failed <- lock(ctx, locks.WithOnWait(func(int) { inLine <- struct{}{} })) })
 	select {
 	case <-inLine:
 	case err := <-failed:
@@ -105,7 +105,7 @@ func playElection(ctx context.Context, t *testing.T, c *framework.Client, crew *
 	}, patience, tick)
 	_, err = election.New(c, "/elections/selector", election.WithSelectorLayout()).Campaign(ctx)
 	require.NoError(t, err)
-	_, err = election.NewMembers(c, "/elections/members").Join(ctx, "one", election.Metadata{"a": "b"})
+	_, err = election.NewGroup(c, "/elections/members").Join(ctx, "one", election.Metadata{"a": "b"})
 	require.NoError(t, err)
 }
 
@@ -140,7 +140,7 @@ func playQueue(ctx context.Context, t *testing.T, c *framework.Client, _ *crew) 
 	q := queue.New(c, "/queues/strict", queue.Text(), queue.WithCapacity(100))
 	t.Cleanup(func() { require.NoError(t, q.Close(context.Background())) })
 	stock(ctx, t, q)
-	require.NoError(t, queue.NewSimple(c, "/queues/simple").Put(ctx, []byte("item")))
+	require.NoError(t, queue.NewCuratorQueue(c, "/queues/simple").Put(ctx, []byte("item")))
 }
 
 func playParallelQueue(ctx context.Context, t *testing.T, c *framework.Client, _ *crew) {
@@ -171,10 +171,12 @@ func playBarriers(ctx context.Context, t *testing.T, c *framework.Client, crew *
 	latch := barrier.NewLatch(c, "/barriers/latch", 3)
 	require.NoError(t, latch.CountDown(ctx, "me"))
 	for range 2 {
-		crew.add(func() { _, _ = barrier.NewDouble(c, "/barriers/inside", 2).Enter(ctx) })
-		crew.add(func() { _, _ = barrier.NewDouble(c, "/barriers/curator", 2, barrier.WithCuratorLayout()).Enter(ctx) })
+		crew.add(func() { _, _ = barrier.NewDoubleBarrier(c, "/barriers/inside", 2).Enter(ctx) })
+		crew.add(func() {
+			_, _ = barrier.NewDoubleBarrier(c, "/barriers/curator", 2, barrier.WithCuratorLayout()).Enter(ctx)
+		})
 	}
-	crew.add(func() { _, _ = barrier.NewDouble(c, "/barriers/waits", 2).Enter(ctx) })
+	crew.add(func() { _, _ = barrier.NewDoubleBarrier(c, "/barriers/waits", 2).Enter(ctx) })
 	for _, node := range []string{"/barriers/inside/round", "/barriers/curator/ready", "/barriers/waits/in"} {
 		require.Eventually(t, func() bool {
 			_, err := c.Exists(ctx, node)

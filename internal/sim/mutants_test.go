@@ -4,7 +4,7 @@ package sim
 var safeguards = []mutant{
 	{
 		name: "the proof of life never lapses", file: "framework/session.go", recipes: "mutex", rule: "exclusion",
-		old: "lapsed := s.lease.until != 0 && now >= s.lease.until", new: "lapsed := false && now >= s.lease.until",
+		old: "lapsed := s.lease.until != 0 && now >= s.lease.until", new: "lapsed := false && now >= s.sessionLease.until",
 	},
 	{
 		name: "the lease has no margin", file: "framework/lease.go", recipes: "mutex", rule: "exclusion",
@@ -12,7 +12,7 @@ var safeguards = []mutant{
 	},
 	{
 		name: "the lease is counted from the answer", file: "framework/lease.go", recipes: "mutex", rule: "exclusion",
-		old: "l.until = max(l.until, from+l.timeout-margin(l.timeout))", new: "l.until = max(l.until, from+l.timeout+l.timeout/4)",
+		old: "l.until = max(l.until, from+l.timeout-clockMargin(l.timeout))", new: "l.until = max(l.until, from+l.timeout+l.timeout/4)",
 	},
 	{
 		name: "whose node it is does not matter", file: "framework/protected.go", recipes: "claim", rule: "exclusion",
@@ -21,54 +21,54 @@ var safeguards = []mutant{
 	},
 	{
 		name: "a create whose reply was lost is not looked up", file: "framework/protected.go", recipes: "mutex", rule: anyRule,
-		old: "		found, err := p.find()\n", new: "		var found []Created\n		var err error = errNotCreated\n",
+		old: "\t\tfound, err := p.findByUUID()\n", new: "		var found []Created\n		var err error = errNotCreated\n",
 	},
 	{
 		name: "a create that was given up is not undone", file: "framework/protected.go", recipes: "mutex,rwlock", rule: anyRule,
 		old: "	if len(p.created) == 0 {\n		return\n	}", new: "	if true {\n		return\n	}",
 	},
 	{
-		name: "a claim is deleted whoever has it", file: "framework/deletions.go", recipes: "claim", rule: "exclusion",
+		name: "a claim is deleted whoever has it", file: "framework/discard.go", recipes: "claim", rule: "exclusion",
 		old: "o.err == nil && o.v.stat.Czxid == d.own.Zxid", new: "o.err == nil && o.v.stat.Czxid != 0",
 	},
 	{
-		name: "numbers do not wrap", file: "locks/place.go", recipes: "mutex", rule: anyRule,
+		name: "numbers do not wrap", file: "locks/position.go", recipes: "mutex", rule: anyRule,
 		old: "return p.seq-q.seq < 0", new: "return p.seq < q.seq",
 	},
 	{
 		name: "the token is the number in line", file: "locks/line.go", recipes: "mutex", rule: "order",
-		old: "return l.lease(ctx, c, c.node.Zxid)", new: "return l.lease(ctx, c, int64(c.place.seq))",
+		old: "return l.newLease(ctx, c, c.node.Zxid)", new: "return l.newLease(ctx, c, int64(c.position.seq))",
 	},
 	{
 		name: "a guard checks nothing", file: "locks/lease.go", recipes: "mutex,rwlock", rule: "guarded writes",
 		old: "return framework.CheckOp(cmp.Or(l.fence, l.node), framework.AnyVersion).When(l.Err)", new: `return framework.CheckOp(cmp.Or("/", l.fence), framework.AnyVersion)`,
 	},
 	{
-		name: "readers wait for nobody", file: "locks/place.go", recipes: "rwlock", rule: "exclusion",
-		old: "!(p.kind.shared() && q.kind.shared())", new: "!q.kind.shared()",
+		name: "readers wait for nobody", file: "locks/position.go", recipes: "rwlock", rule: "exclusion",
+		old: "!(p.kind.isShared() && q.kind.isShared())", new: "!q.kind.isShared()",
 	},
 	{
-		name: "a writer's place is not looked at again", file: "locks/contender.go", recipes: "rwlock", rule: "exclusion",
-		old: "return p.kind.replaceable() && !c.place.kind.shared()", new: "return false",
+		name: "a writer's place is not looked at again", file: "locks/line.go", recipes: "rwlock", rule: "exclusion",
+		old: "return p.kind.mayBeDowngraded() && !c.place.kind.isShared()", new: "return false",
 	},
 	{
-		name: "the next in the row is let in before", file: "locks/row.go", recipes: "mutex", rule: anyRule,
+		name: "the next in the row is let in before", file: "locks/localwaiters.go", recipes: "mutex", rule: anyRule,
 		old: "	case c.admitted:\n		return passed", new: "	case c.admitted || c.prev != nil && c.prev.admitted:\n		return passed",
 	},
 	{
-		name: "permits are taken without looking at their number", file: "locks/room.go", recipes: "semaphore", rule: "permits",
+		name: "permits are taken without looking at their number", file: "locks/semaphore.go", recipes: "semaphore", rule: "permits",
 		old: "framework.CheckOp(s.record, p.version)", new: "framework.CheckOp(s.record, 0*p.version+framework.AnyVersion)",
 	},
 	{
-		name: "permits are taken without room", file: "locks/room.go", recipes: "semaphore", rule: "permits",
+		name: "permits are taken without room", file: "locks/semaphore.go", recipes: "semaphore", rule: "permits",
 		old: "	if len(names)+n <= p.Permits {\n		return p, true, nil", new: "	if len(names) <= p.Permits {\n		return p, true, nil",
 	},
 	{
-		name: "the taker stays in line", file: "locks/room.go", recipes: "semaphore", rule: anyRule,
+		name: "the taker stays in line", file: "locks/semaphore.go", recipes: "semaphore", rule: anyRule,
 		old: "framework.DeleteOp(c.node.Path, framework.AnyVersion)", new: "framework.CheckOp(c.node.Path, framework.AnyVersion)",
 	},
 	{
-		name: "a lease on several locks ends a moment after one of them", file: "framework/lifetime.go", recipes: "multi", rule: "exclusion",
+		name: "a lease on several locks ends a moment after one of them", file: "framework/hold.go", recipes: "multi", rule: "exclusion",
 		old: "	for _, d := range dependents {\n		_ = d.end(cause)\n	}", new: "	_ = dependents",
 	},
 	{
@@ -76,23 +76,23 @@ var safeguards = []mutant{
 		old: "return cmp.Compare(a.Path(), b.Path())", new: "return cmp.Compare(0, 0*len(a.Path()+b.Path()))",
 	},
 	{
-		name: "a term is counted without its guard", file: "election/reign.go", recipes: "election", rule: anyRule,
+		name: "a term is counted without its guard", file: "election/termrecord.go", recipes: "election", rule: anyRule,
 		old: "results, err := t.election.client.Multi(ctx, t.Guard(), op)", new: "results, err := t.election.client.Multi(ctx, framework.CheckOp(\"/\", framework.AnyVersion), op)",
 	},
 	{
-		name: "a round begins at any version", file: "barrier/gather.go", recipes: "barrier", rule: anyRule,
-		old: "framework.SetOp(m.b.path, st.data, st.phase)", new: "framework.SetOp(m.b.path, st.data, framework.AnyVersion+0*st.phase)",
+		name: "a round begins at any version", file: "barrier/member.go", recipes: "barrier", rule: anyRule,
+		old: "framework.SetOp(m.b.path, st.recordData, st.phase)", new: "framework.SetOp(m.b.path, st.recordData, framework.AnyVersion+0*st.phase)",
 	},
 	{
-		name: "a round begins with members that are not there", file: "barrier/gather.go", recipes: "barrier", rule: anyRule,
-		old: "ops = append(ops, framework.CheckOp(m.b.place(n), framework.AnyVersion))", new: "_ = m.b.place(n)",
+		name: "a round begins with members that are not there", file: "barrier/member.go", recipes: "barrier", rule: anyRule,
+		old: "ops = append(ops, framework.CheckOp(m.b.memberPath(n), framework.AnyVersion))", new: "_ = m.b.memberPath(n)",
 	},
 	{
 		name: "the recoverer returns items whose tickets are there", file: "queue/recoverer.go", recipes: "queue", rule: anyRule,
 		old: "if k < in.drawn && in.tickets[k] == \"\" {", new: "if k < in.drawn {",
 	},
 	{
-		name: "a job's state is written at any version", file: "scheduler/book.go", recipes: "scheduler", rule: anyRule,
+		name: "a job's state is written at any version", file: "scheduler/statecache.go", recipes: "scheduler", rule: anyRule,
 		old: "framework.SetOp(b.node, data, b.version)", new: "framework.SetOp(b.node, data, framework.AnyVersion+0*b.version)",
 	},
 	{
@@ -115,15 +115,15 @@ var safeguards = []mutant{
 	{
 		name: "the recoverer skips the lines of priorities", file: "queue/recoverer.go", recipes: "lines", rule: anyRule,
 		old: "range append(lanes, r.sh.q.base)",
-		new: "range append(slices.DeleteFunc(lanes, func(l line) bool { return l.name() != redoLane }), r.sh.q.base)",
+		new: "range append(slices.DeleteFunc(listLanes, func(l line) bool { return l.name() != redoLane }), r.sh.q.base)",
 	},
 	{
 		name: "an acknowledged item gives no room back", file: "queue/delivery.go", recipes: "lines", rule: "bound",
-		old: "	p := d.part(append(d.leaving(), d.shift.q.gone()...))\n	d.settleBy", new: "	p := d.part(d.leaving())\n	d.settleBy",
+		old: "\tp := d.newRequest(append(d.removeOps(), d.shift.q.leaveOps()...))\n\td.settleBy", new: "\tp := d.newRequest(d.removeOps())\n\td.settleBy",
 	},
 	{
-		name: "a bound is counted with one place too many", file: "queue/room.go", recipes: "lines", rule: "bound",
-		old: "return max(0, q.stored().Capacity-int(int32(r.in-r.out)))", new: "return max(0, q.stored().Capacity+1-int(int32(r.in-r.out)))",
+		name: "a bound is counted with one place too many", file: "queue/capacity.go", recipes: "lines", rule: "bound",
+		old: "return max(0, q.storedRecord().Capacity-int(int32(r.in-r.out)))", new: "return max(0, q.storedRecord().Capacity+1-int(int32(r.in-r.out)))",
 	},
 	{
 		name: "a purge leaves what is given back meanwhile", file: "queue/purge.go", recipes: "lines", rule: "purges",
@@ -134,7 +134,7 @@ var safeguards = []mutant{
 		old: "		k, err := q.purgeLater(ctx, s)", new: "		k, err := 0, error(nil)",
 	},
 	{
-		name: "a pause is ignored", file: "queue/gate.go", recipes: "lines", rule: "pauses",
+		name: "a pause is ignored", file: "queue/consumersession.go", recipes: "lines", rule: "pauses",
 		old: "g.set(true)", new: "g.set(false)",
 	},
 	{
@@ -143,14 +143,14 @@ var safeguards = []mutant{
 	},
 	{
 		name: "an attempt of who gives back is counted twice", file: "queue/delivery.go", recipes: "lines", rule: "attempts",
-		old: "d.giveBack(d.attempt, after, reason, finished)", new: "d.giveBack(d.attempt+1, after, reason, finished)",
+		old: "d.giveBack(d.attempt, after, reason, finished)", new: "d.returnFirst(d.attempt+1, after, reason, finished)",
 	},
 	{
 		name: "a claim that was refused counts an attempt", file: "queue/strict.go", recipes: "lines", rule: "attempts",
 		old: "if !f.claimed && errors.As(err, &tx) {", new: "if false && errors.As(err, &tx) {",
 	},
 	{
-		name: "items for later come too soon", file: "queue/later.go", recipes: "lines", rule: "delays",
+		name: "items for later come too soon", file: "queue/delay.go", recipes: "lines", rule: "delays",
 		old: "wait > 0 {\n				return wait, nil", new: "wait > 3*time.Second {\n				return wait, nil",
 	},
 	{
@@ -158,24 +158,24 @@ var safeguards = []mutant{
 		old: "generation: s.generation + 1,", new: "generation: s.generation,",
 	},
 	{
-		name: "a member goes by its own schedule", file: "scheduler/duty.go", recipes: "jobs", rule: "one schedule",
+		name: "a member goes by its own schedule", file: "scheduler/jobpass.go", recipes: "jobs", rule: "one schedule",
 		old: "if state.Spec == j.schedule.String() && state.Zone", new: "if state.Spec != \"\" || state.Zone",
 	},
 	{
 		name: "a successor runs ticks of its predecessor again", file: "scheduler/tombstone.go", recipes: "jobs", rule: "at most once",
-		old: "since := later(now, s.since())", new: "since := now",
+		old: "since := laterOf(now, s.ticksSeenUntil())", new: "ticksSeenUntil := now",
 	},
 	{
 		name: "a withdrawn job is run on", file: "scheduler/scheduler.go", recipes: "jobs", rule: "withdrawal",
-		old: "	j.left.Store(true)\n	s.leaveRuns(j.local)\n	s.noteJobs()\n	sh := s.shift", new: "	s.leaveRuns(j.local)\n	s.noteJobs()\n	var sh *shift",
+		old: "\tj.left.Store(true)\n\ts.leaveRuns(j.local)\n\ts.signalJobsChanged()\n\tsh := s.activeSession", new: "\ts.leaveRuns(j.local)\n\ts.signalJobsChanged()\n\tvar sh *activeSession",
 	},
 	{
 		name: "the definition before an update is run on", file: "scheduler/run.go", recipes: "jobs", rule: "definition",
 		old: "	e.takeDefinition()\n", new: "",
 	},
 	{
-		name: "a changed schedule forgets the ticks before", file: "scheduler/replace.go", recipes: "jobs,control", rule: "ticks",
-		old: "s.pass(old, now, why)", new: "_ = old",
+		name: "a changed schedule forgets the ticks before", file: "scheduler/register.go", recipes: "jobs,control", rule: "ticks",
+		old: "s.missDueTicks(old, now, why)", new: "_ = old",
 	},
 	{
 		name: "the ensemble's clock holds no tick", file: "scheduler/clock.go", recipes: "scheduler,control", rule: "ahead",

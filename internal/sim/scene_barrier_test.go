@@ -27,7 +27,7 @@ func newBarrierScene(w *world, spec sceneSpec) scene {
 }
 
 func (s *barrierScene) play(a *actor) {
-	b := barrier.NewDouble(a.client, s.path(), s.members)
+	b := barrier.NewDoubleBarrier(a.client, s.path(), s.members)
 	for a.goOn() {
 		s.round(a, b)
 	}
@@ -35,7 +35,7 @@ func (s *barrierScene) play(a *actor) {
 
 // round is one round, or a try of one. A member that waits when the program is over gives up, since the others
 // may have gone.
-func (s *barrierScene) round(a *actor, b *barrier.Double) {
+func (s *barrierScene) round(a *actor, b *barrier.DoubleBarrier) {
 	ctx, cancel := a.patience()
 	defer cancel()
 	stop := make(chan struct{})

@@ -51,11 +51,11 @@ func (l *lines) options(r *rand.Rand, order queue.Order) (options []queue.Option
 		options = append(options, queue.WithCapacity(l.capacity))
 	}
 	if l.refusal {
-		options = append(options, queue.WithRefusal())
+		options = append(options, queue.WithFailWhenFull())
 	}
 	if order == queue.Parallel {
 		window := 1 + r.IntN(50)
-		options = append(options, queue.WithWindow(window), queue.WithPrefetch(r.IntN(window+1)))
+		options = append(options, queue.WithMaxInFlight(window), queue.WithPrefetch(r.IntN(window+1)))
 	}
 	return options
 }
@@ -224,7 +224,7 @@ func (s *queueScene) fillUp() {
 	defer p.end()
 	ctx, cancel := context.WithTimeout(p.ctx, time.Minute)
 	defer cancel()
-	q := queue.New(p.client, s.path(), queue.Text(), queue.WithOrder(s.order), queue.WithRefusal())
+	q := queue.New(p.client, s.path(), queue.Text(), queue.WithOrder(s.order), queue.WithFailWhenFull())
 	for n := range s.lines.capacity {
 		if err := q.Put(ctx, "filling"); err != nil {
 			s.w.violate(s.path(), "bound", "only %d of %d items can be put into an empty queue: %v", n, s.lines.capacity, err)

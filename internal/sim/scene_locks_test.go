@@ -61,7 +61,7 @@ func newMutexScene(w *world, spec sceneSpec) scene {
 	case oneIn(r, 4):
 		slice = between(r, time.Millisecond, 3*time.Second)
 		s.quick = true
-		s.options = append(s.options, locks.WithLocalSlice(slice))
+		s.options = append(s.options, locks.WithLocalHandoff(slice))
 	case oneIn(r, 3):
 		s.reentry = true
 		s.options = append(s.options, locks.WithReentry())
@@ -112,7 +112,7 @@ func newRWScene(w *world, spec sceneSpec) scene {
 func (s *lockScene) drawOptions(r *rand.Rand) {
 	if oneIn(r, 5) {
 		s.quick = true
-		s.options = append(s.options, locks.WithReleaseOnWrite())
+		s.options = append(s.options, locks.WithAsyncRelease())
 	}
 	if oneIn(r, 6) {
 		s.maxHold = between(r, 10*time.Millisecond, 5*time.Second)

@@ -64,9 +64,9 @@ func (s *queueScene) stays(path string) bool {
 func (s *queueScene) queue(p *process) *queue.Queue[string] {
 	return local(p, s.path(), func() *queue.Queue[string] {
 		r := stream(s.w.plan.seed, "queue "+s.path()+p.name)
-		options := []queue.Option{queue.WithOrder(s.order), queue.WithLinger(between(r, time.Millisecond, 8*time.Second))}
+		options := []queue.Option{queue.WithOrder(s.order), queue.WithIdleTimeout(between(r, time.Millisecond, 8*time.Second))}
 		if s.order == queue.Parallel {
-			options = append(options, queue.WithWindow(1+r.IntN(4)), queue.WithPrefetch(r.IntN(2)))
+			options = append(options, queue.WithMaxInFlight(1+r.IntN(4)), queue.WithPrefetch(r.IntN(2)))
 		}
 		return queue.New(p.client, s.path(), queue.Text(), append(options, s.lines.options(r, s.order)...)...)
 	})

@@ -178,7 +178,7 @@ func (d *dog) endCommands(until time.Time) error {
 	}
 }
 
-// killAll kills the commands that run, and tells whether there are any.
+// killAll kills the commands that run, and reports whether there are any.
 func (d *dog) killAll() (left bool) {
 	for _, c := range d.commands {
 		if c.target != nil && !c.target.gone() {

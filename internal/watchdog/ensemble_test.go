@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// stands tells whether real servers still know a session, by taking it up. A server that hears of its end right
+// stands reports whether real servers still know a session, by taking it up. A server that hears of its end right
 // then cuts the connection instead of answering, and is asked again.
 func stands(t *testing.T, a Access, s Session) (known bool) {
 	t.Helper()

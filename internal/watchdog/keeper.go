@@ -108,7 +108,7 @@ func (k *Keeper) Lease(epoch int64, left func() time.Duration) {
 	k.tell(lease{epoch, until})
 }
 
-// concerned tells whether a command runs in an epoch: nobody else needs to know of leases.
+// concerned reports whether a command runs in an epoch: nobody else needs to know of leases.
 func (k *Keeper) concerned(epoch int64) bool {
 	for _, c := range k.commands {
 		if c.epoch == epoch {

@@ -21,7 +21,7 @@ var (
 	errCommand  = errors.New("watchdog: a command may still run")
 )
 
-// Asked tells whether this process was started as a watchdog.
+// Asked reports whether this process was started as a watchdog.
 func Asked() bool { return os.Getenv(marker) != "" }
 
 // process is a watchdog, as its parent sees it.

@@ -79,7 +79,7 @@ func (t *target) signalGroup(s unix.Signal) error {
 	return unix.Kill(-int(t.pid), s)
 }
 
-// gone tells whether neither the process nor anybody of its group runs any more. What nobody has waited for yet
+// gone reports whether neither the process nor anybody of its group runs any more. What nobody has waited for yet
 // does not run.
 func (t *target) gone() bool {
 	if !t.ended() {
@@ -88,7 +88,7 @@ func (t *target) gone() bool {
 	return errors.Is(t.signalGroup(0), unix.ESRCH) || !groupRuns(int(t.pid))
 }
 
-// ended tells whether the process has.
+// ended reports whether the process has.
 func (t *target) ended() bool {
 	fds := []unix.PollFd{{Fd: int32(t.fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(fds, 0)

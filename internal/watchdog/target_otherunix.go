@@ -22,5 +22,5 @@ func (t *target) release() {}
 
 func (t *target) kill() { _ = unix.Kill(-int(t.pid), unix.SIGKILL) }
 
-// gone tells whether nobody of the group is left.
+// gone reports whether nobody of the group is left.
 func (t *target) gone() bool { return errors.Is(unix.Kill(-int(t.pid), 0), unix.ESRCH) }

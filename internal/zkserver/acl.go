@@ -18,7 +18,7 @@ const (
 	schemeSuper  = "super" // of the super user's own identity, which no ACL names
 )
 
-// allowed tells whether the ACL grants one of the permissions to one of the
+// allowed reports whether the ACL grants one of the permissions to one of the
 // identities. The super user needs no grant.
 func allowed(acl []wire.ACL, perms int32, ids []wire.Identity) bool {
 	for _, id := range ids {

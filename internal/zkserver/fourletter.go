@@ -73,7 +73,7 @@ func (s *Server) fourLetter(c *conn, word string, in *bufio.Reader) {
 	s.finish(c)
 }
 
-// answers tells whether the whitelist has the word.
+// answers reports whether the whitelist has the word.
 func (s *Server) answers(word string) bool {
 	list := s.config.FourLetterWords
 	return list == nil || word == freeWord || slices.Contains(list, word) || slices.Contains(list, everyWord)

@@ -164,7 +164,7 @@ func (s *Server) ServeConn(nc net.Conn) error {
 	return nil
 }
 
-// crowded tells whether an address has all the connections it may have.
+// crowded reports whether an address has all the connections it may have.
 func (s *Server) crowded(address string) bool {
 	if s.config.MaxClientCnxns == 0 {
 		return false

@@ -49,7 +49,7 @@ func (w *watchTable) add(path string, c *conn, mode WatchMode) {
 	w.adjust(mode, 1)
 }
 
-// remove tells whether there was a watch to remove.
+// remove reports whether there was a watch to remove.
 func (w *watchTable) remove(path string, c *conn) bool {
 	mode, found := w.byPath[path][c]
 	if !found {

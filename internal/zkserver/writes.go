@@ -86,7 +86,7 @@ func (t *txn) create(op wire.Op, r *wire.CreateRequest) outcome {
 	return outcome{op: op, path: path, stat: n.stat()}
 }
 
-// validMode tells whether the flags are known and a TTL is given exactly when
+// validMode reports whether the flags are known and a TTL is given exactly when
 // they ask for one.
 func validMode(op wire.Op, r *wire.CreateRequest) bool {
 	switch r.Flags {

@@ -1,0 +1,140 @@
+package barrier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// DoubleBarrier is a double barrier: its members enter together and leave together, round after round on the same
+// path. It may be used by many goroutines at once, each of whose Enter is a member.
+//
+//	<path>           persistent: the number of members; its version counts the phases: even, members gather;
+//	                 odd, a round is inside
+//	<path>/in        persistent
+//	<path>/in/m-#    ephemeral sequential: one member, waiting or inside
+//	<path>/round     persistent: who was let in last
+//
+// One transaction begins a round: it checks that all of its members' nodes are there, and changes the
+// phase under its version. One versioned change ends it, once none of these nodes is left. So each
+// begins and ends for all or for none, whoever of the members is late or dead.
+//
+// Guarantee: Enter returns a Round in all members of a round, or the round has not begun; Round.Leave
+// returns nil once every member has left or is dead, and no member can enter the next round before.
+// The number of members may change once nobody has been there for a session timeout: a member with
+// another number waits for that long, and fails with a *MismatchError if anybody comes.
+type DoubleBarrier struct {
+	client          *framework.Client
+	path, in, round string
+	size            int
+	curator         bool
+	tel             telemetry
+	err             error // of the arguments
+
+	mu     sync.Mutex
+	cached barrierState
+}
+
+// NewDoubleBarrier returns a double barrier of so many members at path, 1 to 1000. Nothing is created before it is
+// used. An argument that cannot be used makes every call return an error that says so.
+func NewDoubleBarrier(client *framework.Client, path string, members int, opts ...Option) *DoubleBarrier {
+	b := &DoubleBarrier{client: client, path: path, size: members}
+	if b.err = checkClientAndPath(client, path); b.err != nil {
+		return b
+	}
+	var o options
+	if o, b.err = applyOptions(opts); b.err == nil {
+		b.err = checkSize(members, b.mostMembers())
+	}
+	b.curator, b.tel = o.curator, newTelemetry(client)
+	b.in, b.round = framework.Join(path, "in"), framework.Join(path, "round")
+	return b
+}
+
+// mostMembers is how many one transaction can check.
+func (b *DoubleBarrier) mostMembers() int {
+	return min(mostMembers, transactionBytes/(nodeBytes+len(b.path)+len(b.client.Config().Root)))
+}
+
+// Path is the barrier's path.
+func (b *DoubleBarrier) Path() string { return b.path }
+
+// Members is how many enter together.
+func (b *DoubleBarrier) Members() int { return b.size }
+
+// settleTime is how long a member whose context has ended waits for the servers to say whether its round has
+// begun all the same.
+const settleTime = time.Second
+
+// Enter waits until all members are there, and enters with them.
+//
+// When ctx ends the wait, no node stays behind and the error is that of ctx; but if the servers say
+// that the round has begun already, Enter returns it, as it does in the other members. If they do not
+// answer within a second, the error wraps framework.ErrSuspended too, and the place is given up in the
+// background.
+//
+// A lost session makes the member wait anew. If its round may have begun before the loss was known, the
+// error wraps framework.ErrSessionLost: to the others it has died inside. Other errors wrap ErrTooMany,
+// ErrMismatch, ErrForeign, framework.ErrNoNode if somebody has deleted the barrier, framework.ErrClosed
+// or framework.ErrNoAuth.
+func (b *DoubleBarrier) Enter(ctx context.Context) (r *Round, err error) {
+	if b.err != nil {
+		return nil, framework.Wrap("enter", b.path, b.err)
+	}
+	ctx, end := b.tel.wait(ctx, "barrier.enter", b.path)
+	defer func() { end(err) }()
+	if ctx.Err() != nil {
+		return nil, framework.Wrap("enter", b.path, framework.Ended(ctx))
+	}
+	linger, cancel := withSettleTime(ctx)
+	defer cancel()
+	if b.curator {
+		r, err = b.enterCurator(ctx, linger)
+	} else {
+		r, err = b.enterOnSessions(ctx, linger)
+	}
+	return r, framework.Wrap("enter", b.path, err)
+}
+
+// enterOnSessions enters on session after session.
+func (b *DoubleBarrier) enterOnSessions(ctx, linger context.Context) (*Round, error) {
+	m := &member{b: b}
+	for {
+		s, err := b.client.Session(ctx)
+		if err != nil {
+			return nil, m.addMayHaveBegun(err)
+		}
+		r, err := m.enterOnSession(ctx, linger, s)
+		switch {
+		case err == nil:
+			return r, nil
+		case ctx.Err() != nil:
+			return nil, m.addMayHaveBegun(framework.Ended(ctx))
+		case errors.Is(err, errMayBeInside):
+			return nil, err
+		case errors.Is(err, ErrMismatch) && m.node == "" && m.data != nil: // what was known of the barrier was old
+			b.dropCachedState()
+			m.data = nil
+		case !placeWasLost(err):
+			return nil, err
+		}
+	}
+}
+
+// withSettleTime returns a context that ends some time after ctx, so that what has begun can be settled.
+func withSettleTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	linger, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		time.AfterFunc(settleTime, func() { cancel(framework.Ended(ctx)) })
+	})
+	return linger, func() { stop(); cancel(nil) }
+}
+
+// roundMayHaveBegun is the error of a member that cannot find out whether its round has begun.
+func roundMayHaveBegun(err error) error {
+	return fmt.Errorf("%w: whether the round has begun: %w", err, framework.ErrSuspended)
+}

@@ -1,0 +1,161 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+const simplePrefix = "qn-"
+
+// CuratorQueue is a queue in the layout of Apache Curator's SimpleDistributedQueue, to share with Java:
+//
+//	<path>        container
+//	<path>/qn-#   persistent: an item, the bytes as they are
+//
+// An item is removed before it is returned, so a consumer that dies then loses it, every consumer is woken by every
+// item, and each take lists all that there are. Prefer [Queue] where nobody else has to read it.
+type CuratorQueue struct {
+	client *framework.Client
+	path   string
+	err    error
+}
+
+// NewCuratorQueue returns a simple queue at path. An argument that cannot be used makes every call return an error that
+// says so.
+func NewCuratorQueue(client *framework.Client, path string) *CuratorQueue {
+	q := &CuratorQueue{client: client, path: path}
+	q.err = (&engine{client: client, path: path}).checkArguments()
+	return q
+}
+
+// Put puts data at the end. Its errors wrap framework.ErrTooLarge, framework.ErrNoAuth, framework.ErrClosed or the end of
+// ctx, or ErrUnknown: a reply was lost, and the item may be there.
+func (q *CuratorQueue) Put(ctx context.Context, data []byte) error {
+	return q.do(ctx, "put", func(s *framework.Session) error {
+		for {
+			_, err := s.Multi(ctx, framework.CreateOp(framework.Join(q.path, simplePrefix), data, framework.PersistentSequential))
+			if !errors.Is(err, framework.ErrNoNode) {
+				return unsettled(ctx, err)
+			}
+			if err := s.MakeDirs(ctx, q.path); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// Take removes the first item and returns it; it waits for one. ErrUnknown says that a reply was lost, and the item may
+// be gone.
+func (q *CuratorQueue) Take(ctx context.Context) (data []byte, err error) {
+	err = q.do(ctx, "take", func(s *framework.Session) error {
+		for {
+			names, _, changed, err := s.WatchChildren(ctx, q.path)
+			if errors.Is(err, framework.ErrNoNode) {
+				err = s.MakeDirs(ctx, q.path)
+				if err == nil {
+					continue
+				}
+			}
+			if err != nil {
+				return err
+			}
+			data, err = q.first(ctx, s, names, true)
+			if !errors.Is(err, ErrEmpty) {
+				changed.Stop()
+				return err
+			}
+			select {
+			case <-changed.C():
+			case <-s.Done():
+				return context.Cause(s.Context())
+			case <-ctx.Done():
+				changed.Stop()
+				return framework.Ended(ctx)
+			}
+		}
+	})
+	return data, err
+}
+
+// Poll is Take, and returns ErrEmpty instead of waiting.
+func (q *CuratorQueue) Poll(ctx context.Context) (data []byte, err error) {
+	return q.look(ctx, "poll", true)
+}
+
+// Peek returns the first item and leaves it there, or ErrEmpty.
+func (q *CuratorQueue) Peek(ctx context.Context) (data []byte, err error) {
+	return q.look(ctx, "peek", false)
+}
+
+func (q *CuratorQueue) look(ctx context.Context, op string, remove bool) (data []byte, err error) {
+	err = q.do(ctx, op, func(s *framework.Session) error {
+		if err := s.Sync(ctx, q.path); err != nil {
+			return err
+		}
+		names, _, err := s.Children(ctx, q.path)
+		if errors.Is(err, framework.ErrNoNode) {
+			return ErrEmpty
+		}
+		if err == nil {
+			data, err = q.first(ctx, s, names, remove)
+		}
+		return err
+	})
+	return data, err
+}
+
+// first reads the first of the items that is still there, and removes it or not.
+func (q *CuratorQueue) first(ctx context.Context, s *framework.Session, names []string, remove bool) ([]byte, error) {
+	var items []int64
+	for _, name := range names {
+		if n, ok := parseNumber(name, simplePrefix); ok {
+			items = append(items, n)
+		}
+	}
+	slices.Sort(items)
+	for _, n := range items {
+		path := framework.Join(q.path, simplePrefix+number(n))
+		data, _, err := s.Get(ctx, path)
+		if err == nil && remove {
+			_, err = s.Multi(ctx, framework.DeleteOp(path, framework.AnyVersion))
+			err = unsettled(ctx, err)
+		}
+		if !errors.Is(err, framework.ErrNoNode) {
+			return data, err
+		}
+	}
+	return nil, ErrEmpty
+}
+
+// do runs f on session after session: what was lost with one before anything was sent is tried again.
+func (q *CuratorQueue) do(ctx context.Context, op string, f func(*framework.Session) error) error {
+	if q.err != nil {
+		return framework.Wrap(op, q.path, q.err)
+	}
+	for {
+		s, err := q.client.Session(ctx)
+		if err == nil {
+			err = f(s)
+		}
+		if errors.Is(err, framework.ErrSessionLost) && !errors.Is(err, ErrUnknown) && ctx.Err() == nil {
+			continue
+		}
+		return framework.Wrap(op, q.path, err)
+	}
+}
+
+// unsettled says of a transaction's error that its outcome is unknown, if it is.
+func unsettled(ctx context.Context, err error) error {
+	var tx *framework.TxError
+	if err == nil || errors.As(err, &tx) || errors.Is(err, framework.ErrTooLarge) {
+		return err
+	}
+	if framework.IsTransient(err) || ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	return err
+}
