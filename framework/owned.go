@@ -181,13 +181,6 @@ func (o *ownedBytes) removeDeleted(full ...string) {
 	}
 }
 
-// removeDeletedBelowRoot is deleted for paths below the client's root.
-func (o *ownedBytes) removeDeletedBelowRoot(paths ...string) {
-	for _, path := range paths {
-		o.removeDeleted(o.s.client.ns.serverPath(path))
-	}
-}
-
 // countApplied counts what a transaction has created and deleted. paths are those of its results.
 func (o *ownedBytes) countApplied(reserved int, ops []Op, rs []OpResult) {
 	var there []string

@@ -15,12 +15,12 @@ var barrierMutants = []mutant{
 		new: "\t}",
 	},
 	{
-		name: "who begins a round is in it", file: "barrier/member.go", test: "TestAMemberThatBeginsARoundOfOthersStaysOutside",
+		name: "who begins a round is in it", file: "barrier/roundwait.go", test: "TestAMemberThatBeginsARoundOfOthersStaysOutside",
 		old: "\t\tif begun.isInsideAs(m.number) {\n\t\t\treturn begun, nil\n\t\t}\n\t\treturn barrierState{}, errAgain",
 		new: "\t\treturn afterBegin, nil",
 	},
 	{
-		name: "numbers are sorted as integers", file: "barrier/member.go", test: "TestTheFirstMembersEnterWhenNumbersWrap",
+		name: "numbers are sorted as integers", file: "barrier/roundwait.go", test: "TestTheFirstMembersEnterWhenNumbersWrap",
 		old: "cmp.Compare(x-y, 0)",
 		new: "cmp.Compare(x, y)",
 	},
@@ -70,37 +70,37 @@ var barrierMutants = []mutant{
 		new: "\t\tdefault:\n\t\t\treturn barrierState{}, why",
 	},
 	{
-		name: "a barrier that was made anew is the same", file: "barrier/member.go", test: "TestAPlaceInADeletedBarrierIsNotThatOfItsSuccessor",
+		name: "a barrier that was made anew is the same", file: "barrier/roundwait.go", test: "TestAPlaceInADeletedBarrierIsNotThatOfItsSuccessor",
 		old: "if m.made != 0 && seen.made != m.made {",
 		new: "if m.made != 0 && seen.made < 0 {",
 	},
 	{
-		name: "an event from before begins a round", file: "barrier/member.go", test: "TestAnEventFromBeforeIsNoBeginning",
+		name: "an event from before begins a round", file: "barrier/roundwait.go", test: "TestAnEventFromBeforeIsNoBeginning",
 		old: "ev.Kind == framework.NodeChanged && !st.staleWatch &&",
 		new: "ev.Kind == framework.NodeChanged &&",
 	},
 	{
-		name: "a round takes any members", file: "barrier/member.go", test: "TestOneTooManyWhoseRoundPassedUnseenIsTold",
+		name: "a round takes any members", file: "barrier/roundwait.go", test: "TestOneTooManyWhoseRoundPassedUnseenIsTold",
 		old: "\tslices.SortFunc(numbers, func(x, y int32) int { return cmp.Compare(x-y, 0) })\n",
 		new: "\t_ = cmp.Compare[int32]\n",
 	},
 	{
-		name: "a round begins without a look at its members", file: "barrier/member.go", test: "TestAPlaceOfALostSessionIsJudgedByWhatTheServersSay",
+		name: "a round begins without a look at its members", file: "barrier/roundwait.go", test: "TestAPlaceOfALostSessionIsJudgedByWhatTheServersSay",
 		old: "ops = append(ops, framework.CheckOp(m.b.memberPath(n), framework.AnyVersion))",
 		new: "_ = m.b.memberPath(n)",
 	},
 	{
-		name: "a round begins at any version", file: "barrier/member.go", test: "TestRoundsInAStorm",
+		name: "a round begins at any version", file: "barrier/roundwait.go", test: "TestRoundsInAStorm",
 		old: "framework.SetOp(m.b.path, st.recordData, st.phase)",
 		new: "framework.SetOp(m.b.path, st.recordData, framework.AnyVersion)",
 	},
 	{
-		name: "an unknown beginning is an end", file: "barrier/member.go", test: "TestOneTooManyWhoseRoundPassedUnseenIsTold",
+		name: "an unknown beginning is an end", file: "barrier/roundwait.go", test: "TestOneTooManyWhoseRoundPassedUnseenIsTold",
 		old: "case errors.Is(err, framework.ErrBadVersion), errors.Is(err, framework.ErrSuspended):",
 		new: "case errors.Is(err, framework.ErrBadVersion):",
 	},
 	{
-		name: "the end of the session does not end a wait", file: "barrier/member.go", test: "TestAMemberThatDiesWhileItWaitsFreesItsPlace",
+		name: "the end of the session does not end a wait", file: "barrier/roundwait.go", test: "TestAMemberThatDiesWhileItWaitsFreesItsPlace",
 		old: "\tcase <-m.hold.Context().Done():\n\t\treturn barrierState{}, context.Cause(m.hold.Context())\n",
 		new: "\t",
 	},
@@ -168,7 +168,7 @@ var barrierMutants = []mutant{
 		redundant: "one server that answers in order shows nothing older than it has shown; it needs a server that lags behind another",
 	},
 	{
-		name: "members are listed behind no sync after a refusal", file: "barrier/member.go",
+		name: "members are listed behind no sync after a refusal", file: "barrier/roundwait.go",
 		old:       "\t\tif err := m.s.Sync(ctx, m.b.path); err != nil {\n\t\t\treturn barrierState{}, err\n\t\t}\n",
 		new:       "",
 		redundant: "one server that answers in order shows nothing older than it has shown; it needs a server that lags behind another",

@@ -80,11 +80,11 @@ var safeguards = []mutant{
 		old: "results, err := t.election.client.Multi(ctx, t.Guard(), op)", new: "results, err := t.election.client.Multi(ctx, framework.CheckOp(\"/\", framework.AnyVersion), op)",
 	},
 	{
-		name: "a round begins at any version", file: "barrier/member.go", recipes: "barrier", rule: anyRule,
+		name: "a round begins at any version", file: "barrier/roundwait.go", recipes: "barrier", rule: anyRule,
 		old: "framework.SetOp(m.b.path, st.recordData, st.phase)", new: "framework.SetOp(m.b.path, st.recordData, framework.AnyVersion+0*st.phase)",
 	},
 	{
-		name: "a round begins with members that are not there", file: "barrier/member.go", recipes: "barrier", rule: anyRule,
+		name: "a round begins with members that are not there", file: "barrier/roundwait.go", recipes: "barrier", rule: anyRule,
 		old: "ops = append(ops, framework.CheckOp(m.b.memberPath(n), framework.AnyVersion))", new: "_ = m.b.memberPath(n)",
 	},
 	{

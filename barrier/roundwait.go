@@ -1,0 +1,297 @@
+package barrier
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// waitForRound waits for a round that lets this member in, and begins it when all are there.
+func (m *member) waitForRound(ctx context.Context) (barrierState, error) {
+	if st := m.b.cachedState(); st.numbering == m.numbering && !st.roundIsInside() && m.number-st.base == int32(m.b.size)-1 {
+		if begun, err := m.beginRound(ctx, st, m.expectedNumbers(st)); err == nil || !errors.Is(err, errAgain) {
+			return begun, err
+		}
+	}
+	for {
+		begun, err := m.waitOneStep(ctx)
+		if !errors.Is(err, errAgain) {
+			return begun, err
+		}
+	}
+}
+
+// expectedNumbers are the numbers from the first that can be of the next round to this member's own: who is the n-th by
+// its number need not list the others, since the transaction finds out whether they are there.
+func (m *member) expectedNumbers(st barrierState) []int32 {
+	numbers := make([]int32, m.b.size)
+	for i := range numbers {
+		numbers[i] = st.base + int32(i)
+	}
+	return numbers
+}
+
+// waitOneStep looks at the barrier, does what is this member's turn to do, and waits for a change.
+func (m *member) waitOneStep(ctx context.Context) (barrierState, error) {
+	seen, w, err := m.b.watchBarrier(ctx, m.s)
+	if err != nil {
+		return barrierState{}, err
+	}
+	defer w.Stop()
+	if m.made != 0 && seen.made != m.made {
+		return barrierState{}, fmt.Errorf("%w: %s was deleted, and made anew without this member", framework.ErrNoNode, m.b.path)
+	}
+	if begun, ok := m.admittedBy(m.b.cachedState(), seen); ok {
+		return begun, nil
+	}
+	st, err := m.b.fillFromCache(ctx, m.s, seen)
+	if err != nil {
+		return barrierState{}, err
+	}
+	if err := m.b.checkSizeOf(st); err != nil {
+		return barrierState{}, err
+	}
+	if st.isInsideAs(m.number) {
+		return st, nil
+	}
+	if err := m.checkPassedRound(ctx, st); err != nil {
+		return barrierState{}, err
+	}
+	switch {
+	case st.roundIsInside():
+		return barrierState{}, m.waitForRoundInside(ctx, st, w)
+	case m.number-st.base >= int32(m.b.size)-1:
+		begun, err := m.beginRoundWithListed(ctx, st)
+		if !errors.Is(err, errTooFewMembers) {
+			return begun, err
+		}
+	}
+	return m.waitWhileGathering(ctx, st, w)
+}
+
+// admittedBy tells from the state before whether the round that was seen has let this member in.
+func (m *member) admittedBy(before, seen barrierState) (barrierState, bool) {
+	if begun := before.afterBegin(m.b.size); before.admits(m.number, m.b.size) && begun.equals(seen) {
+		m.b.cacheState(begun)
+		return begun, true
+	}
+	return barrierState{}, false
+}
+
+// waitWhileGathering waits while members gather. The change of the phase is the beginning of a round.
+func (m *member) waitWhileGathering(ctx context.Context, st barrierState, w *framework.Watch) (barrierState, error) {
+	select {
+	case ev := <-w.C():
+		if ev.Kind == framework.NodeChanged && !st.staleWatch && st.admits(m.number, m.b.size) {
+			begun := st.afterBegin(m.b.size)
+			m.b.cacheState(begun)
+			return begun, nil
+		}
+		return barrierState{}, errAgain
+	case <-ctx.Done():
+		return barrierState{}, framework.Ended(ctx)
+	case <-m.hold.Context().Done():
+		return barrierState{}, context.Cause(m.hold.Context())
+	}
+}
+
+// errTooFewMembers says that not enough members are there.
+var errTooFewMembers = errors.New("not enough members")
+
+// beginRoundWithListed begins a round with the first members that are there.
+func (m *member) beginRoundWithListed(ctx context.Context, st barrierState) (barrierState, error) {
+	numbers, listed, err := m.b.listMembers(ctx, m.s)
+	if err != nil {
+		return barrierState{}, err
+	}
+	m.overflow = overflow{phase: st.phase + 1, leftBefore: listed.Version} // if the next round begins without this member
+	numbers = slices.DeleteFunc(numbers, func(n int32) bool { return n-st.base < 0 })
+	slices.SortFunc(numbers, func(x, y int32) int { return cmp.Compare(x-y, 0) })
+	if len(numbers) < m.b.size {
+		return barrierState{}, errTooFewMembers
+	}
+	return m.beginRound(ctx, st, numbers[:m.b.size])
+}
+
+// listMembers returns the numbers of those who are there.
+func (b *DoubleBarrier) listMembers(ctx context.Context, s *framework.Session) ([]int32, framework.Stat, error) {
+	names, st, err := s.Children(ctx, b.in)
+	if errors.Is(err, framework.ErrNoNode) {
+		return nil, st, b.partIsMissing(ctx, s, b.in)
+	}
+	if err != nil {
+		return nil, st, err
+	}
+	numbers := make([]int32, 0, len(names))
+	for _, name := range names {
+		if n, ok := parseMemberNumber(name); ok {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers, st, nil
+}
+
+// beginRound begins a round with these members, in the order of their numbers, if all of them are there and the
+// barrier is in this state.
+func (m *member) beginRound(ctx context.Context, st barrierState, numbers []int32) (barrierState, error) {
+	begun := st.afterBegin(m.b.size)
+	begun.base, begun.numbers = numbers[len(numbers)-1]+1, numbers
+	ops := make([]framework.Op, 0, len(numbers)+2)
+	for _, n := range numbers {
+		ops = append(ops, framework.CheckOp(m.b.memberPath(n), framework.AnyVersion))
+	}
+	ops = append(ops, framework.SetOp(m.b.path, st.recordData, st.phase), framework.SetOp(m.b.round,
+		record{Kind: roundKind, Phase: begun.phase, Origin: begun.origin, Base: begun.base, Numbers: numbers}.encode(), framework.AnyVersion))
+	_, err := m.s.Multi(ctx, ops...)
+	switch {
+	case err == nil:
+		m.b.cacheState(begun)
+		if begun.isInsideAs(m.number) {
+			return begun, nil
+		}
+		return barrierState{}, errAgain
+	case errors.Is(err, framework.ErrNoNode): // a server that lags behind lists the dead
+		if err := m.s.Sync(ctx, m.b.path); err != nil {
+			return barrierState{}, err
+		}
+		return barrierState{}, errAgain
+	case errors.Is(err, framework.ErrBadVersion), errors.Is(err, framework.ErrSuspended):
+		return barrierState{}, errAgain
+	}
+	return barrierState{}, err
+}
+
+// overflow are a round of others, beside which this member was there: if all of them leave alive, it is one too many.
+// Who has died may have been its own former self.
+type overflow struct {
+	phase      int32     // of their round; 0 if none is known
+	leftBefore int32     // how many members had ever left the barrier alive before any of them did
+	since      time.Time // since when all of them are inside, as far as this member knows
+}
+
+// checkPassedRound judges the round that has passed without this member. It says nothing of one of which it does not know how
+// many had left before, nor once another has begun.
+func (m *member) checkPassedRound(ctx context.Context, st barrierState) error {
+	if m.phase == 0 || st.phase-m.phase <= 0 {
+		return nil
+	}
+	next := st.phase == m.phase+1
+	m.phase = 0
+	if !next {
+		return nil
+	}
+	in, err := m.s.Exists(ctx, m.b.in)
+	if err == nil && int(in.Version-m.leftBefore) >= m.b.size {
+		err = m.tooManyError()
+	}
+	return err
+}
+
+func (m *member) tooManyError() error {
+	return fmt.Errorf("%w: a round of %d has passed beside this member", ErrTooMany, m.b.size)
+}
+
+// waitForRoundInside waits while a round is inside that has no place for this member: it came early, since one of
+// those inside is dead, or it is one too many.
+func (m *member) waitForRoundInside(ctx context.Context, st barrierState, w *framework.Watch) error {
+	rest, listed, err := m.b.listInside(ctx, m.s, st)
+	switch {
+	case err != nil:
+		return err
+	case len(rest) == 0: // the last of that round has not ended it yet, or is dead
+		return m.b.endRound(ctx, m.s, st)
+	}
+	patience := time.Duration(-1)
+	if len(rest) == m.b.size {
+		if m.phase != st.phase {
+			m.overflow = overflow{phase: st.phase, leftBefore: listed.Version}
+		}
+		if m.since.IsZero() {
+			m.since = time.Now()
+		}
+		if patience = m.s.Timeout()*3/2 - time.Since(m.since); patience <= 0 { // the dead are gone by then
+			return fmt.Errorf("%w: all %d members are inside", ErrTooMany, m.b.size)
+		}
+	}
+	return m.b.waitForRoundChange(ctx, m.hold.Context(), m.s, roundChange{w, rest[0], patience})
+}
+
+// listInside lists which members of the round that is inside are there.
+func (b *DoubleBarrier) listInside(ctx context.Context, s *framework.Session, st barrierState) ([]int32, framework.Stat, error) {
+	there, listed, err := b.listMembers(ctx, s)
+	rest := slices.DeleteFunc(there, func(n int32) bool { return !slices.Contains(st.numbers, n) })
+	slices.Sort(rest) // so that all who wait for one wait for the same
+	return rest, listed, err
+}
+
+// roundChange is what waitForRoundChange waits for: a change of the phase, the end of a member, or some time if it is not
+// negative.
+type roundChange struct {
+	phase    *framework.Watch
+	number   int32
+	patience time.Duration
+}
+
+// waitForRoundChange waits for one of several things, and returns errAgain then, until one of two contexts ends.
+func (b *DoubleBarrier) waitForRoundChange(ctx, place context.Context, s *framework.Session, a roundChange) error {
+	_, _, gone, err := s.WatchData(ctx, b.memberPath(a.number))
+	if errors.Is(err, framework.ErrNoNode) {
+		return errAgain
+	}
+	if err != nil {
+		return err
+	}
+	defer gone.Stop()
+	var late <-chan time.Time
+	if a.patience >= 0 {
+		t := time.NewTimer(a.patience)
+		defer t.Stop()
+		late = t.C
+	}
+	select {
+	case <-a.phase.C():
+	case <-gone.C():
+	case <-late:
+	case <-ctx.Done():
+		return framework.Ended(ctx)
+	case <-place.Done():
+		return context.Cause(place)
+	}
+	return errAgain
+}
+
+// endRound ends the round of which nobody is left. It returns errAgain when it has ended.
+func (b *DoubleBarrier) endRound(ctx context.Context, s *framework.Session, st barrierState) error {
+	_, err := s.Set(ctx, b.path, st.recordData, st.phase)
+	if err == nil {
+		b.cacheState(st.afterEnd())
+	}
+	if err == nil || errors.Is(err, framework.ErrBadVersion) || errors.Is(err, framework.ErrSuspended) {
+		return errAgain
+	}
+	return err
+}
+
+// waitForWatchOrTimeout waits for a change, or until d is over.
+func waitForWatchOrTimeout(ctx context.Context, s *framework.Session, w *framework.Watch, d time.Duration) (changed bool, err error) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case ev := <-w.C():
+		if ev.Kind == framework.Reconnected {
+			return false, errAgain
+		}
+		return true, nil
+	case <-t.C:
+		return false, nil
+	case <-ctx.Done():
+		return false, framework.Ended(ctx)
+	case <-s.Done():
+		return false, context.Cause(s.Context())
+	}
+}
