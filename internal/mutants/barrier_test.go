@@ -174,7 +174,7 @@ var barrierMutants = []mutant{
 		redundant: "one server that answers in order shows nothing older than it has shown; it needs a server that lags behind another",
 	},
 	{
-		name: "a change lets everyone in", file: "barrier/member.go",
+		name: "a change lets everyone in", file: "barrier/roundwait.go",
 		old:       "!st.staleWatch && st.admits(m.number, m.b.size) {",
 		new:       "!st.staleWatch {",
 		redundant: "a member that waits in a list of fewer than all is among the lowest of the next round, unless the list came from a server that lags behind",
@@ -192,7 +192,7 @@ var barrierMutants = []mutant{
 		redundant: "while the member's node is there its round cannot have ended, and of a round that is inside only what was read is kept",
 	},
 	{
-		name: "numbers below the base take part", file: "barrier/member.go",
+		name: "numbers below the base take part", file: "barrier/roundwait.go",
 		old:       "\tnumbers = slices.DeleteFunc(numbers, func(n int32) bool { return n-st.base < 0 })\n",
 		new:       "",
 		redundant: "a round ends when no node of its members is left, so no number below the base is there while members gather",
