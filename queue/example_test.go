@@ -18,7 +18,7 @@ func Example() {
 	defer done()
 
 	type mail struct{ To string }
-	mails := queue.New(client, "/mails", queue.JSON[mail]())
+	mails := queue.New(client, "/mails", queue.JSON[mail](), queue.WithOrder(queue.Strict))
 	defer mails.Close(ctx)
 	if err := mails.PutBatch(ctx, []mail{{"ann"}, {"bob"}}); err != nil {
 		log.Fatal(err)
