@@ -64,3 +64,15 @@ func TestThePictureNamesEachRoom(t *testing.T) {
 		require.Contains(t, string(page), "\n  "+room.Name()+"/", "docs/architecture.md")
 	}
 }
+
+// TestTheIndexOfDecisionsIsWhole: a decision that is not listed is not found.
+func TestTheIndexOfDecisionsIsWhole(t *testing.T) {
+	index, err := os.ReadFile("../../docs/adr/README.md")
+	require.NoError(t, err)
+	pages, err := filepath.Glob("../../docs/adr/0*.md")
+	require.NoError(t, err)
+	require.Greater(t, len(pages), 30)
+	for _, page := range pages {
+		require.Contains(t, string(index), "("+filepath.Base(page)+")")
+	}
+}
