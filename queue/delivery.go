@@ -367,13 +367,13 @@ func (d *Delivery[T]) Token() int64 { return d.d.token() }
 // AckAsync is Ack, and does not wait: acknowledgements on their way at once share transactions.
 func (d *Delivery[T]) AckAsync() *Pending { return d.pending("ack", d.d.ack) }
 
-// Nack gives the item back because of reason, which may be nil. It comes again after a time, first in line and with a
-// higher Attempt. If after is 0 that is the time of the queue's retry policy (WithRetry), or at once if it has none. An item whose attempts are used up (WithMaxAttempts) becomes a dead letter. Its
-// errors are those of Ack.
+// Nack gives the item back because of reason, which may be nil. The item comes again after a time, with a higher Attempt, before the
+// items of its priority that nobody has claimed by then; a Take that waits has claimed the next item. If after is 0, the time is
+// that of the queue's retry policy (WithRetry), or none if it has no policy. An item whose attempts are used up (WithMaxAttempts)
+// becomes a dead letter. The errors are those of Ack.
 //
-// In a strict queue nothing behind the item comes before it, but items of a higher priority do. This Queue alone keeps the
-// time: whoever is the consumer
-// after it, because it has died, was closed or has lingered (WithIdleTimeout), gets the item at once.
+// In a strict queue nothing behind the item comes before it, but items of a higher priority do. Only this Queue keeps the time: if
+// it dies, is closed or leaves after its idle timeout (WithIdleTimeout), the next consumer gets the item at once.
 func (d *Delivery[T]) Nack(ctx context.Context, after time.Duration, reason error) error {
 	if after < 0 {
 		return framework.Wrap("nack", d.d.item, fmt.Errorf("%w: after %v is negative", ErrOption, after))
