@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -74,11 +75,12 @@ func playSleeper(ctx context.Context, c *framework.Client) error {
 	if err != nil {
 		return err
 	}
+	stopOnce := sync.OnceFunc(awaitStop)
 	guard := lease.Guard().When(func() error {
-		defer awaitStop()
+		defer stopOnce()
 		return lease.Err()
 	})
-	_, err = session.Multi(ctx, guard, writeOp("late")) // the session asks once, and last
+	_, err = session.Multi(ctx, guard, writeOp("late")) // the session asks last, and again if it could not send
 	say("late", err)
 	say("lease", lease.Err())
 	return nil
