@@ -62,7 +62,7 @@ func (s *Scheduler) Resume(ctx context.Context, name string) error {
 			return false, err
 		}
 		st.missDueTicks(schedule, now, ReasonPaused)
-		st.Paused, st.Since = time.Time{}, laterOf(st.Since, now)
+		st.Paused, st.Since = time.Time{}, laterOf(laterOf(st.Registered, st.Since), now)
 		return true, nil
 	}, nil)
 }

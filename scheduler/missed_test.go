@@ -92,6 +92,11 @@ func TestTicksOfSeveralSchedulesAreCountedOnce(t *testing.T) {
 	st.setSchedule("*/5 * * * * *", "UTC", noon.Add(2*time.Second)) // the ensemble's clock was set back
 	require.Equal(t, map[Reason]int64{ReasonChanged: 2}, st.Missed, "of 15 and 25: none before the earlier change is due")
 	require.Equal(t, noon.Add(12*time.Second), st.Since)
+
+	st = State{Spec: "*/10 * * * * *", Zone: "UTC", Registered: noon.Add(12 * time.Second), Last: noon.Add(30 * time.Second), Fired: 2}.clone()
+	st.setSchedule("*/5 * * * * *", "UTC", noon.Add(2*time.Second)) // the ensemble's clock was set back
+	require.Equal(t, map[Reason]int64{ReasonChanged: 2}, st.Missed, "of 15 and 25: none before the registration is due")
+	require.Equal(t, noon.Add(12*time.Second), st.Since)
 }
 
 // A later release, or somebody else, makes the state unreadable while a run goes on: the run ends when it returns, and

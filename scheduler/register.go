@@ -335,7 +335,7 @@ func (j *job) withSchedule(st State, now time.Time) State {
 }
 
 // setSchedule changes the schedule. The old one's ticks that were not seen to are missed, and no tick of the
-// new one before now is due. Those behind a tick of the old one that was run ahead of its time are missed.
+// new one before now is due, nor before the registration if the clock was set back since. Those behind a tick of the old one that was run ahead of its time are missed.
 func (s *State) setSchedule(spec, zone string, now time.Time) {
 	why := ReasonChanged
 	if !s.Paused.IsZero() {
@@ -345,7 +345,7 @@ func (s *State) setSchedule(spec, zone string, now time.Time) {
 	if err == nil { // nobody can tell the ticks of one that cannot be read
 		s.missDueTicks(old, now, why)
 	}
-	s.Since = laterOf(s.Since, now)
+	s.Since = laterOf(laterOf(s.Registered, s.Since), now)
 	s.noteReplaced()
 	s.Spec, s.Zone = spec, zone
 	if schedule, err := s.schedule(); err == nil && s.Last.After(s.Since) {

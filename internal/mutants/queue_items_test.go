@@ -47,7 +47,7 @@ var queueItemsMutants = []mutant{
 	},
 	{
 		name: "what was requeued expires again", file: "queue/inspect.go", test: "TestAnItemWhoseTimeIsOverIsADeadLetter",
-		old: "e.header.Error, e.header.TTL = 0, 0, \"\", 0", new: "e.itemHeader.Error = 0, 0, \"\"",
+		old: "e.header.Error, e.header.TTL = 0, 0, \"\", 0", new: "e.header.Error = 0, 0, \"\"",
 	},
 	{
 		name: "dead letters are removed before their time", file: "queue/expiry.go", test: "TestOldDeadLettersAreRemoved",

@@ -5,10 +5,6 @@ func init() { lists["queue_parallel"] = queueParallelMutants }
 // queueParallelMutants are the safeguards of the parallel order of package queue.
 var queueParallelMutants = []mutant{
 	{
-		name: "a poll does not see the item of its own ticket", file: "queue/claimable.go", test: "TestTryTakeSeesWhatWasPutBefore",
-		old: "making > 0 || state.arrived > 0 || len(sh.ready) > 0", new: "len(sh.ready) > 0",
-	},
-	{
 		name: "a poll does not look for items of dead consumers", file: "queue/claimable.go", test: "TestTryTakeFindsWhatDeadConsumersHad",
 		old: "return n + state.items(), false, nil\n	case !strict:", new: "return n + state.spare(), false, nil\n	case !strict:",
 	},

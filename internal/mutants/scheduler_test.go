@@ -288,13 +288,13 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "a resumed job begins when it was paused", file: "scheduler/control.go",
-		old:  "st.Paused, st.Since = time.Time{}, laterOf(st.Since, now)",
+		old:  "st.Paused, st.Since = time.Time{}, laterOf(laterOf(st.Registered, st.Since), now)",
 		new:  "st.Paused = time.Time{}",
 		test: "TestAChangedOrResumedScheduleBeginsThen",
 	},
 	{
 		name: "a changed schedule has a past", file: "scheduler/register.go",
-		old:  "s.Since = laterOf(s.Since, now)\n\ts.noteReplaced()",
+		old:  "s.Since = laterOf(laterOf(s.Registered, s.Since), now)\n\ts.noteReplaced()",
 		new:  "s.noteReplaced()",
 		test: "TestAChangedOrResumedScheduleBeginsThen",
 	},
@@ -510,7 +510,7 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "a change by a clock that was set back makes earlier ticks due", file: "scheduler/register.go",
-		old:  "s.Since = laterOf(s.Since, now)",
+		old:  "s.Since = laterOf(laterOf(s.Registered, s.Since), now)",
 		new:  "s.Since = now",
 		test: "TestTicksOfSeveralSchedulesAreCountedOnce",
 	},
