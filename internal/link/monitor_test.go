@@ -63,9 +63,9 @@ func (c client) Write(b []byte) (int, error) {
 }
 
 func (c client) Close() error {
-	c.p.stall(false)
 	c.p.mu.Lock()
-	c.p.closed = true
+	c.p.stalled, c.p.closed = false, true // at once: a write that is stalled fails
+	c.p.cond.Broadcast()
 	c.p.mu.Unlock()
 	return c.Conn.Close()
 }
