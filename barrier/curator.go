@@ -14,13 +14,13 @@ import (
 const readyName = "ready"
 
 // enterCurator enters as Apache Curator's DistributedDoubleBarrier does.
-func (b *DoubleBarrier) enterCurator(ctx, linger context.Context) (*Round, error) {
+func (b *DoubleBarrier) enterCurator(ctx, settling context.Context) (*Round, error) {
 	for {
 		s, err := b.client.Session(ctx)
 		if err != nil {
 			return nil, err
 		}
-		r, err := b.enterCuratorOnSession(ctx, linger, s)
+		r, err := b.enterCuratorOnSession(ctx, settling, s)
 		switch {
 		case err == nil:
 			return r, nil
@@ -33,7 +33,7 @@ func (b *DoubleBarrier) enterCurator(ctx, linger context.Context) (*Round, error
 }
 
 // enterCuratorOnSession enters on one session.
-func (b *DoubleBarrier) enterCuratorOnSession(ctx, linger context.Context, s *framework.Session) (*Round, error) {
+func (b *DoubleBarrier) enterCuratorOnSession(ctx, settling context.Context, s *framework.Session) (*Round, error) {
 	created, err := s.CreateTogether(ctx, framework.Together{
 		Dir: b.path, Name: uuid.NewString(), Plain: true, Count: 1, Mode: framework.Ephemeral,
 		Data: ownedRecord(b.client, memberKind).encode(),
@@ -44,7 +44,7 @@ func (b *DoubleBarrier) enterCuratorOnSession(ctx, linger context.Context, s *fr
 	node := created[0].Path
 	err = b.waitUntilReady(ctx, s)
 	if err != nil && ctx.Err() != nil {
-		if _, there := s.Exists(linger, framework.Join(b.path, readyName)); there == nil {
+		if _, there := s.Exists(settling, framework.Join(b.path, readyName)); there == nil {
 			err = nil
 		}
 	}
@@ -57,7 +57,7 @@ func (b *DoubleBarrier) enterCuratorOnSession(ctx, linger context.Context, s *fr
 	gone := s.Discard(node)
 	select {
 	case <-gone.Done():
-	case <-linger.Done():
+	case <-settling.Done():
 	}
 	return nil, err
 }

@@ -90,25 +90,25 @@ func (b *DoubleBarrier) Enter(ctx context.Context) (r *Round, err error) {
 	if ctx.Err() != nil {
 		return nil, framework.Wrap("enter", b.path, framework.Ended(ctx))
 	}
-	linger, cancel := withSettleTime(ctx)
+	settling, cancel := withSettleTime(ctx)
 	defer cancel()
 	if b.curator {
-		r, err = b.enterCurator(ctx, linger)
+		r, err = b.enterCurator(ctx, settling)
 	} else {
-		r, err = b.enterOnSessions(ctx, linger)
+		r, err = b.enterOnSessions(ctx, settling)
 	}
 	return r, framework.Wrap("enter", b.path, err)
 }
 
 // enterOnSessions enters on session after session.
-func (b *DoubleBarrier) enterOnSessions(ctx, linger context.Context) (*Round, error) {
+func (b *DoubleBarrier) enterOnSessions(ctx, settling context.Context) (*Round, error) {
 	m := &member{b: b}
 	for {
 		s, err := b.client.Session(ctx)
 		if err != nil {
 			return nil, m.addMayHaveBegun(err)
 		}
-		r, err := m.enterOnSession(ctx, linger, s)
+		r, err := m.enterOnSession(ctx, settling, s)
 		switch {
 		case err == nil:
 			return r, nil
@@ -127,11 +127,11 @@ func (b *DoubleBarrier) enterOnSessions(ctx, linger context.Context) (*Round, er
 
 // withSettleTime returns a context that ends some time after ctx, so that what has begun can be settled.
 func withSettleTime(ctx context.Context) (context.Context, context.CancelFunc) {
-	linger, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	settling, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
 		time.AfterFunc(settleTime, func() { cancel(framework.Ended(ctx)) })
 	})
-	return linger, func() { stop(); cancel(nil) }
+	return settling, func() { stop(); cancel(nil) }
 }
 
 // roundMayHaveBegun is the error of a member that cannot find out whether its round has begun.

@@ -28,7 +28,7 @@ type member struct {
 var errMayBeInside = errors.New("the place was lost as a round began with it")
 
 // enterOnSession takes a place in the session and waits for a round. It leaves no node behind when it fails.
-func (m *member) enterOnSession(ctx, linger context.Context, s *framework.Session) (*Round, error) {
+func (m *member) enterOnSession(ctx, settling context.Context, s *framework.Session) (*Round, error) {
 	if err := m.recoverPlace(ctx, s); err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func (m *member) enterOnSession(ctx, linger context.Context, s *framework.Sessio
 		return nil, err
 	}
 	m.known, m.overflow = m.b.cachedState(), overflow{}
-	if err := m.createNode(linger); err != nil {
+	if err := m.createNode(settling); err != nil {
 		return nil, err
 	}
 	var err error
@@ -46,7 +46,7 @@ func (m *member) enterOnSession(ctx, linger context.Context, s *framework.Sessio
 	}
 	begun, err := m.waitForRound(ctx)
 	if err != nil {
-		begun, err = m.withdrawOrEnter(linger, err)
+		begun, err = m.withdrawOrEnter(settling, err)
 	}
 	if err != nil {
 		m.hold.End(err)

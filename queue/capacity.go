@@ -363,7 +363,7 @@ func (l *waitingPuts) put(ctx context.Context, p *writeRequest) error {
 	}
 }
 
-// deleteTicket takes a put back; false if it is on its way.
+// giveUp takes a put back; false if it is on its way.
 func (l *waitingPuts) giveUp(wait *waitingPut) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -178,7 +178,7 @@ func (c *consumer) claimable(ctx context.Context, unlessRunning bool) (n int, un
 	held := c.heldUp()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	sh, others := c.shift, state.standing
+	sh, others := c.session, state.standing
 	if c.running {
 		others = max(0, others-1) // this consumer stands there, or is about to
 	}
@@ -227,8 +227,8 @@ func (s queueState) spare() (n int) {
 func (c *consumer) waitingItems() (items []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.shift != nil {
-		for item := range c.shift.waiting {
+	if c.session != nil {
+		for item := range c.session.waiting {
 			items = append(items, item)
 		}
 	}
@@ -247,7 +247,7 @@ func (h heldUp) claimable(state queueState, open map[*delivery]bool) (n int) {
 		}
 	}
 	for d := range open {
-		if lineRank(d.shift.q.segmentOf(d.item).line) > h.above {
+		if lineRank(d.session.q.segmentOf(d.item).line) > h.above {
 			n--
 		}
 	}
@@ -262,7 +262,7 @@ type heldUp struct {
 
 func (c *consumer) heldUp() (h heldUp) {
 	c.mu.Lock()
-	sh := c.shift
+	sh := c.session
 	c.mu.Unlock()
 	if sh == nil {
 		return h
@@ -405,10 +405,10 @@ func (c *consumer) takeReady(n int) (got []*delivery) {
 	for range n {
 		t := &takeCall{got: make(chan takeResult, 1)}
 		c.mu.Lock()
-		if c.shift != nil && len(c.shift.ready) > 0 && len(c.waits) == 0 {
+		if c.session != nil && len(c.session.ready) > 0 && len(c.waits) == 0 {
 			c.waits = append(c.waits, t)
 			c.last = time.Now()
-			c.handOut(c.shift)
+			c.handOut(c.session)
 		}
 		c.mu.Unlock()
 		if d := c.removeCall(t); d != nil {
@@ -427,13 +427,13 @@ func (c *consumer) isRunning() bool {
 func (c *consumer) inLine() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.shift != nil && c.shift.inLine
+	return c.session != nil && c.session.inLine
 }
 
 // releaseTickets gives back what was claimed for calls that have ended, unless others wait.
 func (c *consumer) releaseTickets() {
 	c.mu.Lock()
-	sh := c.shift
+	sh := c.session
 	c.mu.Unlock()
 	if sh != nil && sh.q.prefetch == 0 {
 		sh.giveBackAhead(0)

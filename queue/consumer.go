@@ -19,7 +19,7 @@ type consumer struct {
 	mu      sync.Mutex
 	waits   []*takeCall
 	running bool
-	shift   *consumerSession
+	session *consumerSession
 	last    time.Time // that a Take began or was served
 	kicked  chan struct{}
 
@@ -77,9 +77,9 @@ func (c *consumer) addCall(t *takeCall) error {
 		}
 		c.running = true
 	}
-	if c.shift != nil {
-		c.shift.expectedTakes = max(0, c.shift.expectedTakes-1)
-		c.handOut(c.shift)
+	if c.session != nil {
+		c.session.expectedTakes = max(0, c.session.expectedTakes-1)
+		c.handOut(c.session)
 	}
 	c.kick()
 	return nil
@@ -103,10 +103,10 @@ func (c *consumer) removeCall(t *takeCall) *delivery {
 func (c *consumer) handBack(d *delivery) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.shift == d.shift && c.shift.held[d] {
-		delete(c.shift.held, d)
-		c.shift.ready = slices.Insert(c.shift.ready, 0, d)
-		c.handOut(c.shift)
+	if c.session == d.session && c.session.held[d] {
+		delete(c.session.held, d)
+		c.session.ready = slices.Insert(c.session.ready, 0, d)
+		c.handOut(c.session)
 	}
 }
 
@@ -204,13 +204,13 @@ func (c *consumer) runSession() error {
 	}
 	sh, born := newConsumerSession(c, s), c.q.storedRecord().born
 	c.mu.Lock()
-	c.shift = sh
+	c.session = sh
 	c.mu.Unlock()
 	if err = sh.runUntilIdle(); errors.Is(err, framework.ErrNoNode) || errors.Is(err, ErrNotQueue) || errors.Is(err, errDropped) || errors.Is(err, errVacant) {
 		err = c.q.afterMissing(s, born, err)
 	}
 	c.mu.Lock()
-	c.shift = nil
+	c.session = nil
 	c.mu.Unlock()
 	if lost := s.Err(); lost != nil && !errors.Is(err, errIdle) {
 		return lost // whatever a call says that the session's end has ended
@@ -287,7 +287,7 @@ func AckAll[T any](ctx context.Context, deliveries ...*Delivery[T]) error {
 	for i, d := range deliveries {
 		pending[i] = d.pending("ack", func(finished func(error)) {
 			if p := d.d.ackPart(finished); p != nil {
-				acks[d.d.shift] = append(acks[d.d.shift], p)
+				acks[d.d.session] = append(acks[d.d.session], p)
 			}
 		})
 	}

@@ -101,7 +101,7 @@ func (sh *consumerSession) beginClaims(most int, onDemand bool) (n int) {
 
 // claimsAhead is how many claims to make ahead of the calls of Take, of which so many wait.
 func (sh *consumerSession) claimsAhead(waiting int) int {
-	if waiting == 0 && time.Since(sh.c.last) >= sh.q.linger {
+	if waiting == 0 && time.Since(sh.c.last) >= sh.q.idleTimeout {
 		return 0
 	}
 	if sh.largest == 0 { // nothing is known of the items so far
@@ -202,9 +202,9 @@ func (sh *consumerSession) noteUse(d *delivery) {
 func (sh *consumerSession) isIdle() (bool, time.Duration) {
 	sh.c.mu.Lock()
 	defer sh.c.mu.Unlock()
-	left := sh.q.linger - time.Since(sh.c.last)
+	left := sh.q.idleTimeout - time.Since(sh.c.last)
 	if len(sh.c.waits) > 0 || len(sh.held) > 0 || sh.ending > 0 {
-		left = sh.q.linger
+		left = sh.q.idleTimeout
 	}
 	return left <= 0, left
 }

@@ -13,7 +13,7 @@ import (
 
 // delivery is an item that this Queue has claimed.
 type delivery struct {
-	shift     *consumerSession
+	session   *consumerSession
 	item      string         // its node
 	stat      framework.Stat // of the item's node, as it was read
 	version   int32          // of the item's node, once it was claimed
@@ -37,7 +37,7 @@ type delivery struct {
 // openDelivery reads the item and begins the delivery's time.
 func (d *delivery) openDelivery(data []byte, st framework.Stat) (*delivery, error) {
 	d.readItem(data, st)
-	h, err := d.shift.s.Hold(context.Background(), d.claim)
+	h, err := d.session.s.Hold(context.Background(), d.claim)
 	if err != nil {
 		return nil, err
 	}
@@ -72,12 +72,12 @@ func (d *delivery) removeOps() []framework.Op {
 
 // unclaimOps are the operations that take the ticket away and leave the item, so that the recoverer returns it.
 func (d *delivery) unclaimOps() []framework.Op {
-	return []framework.Op{framework.DeleteOp(d.claim, framework.AnyVersion), d.shift.q.signalRecovererOp()}
+	return []framework.Op{framework.DeleteOp(d.claim, framework.AnyVersion), d.session.q.signalRecovererOp()}
 }
 
 // newRequest is a part of the delivery's.
 func (d *delivery) newRequest(ops []framework.Op, puts ...itemPut) *writeRequest {
-	return &writeRequest{session: d.shift.s, guard: d.guard, ops: ops, puts: puts}
+	return &writeRequest{session: d.session.s, guard: d.guard, ops: ops, puts: puts}
 }
 
 // fence is the operation that is refused once somebody else can have the item: a ticket's name belongs to one claim, and under
@@ -121,7 +121,7 @@ func (d *delivery) markSettled(reason error) error {
 	if err == nil {
 		return nil
 	}
-	if d.shift.ctx.Err() == nil {
+	if d.session.ctx.Err() == nil {
 		d.endDelivery(reason) // makes room: the consumer lives on
 	}
 	return reason
@@ -130,7 +130,7 @@ func (d *delivery) markSettled(reason error) error {
 // writeSettlement writes a part that ends the delivery, and more that may follow in its transaction. finished is called with the outcome, once.
 func (d *delivery) writeSettlement(p *writeRequest, more func() []*writeRequest, finished func(error)) {
 	d.settleBy(p, finished)
-	d.shift.writeTracked(append([]*writeRequest{p}, more()...)...)
+	d.session.writeTracked(append([]*writeRequest{p}, more()...)...)
 }
 
 // settleBy has a part, which is to be written next, end the delivery.
@@ -140,7 +140,7 @@ func (d *delivery) settleBy(p *writeRequest, finished func(error)) {
 		d.endDelivery(err)
 		finished(err)
 	}
-	d.shift.deliverySettling(d)
+	d.session.deliverySettling(d)
 }
 
 // settlementError tells what the refusal of a part of a delivery's means.
@@ -157,19 +157,19 @@ func (d *delivery) endDelivery(err error) {
 	if err == nil {
 		err = ErrSettled
 	} else if d.claim != "" {
-		d.shift.writeTracked(d.newRequest(d.unclaimOps()))
+		d.session.writeTracked(d.newRequest(d.unclaimOps()))
 	}
 	d.tenure.End(err)
-	d.shift.itemSettled(d.shift.q.segmentOf(d.item))
-	d.shift.deliverySettling(d)
-	d.shift.deliveryClosed(d)
+	d.session.itemSettled(d.session.q.segmentOf(d.item))
+	d.session.deliverySettling(d)
+	d.session.deliveryClosed(d)
 }
 
 // ack takes the item away for good.
 func (d *delivery) ack(finished func(error)) {
 	if p := d.ackPart(finished); p != nil {
-		d.shift.expectTake()
-		d.shift.writeTracked(append([]*writeRequest{p}, d.shift.nextRequests()...)...)
+		d.session.expectTake()
+		d.session.writeTracked(append([]*writeRequest{p}, d.session.nextRequests()...)...)
 	}
 }
 
@@ -179,7 +179,7 @@ func (d *delivery) ackPart(finished func(error)) *writeRequest {
 		finished(err)
 		return nil
 	}
-	p := d.newRequest(append(d.removeOps(), d.shift.q.leaveOps()...))
+	p := d.newRequest(append(d.removeOps(), d.session.q.leaveOps()...))
 	d.settleBy(p, finished)
 	return p
 }
@@ -190,7 +190,7 @@ func (d *delivery) ackWith(ops []framework.Op, finished func(error)) {
 		finished(err)
 		return
 	}
-	p := d.newRequest(append(d.removeOps(), d.shift.q.leaveOps()...))
+	p := d.newRequest(append(d.removeOps(), d.session.q.leaveOps()...))
 	p.with = ops
 	p.then = func(_ []framework.OpResult, err error) {
 		if errors.Is(err, ErrRefused) {
@@ -201,7 +201,7 @@ func (d *delivery) ackWith(ops []framework.Op, finished func(error)) {
 		}
 		finished(err)
 	}
-	d.shift.writeTracked(p)
+	d.session.writeTracked(p)
 }
 
 // reopen opens the delivery again, of which nothing was done. If its consumer has left meanwhile, the item is given back.
@@ -210,7 +210,7 @@ func (d *delivery) reopen() {
 	d.settled = nil
 	d.mu.Unlock()
 	d.settleWhenLost()
-	if d.shift.ctx.Err() != nil {
+	if d.session.ctx.Err() != nil {
 		var given sync.WaitGroup // nobody waits for it
 		d.takeBack(d.attempt, &given)
 	}
@@ -223,11 +223,11 @@ func (d *delivery) nack(after time.Duration, reason error, finished func(error))
 		return
 	}
 	d.tenure.End(ErrSettled) // before anybody else can have the item
-	switch most := d.shift.q.maxAttempts; {
+	switch most := d.session.q.maxAttempts; {
 	case most > 0 && d.attempt >= most:
 		d.moveToDeadLetters(reason, finished)
 	case d.guard != nil:
-		d.shift.currentStrictConsumer().returnFirst(d, after)
+		d.session.currentStrictConsumer().returnFirst(d, after)
 		d.endDelivery(nil)
 		finished(nil)
 	default:
@@ -253,7 +253,7 @@ func (d *delivery) giveBack(attempts int, after time.Duration, reason error, fin
 		finished(err)
 		return
 	}
-	q := d.shift.q
+	q := d.session.q
 	if after > 0 {
 		d.writeSettlement(d.newRequest(append(d.removeOps(), q.signalDelayedOp()), itemPut{after: after, data: data}), nothing, finished)
 		return
@@ -263,7 +263,7 @@ func (d *delivery) giveBack(attempts int, after time.Duration, reason error, fin
 		if d.unseen {
 			p.ops = append(p.ops, q.signalLanesOp())
 		} else {
-			d.shift.drawReturned(p)
+			d.session.drawReturned(p)
 		}
 		return nil
 	}, finished)
@@ -290,7 +290,7 @@ func (d *delivery) moveToDeadLetters(reason error, finished func(error)) {
 		finished(err)
 		return
 	}
-	q := d.shift.q
+	q := d.session.q
 	d.writeSettlement(d.newRequest(append(d.removeOps(), q.leaveOps()...), itemPut{line: q.dead, data: data}), nothing, finished)
 }
 
@@ -379,7 +379,7 @@ func (d *Delivery[T]) Nack(ctx context.Context, after time.Duration, reason erro
 		return framework.Wrap("nack", d.d.item, fmt.Errorf("%w: after %v is negative", ErrOption, after))
 	}
 	if after == 0 {
-		after = d.d.shift.q.retryDelay(d.Attempt)
+		after = d.d.session.q.retryDelay(d.Attempt)
 	}
 	return d.nack(after, reason).Wait(ctx)
 }
@@ -392,7 +392,7 @@ func (d *Delivery[T]) nack(after time.Duration, reason error) *Pending {
 func (d *Delivery[T]) pending(op string, begin func(finished func(error))) *Pending {
 	p, began := newPending(), time.Now()
 	begin(func(err error) {
-		d.d.shift.q.tel.ended(op, began, err)
+		d.d.session.q.tel.ended(op, began, err)
 		p.finish(framework.Wrap(op, d.d.item, err))
 	})
 	return p

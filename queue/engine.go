@@ -28,7 +28,7 @@ type engine struct {
 	prefetchBytes int
 	backlog       int  // bytes
 	refuses       bool // when it is full
-	linger        time.Duration
+	idleTimeout   time.Duration
 	maxAttempts   int
 	dropExpired   bool
 	deadExpiry    time.Duration // 0: never
@@ -52,7 +52,7 @@ type engine struct {
 }
 
 func newEngine(client *framework.Client, path string, opts []Option) *engine {
-	q := &engine{client: client, path: path, bound: defaultBound, linger: DefaultIdleTimeout, prefetchBytes: DefaultPrefetchBytes, backlog: DefaultBacklog,
+	q := &engine{client: client, path: path, bound: defaultBound, idleTimeout: DefaultIdleTimeout, prefetchBytes: DefaultPrefetchBytes, backlog: DefaultBacklog,
 		record: queueRecord{V: recordVersion, Recipe: recipe}}
 	q.work, q.stop = context.WithCancelCause(context.Background())
 	q.life, q.kill = context.WithCancelCause(context.Background())

@@ -59,7 +59,7 @@ func (d *delivery) expire() {
 		return
 	}
 	d.attempt--
-	if q := d.shift.q; q.dropExpired {
+	if q := d.session.q; q.dropExpired {
 		d.writeSettlement(d.newRequest(append(d.removeOps(), q.leaveOps()...)), nothing, func(error) {})
 		return
 	}

@@ -139,7 +139,7 @@ func TestWhatIsKeptAheadIsBoundedInBytes(t *testing.T) {
 			c := a.core.consumer
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			for _, d := range c.shift.ready {
+			for _, d := range c.session.ready {
 				bytes += len(d.env.payload)
 			}
 			return bytes
@@ -147,7 +147,7 @@ func TestWhatIsKeptAheadIsBoundedInBytes(t *testing.T) {
 		require.NotZero(t, kept())
 		require.LessOrEqual(t, kept(), most+8*size) // what one answer brings
 		if strings.HasSuffix(t.Name(), "strict") {
-			for _, r := range a.core.consumer.shift.currentStrictConsumer().readers {
+			for _, r := range a.core.consumer.session.currentStrictConsumer().readers {
 				require.LessOrEqual(t, r.bytes.Load(), int64(most+8*size))
 			}
 		}

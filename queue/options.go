@@ -101,7 +101,7 @@ func WithIdleTimeout(d time.Duration) Option {
 		if d <= 0 {
 			return fmt.Errorf("%w: WithIdleTimeout: %v, it must be more than 0", ErrOption, d)
 		}
-		q.linger = d
+		q.idleTimeout = d
 		return nil
 	}
 }

@@ -34,7 +34,7 @@ func (sh *consumerSession) claimInParallel() error {
 		if n := sh.beginClaims(sh.q.windowSize(), false); n > 0 {
 			sh.tasks.start(func() { sh.drawTickets(ctx, n) })
 		}
-	}, func() { sh.giveBackAhead(sh.q.linger) })
+	}, func() { sh.giveBackAhead(sh.q.idleTimeout) })
 }
 
 // drawTickets draws tickets for n claims, after a look at the lanes if that is needed. The claims go on in the background.
@@ -294,7 +294,7 @@ func (sh *consumerSession) waitForTicketItem(ctx context.Context, t *ticket) (*d
 			return nil, err
 		}
 	}
-	d := &delivery{shift: sh, item: t.item(), version: st.Version, claim: t.node}
+	d := &delivery{session: sh, item: t.item(), version: st.Version, claim: t.node}
 	d, broken := d.openDelivery(data, st)
 	return d, cmp.Or(err, broken)
 }
@@ -387,7 +387,7 @@ func (sh *consumerSession) deleteTicket(t *ticket) {
 	notice := []framework.Op{sh.q.signalRecovererOp()}
 	if err == nil {
 		if data, st, err := sh.s.Get(sh.s.Context(), t.item()); err == nil {
-			d := &delivery{shift: sh, item: t.item(), version: st.Version}
+			d := &delivery{session: sh, item: t.item(), version: st.Version}
 			if d.readItem(data, st); d.decodeErr == nil {
 				if p := d.uncountRequest(); p != nil {
 					_, _ = sh.q.writer.do(context.Background(), p) // refused if the recoverer was faster

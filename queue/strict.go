@@ -257,7 +257,7 @@ func (d *strictConsumer) claim(f *fetched) *writeRequest {
 			d.refused(f, err)
 			return
 		}
-		got := &delivery{shift: d.consumerSession, item: f.path, version: version, guard: d.lease, data: f.Data, tenure: d.lease.Lifetime().Child(d.lease.Context())}
+		got := &delivery{session: d.consumerSession, item: f.path, version: version, guard: d.lease, data: f.Data, tenure: d.lease.Lifetime().Child(d.lease.Context())}
 		got.readItem(f.Data, f.Stat)
 		if d.behind(f) {
 			d.claimFailed()

@@ -213,7 +213,7 @@ func (w *workers[T]) settle(ended error, d *Delivery[T], err error) error {
 	case errors.As(err, &retry):
 		return d.nack(retry.After, err).Wait(w.settling)
 	}
-	return d.nack(d.d.shift.q.retryDelay(d.Attempt), err).Wait(w.settling)
+	return d.nack(d.d.session.q.retryDelay(d.Attempt), err).Wait(w.settling)
 }
 
 // RetryError is an error with which a handler of Work says when the item is to come again. See RetryAfter.

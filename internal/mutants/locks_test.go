@@ -189,11 +189,11 @@ var locksMutants = []mutant{
 		old: "err == nil && st.Czxid != node.Zxid", new: "err == nil && st.Czxid == 0",
 	},
 	{
-		name: "claim: the desk is left before the outcome is known", file: "locks/claim.go", test: "TestTheNextClaimOfASessionIsItsOwn",
+		name: "claim: the path mutex is unlocked before the outcome is known", file: "locks/claim.go", test: "TestTheNextClaimOfASessionIsItsOwn",
 		old: "		go func() { // nobody waits for the outcome any more\n", new: "		<-d.turn\n		go func() { // nobody waits for the outcome any more\n			d.turn <- struct{}{}\n",
 	},
 	{
-		name: "claim: the desk is left before the node is gone", file: "locks/claim.go", test: "TestTheNextClaimOfASessionIsItsOwn",
+		name: "claim: the path mutex is unlocked before the node is gone", file: "locks/claim.go", test: "TestTheNextClaimOfASessionIsItsOwn",
 		old: "\t\t<-discarded.Done()\n\t\td.unlock()", new: "\t\td.unlock()\n\t\t<-discarded.Done()",
 	},
 	{

@@ -22,7 +22,7 @@ var queueItemsMutants = []mutant{
 	},
 	{
 		name: "an item that is open again as its queue closes stays claimed", file: "queue/delivery.go", test: "TestAnAckThatIsRefusedAsItsQueueClosesGivesTheItemBack",
-		old: "if d.shift.ctx.Err() != nil {\n		var given", new: "if false {\n		var given",
+		old: "if d.session.ctx.Err() != nil {\n\t\tvar given", new: "if false {\n		var given",
 	},
 	{
 		name: "a refused operation of one put fails others", file: "queue/writer.go", test: "TestARefusedOperationHoldsUpNoOtherPut",

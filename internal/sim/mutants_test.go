@@ -119,7 +119,7 @@ var safeguards = []mutant{
 	},
 	{
 		name: "an acknowledged item gives no room back", file: "queue/delivery.go", recipes: "lines", rule: "bound",
-		old: "\tp := d.newRequest(append(d.removeOps(), d.shift.q.leaveOps()...))\n\td.settleBy", new: "\tp := d.newRequest(d.removeOps())\n\td.settleBy",
+		old: "\tp := d.newRequest(append(d.removeOps(), d.session.q.leaveOps()...))\n\td.settleBy", new: "\tp := d.newRequest(d.removeOps())\n\td.settleBy",
 	},
 	{
 		name: "a bound is counted with one place too many", file: "queue/capacity.go", recipes: "lines", rule: "bound",
