@@ -88,8 +88,9 @@ func playSleeper(ctx context.Context, c *framework.Client) error {
 
 // awaitStop returns once the process was stopped and goes on: it has missed a lot of time then.
 func awaitStop() {
+	last := time.Now() // before the process asks to be stopped: it may be stopped at once
 	say("stop", "now")
-	for last := time.Now(); ; { // each moment is compared with the one before: none is left out
+	for { // each moment is compared with the one before: none is left out
 		<-time.After(time.Millisecond)
 		now := time.Now()
 		if now.Sub(last) >= timeout/2 {
