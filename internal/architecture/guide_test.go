@@ -17,8 +17,8 @@ var (
 	fuzzNamed = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(`)
 )
 
-func guide(t *testing.T) string {
-	text, err := os.ReadFile("../../docs/testing.md")
+func page(t *testing.T, name string) string {
+	text, err := os.ReadFile("../../docs/" + name)
 	require.NoError(t, err)
 	return string(text)
 }
@@ -27,16 +27,16 @@ func guide(t *testing.T) string {
 func TestTheGuidesCodeRuns(t *testing.T) {
 	source, err := os.ReadFile("../../zktest/example_test.go")
 	require.NoError(t, err)
-	blocks := goBlock.FindAllStringSubmatch(guide(t), -1)
+	blocks := goBlock.FindAllStringSubmatch(page(t, "testing.md"), -1)
 	require.Greater(t, len(blocks), 3)
 	for _, b := range blocks {
 		require.Contains(t, string(source), b[1])
 	}
 }
 
-// TestTheTableOfFuzzTargets: docs/testing.md names each fuzz target of the packages that it lists.
+// TestTheTableOfFuzzTargets: docs/proof.md names each fuzz target of the packages that it lists.
 func TestTheTableOfFuzzTargets(t *testing.T) {
-	rows := fuzzRow.FindAllStringSubmatch(guide(t), -1)
+	rows := fuzzRow.FindAllStringSubmatch(page(t, "proof.md"), -1)
 	require.Greater(t, len(rows), 10)
 	for _, row := range rows {
 		named := strings.Split(row[2], ", ")

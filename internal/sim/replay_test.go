@@ -7,7 +7,7 @@ import (
 )
 
 // TestHowSeedsReplay runs seeds twice and tells how far their histories go together: what the runtime draws by
-// itself, such as the branch of a select with several that are ready, is not the seed's. docs/testing.md has
+// itself, such as the branch of a select with several that are ready, is not the seed's. docs/proof.md has
 // the figures. What a plan decides must be the same each time.
 func TestHowSeedsReplay(t *testing.T) {
 	const seeds = 10
