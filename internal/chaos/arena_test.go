@@ -67,8 +67,8 @@ func (a *arena) watch(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.watcher = c
-	for path, order := range map[string]queue.Order{parallelPath: queue.Parallel, strictPath: queue.Strict} {
-		a.queues[path] = queue.New(c, path, queue.Text(), queue.WithOrder(order))
+	for path, options := range queueOptions {
+		a.queues[path] = queue.New(c, path, queue.Text(), options...)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -81,7 +81,7 @@ func (b blow) fall(ctx context.Context, a *arena, t *tally) error {
 func goals() (names []string) {
 	for _, s := range scenes {
 		switch {
-		case s.path != parallelPath && s.path != strictPath:
+		case queueOptions[s.path] == nil:
 			names = append(names, s.path)
 		case s.need == drain:
 			names = append(names, what(s.path, taking))
@@ -106,24 +106,27 @@ func (a *arena) recover(goals []string) (time.Duration, error) {
 }
 
 // settle brings all to rest, producers and locks first, and empties the queues.
-func (a *arena) settle(segment int) (map[string]seen, error) {
+func (a *arena) settle(segment int) (sights map[string]seen, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience/2)
 	defer cancel()
 	if err := a.rested(ctx, fmt.Sprint("drain ", segment)); err != nil {
 		return nil, err
 	}
-	sights := map[string]seen{}
+	sights = map[string]seen{}
 	for path := range a.queues {
-		s, err := a.drained(ctx, path)
-		if err != nil {
+		if sights[path], err = a.drained(ctx, path); err != nil {
 			return nil, err
 		}
-		sights[path] = s
 	}
 	if err := a.rested(ctx, fmt.Sprint("rest ", segment)); err != nil {
 		return nil, err
 	}
-	return sights, a.nobodyLeft(ctx)
+	features := sights[featuresPath]
+	if features.dead, err = a.takeDeadLetters(ctx, featuresPath); err != nil {
+		return nil, err
+	}
+	sights[featuresPath] = features
+	return sights, errors.Join(a.fillAndEmpty(ctx, featuresPath), a.nobodyLeft(ctx))
 }
 
 // rested gives an order and waits until all processes say that they rest as it wants.

@@ -26,6 +26,7 @@ type event struct {
 	Permits int    `json:"permits,omitempty"` // asked for
 	Item    string `json:"item,omitempty"`    // the stream of an item
 	Attempt int    `json:"attempt,omitempty"` // of a delivery
+	Delay   int64  `json:"delay,omitempty"`   // ns, of an item that is put
 
 	Stood int64  `json:"stood,omitempty"` // of an end: when the hold was seen to stand last
 	How   how    `json:"how,omitempty"`   // of an end

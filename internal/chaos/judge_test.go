@@ -24,8 +24,11 @@ type judge struct {
 	dir     string             // where to
 }
 
-// seen is when a queue was found empty at the end of a segment.
-type seen struct{ from, to int64 }
+// seen is when a queue was found empty at the end of a segment, and the items that were dead letters then.
+type seen struct {
+	from, to int64
+	dead     map[string]bool
+}
 
 func newJudge(dir string) *judge { return &judge{states: map[string]holders{}, dir: dir} }
 
@@ -44,6 +47,7 @@ func (j *judge) judge(number int, s segment, queues map[string]seen) (wrong []er
 	}
 	for path, sight := range queues {
 		wrong = append(wrong, j.items(number, path, byPath[path], sight, s)...)
+		wrong = append(wrong, tooEarly(byPath[path])...)
 	}
 	if len(wrong) > 0 {
 		j.write(fmt.Sprintf("segment-%d-history.txt", number), strings.Join(s.lines, "\n")+"\n")
@@ -103,13 +107,43 @@ func (j *judge) items(number int, path string, all []*episode, sight seen, s seg
 		if path == strictPath {
 			model = streamModel(max(1, first[k]))
 		}
-		wrong = append(wrong, j.check(number, path+" "+k, model, j.queueOps(groups[k], sight, s))...)
+		ops := j.queueOps(groups[k], s)
+		if path == featuresPath {
+			for _, p := range s.purges {
+				if p.Return == unfinished {
+					p.Return = s.until + 1 // after the queue was seen to be empty
+				}
+				ops = append(ops, p)
+			}
+		}
+		last := act{what: empty, dead: sight.dead[k]}
+		ops = append(ops, porcupine.Operation{Input: last, Call: sight.from, Return: sight.to})
+		wrong = append(wrong, j.check(number, path+" "+k, model, ops)...)
+	}
+	return wrong
+}
+
+// tooEarly returns the items that were delivered before their delay was over. A delay counts whole seconds of the
+// servers' clock, so it may be shorter by the part of a second that had passed.
+func tooEarly(all []*episode) (wrong []error) {
+	due := map[string]int64{}
+	for _, x := range all {
+		if x.ask.Kind == putting && x.ask.Delay > 0 {
+			due[fmt.Sprint(x.ask.Item, "#", x.ask.Number)] = x.ask.At + x.ask.Delay
+		}
+	}
+	for _, x := range all {
+		if x.ask.Kind == taking {
+			if name := fmt.Sprint(x.grant.Item, "#", x.grant.Number); x.grant.At < due[name] {
+				wrong = append(wrong, fmt.Errorf("%s: %s was delivered %v before its delay was over", x.id, name, time.Duration(due[name]-x.grant.At)))
+			}
+		}
 	}
 	return wrong
 }
 
 // queueOps are the operations on one item, or one stream. The puts in doubt that came to nothing so far are kept.
-func (j *judge) queueOps(group []*episode, sight seen, s segment) (ops []porcupine.Operation) {
+func (j *judge) queueOps(group []*episode, s segment) (ops []porcupine.Operation) {
 	delivered := map[int64]bool{}
 	for _, x := range group {
 		if x.ask.Kind == taking {
@@ -131,7 +165,7 @@ func (j *judge) queueOps(group []*episode, sight seen, s segment) (ops []porcupi
 		}
 		ops = append(ops, op)
 	}
-	return append(ops, porcupine.Operation{Input: act{what: empty}, Call: sight.from, Return: sight.to})
+	return ops
 }
 
 // check has porcupine decide, and shows what is wrong.

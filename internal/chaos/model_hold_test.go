@@ -22,7 +22,8 @@ type act struct {
 
 	stream  string // of an item; number is its place
 	attempt int
-	how     how // of an end
+	how     how  // of an end
+	dead    bool // the item was found among the dead letters
 }
 
 type verb string
@@ -32,6 +33,7 @@ const (
 	end   verb = "end"
 	put   verb = "put"
 	empty verb = "empty" // the queue was seen to be empty
+	purge verb = "purge" // it removes the item, or the item came while it ran
 )
 
 func (a act) String() string {

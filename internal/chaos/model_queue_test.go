@@ -13,6 +13,7 @@ type item struct {
 	phase   phase
 	holder  string
 	attempt int
+	purged  bool // while it was held
 }
 
 type phase string
@@ -21,7 +22,7 @@ const (
 	absent phase = ""      // not put yet
 	free   phase = "free"  // in the queue
 	held   phase = "held"  // delivered
-	loose  phase = "loose" // acknowledged, with an error: in the queue or gone
+	loose  phase = "loose" // acknowledged with an error, or purged: in the queue or gone
 	gone   phase = "gone"
 )
 
@@ -39,11 +40,21 @@ func (i item) step(a act) (bool, any) {
 	case put:
 		return i.phase == absent, item{phase: free}
 	case grant:
-		return (i.phase == free || i.phase == loose) && a.attempt > i.attempt, item{held, a.id, a.attempt}
+		return (i.phase == free || i.phase == loose) && a.attempt > i.attempt, item{phase: held, holder: a.id, attempt: a.attempt}
 	case end:
-		return i.phase == held && i.holder == a.id, item{phase: afterwards(a.how), attempt: i.attempt}
+		next := afterwards(a.how)
+		if i.purged && next == free {
+			next = loose
+		}
+		return i.phase == held && i.holder == a.id, item{phase: next, attempt: i.attempt}
+	case purge:
+		i.purged = i.phase == held
+		if i.phase == free {
+			i.phase = loose
+		}
+		return true, i
 	}
-	return i.phase != free && i.phase != held, i
+	return i.phase != held && (i.phase != free || a.dead), i
 }
 
 // afterwards is where an item is after a delivery.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/anishathalye/porcupine"
 )
 
 // episode is one operation of a process: an ask, and what came of it.
@@ -35,6 +37,7 @@ type record struct {
 	first   map[string]int64 // grant since then, by process and by what is asked for
 	tally   *tally
 	faults  []error // what no model is needed for
+	purges  []porcupine.Operation
 }
 
 func newRecord(t *tally) *record {
@@ -214,18 +217,29 @@ type segment struct {
 	until    int64
 	lines    []string
 	faults   []error
+	purges   []porcupine.Operation // of the queue at featuresPath
 }
 
 // cut takes the history since the last rest out of the record.
 func (r *record) cut() segment {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := segment{episodes: r.over, until: now(), lines: r.lines, faults: r.faults}
+	s := segment{episodes: r.over, until: now(), lines: r.lines, faults: r.faults, purges: r.purges}
 	for _, x := range r.open {
 		s.faults = append(s.faults, fmt.Errorf("%s is at %s %s while all should rest", x.id, x.ask.Kind, x.ask.Path))
 	}
-	r.over, r.lines, r.faults = nil, nil, nil
+	r.over, r.lines, r.faults, r.purges = nil, nil, nil, nil
 	return s
+}
+
+// unfinished is the end of a purge that returned an error: what was on its way may still be done.
+const unfinished = 0
+
+// purged notes a purge of the queue at featuresPath.
+func (r *record) purged(from, to int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.purges = append(r.purges, porcupine.Operation{Input: act{what: purge}, Call: from, Return: to})
 }
 
 // remark writes what the harness does into the history.

@@ -59,11 +59,15 @@ func evidenceDir(t *testing.T) string {
 func (r *run) burst(ctx context.Context, number int, blows []blow, goals []string) (wrong []error) {
 	r.arena.order(fmt.Sprint("storm ", number))
 	pass(ctx, time.Duration(r.rand.Int64N(int64(2*time.Second))), nil)
+	stopOperating := r.arena.operate(ctx, rand.New(rand.NewPCG(r.rand.Uint64(), 19)))
 	if err := r.arena.strike(ctx, blows, r.tally); err != nil {
 		wrong = append(wrong, err)
 	}
 	if err := r.arena.restore(); err != nil {
-		return append(wrong, errors.Join(err, r.giveUp(number)))
+		return append(wrong, errors.Join(err, stopOperating(), r.giveUp(number)))
+	}
+	if err := stopOperating(); err != nil {
+		wrong = append(wrong, err)
 	}
 	r.record.heal()
 	r.progress("all is healed")

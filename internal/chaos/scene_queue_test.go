@@ -21,13 +21,27 @@ type queues struct {
 	all map[string]*queue.Queue[string]
 }
 
+// What is stored with the queue at featuresPath.
+const (
+	capacity    = 40
+	maxAttempts = 3
+	dedupWindow = time.Minute
+)
+
+// queueOptions are the options of the queue at each path.
+var queueOptions = map[string][]queue.Option{
+	parallelPath: {queue.WithOrder(queue.Parallel)},
+	strictPath:   {queue.WithOrder(queue.Strict)},
+	featuresPath: {queue.WithOrder(queue.Parallel), queue.WithCapacity(capacity), queue.WithDedup(dedupWindow), queue.WithMaxAttempts(maxAttempts)},
+}
+
 // queue returns the process's queue at a path.
-func (p *player) queue(path string, order queue.Order) *queue.Queue[string] {
+func (p *player) queue(path string) *queue.Queue[string] {
 	p.queues.mu.Lock()
 	defer p.queues.mu.Unlock()
 	q, made := p.queues.all[path]
 	if !made {
-		q = queue.New(p.client, path, queue.Text(), queue.WithOrder(order))
+		q = queue.New(p.client, path, queue.Text(), queueOptions[path]...)
 		p.queues.all[path] = q
 	}
 	return q
@@ -54,9 +68,9 @@ type producer struct {
 	number   int64 // of the last item in the stream
 }
 
-func producing(o queue.Order, pause time.Duration) func(*player, scene, *rand.Rand) func(context.Context, turn) {
+func producing(pause time.Duration) func(*player, scene, *rand.Rand) func(context.Context, turn) {
 	return func(p *player, s scene, r *rand.Rand) func(context.Context, turn) {
-		x := &producer{player: p, path: s.path, queue: p.queue(s.path, o), rand: r}
+		x := &producer{player: p, path: s.path, queue: p.queue(s.path), rand: r}
 		return func(ctx context.Context, t turn) {
 			if t.segment != x.segment {
 				x.segment = t.segment
@@ -64,7 +78,11 @@ func producing(o queue.Order, pause time.Duration) func(*player, scene, *rand.Ra
 			}
 			waiting, cancel := impatient(ctx, r)
 			defer cancel()
-			x.put(waiting)
+			if x.path == featuresPath {
+				x.putWithID(waiting)
+			} else {
+				x.put(waiting)
+			}
 			pass(ctx, time.Duration(r.Int64N(int64(pause))), t.enough)
 		}
 	}
@@ -92,29 +110,67 @@ func (x *producer) put(ctx context.Context) {
 	}
 }
 
-func consuming(o queue.Order) func(*player, scene, *rand.Rand) func(context.Context, turn) {
-	return func(p *player, s scene, r *rand.Rand) func(context.Context, turn) {
-		q := p.queue(s.path, o)
-		return func(ctx context.Context, t turn) {
-			waiting, cancel := impatient(ctx, r)
-			defer cancel()
-			go func() {
-				select {
-				case <-t.enough:
-					cancel()
-				case <-waiting.Done():
-				}
-			}()
-			op := p.last.Add(1)
-			p.write(event{At: now(), Op: op, Step: asked, Kind: taking, Path: s.path})
-			d, err := q.Take(waiting)
-			if err != nil {
-				p.notGranted(waiting, op, err)
-				return
-			}
-			span, enough := s.span(r, t, 10*time.Millisecond)
-			p.consume(ctx, op, d, r, span, enough)
+// putWithID puts an item with an id, a priority and at times a delay. While its context is alive it repeats a put whose
+// outcome it does not know: the id protects from a second item. At times it puts the item again, which must be refused.
+func (x *producer) putWithID(ctx context.Context) {
+	stream, number := fmt.Sprintf("%s.%d", x.name, x.streams), x.number+1
+	value := fmt.Sprint(stream, "#", number)
+	var delay time.Duration
+	if x.rand.IntN(4) == 0 {
+		delay = time.Duration(x.rand.Int64N(int64(1500 * time.Millisecond)))
+	}
+	op := x.last.Add(1)
+	x.write(event{At: now(), Op: op, Step: asked, Kind: putting, Path: x.path, Item: stream, Number: number, Delay: int64(delay)})
+	put := func() error {
+		return x.queue.Put(ctx, value, queue.WithPriority(x.priority), queue.WithDelay(delay), queue.WithID(value))
+	}
+	err := put()
+	repeated := errors.Is(err, queue.ErrUnknown)
+	for errors.Is(err, queue.ErrUnknown) && ctx.Err() == nil {
+		err = put()
+	}
+	switch {
+	case err == nil, repeated && errors.Is(err, queue.ErrDuplicate):
+		x.number = number
+		x.write(event{At: now(), Op: op, Step: granted})
+	case repeated: // one of its tries may be done, whatever the last one says
+		x.newStream()
+		x.write(event{At: now(), Op: op, Step: unknown})
+		return
+	default:
+		x.notGranted(ctx, op, err)
+		return
+	}
+	if x.rand.IntN(5) == 0 {
+		if err := put(); err == nil {
+			op := x.last.Add(1)
+			x.write(event{At: now(), Op: op, Step: asked, Kind: putting, Path: x.path, Item: stream, Number: number})
+			x.write(event{At: now(), Op: op, Step: failed, Why: "an id was accepted twice: " + value})
 		}
+	}
+}
+
+func consuming(p *player, s scene, r *rand.Rand) func(context.Context, turn) {
+	q := p.queue(s.path)
+	return func(ctx context.Context, t turn) {
+		waiting, cancel := impatient(ctx, r)
+		defer cancel()
+		go func() {
+			select {
+			case <-t.enough:
+				cancel()
+			case <-waiting.Done():
+			}
+		}()
+		op := p.last.Add(1)
+		p.write(event{At: now(), Op: op, Step: asked, Kind: taking, Path: s.path})
+		d, err := q.Take(waiting)
+		if err != nil {
+			p.notGranted(waiting, op, err)
+			return
+		}
+		span, enough := s.span(r, t, 10*time.Millisecond)
+		p.consume(ctx, op, d, r, span, enough)
 	}
 }
 
@@ -136,7 +192,7 @@ func (p *player) settle(op int64, d *queue.Delivery[string], r *rand.Rand, why *
 	ctx, cancel := context.WithTimeout(context.Background(), 2*timeout)
 	defer cancel()
 	if r.IntN(12) == 0 {
-		_ = d.Nack(ctx, 0, nil) // it comes again in any case
+		_ = d.Nack(ctx, time.Duration(r.IntN(2))*time.Second, nil) // it comes again in any case
 		return returned
 	}
 	p.write(event{At: now(), Op: op, Step: leaving})

@@ -9,7 +9,6 @@ import (
 
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/locks"
-	"github.com/lockstep-go/lockstep/queue"
 )
 
 // scene is what some actors of each process do at a path.
@@ -24,6 +23,8 @@ type scene struct {
 const (
 	parallelPath = "/parallel"
 	strictPath   = "/strict"
+	// featuresPath is a parallel queue with a capacity, ids, delays, priorities and attempts, which is paused and purged.
+	featuresPath = "/features"
 )
 
 var scenes = []scene{
@@ -35,10 +36,12 @@ var scenes = []scene{
 	{"/semaphore", 2, work, 10, locking(askSemaphore)},
 	{"/election-0", 1, work, 0, locking(askElection)},
 	{"/election-1", 1, work, 30, locking(askElection)},
-	{parallelPath, 1, work, 0, producing(queue.Parallel, 200*time.Millisecond)},
-	{parallelPath, 2, drain, 3, consuming(queue.Parallel)},
-	{strictPath, 1, work, 0, producing(queue.Strict, time.Second)},
-	{strictPath, 1, drain, 10, consuming(queue.Strict)},
+	{parallelPath, 1, work, 0, producing(200 * time.Millisecond)},
+	{parallelPath, 2, drain, 3, consuming},
+	{strictPath, 1, work, 0, producing(time.Second)},
+	{strictPath, 1, drain, 10, consuming},
+	{featuresPath, 1, work, 0, producing(300 * time.Millisecond)},
+	{featuresPath, 2, drain, 3, consuming},
 }
 
 // rules are those of the paths that are held.

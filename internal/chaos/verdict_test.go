@@ -69,6 +69,8 @@ func TestVerdicts(t *testing.T) {
 		{"a strict item that two have", inStrict(putOne + takeOne + `a {"t":14,"op":1,"step":"ended","how":"lost","stood":12}` + "\n" + takeAgain), "/strict: no order"},
 		{"a put that its process did not live to see done", strings.Split(putOne, "\n")[0] + "\np x\n", ""},
 		{"an item that nobody has put", takeOne + ackOne, "no order"},
+		{"an item that was delivered before its delay was over", strings.Replace(putOne, `"number":1`, `"number":1,"delay":6`, 1) + takeOne + ackOne, "before its delay was over"},
+		{"an item that was delivered after its delay", strings.Replace(putOne, `"number":1`, `"number":1,"delay":4`, 1) + takeOne + ackOne, ""},
 		{"one holder after the other", lockA + `a {"t":6,"op":1,"step":"ended","how":"lost","stood":5}` + "\n" + lockB, ""},
 		{"a holder that is killed", lockA + "a x\n" + lockB, ""},
 		{"a holder that stands beside the next", lockA + `a {"t":11,"op":1,"step":"ended","how":"lost","stood":9}` + "\n" + lockB, "/mutex-0: no order"},
@@ -82,7 +84,7 @@ func TestVerdicts(t *testing.T) {
 			hear(t, r, c.story)
 			s := r.cut()
 			s.until = 100
-			wrong := j.judge(1, s, map[string]seen{parallelPath: {50, 60}, strictPath: {50, 60}})
+			wrong := j.judge(1, s, map[string]seen{parallelPath: {from: 50, to: 60}, strictPath: {from: 50, to: 60}})
 			if c.wrong == "" {
 				require.Empty(t, wrong)
 				require.Empty(t, j.places)
@@ -95,6 +97,38 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// TestVerdictsOnFeatures: an item of the queue at featuresPath may be a dead letter, or purged, and must not vanish otherwise.
+func TestVerdictsOnFeatures(t *testing.T) {
+	const put = `p {"t":10,"op":1,"step":"asked","kind":"put","path":"/features","item":"p.1","number":1}
+		p {"t":15,"op":1,"step":"granted"}
+		`
+	for _, c := range []struct {
+		name       string
+		dead       bool
+		from, to   int64 // of a purge
+		violations int
+	}{
+		{"lost", false, 0, 0, 1},
+		{"a dead letter", true, 0, 0, 0},
+		{"purged", false, 20, 25, 0},
+		{"purged while it was put", false, 12, 25, 0},
+		{"purged before it was put, and lost", false, 1, 8, 1},
+		{"an unfinished purge", false, 20, unfinished, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, j := newRecord(newTally(1)), newJudge(t.TempDir())
+			hear(t, r, put)
+			if c.from > 0 {
+				r.purged(c.from, c.to)
+			}
+			s := r.cut()
+			s.until = 100
+			sights := map[string]seen{featuresPath: {from: 50, to: 60, dead: map[string]bool{"p.1#1": c.dead}}}
+			require.Len(t, j.judge(1, s, sights), c.violations)
+		})
+	}
+}
+
 // TestWhatIsCarriedOn: tokens go on rising in the next segment, and a put in doubt may be done there.
 func TestWhatIsCarriedOn(t *testing.T) {
 	r, j := newRecord(newTally(1)), newJudge(t.TempDir())
@@ -102,7 +136,7 @@ func TestWhatIsCarriedOn(t *testing.T) {
 		hear(t, r, story)
 		s := r.cut()
 		s.until = from + 100
-		return j.judge(1, s, map[string]seen{parallelPath: {from + 50, from + 60}, strictPath: {from + 50, from + 60}})
+		return j.judge(1, s, map[string]seen{parallelPath: {from: from + 50, to: from + 60}, strictPath: {from: from + 50, to: from + 60}})
 	}
 	lock := func(at, token string) string {
 		return `a {"t":` + at + `1,"op":1,"step":"asked","kind":"lock","path":"/mutex-0"}
