@@ -8,28 +8,19 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // readyName is the node of Apache Curator's DistributedDoubleBarrier that says that a round has begun.
 const readyName = "ready"
 
 // enterCurator enters as Apache Curator's DistributedDoubleBarrier does.
-func (b *DoubleBarrier) enterCurator(ctx, settling context.Context) (*Round, error) {
-	for {
-		s, err := b.client.Session(ctx)
-		if err != nil {
-			return nil, err
-		}
-		r, err := b.enterCuratorOnSession(ctx, settling, s)
-		switch {
-		case err == nil:
-			return r, nil
-		case ctx.Err() != nil:
-			return nil, framework.Ended(ctx)
-		case !errors.Is(err, framework.ErrSessionLost):
-			return nil, err
-		}
-	}
+func (b *DoubleBarrier) enterCurator(ctx, settling context.Context) (r *Round, err error) {
+	err = recipe.OnSession(ctx, b.client, func(s *framework.Session) error {
+		r, err = b.enterCuratorOnSession(ctx, settling, s)
+		return err
+	})
+	return r, err
 }
 
 // enterCuratorOnSession enters on one session.
@@ -83,8 +74,8 @@ func (b *DoubleBarrier) waitUntilReady(ctx context.Context, s *framework.Session
 			}
 		}
 		if err == nil {
-			var begun bool
-			if begun, err = b.waitForReadyNode(ctx, s, w); begun {
+			var event framework.Event // the node may be gone again already
+			if event, err = recipe.WaitForWatch(ctx, s, w); err == nil && event.Kind == framework.NodeCreated {
 				return nil
 			}
 		}
@@ -92,18 +83,6 @@ func (b *DoubleBarrier) waitUntilReady(ctx context.Context, s *framework.Session
 		if err != nil {
 			return err
 		}
-	}
-}
-
-// waitForReadyNode waits for the node that says that the round has begun. It may be gone again already.
-func (b *DoubleBarrier) waitForReadyNode(ctx context.Context, s *framework.Session, w *framework.Watch) (bool, error) {
-	select {
-	case ev := <-w.C():
-		return ev.Kind == framework.NodeCreated, nil
-	case <-ctx.Done():
-		return false, framework.Ended(ctx)
-	case <-s.Done():
-		return false, context.Cause(s.Context())
 	}
 }
 
@@ -127,7 +106,7 @@ func (d *curatorLeaver) removeNode(ctx context.Context) error {
 
 // waitForOthers waits until no member is there, and takes the sign of the round's beginning away.
 func (d *curatorLeaver) waitForOthers(ctx context.Context) error {
-	return retryOnSessions(ctx, d.b.client, func(s *framework.Session) error {
+	return recipe.OnSession(ctx, d.b.client, func(s *framework.Session) error {
 		for {
 			left, err := d.waitForLastMember(ctx, s)
 			if err != nil {
@@ -159,13 +138,6 @@ func (d *curatorLeaver) waitForLastMember(ctx context.Context, s *framework.Sess
 	if err != nil {
 		return 0, err
 	}
-	defer w.Stop()
-	select {
-	case <-w.C():
-		return len(names), nil
-	case <-ctx.Done():
-		return 0, framework.Ended(ctx)
-	case <-s.Done():
-		return 0, context.Cause(s.Context())
-	}
+	_, err = recipe.WaitForWatch(ctx, s, w)
+	return len(names), err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // barrierState is what is known of a double barrier at one phase.
@@ -124,7 +125,7 @@ func (b *DoubleBarrier) fillFromServers(ctx context.Context, s *framework.Sessio
 	case err != nil:
 		return barrierState{}, err
 	case last.Phase-seen.phase > 0: // a round has begun between the two reads
-		return barrierState{}, errAgain
+		return barrierState{}, recipe.ErrAgain
 	}
 	seen.base, seen.origin = last.Base, last.Origin
 	if last.Phase == seen.phase {
@@ -159,7 +160,7 @@ func (b *DoubleBarrier) readStateWith(ctx context.Context, s *framework.Session,
 			return barrierState{}, err
 		}
 		seen, err := rest(ctx, s, barrierState{numbering: numbering{made: st.Czxid}, recordData: data, phase: st.Version, epoch: s.Epoch()})
-		if !errors.Is(err, errAgain) {
+		if !errors.Is(err, recipe.ErrAgain) {
 			return seen, err
 		}
 	}
@@ -200,7 +201,7 @@ func (b *DoubleBarrier) createOrCheck(ctx context.Context, s *framework.Session)
 		default:
 			return err
 		}
-		if err != nil && !errors.Is(err, errAgain) {
+		if err != nil && !errors.Is(err, recipe.ErrAgain) {
 			return err
 		}
 	}
@@ -217,7 +218,7 @@ func (b *DoubleBarrier) createNodes(ctx context.Context, s *framework.Session) e
 		dir, _ := framework.Split(b.path)
 		return s.MakeDirs(ctx, dir)
 	case errors.Is(err, framework.ErrNodeExists), errors.Is(err, framework.ErrSuspended):
-		return errAgain
+		return recipe.ErrAgain
 	}
 	return err
 }

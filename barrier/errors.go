@@ -3,6 +3,8 @@ package barrier
 import (
 	"errors"
 	"fmt"
+
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 var (
@@ -10,7 +12,7 @@ var (
 	// deleted.
 	ErrForeign = errors.New("path is used by something else")
 	// ErrNewer is returned when a newer release has written what this one cannot read.
-	ErrNewer = errors.New("written by a newer release")
+	ErrNewer = recipe.ErrNewer
 	// ErrSize is returned when a number of members or counts is less than 1 or too large.
 	ErrSize = errors.New("impossible number")
 	// ErrMismatch is returned when a barrier or latch has another number than was given; see MismatchError.
@@ -43,6 +45,3 @@ func (e *MismatchError) Error() string {
 
 // Unwrap returns ErrMismatch.
 func (e *MismatchError) Unwrap() error { return ErrMismatch }
-
-// errAgain says that what was known has changed: look again.
-var errAgain = errors.New("look again")

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -49,11 +50,11 @@ func (g *Gate) Raise(ctx context.Context) error {
 			if err := s.MakeDirs(ctx, dir); err != nil {
 				return err
 			}
-			return errAgain
+			return recipe.ErrAgain
 		case errors.Is(err, framework.ErrNodeExists):
 			return g.isUpForGood(ctx, s)
 		case errors.Is(err, framework.ErrSuspended):
-			return errAgain
+			return recipe.ErrAgain
 		}
 		return err
 	})
@@ -64,7 +65,7 @@ func (g *Gate) isUpForGood(ctx context.Context, s *framework.Session) error {
 	st, err := g.readGate(ctx, s)
 	switch {
 	case errors.Is(err, framework.ErrNoNode):
-		return errAgain
+		return recipe.ErrAgain
 	case err == nil && st.EphemeralOwner != 0:
 		return fmt.Errorf("%w, and held by a lease of session %#x", ErrRaised, st.EphemeralOwner)
 	}
@@ -83,7 +84,7 @@ func (g *Gate) Hold(ctx context.Context) (lease *locks.Lease, err error) {
 		_, err := g.readGate(ctx, s)
 		switch {
 		case errors.Is(err, framework.ErrNoNode):
-			return errAgain
+			return recipe.ErrAgain
 		case err == nil:
 			return ErrRaised
 		}
@@ -117,7 +118,7 @@ func (g *Gate) Lower(ctx context.Context) error {
 		case errors.Is(err, framework.ErrNoNode):
 			return nil
 		case errors.Is(err, framework.ErrBadVersion), errors.Is(err, framework.ErrSuspended):
-			return errAgain
+			return recipe.ErrAgain
 		case errors.Is(err, framework.ErrNotEmpty):
 			return fmt.Errorf("%w: %s has children", ErrForeign, g.path)
 		}
@@ -183,14 +184,8 @@ func (g *Gate) waitForChange(ctx context.Context, s *framework.Session, first *i
 	if err := g.checkIsGate(data, st); err != nil {
 		return false, err
 	}
-	select {
-	case ev := <-w.C():
-		return ev.Kind == framework.NodeDeleted, nil
-	case <-ctx.Done():
-		return false, framework.Ended(ctx)
-	case <-s.Done():
-		return false, context.Cause(s.Context())
-	}
+	event, err := recipe.WaitForWatch(ctx, s, w)
+	return event.Kind == framework.NodeDeleted, err
 }
 
 func (g *Gate) readGate(ctx context.Context, s *framework.Session) (framework.Stat, error) {
@@ -220,31 +215,5 @@ func (g *Gate) onSessions(ctx context.Context, op string, f func(*framework.Sess
 	if g.err != nil {
 		return framework.Wrap(op, g.path, g.err)
 	}
-	return framework.Wrap(op, g.path, retryOnSessions(ctx, g.client, f))
-}
-
-// retryOnSessions calls f with the client's session, and again while it says so or the session was lost. What else it
-// returns is the end, be it nil.
-func retryOnSessions(ctx context.Context, client *framework.Client, f func(*framework.Session) error) error {
-	back := client.Backoff()
-	for tried := 0; ; tried++ {
-		s, err := client.Session(ctx)
-		if err != nil {
-			return err
-		}
-		err = f(s)
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return framework.Ended(ctx)
-		case errors.Is(err, framework.ErrSessionLost):
-			continue
-		case !errors.Is(err, errAgain):
-			return err
-		}
-		if tried > 0 && back.Pause(ctx) != nil {
-			return framework.Ended(ctx)
-		}
-	}
+	return framework.Wrap(op, g.path, recipe.OnSession(ctx, g.client, f))
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // Latch opens when it was counted down to zero, each caller counting once. It holds no state but its
@@ -98,14 +99,8 @@ func (l *Latch) waitForChange(ctx context.Context, s *framework.Session, first *
 	if err != nil || count != *first { // it has opened, and was reset
 		return err == nil, err
 	}
-	select {
-	case ev := <-w.C():
-		return ev.Kind == framework.NodeCreated, nil
-	case <-ctx.Done():
-		return false, framework.Ended(ctx)
-	case <-s.Done():
-		return false, context.Cause(s.Context())
-	}
+	event, err := recipe.WaitForWatch(ctx, s, w)
+	return event.Kind == framework.NodeCreated, err
 }
 
 // Reset begins a new count on a latch that has opened; those who wait for the former one go on all the
@@ -148,7 +143,7 @@ func (l *Latch) deleteCounts(ctx context.Context, s *framework.Session, count in
 	_, err := s.Multi(ctx, ops...)
 	var refused *framework.TxError
 	if errors.Is(err, framework.ErrSuspended) || errors.As(err, &refused) && !errors.Is(err, framework.ErrNoAuth) {
-		return errAgain
+		return recipe.ErrAgain
 	}
 	return err
 }
@@ -171,7 +166,7 @@ func (l *Latch) onSessions(ctx context.Context, op string, f func(*framework.Ses
 	if l.err != nil {
 		return framework.Wrap(op, l.path, l.err)
 	}
-	return framework.Wrap(op, l.path, retryOnSessions(ctx, l.client, func(s *framework.Session) error {
+	return framework.Wrap(op, l.path, recipe.OnSession(ctx, l.client, func(s *framework.Session) error {
 		if err := l.createOrCheck(ctx, s); err != nil {
 			return err
 		}
@@ -193,9 +188,9 @@ func (l *Latch) createOrCheck(ctx context.Context, s *framework.Session) error {
 		if err := s.MakeDirs(ctx, dir); err != nil {
 			return err
 		}
-		return errAgain
+		return recipe.ErrAgain
 	case errors.Is(err, framework.ErrNodeExists), errors.Is(err, framework.ErrSuspended):
-		return errAgain
+		return recipe.ErrAgain
 	}
 	return err
 }
@@ -248,7 +243,7 @@ func (l *Latch) CountDown(ctx context.Context, id string) error {
 		case errors.Is(err, framework.ErrNodeExists):
 			return l.checkEarlierCount(ctx, s, id)
 		case errors.Is(err, framework.ErrSuspended):
-			return errAgain
+			return recipe.ErrAgain
 		case err != nil:
 			return err
 		}
@@ -267,7 +262,7 @@ func (l *Latch) checkEarlierCount(ctx context.Context, s *framework.Session, id 
 	}
 	own, err := s.Exists(ctx, framework.Join(l.by, id))
 	if errors.Is(err, framework.ErrNoNode) { // taken back, or the latch was reset
-		return errAgain
+		return recipe.ErrAgain
 	}
 	if err != nil {
 		return err
@@ -305,7 +300,7 @@ func (l *Latch) countMadeBy(ctx context.Context, s *framework.Session, zxid int6
 			return "", err
 		}
 	}
-	return "", errAgain
+	return "", recipe.ErrAgain
 }
 
 // undoCount takes back a count of an open latch.
@@ -313,7 +308,7 @@ func (l *Latch) undoCount(ctx context.Context, s *framework.Session, id, count s
 	_, err := s.Multi(ctx, framework.DeleteOp(framework.Join(l.by, id), framework.AnyVersion), framework.DeleteOp(count, framework.AnyVersion))
 	switch {
 	case errors.Is(err, framework.ErrSuspended):
-		return errAgain
+		return recipe.ErrAgain
 	case err != nil && !errors.Is(err, framework.ErrNoNode):
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // member is one Enter: it has a place in the barrier's directory, and waits for its round.
@@ -215,7 +216,7 @@ func (m *member) withdrawOrEnter(ctx context.Context, why error) (barrierState, 
 		case err == nil:
 			m.node = ""
 			return barrierState{}, why
-		case errors.Is(err, errAgain):
+		case errors.Is(err, recipe.ErrAgain):
 		case placeWasLost(err) && placeWasLost(why):
 			return barrierState{}, why // the next session finds out
 		default:
@@ -250,9 +251,9 @@ func (m *member) deleteNodeAtPhase(ctx context.Context, s *framework.Session, st
 		if err := s.Sync(ctx, m.b.path); err != nil {
 			return err
 		}
-		return errAgain
+		return recipe.ErrAgain
 	case errors.Is(err, framework.ErrSuspended):
-		return errAgain
+		return recipe.ErrAgain
 	}
 	return err
 }
@@ -275,7 +276,7 @@ func (m *member) recoverPlace(ctx context.Context, s *framework.Session) error {
 			return diedInside()
 		case err == nil:
 			m.node = ""
-		case !errors.Is(err, errAgain):
+		case !errors.Is(err, recipe.ErrAgain):
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // Round is one round of a double barrier, as one member that is inside sees it.
@@ -115,7 +116,7 @@ func (d *ownLeaver) removeNode(ctx context.Context) error {
 		switch {
 		case err == nil && rs[1].Stat.NumChildren == 0:
 			err := d.b.endRound(ctx, d.s, d.st)
-			if errors.Is(err, errAgain) || errors.Is(err, framework.ErrSessionLost) {
+			if errors.Is(err, recipe.ErrAgain) || errors.Is(err, framework.ErrSessionLost) {
 				return nil
 			}
 			return err
@@ -134,21 +135,13 @@ func (d *ownLeaver) waitForOthers(ctx context.Context) error {
 	if d.b.hasSeenRoundEnd(d.st) {
 		return nil
 	}
-	for {
-		s, err := d.b.client.Session(ctx)
-		if err != nil {
-			return err
+	return recipe.OnSession(ctx, d.b.client, func(s *framework.Session) error {
+		for {
+			if err := d.waitForRoundEnd(ctx, s); !errors.Is(err, recipe.ErrAgain) {
+				return err
+			}
 		}
-		err = d.waitForRoundEnd(ctx, s)
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return framework.Ended(ctx)
-		case !errors.Is(err, errAgain) && !errors.Is(err, framework.ErrSessionLost):
-			return err
-		}
-	}
+	})
 }
 
 // hasSeenRoundEnd reports whether a member of this DoubleBarrier has seen the end of a round.
@@ -177,20 +170,17 @@ func (d *ownLeaver) waitForRoundEnd(ctx context.Context, s *framework.Session) e
 	}
 	t := time.NewTimer(deadMemberCheckDelay)
 	defer t.Stop()
-	select {
-	case ev := <-w.C():
-		if ev.Kind != framework.NodeChanged || seen.staleWatch || seen.phase != d.st.phase { // it may tell of a former change
-			return errAgain
-		}
-		d.b.cacheState(d.st.afterEnd())
-		return nil
-	case <-t.C:
+	source, event, err := recipe.WaitForFirst(ctx, s.Context(), recipe.Sources{Watch: w, Timer: t.C})
+	switch {
+	case err != nil:
+		return err
+	case source == recipe.Timer:
 		return d.endRoundIfEmpty(ctx, s, w, seen)
-	case <-ctx.Done():
-		return framework.Ended(ctx)
-	case <-s.Done():
-		return context.Cause(s.Context())
+	case event.Kind != framework.NodeChanged || seen.staleWatch || seen.phase != d.st.phase: // it may tell of a former change
+		return recipe.ErrAgain
 	}
+	d.b.cacheState(d.st.afterEnd())
+	return nil
 }
 
 // endRoundIfEmpty ends the round if nobody is left: some may have died. Else it waits for one of them.
@@ -200,7 +190,7 @@ func (d *ownLeaver) endRoundIfEmpty(ctx context.Context, s *framework.Session, w
 		return err
 	}
 	if st.phase != d.st.phase {
-		return errAgain
+		return recipe.ErrAgain
 	}
 	rest, _, err := d.b.listInside(ctx, s, st)
 	switch {

@@ -9,18 +9,19 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // waitForRound waits for a round that lets this member in, and begins it when all are there.
 func (m *member) waitForRound(ctx context.Context) (barrierState, error) {
 	if st := m.b.cachedState(); st.numbering == m.numbering && !st.roundIsInside() && m.number-st.base == int32(m.b.size)-1 {
-		if begun, err := m.beginRound(ctx, st, m.expectedNumbers(st)); err == nil || !errors.Is(err, errAgain) {
+		if begun, err := m.beginRound(ctx, st, m.expectedNumbers(st)); err == nil || !errors.Is(err, recipe.ErrAgain) {
 			return begun, err
 		}
 	}
 	for {
 		begun, err := m.waitOneStep(ctx)
-		if !errors.Is(err, errAgain) {
+		if !errors.Is(err, recipe.ErrAgain) {
 			return begun, err
 		}
 	}
@@ -85,19 +86,16 @@ func (m *member) admittedBy(before, seen barrierState) (barrierState, bool) {
 
 // waitWhileGathering waits while members gather. The change of the phase is the beginning of a round.
 func (m *member) waitWhileGathering(ctx context.Context, st barrierState, w *framework.Watch) (barrierState, error) {
-	select {
-	case ev := <-w.C():
-		if ev.Kind == framework.NodeChanged && !st.staleWatch && st.admits(m.number, m.b.size) {
-			begun := st.afterBegin(m.b.size)
-			m.b.cacheState(begun)
-			return begun, nil
-		}
-		return barrierState{}, errAgain
-	case <-ctx.Done():
-		return barrierState{}, framework.Ended(ctx)
-	case <-m.hold.Context().Done():
-		return barrierState{}, context.Cause(m.hold.Context())
+	_, event, err := recipe.WaitForFirst(ctx, m.hold.Context(), recipe.Sources{Watch: w})
+	switch {
+	case err != nil:
+		return barrierState{}, err
+	case event.Kind == framework.NodeChanged && !st.staleWatch && st.admits(m.number, m.b.size):
+		begun := st.afterBegin(m.b.size)
+		m.b.cacheState(begun)
+		return begun, nil
 	}
+	return barrierState{}, recipe.ErrAgain
 }
 
 // errTooFewMembers says that not enough members are there.
@@ -154,14 +152,14 @@ func (m *member) beginRound(ctx context.Context, st barrierState, numbers []int3
 		if begun.isInsideAs(m.number) {
 			return begun, nil
 		}
-		return barrierState{}, errAgain
+		return barrierState{}, recipe.ErrAgain
 	case errors.Is(err, framework.ErrNoNode): // a server that lags behind lists the dead
 		if err := m.s.Sync(ctx, m.b.path); err != nil {
 			return barrierState{}, err
 		}
-		return barrierState{}, errAgain
+		return barrierState{}, recipe.ErrAgain
 	case errors.Is(err, framework.ErrBadVersion), errors.Is(err, framework.ErrSuspended):
-		return barrierState{}, errAgain
+		return barrierState{}, recipe.ErrAgain
 	}
 	return barrierState{}, err
 }
@@ -237,11 +235,11 @@ type roundChange struct {
 	patience time.Duration
 }
 
-// waitForRoundChange waits for one of several things, and returns errAgain then, until one of two contexts ends.
+// waitForRoundChange waits for one of several things, and returns recipe.ErrAgain then, until one of two contexts ends.
 func (b *DoubleBarrier) waitForRoundChange(ctx, place context.Context, s *framework.Session, a roundChange) error {
 	_, _, gone, err := s.WatchData(ctx, b.memberPath(a.number))
 	if errors.Is(err, framework.ErrNoNode) {
-		return errAgain
+		return recipe.ErrAgain
 	}
 	if err != nil {
 		return err
@@ -253,26 +251,20 @@ func (b *DoubleBarrier) waitForRoundChange(ctx, place context.Context, s *framew
 		defer t.Stop()
 		late = t.C
 	}
-	select {
-	case <-a.phase.C():
-	case <-gone.C():
-	case <-late:
-	case <-ctx.Done():
-		return framework.Ended(ctx)
-	case <-place.Done():
-		return context.Cause(place)
+	if _, _, err := recipe.WaitForFirst(ctx, place, recipe.Sources{Watch: a.phase, Second: gone, Timer: late}); err != nil {
+		return err
 	}
-	return errAgain
+	return recipe.ErrAgain
 }
 
-// endRound ends the round of which nobody is left. It returns errAgain when it has ended.
+// endRound ends the round of which nobody is left. It returns recipe.ErrAgain when it has ended.
 func (b *DoubleBarrier) endRound(ctx context.Context, s *framework.Session, st barrierState) error {
 	_, err := s.Set(ctx, b.path, st.recordData, st.phase)
 	if err == nil {
 		b.cacheState(st.afterEnd())
 	}
 	if err == nil || errors.Is(err, framework.ErrBadVersion) || errors.Is(err, framework.ErrSuspended) {
-		return errAgain
+		return recipe.ErrAgain
 	}
 	return err
 }
@@ -281,17 +273,9 @@ func (b *DoubleBarrier) endRound(ctx context.Context, s *framework.Session, st b
 func waitForWatchOrTimeout(ctx context.Context, s *framework.Session, w *framework.Watch, d time.Duration) (changed bool, err error) {
 	t := time.NewTimer(d)
 	defer t.Stop()
-	select {
-	case ev := <-w.C():
-		if ev.Kind == framework.Reconnected {
-			return false, errAgain
-		}
-		return true, nil
-	case <-t.C:
-		return false, nil
-	case <-ctx.Done():
-		return false, framework.Ended(ctx)
-	case <-s.Done():
-		return false, context.Cause(s.Context())
+	source, event, err := recipe.WaitForFirst(ctx, s.Context(), recipe.Sources{Watch: w, Timer: t.C})
+	if err == nil && event.Kind == framework.Reconnected {
+		err = recipe.ErrAgain
 	}
+	return source == recipe.Watch, err
 }

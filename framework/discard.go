@@ -45,7 +45,7 @@ func (d *Discarded) markWritten() {
 // finish tells that the nodes are gone, or that there is no session to delete them in.
 func (d *Discarded) finish() {
 	close(d.done)
-	d.s.tasks.end()
+	d.s.tasks.End()
 }
 
 // Discard deletes nodes of this session in the background, until they are gone or the session has
@@ -70,7 +70,7 @@ func (s *Session) DiscardOwn(queued func(), node Created, companions ...string) 
 
 func (s *Session) discard(queued func(), own Created, paths []string) *Discarded {
 	d := &Discarded{s: s, done: make(chan struct{}), queued: queued, own: own, paths: append([]string(nil), paths...), retries: newBackoff(s.client.cfg)}
-	if !s.tasks.begin() { // the session has ended, and the nodes with it
+	if !s.tasks.Begin() { // the session has ended, and the nodes with it
 		close(d.done)
 		return d
 	}

@@ -130,7 +130,7 @@ func (p *protectedCreate) createNodes(ctx context.Context) ([]Created, error) {
 	case <-p.s.ctx.Done():
 	}
 	p.done = make(chan error, 1)
-	if !p.s.tasks.start(func() { p.createUntilKnown(first) }) {
+	if !p.s.tasks.Start(func() { p.createUntilKnown(first) }) {
 		return nil, context.Cause(p.s.ctx)
 	}
 	return p.waitForOutcome(ctx)

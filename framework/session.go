@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockstep-go/lockstep/internal/background"
 	"github.com/lockstep-go/lockstep/internal/link"
 )
 
@@ -31,7 +32,7 @@ type Session struct {
 	watches sharedWatches
 	holds   heldNodes
 	shared  sharedValues
-	tasks   backgroundTasks
+	tasks   background.Tasks
 
 	deletions pendingDeletions
 	owned     ownedBytes
@@ -283,51 +284,4 @@ func (s *Session) pauseBeforeRetry(ctx context.Context, back *Backoff) error {
 	case <-s.ctx.Done():
 		return context.Cause(s.ctx)
 	}
-}
-
-// backgroundTasks are what a session has in the background.
-type backgroundTasks struct {
-	mu     sync.Mutex
-	closed bool
-	ended  chan struct{}
-	wg     sync.WaitGroup
-}
-
-// start runs f unless done was called.
-func (t *backgroundTasks) start(f func()) bool {
-	if !t.begin() {
-		return false
-	}
-	go func() {
-		defer t.end()
-		f()
-	}()
-	return true
-}
-
-// begin counts something that end will end, unless done was called.
-func (t *backgroundTasks) begin() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return false
-	}
-	t.wg.Add(1)
-	return true
-}
-
-func (t *backgroundTasks) end() { t.wg.Done() }
-
-// done refuses new ones; its channel is closed when those under way have ended.
-func (t *backgroundTasks) done() <-chan struct{} {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.closed {
-		t.closed, t.ended = true, make(chan struct{})
-		go func() {
-			defer close(t.ended)
-			t.wg.Wait()
-		}()
-	}
-	return t.ended
 }

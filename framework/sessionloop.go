@@ -153,7 +153,7 @@ func (s *Session) closeConnection() {
 		defer close(told)
 		up := connected
 		if up { // what is in flight is answered first
-			waitClosed(time.Second, s.tasks.done())
+			waitClosed(time.Second, s.tasks.Done())
 		}
 		for up && !s.serverAnswers() { // the library asks once, perhaps on a connection whose loss it has not noticed
 			up = s.waitForConnection()
@@ -167,7 +167,7 @@ func (s *Session) closeConnection() {
 	s.deletions.endAll()
 	<-told
 	<-s.zk.gone
-	<-s.tasks.done()
+	<-s.tasks.Done()
 }
 
 // waitForConnection waits for the connection that is being made: the servers may open the session on it, or take it back

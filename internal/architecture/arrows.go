@@ -18,12 +18,12 @@ var modules = []string{"framework/frameworkfx", "locks/locksfx", "election/elect
 // may import what they like.
 var arrows = map[string][]string{
 	".":         nil,
-	"framework": {"internal/link", "internal/watchdog", "internal/wire"},
-	"locks":     {"framework"},
-	"election":  {"framework", "locks"},
-	"scheduler": {"framework", "election"},
-	"queue":     {"framework", "locks"},
-	"barrier":   {"framework", "locks"},
+	"framework": {"internal/background", "internal/link", "internal/watchdog", "internal/wire"},
+	"locks":     {"framework", "internal/recipe"},
+	"election":  {"framework", "locks", "internal/recipe"},
+	"scheduler": {"framework", "election", "internal/background", "internal/recipe"},
+	"queue":     {"framework", "locks", "internal/background", "internal/recipe"},
+	"barrier":   {"framework", "locks", "internal/recipe"},
 	"zktest":    {"framework", "internal/wire", "internal/zkserver"},
 
 	"framework/frameworkfx": {"framework"},
@@ -40,6 +40,7 @@ var arrows = map[string][]string{
 
 	"internal/appmodule":    nil,
 	"internal/architecture": nil,
+	"internal/background":   nil,
 	"internal/chaos":        nil, // tests only
 	"internal/child":        nil,
 	"internal/conformance":  {"internal/wire"},
@@ -52,6 +53,7 @@ var arrows = map[string][]string{
 	"internal/link":         {"internal/wire"},
 	"internal/mutants":      nil,
 	"internal/progress":     nil,
+	"internal/recipe":       {"framework"},
 	"internal/security":     nil, // tests only
 	"internal/sim":          nil, // tests only
 	"internal/soak":         {"internal/ensemble"},

@@ -16,7 +16,7 @@ var barrierMutants = []mutant{
 	},
 	{
 		name: "who begins a round is in it", file: "barrier/roundwait.go", test: "TestAMemberThatBeginsARoundOfOthersStaysOutside",
-		old: "\t\tif begun.isInsideAs(m.number) {\n\t\t\treturn begun, nil\n\t\t}\n\t\treturn barrierState{}, errAgain",
+		old: "\t\tif begun.isInsideAs(m.number) {\n\t\t\treturn begun, nil\n\t\t}\n\t\treturn barrierState{}, recipe.ErrAgain",
 		new: "\t\treturn afterBegin, nil",
 	},
 	{
@@ -76,8 +76,8 @@ var barrierMutants = []mutant{
 	},
 	{
 		name: "an event from before begins a round", file: "barrier/roundwait.go", test: "TestAnEventFromBeforeIsNoBeginning",
-		old: "ev.Kind == framework.NodeChanged && !st.staleWatch &&",
-		new: "ev.Kind == framework.NodeChanged &&",
+		old: "event.Kind == framework.NodeChanged && !st.staleWatch &&",
+		new: "event.Kind == framework.NodeChanged &&",
 	},
 	{
 		name: "a round takes any members", file: "barrier/roundwait.go", test: "TestOneTooManyWhoseRoundPassedUnseenIsTold",
@@ -101,8 +101,8 @@ var barrierMutants = []mutant{
 	},
 	{
 		name: "the end of the session does not end a wait", file: "barrier/roundwait.go", test: "TestAMemberThatDiesWhileItWaitsFreesItsPlace",
-		old: "\tcase <-m.hold.Context().Done():\n\t\treturn barrierState{}, context.Cause(m.hold.Context())\n",
-		new: "\t",
+		old: "recipe.WaitForFirst(ctx, m.hold.Context(), recipe.Sources{Watch: w})",
+		new: "recipe.WaitForFirst(ctx, context.Background(), recipe.Sources{Watch: w})",
 	},
 	{
 		name: "leaving with an ended context leaves the node", file: "barrier/round.go", test: "TestLeaveThatEndsHasLeft",
@@ -141,8 +141,8 @@ var barrierMutants = []mutant{
 	},
 	{
 		name: "a lost session ends Leave", file: "barrier/round.go", test: "TestWaitsSurviveTheLossOfTheSession",
-		old: "!errors.Is(err, errAgain) && !errors.Is(err, framework.ErrSessionLost)",
-		new: "!errors.Is(err, errAgain)",
+		old: "if err := d.waitForRoundEnd(ctx, s); !errors.Is(err, recipe.ErrAgain) {",
+		new: "if err := d.waitForRoundEnd(ctx, s); !errors.Is(err, recipe.ErrAgain) {\n\t\t\t\tif errors.Is(err, framework.ErrSessionLost) {\n\t\t\t\t\treturn errors.New(\"lost\")\n\t\t\t\t}",
 	},
 	{
 		name: "a lost reply to Leave ends it", file: "barrier/round.go", test: "TestALostReplyAnywhere",
@@ -157,8 +157,8 @@ var barrierMutants = []mutant{
 	},
 	{
 		name: "a refused withdrawal looks at once", file: "barrier/member.go",
-		old:       "\tcase errors.Is(err, framework.ErrBadVersion):\n\t\tif err := s.Sync(ctx, m.b.path); err != nil {\n\t\t\treturn err\n\t\t}\n\t\treturn errAgain",
-		new:       "\tcase errors.Is(err, framework.ErrBadVersion):\n\t\treturn errAgain",
+		old:       "\tcase errors.Is(err, framework.ErrBadVersion):\n\t\tif err := s.Sync(ctx, m.b.path); err != nil {\n\t\t\treturn err\n\t\t}\n\t\treturn recipe.ErrAgain",
+		new:       "\tcase errors.Is(err, framework.ErrBadVersion):\n\t\treturn recipe.ErrAgain",
 		redundant: "one server that answers in order shows nothing older than it has shown; it needs a server that lags behind another",
 	},
 	{
@@ -175,14 +175,14 @@ var barrierMutants = []mutant{
 	},
 	{
 		name: "a change lets everyone in", file: "barrier/roundwait.go",
-		old:       "!st.staleWatch && st.admits(m.number, m.b.size) {",
-		new:       "!st.staleWatch {",
+		old:       "!st.staleWatch && st.admits(m.number, m.b.size):",
+		new:       "!st.staleWatch:",
 		redundant: "a member that waits in a list of fewer than all is among the lowest of the next round, unless the list came from a server that lags behind",
 	},
 	{
 		name: "an event from before ends a round", file: "barrier/round.go",
-		old:       "if ev.Kind != framework.NodeChanged || seen.staleWatch || seen.phase != d.st.phase {",
-		new:       "if ev.Kind != framework.NodeChanged {",
+		old:       "case event.Kind != framework.NodeChanged || seen.staleWatch || seen.phase != d.st.phase:",
+		new:       "case event.Kind != framework.NodeChanged:",
 		redundant: "a session hears of a change before it can read it, so the end of a round comes after the read; it needs a server that lags behind",
 	},
 	{

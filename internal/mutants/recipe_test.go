@@ -1,0 +1,46 @@
+package mutants
+
+func init() {
+	lists["recipe"] = []mutant{
+		{
+			name: "the loop ends with its session", file: "internal/recipe/session.go", test: "TestOnSessionGoesOnWithTheNextSession",
+			old: "case errors.Is(err, framework.ErrSessionLost) && s.Err() != nil:\n\t\t\tcontinue",
+			new: "case errors.Is(err, framework.ErrSessionLost) && s.Err() != nil:\n\t\t\treturn err",
+		},
+		{
+			name: "the loop ends when its step wants another try", file: "internal/recipe/session.go", test: "TestOnSessionClassifiesErrors",
+			old: "!errors.Is(err, ErrAgain) && ",
+			new: "true && ",
+		},
+		{
+			name: "the loop hides why its context ended", file: "internal/recipe/session.go", test: "TestOnSessionEndsWithItsContext",
+			old: "case ctx.Err() != nil:\n\t\t\treturn framework.Ended(ctx)",
+			new: "case ctx.Err() != nil:\n\t\t\treturn err",
+		},
+		{
+			name: "a wait outlasts the session", file: "internal/recipe/wait.go", test: "TestWaitEndsWithTheFirstSource",
+			old: "case <-within.Done():",
+			new: "case <-context.Background().Done():",
+		},
+		{
+			name: "a newer release's record is taken for this one's", file: "internal/recipe/record.go", test: "TestRecordThatCannotBeRead",
+			old: "case v.Version > newest:",
+			new: "case false:",
+		},
+		{
+			name: "unknown fields are dropped", file: "internal/recipe/record.go", test: "TestRecordKeepsUnknownFields",
+			old: "\treturn fields, nil\n",
+			new: "\treturn nil, nil\n",
+		},
+		{
+			name: "a late answer moves the ensemble's clock", file: "internal/recipe/clock.go", test: "TestEnsembleClockIgnoresAnAnswerThatAgreesWithIt",
+			old: "case c.at(requested).After(stamp):",
+			new: "default:",
+		},
+		{
+			name: "Done does not wait for tasks that tasks start", file: "internal/background/tasks.go", test: "TestDoneWaitsForTasksThatRunningTasksStart",
+			old: "if t.closing && t.running == 0 {\n\t\treturn false",
+			new: "if t.closing {\n\t\treturn false",
+		},
+	}
+}

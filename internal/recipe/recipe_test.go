@@ -1,0 +1,191 @@
+package recipe_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// in runs a test in virtual time, with a server in memory and a member of it.
+func in(t *testing.T, test func(t *testing.T, server *zktest.Server, m *zktest.Member)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		server := zktest.Start(t)
+		test(t, server, server.Member(t, "a", framework.Config{SessionTimeout: 10 * time.Second}))
+	})
+}
+
+func session(t *testing.T, m *zktest.Member) *framework.Session {
+	t.Helper()
+	s, err := m.Session(t.Context())
+	require.NoError(t, err)
+	return s
+}
+
+func TestOnSessionGoesOnWithTheNextSession(t *testing.T) {
+	in(t, func(t *testing.T, server *zktest.Server, m *zktest.Member) {
+		var epochs []int64
+		err := recipe.OnSession(t.Context(), m.Client, func(s *framework.Session) error {
+			epochs = append(epochs, s.Epoch())
+			if len(epochs) == 1 {
+				require.NoError(t, server.Expire(s.ID()))
+				<-s.Done()
+				return context.Cause(s.Context())
+			}
+			return nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, []int64{1, 2}, epochs)
+	})
+}
+
+func TestOnSessionClassifiesErrors(t *testing.T) {
+	lost, suspended, other := framework.ErrSessionLost, framework.ErrSuspended, errors.New("refused")
+	for _, c := range []struct {
+		name   string
+		err    error
+		repeat []func(error) bool
+		calls  int
+	}{
+		{"refusal", other, nil, 1},
+		{"closed client", framework.ErrClosed, nil, 1},
+		{"write of an unknown outcome", suspended, nil, 1},
+		{"repeated by the caller's choice", suspended, []func(error) bool{framework.IsTransient}, 3},
+		{"try again", recipe.ErrAgain, nil, 3},
+		{"loss of something else while the session stands", lost, nil, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			in(t, func(t *testing.T, _ *zktest.Server, m *zktest.Member) {
+				calls := 0
+				err := recipe.OnSession(t.Context(), m.Client, func(*framework.Session) error {
+					if calls++; calls == 3 {
+						return nil
+					}
+					return c.err
+				}, c.repeat...)
+				require.Equal(t, c.calls, calls)
+				if c.calls == 3 {
+					require.NoError(t, err)
+				} else {
+					require.ErrorIs(t, err, c.err)
+				}
+			})
+		})
+	}
+}
+
+func TestOnSessionEndsWithItsContext(t *testing.T) {
+	in(t, func(t *testing.T, _ *zktest.Server, m *zktest.Member) {
+		why := errors.New("no longer needed")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		err := recipe.OnSession(ctx, m.Client, func(*framework.Session) error {
+			cancel(why)
+			return recipe.ErrAgain
+		})
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, why)
+	})
+}
+
+func TestRetryPausesBeginANewSeriesAfterALongAttempt(t *testing.T) {
+	in(t, func(t *testing.T, _ *zktest.Server, m *zktest.Member) {
+		pauses := recipe.RetryPauses{Client: m.Client}
+		pause := func(attempt time.Duration) time.Duration {
+			began := time.Now()
+			time.Sleep(attempt)
+			ended := time.Now()
+			require.NoError(t, pauses.Wait(t.Context(), began))
+			return time.Since(ended)
+		}
+		require.Zero(t, pause(0))
+		require.NotZero(t, pause(0))
+		require.NotZero(t, pause(10*time.Second))
+		require.Zero(t, pause(11*time.Second))
+		require.NotZero(t, pause(0))
+	})
+}
+
+func TestWaitEndsWithTheFirstSource(t *testing.T) {
+	in(t, func(t *testing.T, server *zktest.Server, m *zktest.Member) {
+		s := session(t, m)
+		watch := func(path string) *framework.Watch {
+			_, w, err := s.WatchExists(t.Context(), path)
+			require.ErrorIs(t, err, framework.ErrNoNode)
+			return w
+		}
+		a, b := watch("/a"), watch("/b")
+		require.NoError(t, s.Create(t.Context(), "/b", nil, framework.Persistent))
+		which, event, err := recipe.WaitForFirst(t.Context(), s.Context(), recipe.Sources{Watch: a, Second: b})
+		require.NoError(t, err)
+		require.Equal(t, recipe.Second, which)
+		require.Equal(t, framework.NodeCreated, event.Kind)
+
+		signal := make(chan struct{}, 1)
+		signal <- struct{}{}
+		which, _, err = recipe.WaitForFirst(t.Context(), s.Context(), recipe.Sources{Watch: a, Signal: signal})
+		require.NoError(t, err)
+		require.Equal(t, recipe.Signal, which)
+
+		which, _, err = recipe.WaitForFirst(t.Context(), s.Context(), recipe.Sources{Watch: a, Timer: time.After(time.Second)})
+		require.NoError(t, err)
+		require.Equal(t, recipe.Timer, which)
+
+		why := errors.New("no longer needed")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(why)
+		_, err = recipe.WaitForWatch(ctx, s, a)
+		require.ErrorIs(t, err, why)
+
+		c := watch("/c")
+		require.NoError(t, server.Expire(s.ID()))
+		_, err = recipe.WaitForWatch(t.Context(), s, c)
+		require.ErrorIs(t, err, framework.ErrSessionLost)
+	})
+}
+
+func TestEnsembleClockFollowsTheLeadersStamps(t *testing.T) {
+	in(t, func(t *testing.T, server *zktest.Server, m *zktest.Member) {
+		var clock recipe.EnsembleClock
+		require.False(t, clock.Known())
+		ask := func() {
+			stamp, err := clock.Ask(t.Context(), session(t, m), "/clock")
+			require.NoError(t, err)
+			require.Equal(t, time.UTC, stamp.Location())
+			require.WithinDuration(t, stamp, clock.Now(), time.Millisecond)
+		}
+		ask()
+		require.True(t, clock.Known())
+		time.Sleep(time.Minute)
+		require.WithinDuration(t, time.Now(), clock.Now(), time.Millisecond)
+		require.Equal(t, time.Minute, clock.Age())
+		server.Skew(time.Hour)
+		ask()
+		require.WithinDuration(t, time.Now().Add(time.Hour), clock.Now(), time.Millisecond)
+		require.Zero(t, clock.Age())
+		server.Skew(0)
+		ask()
+		require.WithinDuration(t, time.Now(), clock.Now(), time.Millisecond)
+	})
+}
+
+func TestEnsembleClockIgnoresAnAnswerThatAgreesWithIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var clock recipe.EnsembleClock
+		clock.Note(time.Now(), time.Now())
+		requested := time.Now()
+		time.Sleep(5 * time.Second)
+		clock.Note(requested.Add(time.Second), requested) // stamped on its way
+		require.Equal(t, time.Now(), clock.Now())
+	})
+}

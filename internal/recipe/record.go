@@ -1,0 +1,123 @@
+package recipe
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+)
+
+var (
+	// ErrNewer is returned for a record that a newer release has written and this one cannot read.
+	ErrNewer = errors.New("written by a newer release")
+	// ErrCorrupt is returned for a record that cannot be read.
+	ErrCorrupt = errors.New("record cannot be read")
+)
+
+// versionField is the field of a record that has its version.
+const versionField = "v"
+
+// Unknown are the fields of a stored JSON object that this release does not know. They are stored again with the object, so that an older
+// release does not remove what a newer one has written. The nil map has none.
+type Unknown map[string]json.RawMessage
+
+// Decode reads a record whose version is in the field "v" into the struct that into points to. A version below 1 is not one. The error
+// wraps ErrNewer if the record's version is higher than newest, else ErrCorrupt. Of a newer record it reads what can be read.
+func Decode(data []byte, newest int, into any) (Unknown, error) {
+	var v struct {
+		Version int `json:"v"`
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	unknown, err := DecodeFields(data, into)
+	delete(unknown, versionField)
+	switch {
+	case v.Version > newest:
+		return unknown, fmt.Errorf("%w: it has version %d, this release reads versions up to %d", ErrNewer, v.Version, newest)
+	case v.Version < 1:
+		return nil, fmt.Errorf("%w: it has no version", ErrCorrupt)
+	}
+	return unknown, err
+}
+
+// DecodeFields reads an object without a version, such as one within a record. The error wraps ErrCorrupt.
+func DecodeFields(data []byte, into any) (Unknown, error) {
+	var fields Unknown
+	err := json.Unmarshal(data, &fields)
+	if err == nil && fields == nil {
+		err = errors.New("it is null")
+	}
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	known := fieldNames(reflect.TypeOf(into).Elem())
+	for name := range fields {
+		if known[strings.ToLower(name)] { // package json takes them for the same
+			delete(fields, name)
+		}
+	}
+	return fields, nil
+}
+
+// Encode returns a record of this version: the version, the fields of the struct known in its order, then the unknown ones. Struct tags say which
+// fields are left out when they are empty.
+func (u Unknown) Encode(version int, known any) ([]byte, error) {
+	return u.encode(fmt.Appendf(nil, "{%q:%d", versionField, version), known)
+}
+
+// EncodeFields returns an object without a version.
+func (u Unknown) EncodeFields(known any) ([]byte, error) { return u.encode([]byte("{"), known) }
+
+// encode adds the fields to an object that has begun.
+func (u Unknown) encode(object []byte, known any) ([]byte, error) {
+	fields, err := json.Marshal(known)
+	if err != nil {
+		return nil, err
+	}
+	object = appendFields(object, fields[1:len(fields)-1])
+	for _, name := range slices.Sorted(maps.Keys(u)) {
+		quoted, err := json.Marshal(name)
+		if err != nil {
+			return nil, err
+		}
+		object = appendFields(object, slices.Concat(quoted, []byte(":"), u[name]))
+	}
+	return append(object, '}'), nil
+}
+
+func appendFields(object, fields []byte) []byte {
+	if len(fields) > 0 && len(object) > 1 {
+		object = append(object, ',')
+	}
+	return append(object, fields...)
+}
+
+// fieldNames are the names, in lower case, by which package json knows a struct's fields.
+func fieldNames(t reflect.Type) map[string]bool {
+	if known, ok := knownNames.Load(t); ok {
+		return known.(map[string]bool)
+	}
+	names := map[string]bool{}
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.IsExported() && !f.Anonymous && name != "-" {
+			if name == "" {
+				name = f.Name
+			}
+			names[strings.ToLower(name)] = true
+		}
+	}
+	knownNames.Store(t, names)
+	return names
+}
+
+// knownNames are the results of fieldNames, by type.
+var knownNames sync.Map
