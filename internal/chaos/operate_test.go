@@ -70,12 +70,15 @@ func (a *arena) takeDeadLetters(ctx context.Context, path string) (map[string]bo
 	return dead, err
 }
 
+// filler is the value of the items of fillAndEmpty.
+const filler = "filler"
+
 // fillAndEmpty puts as many items as an empty queue takes by its capacity: no place may have got lost, and none may be
 // given twice. Then it removes them.
 func (a *arena) fillAndEmpty(ctx context.Context, path string) error {
 	q := a.queues[path]
 	for range capacity {
-		if err := q.Put(ctx, "filler"); err != nil {
+		if err := q.Put(ctx, filler); err != nil {
 			return fmt.Errorf("%s: a queue without items has no room: %w", path, err)
 		}
 	}

@@ -169,9 +169,22 @@ func consuming(p *player, s scene, r *rand.Rand) func(context.Context, turn) {
 			p.notGranted(waiting, op, err)
 			return
 		}
+		if d.Value == filler {
+			p.refuseFiller(ctx, op, d)
+			return
+		}
 		span, enough := s.span(r, t, 10*time.Millisecond)
 		p.consume(ctx, op, d, r, span, enough)
 	}
+}
+
+// refuseFiller gets an item that was claimed ahead while all rested, and was purged since. Its acknowledgement must fail.
+func (p *player) refuseFiller(ctx context.Context, op int64, d *queue.Delivery[string]) {
+	e := event{At: now(), Op: op, Step: missed}
+	if err := d.Ack(ctx); err == nil {
+		e.Step, e.Why = failed, "a purged item was acknowledged"
+	}
+	p.write(e)
 }
 
 // consume works on a delivery, and acknowledges it or, at times, gives it back.
