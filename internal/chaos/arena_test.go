@@ -170,13 +170,20 @@ func (a *arena) emptied(ctx context.Context, dir string) error {
 	}
 }
 
-// drained waits until a queue has no item, and tells when it was seen so.
+// drained waits until a queue has no item, and returns when it counted none. One count can miss an item that is moved
+// meanwhile, such as one that is given back with a delay, so it counts several times.
 func (a *arena) drained(ctx context.Context, path string) (seen, error) {
-	for {
+	const counts = 3
+	for none := 0; ; {
 		s := seen{from: now()}
 		n, err := a.count(ctx, path)
 		s.to = now()
 		if err == nil && n == 0 {
+			none++
+		} else {
+			none = 0
+		}
+		if none == counts {
 			return s, nil
 		}
 		if ctx.Err() != nil {
