@@ -174,6 +174,7 @@ func (a *arena) emptied(ctx context.Context, dir string) error {
 // meanwhile, such as one that is given back with a delay, so it counts several times.
 func (a *arena) drained(ctx context.Context, path string) (seen, error) {
 	const counts = 3
+	var seenLast string
 	for none := 0; ; {
 		s := seen{from: now()}
 		n, err := a.count(ctx, path)
@@ -183,13 +184,28 @@ func (a *arena) drained(ctx context.Context, path string) (seen, error) {
 		} else {
 			none = 0
 		}
+		if ctx.Err() == nil {
+			seenLast = fmt.Sprint(n, " items, ", err)
+		}
 		if none == counts {
 			return s, nil
 		}
 		if ctx.Err() != nil {
-			return s, fmt.Errorf("%s: %d items are left that nobody gets: %w", path, n, errors.Join(err, ctx.Err()))
+			a.describeNodes(path)
+			return s, fmt.Errorf("%s: items are left that no consumer gets: %s: %w", path, seenLast, errors.Join(err, ctx.Err()))
 		}
 		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// describeNodes writes all nodes below a path into the history.
+func (a *arena) describeNodes(path string) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience/4)
+	defer cancel()
+	names, st, err := a.watcher.Children(ctx, path)
+	a.record.remark(fmt.Sprintf("node %s: %d children, owner %x, %v", path, len(names), st.EphemeralOwner, err))
+	for _, name := range names {
+		a.describeNodes(framework.Join(path, name))
 	}
 }
 
