@@ -28,6 +28,14 @@ func gap(from, to, count int, why Reason) Gap {
 	return Gap{From: minute(float64(from)), To: minute(float64(to)), Count: int64(count), Reason: why}
 }
 
+func TestARepetitionDoesNotProlongTheHold(t *testing.T) {
+	j := planned(t, func(j *Job) { j.Guarantee, j.MinHold = AtLeastOnce, time.Hour })
+	st := State{Last: noon, HoldUntil: minute(60), Pending: []Pending{{Tick: noon, Attempt: 2}}}
+	p := j.plan(st, j.schedule, planInput{now: minute(1), late: ReasonNoLeader})
+	require.NotNil(t, p.start)
+	require.Equal(t, minute(60), p.state.HoldUntil)
+}
+
 func TestPlans(t *testing.T) {
 	going := func(ns ...int) (rs []RunRecord) {
 		for _, n := range ns {

@@ -51,7 +51,7 @@ func TestPauseKeepsNoRunThatWasAskedForFromBeingRepeated(t *testing.T) {
 	})
 }
 
-func TestMinHoldDelaysNoRepetitionAndIsNotProlongedByIt(t *testing.T) {
+func TestMinHoldDelaysNoRepetition(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		job := one(Job{Spec: "0 1 * * *", Guarantee: AtLeastOnce, MinHold: 23 * time.Hour, Run: lasting(10 * time.Minute)})
 		a := w.start("a", job)

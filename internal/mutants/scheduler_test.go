@@ -80,7 +80,7 @@ var schedulerMutants = []mutant{
 		name: "a rerun prolongs the hold", file: "scheduler/plan.go",
 		old:  "if p.job.MinHold > 0 && of.Attempt == 1 {",
 		new:  "if p.job.MinHold > 0 {",
-		test: "TestMinHoldDelaysNoRepetitionAndIsNotProlongedByIt",
+		test: "TestARepetitionDoesNotProlongTheHold",
 	},
 	{
 		name: "a trigger waits for every tick", file: "scheduler/plan.go",
@@ -92,7 +92,7 @@ var schedulerMutants = []mutant{
 		name: "a tick replaces what was asked for before it could begin", file: "scheduler/plan.go",
 		old:  "if !r.Manual || p.startTime(d.latest).After(r.Started) {",
 		new:  "if true {",
-		test: "TestARunThatIsAskedForOfABusyJobIsRun",
+		test: "TestPlans",
 	},
 	{
 		name: "a trigger does not run while paused", file: "scheduler/plan.go",
@@ -114,9 +114,9 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "the default deadline of a frequent job is its interval", file: "scheduler/plan.go",
-		old:  "min(max(next.Sub(tick), OnTime), MaxDefaultDeadline)",
-		new:  "min(next.Sub(tick), MaxDefaultDeadline)",
-		test: "TestTheDefaultDeadlineIsTheTimeToTheNextTick",
+		old:       "min(max(next.Sub(tick), OnTime), MaxDefaultDeadline)",
+		new:       "min(next.Sub(tick), MaxDefaultDeadline)",
+		redundant: "the latest tick is never older than the time to the next one, and MisfireAll compares older ticks with OnTime itself",
 	},
 	{
 		name: "the latest tick expires with those before", file: "scheduler/plan.go",
