@@ -6,6 +6,7 @@
 # make sim     RUNS seeds of the simulation from SEED on (RECIPES=mutex,queue for some, JSON=1 for a summary in JSON)
 # make sim-mutants  takes safeguards out, one at a time: the simulation must notice each
 # make mutants  takes safeguards out, one at a time: a test of the package must fail (LIST=locks for some)
+# make model   searches all states of the models of the lease, with Spin: some minutes
 # make chaos   client processes on three servers, under bursts of faults drawn from SEED, for DURATION (JSON=1 as above)
 # make soak    the pipeline example for DURATION, with workers killed all the while: memory and the like must stay flat
 # make build   compile everything
@@ -23,19 +24,19 @@ WORKLOADS ?= W0 W1 W2 W3 W4 W5 W6 W7 W8 M
 GOLANGCI      := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 WITH_ENSEMBLE := $(GO) run ./internal/ensemble/cmd/with-ensemble
 
-.PHONY: all build test about-test lint vuln bench fuzz sim sim-mutants mutants chaos soak zookeeper peers
+.PHONY: all build test about-test lint vuln bench fuzz sim sim-mutants mutants model chaos soak zookeeper test-tools
 all: build lint test
 
 build:
 	$(GO) build ./...
 
 # Two packages at a time: several of them start ensembles of their own to break.
-test: about-test zookeeper peers
+test: about-test zookeeper test-tools
 	$(WITH_ENSEMBLE) -nofsync -- $(GO) run ./internal/progress -packages "$$($(GO) list $(PKG) | wc -l)" -- $(GO) test -race -timeout 15m -p 2 $(PKG)
 
 about-test:
 	@echo "All tests with the race detector, beside three real ZooKeeper servers: some 20 minutes on two cores (PKG=./locks for some)."
-	@echo "As root on Debian or Ubuntu, apt-get installs what is missing of: ZooKeeper, Java, Apache Curator, kazoo. Else the tests say what to install."
+	@echo "As root on Debian or Ubuntu, apt-get installs what is missing of: ZooKeeper, Java, Apache Curator, kazoo, Spin. Else the tests say what to install."
 
 lint:
 	@unformatted="$$(gofmt -l .)"; if [ -n "$$unformatted" ]; then echo "run gofmt -w on:" $$unformatted; exit 1; fi
@@ -68,6 +69,9 @@ sim-mutants:
 mutants:
 	$(GO) test -count=1 -run 'TestEachMutantIsCaught/$(LIST)' -v -timeout 120m ./internal/mutants -mutants
 
+model: test-tools
+	$(GO) test -count=1 -v -timeout 60m ./internal/model -all
+
 chaos: zookeeper
 	$(GO) test -c -o bin/chaos ./internal/chaos
 	cd internal/chaos && ../../bin/chaos -test.run '^TestChaos$$' -duration $(DURATION) -seed $(SEED) $(if $(JSON),-json)
@@ -80,5 +84,5 @@ soak: zookeeper
 zookeeper:
 	@scripts/install-zookeeper
 
-peers:
-	@scripts/install-peers
+test-tools:
+	@scripts/install-test-tools

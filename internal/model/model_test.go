@@ -1,0 +1,162 @@
+package model
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var all = flag.Bool("all", false, "search the large variants too: some minutes, up to 6 GB of memory")
+
+const (
+	holds    = "holds"
+	violated = "violated"
+)
+
+// variant is one setting of a model, and what the search must find.
+type variant struct {
+	file    string
+	options string // of the C preprocessor
+	verdict string
+	large   bool
+}
+
+var variants = []variant{
+	{file: "lease.pml", options: "RULE=NEWEST_PING", verdict: violated},
+	{file: "lease.pml", options: "RULE=NEWEST_WRITE", verdict: violated},
+
+	// The rule in use.
+	{file: "lease.pml", options: "RULE=WRITE_BEFORE", verdict: holds},
+	{file: "lease.pml", options: "RULE=WRITE_BEFORE LOSES_TOUCH", verdict: holds},
+	{file: "lease.pml", options: "RULE=WRITE_BEFORE LATE_COMMIT", verdict: violated},
+	{file: "lease.pml", options: "RULE=WRITE_BEFORE REVIVE", verdict: violated},
+	{file: "lease.pml", options: "RULE=WRITE_BEFORE DRIFT MARGIN=1", verdict: holds, large: true},
+	{file: "lease.pml", options: "RULE=WRITE_BEFORE DRIFT", verdict: violated},
+	{file: "lease.pml", options: "RULE=WRITE_BEFORE MOVES=1", verdict: holds, large: true},
+	{file: "lease.pml", options: "RULE=WRITE_BEFORE MOVES=1 TRUST_CONNECT", verdict: violated, large: true},
+
+	// A packet that was answered T/4 before a write.
+	{file: "lease.pml", options: "RULE=PACKET", verdict: holds},
+	{file: "lease.pml", options: "RULE=PACKET LOSES_TOUCH", verdict: violated},
+	{file: "lease.pml", options: "RULE=PACKET LOSES_TOUCH TWO_PACKETS", verdict: holds},
+	{file: "lease.pml", options: "RULE=PACKET LATE_COMMIT", verdict: violated},
+	{file: "lease.pml", options: "RULE=PACKET REVIVE", verdict: violated},
+	{file: "lease.pml", options: "RULE=PACKET_WITHOUT_SYNC", verdict: violated},
+	{file: "lease.pml", options: "RULE=PACKET_WITHOUT_PAUSE", verdict: violated},
+
+	// A lease that begins anew.
+	{file: "lease.pml", options: "RULE=RESTART LOSES_TOUCH TWO_PACKETS", verdict: holds},
+	{file: "lease.pml", options: "RULE=RESTART LOSES_TOUCH", verdict: violated},
+	{file: "lease.pml", options: "RULE=RESTART LATE_COMMIT", verdict: violated},
+	{file: "lease.pml", options: "RULE=RESTART_WITH_SYNC", verdict: violated},
+
+	{file: "observer.pml", verdict: violated, large: true},
+	{file: "observer.pml", options: "ONE_FURTHER_BACK", verdict: holds, large: true},
+}
+
+// TestEachVariantHasItsVerdict searches all states of each variant.
+func TestEachVariantHasItsVerdict(t *testing.T) {
+	for _, tool := range []string{"spin", "gcc"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			if os.Getenv("CI") == "true" {
+				t.Fatalf("%s is not installed: %v", tool, err)
+			}
+			t.Skipf("%s is not installed: %v", tool, err)
+		}
+	}
+	for _, v := range variants {
+		if v.large && !*all {
+			t.Logf("left out, make model searches it: %s %s", v.file, v.options)
+			continue
+		}
+		t.Run(v.file+" "+v.options, func(t *testing.T) {
+			found := search(t, v)
+			t.Logf("%s in %d states", found.verdict, found.states)
+			require.Equal(t, v.verdict, found.verdict)
+		})
+	}
+}
+
+// result is what a search has found.
+type result struct {
+	verdict string
+	states  int
+}
+
+var (
+	errorCount = regexp.MustCompile(`errors: (\d+)`)
+	stateCount = regexp.MustCompile(`([\d.e+]+) states, stored`)
+)
+
+// search has Spin write the program that searches a variant, and runs it.
+func search(t *testing.T, v variant) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	dir := t.TempDir()
+	source, err := filepath.Abs(v.file)
+	require.NoError(t, err)
+	spin := []string{"-a"}
+	for option := range strings.FieldsSeq(v.options) {
+		spin = append(spin, "-D"+option)
+	}
+	run := func(name string, args ...string) string {
+		c := exec.CommandContext(ctx, name, args...)
+		c.Dir = dir
+		out, err := c.CombinedOutput()
+		require.NoError(t, err, "%s: %s", name, out)
+		return string(out)
+	}
+	run("spin", append(spin, source)...)
+	run("gcc", "-O1", "-DSAFETY", "-DNOREDUCE", "-DCOLLAPSE", "-DMEMLIM=6000", "-w", "-o", "search", "pan.c")
+	out := run("./search", "-E", "-m3000000", "-w24") // -E: an end without another step is no error
+	found, err := readResult(out)
+	require.NoError(t, err)
+	return found
+}
+
+// readResult reads what the search has printed. A search that was not complete has no result, unless it has found a violation.
+func readResult(out string) (r result, err error) {
+	errors, states := errorCount.FindStringSubmatch(out), stateCount.FindStringSubmatch(out)
+	if errors == nil || states == nil {
+		return r, fmt.Errorf("no result: %s", out)
+	}
+	n, err := strconv.ParseFloat(states[1], 64)
+	if err != nil {
+		return r, err
+	}
+	r = result{verdict: violated, states: int(n)}
+	if errors[1] == "0" {
+		r.verdict = holds
+		for _, incomplete := range []string{"Search not completed", "max search depth too small"} {
+			if strings.Contains(out, incomplete) {
+				return r, fmt.Errorf("%s: %s", incomplete, out)
+			}
+		}
+	}
+	return r, nil
+}
+
+func TestAnIncompleteSearchHasNoResult(t *testing.T) {
+	const complete = "State-vector 88 byte, depth reached 31, errors: 0\n 303470 states, stored\n"
+	r, err := readResult(complete)
+	require.NoError(t, err)
+	require.Equal(t, result{holds, 303470}, r)
+	for _, out := range []string{"", "error: max search depth too small\n" + complete, "Warning: Search not completed\n" + complete} {
+		_, err := readResult(out)
+		require.Error(t, err)
+	}
+	r, err = readResult("Warning: Search not completed\nerrors: 1\n 2.35e+06 states, stored\n")
+	require.NoError(t, err)
+	require.Equal(t, result{violated, 2_350_000}, r)
+}
