@@ -56,9 +56,9 @@ func TestARunThatHasEndedIsNotStartedByALateLook(t *testing.T) {
 		a := w.member("a", jobs("j", "* * * * *", quick))
 		s, err := a.client.Session(t.Context())
 		require.NoError(t, err)
-		j := a.knownJobs()[0]
-		run := func(number, token int64) *execution {
-			return &execution{session: s, record: RunRecord{Number: number, Token: token, Manual: true}}
+		j := a.jobs.all()[0]
+		run := func(number, token int64) *localRun {
+			return newLocalRun(RunRecord{Number: number, Token: token, Manual: true}, s.ID())
 		}
 		first := run(1, 7)
 		_, begun := j.local.beginRun(first)

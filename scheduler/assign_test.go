@@ -17,20 +17,20 @@ func TestJobsAreAssignedByWhatIsKnownLast(t *testing.T) {
 		a := w.start("a", jobs("j", "* * * * *", quick))
 		time.Sleep(time.Second)
 		setTerm := func(term *election.Term) (old *election.Term) {
-			a.Scheduler.mu.Lock()
-			defer a.Scheduler.mu.Unlock()
-			old, a.term = a.term, term
+			a.leader.mu.Lock()
+			defer a.leader.mu.Unlock()
+			old, a.leader.term = a.leader.term, term
 			return old
 		}
 		term := setTerm(nil) // as before it has begun
-		sh := a.currentSession()
-		sh.jobsMu.Lock()
-		go a.assignJobs()
-		for range 1000 { // until it waits for the member session: nothing else can be seen of that
+		d := a.part.session().dispatch
+		d.mu.Lock()
+		go a.part.assign()
+		for range 1000 { // until it waits for the dispatcher: nothing else can be seen of that
 			runtime.Gosched()
 		}
 		setTerm(term)
-		sh.jobsMu.Unlock()
+		d.mu.Unlock()
 		synctest.Wait()
 		time.Sleep(time.Minute)
 		require.Len(t, w.log.ticks(), 1)

@@ -123,7 +123,7 @@ func TestAFormerLeaderClaimsNothing(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", jobs("j", "31 * * * * *", quick)) // between two proofs of life
 		b := w.member("b", nil)
-		former, err := a.Election().Leader(t.Context())
+		former, err := a.leader.election.Leader(t.Context())
 		require.NoError(t, err)
 		time.Sleep(31*time.Second - time.Millisecond)
 		require.NoError(t, b.client.Delete(t.Context(), former.Node, framework.AnyVersion))
@@ -170,7 +170,7 @@ func TestARunOutlivesTheTermThatSomebodyEndedButNotItsClaim(t *testing.T) {
 		a := w.start("a", jobs("j", "* * * * *", lasting(time.Hour)))
 		b := w.start("b", jobs("j", "* * * * *", lasting(time.Hour)))
 		time.Sleep(61 * time.Second)
-		leader, err := b.Election().Leader(t.Context())
+		leader, err := b.leader.election.Leader(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, "a", leader.ID)
 		require.NoError(t, b.client.Delete(t.Context(), leader.Node, framework.AnyVersion))

@@ -1,13 +1,9 @@
 package scheduler
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/lockstep-go/lockstep/framework"
 )
 
 // MaxAhead is how far this machine's clock and the ensemble's may differ before the ensemble's decides: a tick is run
@@ -130,19 +126,4 @@ func (c *tickClock) difference() error {
 		by, how = -by, "behind"
 	}
 	return fmt.Errorf("this machine's clock is %v %s the ensemble's: %s", by, how, who)
-}
-
-// ensembleTime is the ensemble's time, from a write that changes nothing. The servers may remove the directory
-// while it is empty.
-func (s *Scheduler) ensembleTime(ctx context.Context, session *framework.Session) (time.Time, error) {
-	for {
-		if err := session.MakeDirs(ctx, s.directory()); err != nil {
-			return time.Time{}, err
-		}
-		st, err := session.Set(ctx, s.directory(), nil, framework.AnyVersion)
-		unknown := errors.Is(err, framework.ErrOutcomeUnknown) && ctx.Err() == nil && session.Err() == nil // another write does no harm
-		if !unknown && !errors.Is(err, framework.ErrNoNode) {
-			return st.Mtime.UTC(), err
-		}
-	}
 }

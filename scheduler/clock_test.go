@@ -41,7 +41,7 @@ func TestAnOldEstimateOfTheEnsemblesClockIsMadeAnewBeforeATickWaits(t *testing.T
 		now := func() time.Time { return time.Now().Add(30 * time.Minute) }
 		w.Skew(30 * time.Minute)
 		a := w.start("a", jobs("j", "0 * * * *", quick), WithNow(now))
-		a.currentSession().clocks.noteAnswer(now().Add(-time.Hour))
+		a.part.session().ownership.clock.noteAnswer(now().Add(-time.Hour))
 		time.Sleep(31 * time.Minute)
 		require.Equal(t, []string{"01:00:00"}, w.log.ticks())
 		require.Less(t, w.log.all(EventStarted)[0].when.Sub(began), 30*time.Minute+time.Second)
@@ -132,7 +132,7 @@ func TestTheEnsemblesTimeIsAskedForAgainWhenTheOutcomeIsUnknown(t *testing.T) {
 				time.Sleep(10 * time.Millisecond)
 			}
 		})
-		now, err := a.ensembleTime(t.Context(), session)
+		now, err := a.store.ensembleTime(t.Context(), session)
 		require.NoError(t, err)
 		require.WithinDuration(t, time.Now(), now, 200*time.Millisecond)
 		others.Wait()

@@ -1,6 +1,9 @@
 package scheduler
 
-import "time"
+import (
+	"log/slog"
+	"time"
+)
 
 // EventKind is what has happened.
 type EventKind string
@@ -48,18 +51,38 @@ type Event struct {
 	Err error
 }
 
-// reportMissed counts and tells of ticks that were recorded as missed.
-func (s *Scheduler) reportMissed(job string, gaps []Gap) {
-	for _, g := range gaps {
-		s.tel.missed(job, g)
-		s.sendEvent(Event{Kind: EventMissed, Job: job, Gap: g})
+// reporter tells the observer, the log and the metrics what happens in this member.
+type reporter struct {
+	path    string
+	log     *slog.Logger
+	tel     telemetry
+	now     func() time.Time
+	observe func(Event) // or nil
+}
+
+// event passes an event on.
+func (r *reporter) event(e Event) {
+	if r.observe != nil {
+		e.At = r.now()
+		r.observe(e)
 	}
 }
 
-// sendEvent passes an event on.
-func (s *Scheduler) sendEvent(e Event) {
-	if s.observe != nil {
-		e.At = s.now()
-		s.observe(e)
+// missed reports ticks that were recorded as missed.
+func (r *reporter) missed(job string, gaps []Gap) {
+	for _, g := range gaps {
+		r.tel.missed(job, g)
+		r.event(Event{Kind: EventMissed, Job: job, Gap: g})
 	}
+}
+
+// warn logs a warning that concerns the scheduler's path.
+func (r *reporter) warn(text string, args ...any) {
+	r.log.Warn(text, append([]any{"path", r.path}, args...)...)
+}
+
+// failed logs that something about a job failed and is tried again, and tells the observer.
+func (r *reporter) failed(text, job string, err error) {
+	r.warn(text, "job", job, "error", err)
+	r.event(Event{Kind: EventFailed, Job: job, Err: err})
 }

@@ -97,13 +97,13 @@ const (
 type job struct {
 	Job
 	schedule   Schedule     // as it was added
-	local      *localRuns   // its runs in this member, also those that were begun by another definition
+	local      *localRuns   // its runs in this member, under any definition
 	updated    bool         // it has taken the place of another definition
 	entered    atomic.Bool  // its state was there, or was created: if it is not there now, the job was removed
 	generation atomic.Int64 // of the registration that it was entered in
 	left       atomic.Bool  // this member has it no more, or by another definition
 
-	joining chan struct{} // closed when it has been registered, or is not to be any more; nil before Run
+	registered chan struct{} // closed when it has been registered, or is not to be any more; nil before Run
 }
 
 func newJob(j Job) (*job, error) {
@@ -181,4 +181,24 @@ func (j *job) retryPause(tries int) time.Duration {
 		d *= 2
 	}
 	return min(d, most)
+}
+
+// declaration is the schedule that the definition asks for, as it is stored.
+func (j *job) declaration() declaration {
+	return declaration{spec: j.schedule.String(), zone: j.schedule.Location().String(), revision: j.Revision}
+}
+
+// scheduleOf is the stored schedule, which is the job's own unless it was changed.
+func (j *job) scheduleOf(state State) (Schedule, error) {
+	if state.Spec == j.schedule.String() && state.Zone == j.schedule.Location().String() {
+		return j.schedule, nil
+	}
+	return state.schedule()
+}
+
+// removedBy reports whether a stored state shows that the job was removed since it was entered: it is a tombstone, or
+// was registered again. A state of an earlier registration is outdated, and shows nothing.
+func (j *job) removedBy(state State) bool {
+	known := j.generation.Load()
+	return state.generation > known || state.generation == known && !state.removed.IsZero()
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
 )
@@ -20,11 +21,6 @@ type member struct {
 }
 
 const memberVersion = 1
-
-const (
-	maxLabels = 64
-	maxLabel  = 256
-)
 
 // encode writes what is stored of a member. The jobs' keys are sorted, so that their differences are short:
 // 10,000 of them take some 40 KB.
@@ -79,18 +75,59 @@ func decompress(text string) ([]uint32, error) {
 	return keys, nil
 }
 
-// validLabels refuses labels that nobody could tell apart or store.
-func validLabels(labels map[string]string) error {
-	if len(labels) > maxLabels {
-		return fmt.Errorf("%d labels are given, at most %d are taken", len(labels), maxLabels)
-	}
-	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		switch value := labels[name]; {
-		case name == "":
-			return fmt.Errorf("the label with the value %q has no name", value)
-		case len(name) > maxLabel || len(value) > maxLabel:
-			return fmt.Errorf("the label %.20q has a name of %d bytes and a value of %d, at most %d are taken", name, len(name), len(value), maxLabel)
+// ownerAmong is the member that a job of Placement Spread belongs to: of those that can run it, the one with the
+// highest weight. All who see the same members agree; when one comes or goes, no job moves between others.
+func (j *job) ownerAmong(members []member) string {
+	var best string
+	var most uint64
+	key := jobKey(j.Name)
+	for _, m := range members {
+		if !m.canRun(j, key) {
+			continue
+		}
+		w := weight(m.id, j.Name)
+		if best == "" || w > most || w == most && weight(m.node, j.Name) > weight(best, j.Name) { // some may be called the same
+			best, most = m.node, w
 		}
 	}
-	return nil
+	return best
+}
+
+// weight is how much a job leans towards a member.
+func weight(member, job string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(member))
+	_, _ = h.Write([]byte{0})
+	_, _ = h.Write([]byte(job))
+	return mixBits(h.Sum64())
+}
+
+// jobKey is what a member publishes of a job's name.
+func jobKey(job string) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(job))
+	return h.Sum32()
+}
+
+// canRun reports whether a member has a job and its labels.
+func (m member) canRun(j *job, key uint32) bool {
+	for name, value := range j.Labels {
+		if got, ok := m.labels[name]; !ok || got != value {
+			return false
+		}
+	}
+	_, has := slices.BinarySearch(m.keys, key)
+	return has
+}
+
+// jobKeys are the keys of the jobs that are spread, sorted.
+func jobKeys(jobs map[string]*job) []uint32 {
+	keys := make([]uint32, 0, len(jobs))
+	for name := range maps.Keys(jobs) {
+		if jobs[name].Placement == Spread {
+			keys = append(keys, jobKey(name))
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }

@@ -317,17 +317,12 @@ func (p *plan) nextLook() (wake, tickWake time.Time) {
 	return wake, tickWake
 }
 
-// earlierOf is the earlier of two times, the first of which may be none.
-func earlierOf(a, b time.Time) time.Time {
-	if a.IsZero() || b.Before(a) {
-		return b
-	}
-	return a
-}
-
-func laterOf(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
+// mixBits spreads a hash over all bits: FNV's highest ones hardly depend on the last bytes. It is the finalizer
+// of MurmurHash3.
+func mixBits(h uint64) uint64 {
+	h ^= h >> 33
+	h *= 0xff51afd7ed558ccd
+	h ^= h >> 33
+	h *= 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
 }

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -70,6 +71,27 @@ func checkPolicy[P ~string](name string, p *P, all ...P) error {
 	}
 	if !slices.Contains(all, *p) {
 		return fmt.Errorf("%s is %q: there are %q", name, *p, all)
+	}
+	return nil
+}
+
+const (
+	maxLabels = 64
+	maxLabel  = 256
+)
+
+// validLabels refuses labels that nobody could tell apart or store.
+func validLabels(labels map[string]string) error {
+	if len(labels) > maxLabels {
+		return fmt.Errorf("%d labels are given, at most %d are taken", len(labels), maxLabels)
+	}
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		switch value := labels[name]; {
+		case name == "":
+			return fmt.Errorf("the label with the value %q has no name", value)
+		case len(name) > maxLabel || len(value) > maxLabel:
+			return fmt.Errorf("the label %.20q has a name of %d bytes and a value of %d, at most %d are taken", name, len(name), len(value), maxLabel)
+		}
 	}
 	return nil
 }

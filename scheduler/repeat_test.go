@@ -170,7 +170,7 @@ func TestAJobThatLeavesTheLineForASlotKeepsNobodyWaiting(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		rare := func(name string) Job { return Job{Name: name, Spec: "0 0 1 1 *", Run: lasting(time.Minute)} }
 		a := w.member("a", []Job{rare("x"), rare("y"), rare("z")}, WithMaxConcurrent(1))
-		a.maxPause = time.Hour
+		a.settings.maxPause = time.Hour
 		a.run(t)
 		for _, name := range []string{"x", "y", "z"} {
 			require.NoError(t, a.Trigger(t.Context(), name))

@@ -92,11 +92,11 @@ func TestAJobThatIsRemovedWhileItsScheduleIsReplacedIsCreated(t *testing.T) {
 		a.stop()
 		require.NoError(t, <-a.done)
 		b := w.member("b", jobs("j", "* * * * *", quick))
-		_, old, err := b.createStateIfAbsent(context.Background(), b.knownJobs()[0])
+		_, old, err := b.register.enter(context.Background(), b.jobs.all()[0])
 		require.NoError(t, err)
 		require.Len(t, old, 1)
 		require.NoError(t, a.Remove(t.Context(), "j"))
-		require.NoError(t, b.replaceSchedules(t.Context(), old))
+		require.NoError(t, b.register.replaceSchedules(t.Context(), old))
 		require.Equal(t, "* * * * *", w.state("j").Spec)
 	})
 }

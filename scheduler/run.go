@@ -10,31 +10,53 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
+// runner runs the claimed runs of one activation and stores their outcomes.
+type runner struct {
+	store      *store
+	report     *reporter
+	jobs       *jobTable
+	slots      *runSlots
+	activation *activation
+	stuckAfter time.Duration
+	ended      func(job string, known *stateCache) // called when a run has ended here; known is the cache that its outcome was written with
+}
+
 // execution is a claimed run that goes on in this member, until its outcome is stored.
 type execution struct {
-	*Scheduler
-	activation *activation
-	session    *framework.Session
-	job        *job
-	book       *stateCache
-	record     RunRecord
-	created    int64           // the transaction that created the job's node
-	ended      context.Context // done when the run is to end for a reason of this member's own
-	stop       context.CancelCauseFunc
+	*runner
+	session *framework.Session
+	job     *job
+	cache   *stateCache
+	created int64     // the transaction that created the job's node
+	record  RunRecord // its Attempt rises
+	local   *localRun
 }
 
-func newExecution(d *jobPass, r RunRecord, token int64) *execution {
+// start starts a run that a session has claimed. The run takes over a slot that the caller has taken. It is not started if it was
+// started before: by a check of the job that did not hear of its claim, or in an earlier time in which the job belonged to this member.
+func (n *runner) start(session *framework.Session, j *job, cache *stateCache, r RunRecord, token int64) {
 	r.Token = token
 	e := &execution{
-		Scheduler: d.Scheduler, activation: d.activation, session: d.session, job: d.job, book: d.post.book, record: r, created: d.post.book.created,
+		runner: n, session: session, job: j, cache: cache, created: cache.created, record: r, local: newLocalRun(r, session.ID()),
 	}
-	e.ended, e.stop = context.WithCancelCause(context.Background())
-	return e
-}
-
-// isRun reports whether a stored run is this one.
-func (e *execution) isRun(r RunRecord) bool {
-	return r.Number == e.record.Number && r.generation == e.record.generation && r.member == e.record.member
+	runs := j.local
+	fresh, begun := runs.beginRun(e.local)
+	if !begun {
+		e.local.stop(nil)
+		n.slots.giveBack()
+		return
+	}
+	n.jobs.keep(runs)
+	n.activation.runs.Go(func() {
+		defer func() {
+			e.local.stop(nil)
+			n.slots.giveBack()
+			runs.endRun(e.local)
+			n.jobs.release(runs)
+			n.ended(j.Name, cache)
+		}()
+		e.runAndRecord(fresh)
+	})
 }
 
 // describeRun is what the function is told.
@@ -48,23 +70,17 @@ var errRanBefore = errors.New("the tick was run before")
 // runAndRecord runs the job and stores the outcome. A tick that is not fresh was run here before somebody deleted
 // the state: it is not run again.
 func (e *execution) runAndRecord(fresh bool) {
-	defer func() {
-		e.stop(nil)
-		e.slots.giveBack()
-		e.job.local.endRun(e)
-		e.releaseRuns(e.job.local)
-		e.lookAtJob(e.job.Name, e.book)
-		e.wakeWaiting()
-	}()
 	if !fresh {
 		e.recordOutcome(errRanBefore, nil)
 		return
 	}
-	e.takeDefinition()
-	ctx, end := e.tel.trace(context.Background(), e)
-	hold, err := e.session.Hold(ctx, e.claim(e.job.Name, e.record.Number))
-	if err != nil { // the session was lost: whoever has the job next takes the run for lost
-		end(err, Lost)
+	if latest := e.jobs.latest(e.job.local); latest.generation.Load() == e.record.generation {
+		e.job = latest // it may have been updated while the claim was under way
+	}
+	ctx, end := e.report.tel.startRun(context.Background(), e.job.Name, e.record, e.report.now)
+	hold, err := e.session.Hold(ctx, e.store.nodes.claim(e.job.Name, e.record.Number))
+	if err != nil { // the session was lost: the job's next owner takes the run for lost
+		end(err, Lost, e.record.Attempt)
 		return
 	}
 	err, why := e.runWhileHeld(hold)
@@ -73,44 +89,29 @@ func (e *execution) runAndRecord(fresh bool) {
 	if e.session.Err() != nil {
 		outcome = Lost
 	}
-	end(err, outcome)
+	end(err, outcome, e.record.Attempt)
 }
 
-// takeDefinition has the run go by the job's latest definition here: the job may have been updated while the claim was under way.
-func (e *execution) takeDefinition() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if j := e.job.local.latest; j.generation.Load() == e.record.generation {
-		e.job = j
-	}
-}
-
-// wakeWaiting lets those go on that wait for a slot.
-func (e *execution) wakeWaiting() {
-	if sh := e.currentSession(); sh != nil {
-		sh.wakeDispatcher()
-	}
-}
-
-// runWhileHeld runs the job while its claim is held and it is not to end. It returns the job's error, and why its
-// context had ended by then, if it had.
+// runWhileHeld runs the job while its claim is held and the run is not to end. It returns the job's error, and the cause of its
+// context's end, if that had ended.
 func (e *execution) runWhileHeld(hold *framework.Hold) (err, why error) {
-	defer context.AfterFunc(e.ended, func() { hold.End(context.Cause(e.ended)) })()
-	defer context.AfterFunc(e.activation.cut, func() { e.stop(context.Cause(e.activation.cut)) })()
-	if e.ended.Err() != nil { // the job was removed while its claim was under way
-		hold.End(context.Cause(e.ended))
+	ended, cut := e.local.ended, e.activation.cut
+	defer context.AfterFunc(ended, func() { hold.End(context.Cause(ended)) })()
+	defer context.AfterFunc(cut, func() { e.local.stop(context.Cause(cut)) })()
+	if ended.Err() != nil { // the job was removed while its claim was under way
+		hold.End(context.Cause(ended))
 	}
 	if err := hold.Err(); err != nil {
 		return err, err
 	}
-	e.sendEvent(Event{Kind: EventStarted, Job: e.job.Name, Run: e.describeRun()})
+	e.report.event(Event{Kind: EventStarted, Job: e.job.Name, Run: e.describeRun()})
 	err = e.runWithRetries(hold)
 	if why = hold.Err(); err != nil && why != nil && !errors.Is(err, why) {
 		err = fmt.Errorf("%w: %w", why, err)
 	}
-	e.sendEvent(Event{Kind: EventFinished, Job: e.job.Name, Run: e.describeRun(), Err: err})
+	e.report.event(Event{Kind: EventFinished, Job: e.job.Name, Run: e.describeRun(), Err: err})
 	if err != nil {
-		e.client.Logger().Warn("a run failed", "path", e.path, "job", e.job.Name, "run", e.record.ID, "error", err)
+		e.report.warn("a run failed", "job", e.job.Name, "run", e.record.ID, "error", err)
 	}
 	return err, why
 }
@@ -119,17 +120,18 @@ var errStoppedBetweenTries = fmt.Errorf("%w before the next try", ErrDrained)
 
 // runWithRetries calls the job until it succeeds, or has no retry left. When the scheduler is stopped, there is no other try here.
 func (e *execution) runWithRetries(hold *framework.Hold) error {
+	stopped := e.activation.ctx
 	for try := 1; ; try++ {
 		err := e.runOnce(hold.Context())
 		if err == nil || try > e.job.Retries || hold.Err() != nil {
 			return err
 		}
-		if e.activation.ctx.Err() != nil {
+		if stopped.Err() != nil {
 			return fmt.Errorf("%w: %w", errStoppedBetweenTries, err)
 		}
-		e.sendEvent(Event{Kind: EventRetrying, Job: e.job.Name, Run: e.describeRun(), Err: err})
+		e.report.event(Event{Kind: EventRetrying, Job: e.job.Name, Run: e.describeRun(), Err: err})
 		waiting, cancel := context.WithCancel(hold.Context())
-		stop := context.AfterFunc(e.activation.ctx, cancel)
+		stop := context.AfterFunc(stopped, cancel)
 		failed := framework.Pause(waiting, e.job.retryPause(try))
 		stop()
 		cancel()
@@ -167,7 +169,7 @@ func (e *execution) callFunction(ctx context.Context) (err error) {
 		defer func() {
 			if v := recover(); v != nil {
 				err = fmt.Errorf("%w: %v", ErrPanic, v)
-				e.client.Logger().Error("a job panicked", "path", e.path, "job", e.job.Name, "run", e.record.ID,
+				e.report.log.Error("a job panicked", "path", e.report.path, "job", e.job.Name, "run", e.record.ID,
 					"panic", v, "stack", string(debug.Stack()))
 			}
 		}()
@@ -177,8 +179,8 @@ func (e *execution) callFunction(ctx context.Context) (err error) {
 	return err
 }
 
-// watchReturn reports the run if it has not returned some time after a context's end. The function returned
-// ends that.
+// watchReturn reports the run if it has not returned some time after a context's end. The function that it returns
+// stops that.
 func (e *execution) watchReturn(ctx context.Context) (stop func()) {
 	returned := make(chan struct{})
 	run := e.describeRun()
@@ -195,26 +197,26 @@ func (e *execution) watchReturn(ctx context.Context) (stop func()) {
 
 // reportStuck tells of a run that does not return, here and in the stored state.
 func (e *execution) reportStuck(run Run, why error) {
-	e.tel.stuck(run.Job)
-	e.client.Logger().Error("a job does not return though its context has ended", "path", e.path, "job", run.Job,
+	e.report.tel.stuck(run.Job)
+	e.report.log.Error("a job does not return though its context has ended", "path", e.report.path, "job", run.Job,
 		"run", run.ID, "cause", why)
-	e.sendEvent(Event{Kind: EventStuck, Job: run.Job, Run: run, Err: why})
-	_ = e.updateRecord(func(state *State, i int) ([]tolerantOp, error) { // what cannot be stored was told
+	e.report.event(Event{Kind: EventStuck, Job: run.Job, Run: run, Err: why})
+	_ = e.updateRecord(func(state *State, i int) ([]tolerantOp, error) { // if that fails, the event has still told of it
 		state.Running[i].Stuck = true
 		return nil, nil
 	})
 }
 
 // recordOutcome stores a run's outcome and deletes its claim, in one transaction. It tries until that is done
-// or the session is lost, and the claim with it; then whoever has the job next takes the run for lost. So it does
-// when the outcome cannot be stored, as the state was written by a later release, for example: the run ends all the same.
-// why is the cause of its context's end, if that had ended.
+// or the session is lost, and the claim with it; then the job's next owner takes the run for lost. So it does
+// when the outcome cannot be stored, for example since a later release has written the state: the run ends all the same.
+// why is the cause of the end of the run's context, if that had ended.
 func (e *execution) recordOutcome(err, why error) Outcome {
-	r := e.record
-	r.Ended, r.Outcome, r.Error = e.now().UTC().Truncate(time.Millisecond), outcomeOf(err, why), errorText(err)
+	r, claim := e.record, e.store.nodes.claim(e.job.Name, e.record.Number)
+	r.Ended, r.Outcome, r.Error = e.report.now().UTC().Truncate(time.Millisecond), outcomeOf(err, why), errorText(err)
 	err = e.updateRecord(func(state *State, i int) ([]tolerantOp, error) {
 		stored := state.Running[i]
-		unclaim := framework.DeleteOp(e.claim(e.job.Name, r.Number), framework.AnyVersion)
+		unclaim := framework.DeleteOp(claim, framework.AnyVersion)
 		ended := []tolerantOp{{op: unclaim, refused: framework.ErrNoNode}}
 		if !state.belongsToRegistration(stored) {
 			state.removeRun(stored)
@@ -225,14 +227,14 @@ func (e *execution) recordOutcome(err, why error) Outcome {
 		if r.Outcome == Stopped && e.job.Guarantee == AtLeastOnce {
 			state.addRequested(Pending{Tick: r.Tick, Manual: r.Manual, Attempt: r.Attempt + 1, reruns: r.reruns, request: r.request})
 		}
-		past, err := e.historyOps(e.job.Name, r)
+		past, err := e.store.historyOps(e.job.Name, r)
 		return append(ended, past...), err
 	})
 	if err != nil {
-		e.client.Logger().Error("what became of a run cannot be stored", "path", e.path, "job", e.job.Name, "run", e.record.ID,
+		e.report.log.Error("the outcome of a run cannot be stored", "path", e.report.path, "job", e.job.Name, "run", e.record.ID,
 			"outcome", r.Outcome, "error", err)
-		e.sendEvent(Event{Kind: EventFailed, Job: e.job.Name, Run: e.describeRun(), Err: err})
-		_ = e.session.DeleteIfPresent(e.session.Context(), e.claim(e.job.Name, r.Number)) // else it goes with the session
+		e.report.event(Event{Kind: EventFailed, Job: e.job.Name, Run: e.describeRun(), Err: err})
+		_ = e.session.DeleteIfPresent(e.session.Context(), claim) // else it goes with the session
 		return Lost
 	}
 	return r.Outcome
@@ -257,10 +259,10 @@ func outcomeOf(err, why error) Outcome {
 	return Failed
 }
 
-// updateRecord changes the stored state of a run that goes on, and tries until that is done, the run has an
-// outcome already, or the session is lost. Its error tells why that cannot be done.
+// updateRecord changes the stored state of a run that goes on. It tries until that is done, the run has an
+// outcome already, or the session is lost. Its error says why that cannot be done.
 func (e *execution) updateRecord(change func(state *State, i int) ([]tolerantOp, error)) error {
-	back := e.client.Backoff()
+	back := e.store.client.Backoff()
 	for e.session.Err() == nil {
 		err := e.updateRecordOnce(change)
 		switch {
@@ -271,28 +273,27 @@ func (e *execution) updateRecord(change func(state *State, i int) ([]tolerantOp,
 		case errors.Is(err, framework.ErrBadVersion):
 			continue
 		case errors.Is(err, framework.ErrSuspended): // the next try waits for the connection
-			_ = e.session.Sync(e.session.Context(), e.node(e.job.Name)) // its failure is the next try's
+			_ = e.session.Sync(e.session.Context(), e.cache.node) // its failure is the next try's
 			continue
 		}
 		if e.session.Err() == nil {
-			e.client.Logger().Warn("what became of a run cannot be stored yet", "path", e.path, "job", e.job.Name,
-				"run", e.record.ID, "error", err)
-			_ = back.Pause(e.session.Context()) // the loop sees it
+			e.report.warn("the outcome of a run cannot be stored yet", "job", e.job.Name, "run", e.record.ID, "error", err)
+			_ = back.Pause(e.session.Context()) // the loop ends with the session
 		}
 	}
 	return nil
 }
 
 func (e *execution) updateRecordOnce(change func(state *State, i int) ([]tolerantOp, error)) error {
-	b := e.book
+	b := e.cache
 	defer b.lock()()
 	state, err := b.readState(e.session.Context(), e.session)
 	if err != nil {
 		return err
 	}
 	i := state.indexOfRun(e.record.Number)
-	if i < 0 || b.created != e.created || !e.isRun(state.Running[i]) {
-		return nil // stored by a former try, or taken for lost
+	if i < 0 || b.created != e.created || !e.local.isRun(state.Running[i]) {
+		return nil // an earlier try has stored it, or another member has taken the run for lost
 	}
 	state = state.clone()
 	ops, err := change(&state, i)

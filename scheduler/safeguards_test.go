@@ -72,7 +72,7 @@ func TestAJobIsNotLookedAtBeforeItIsRegistered(t *testing.T) {
 		a := w.start("a", jobs("j", "* * * * *", quick))
 		a.link.Delay(50 * time.Millisecond)
 		require.NoError(t, a.Add(jobs("k", "* * * * *", quick)[0]))
-		a.assignJobs() // as a member comes or goes
+		a.part.assign() // as a member comes or goes
 		time.Sleep(90 * time.Second)
 		require.Empty(t, w.log.all(EventRemoved))
 		require.EqualValues(t, 1, w.state("k").Fired)
@@ -89,9 +89,11 @@ func TestARunWhoseClaimIsLostBeforeItBeginsDoesNotRun(t *testing.T) {
 		hold, err := session.Hold(t.Context(), testPath+"/jobs/j/run-1")
 		require.NoError(t, err)
 		hold.End(framework.ErrNodeGone)
-		e := &execution{Scheduler: a.Scheduler, activation: a.current, session: session, job: a.jobNamed("j"), record: RunRecord{Number: 1}}
-		e.ended, e.stop = context.WithCancelCause(context.Background())
-		defer e.stop(nil)
+		record := RunRecord{Number: 1}
+		e := &execution{
+			runner: a.part.session().ownership.runner, session: session, job: a.jobs.get("j"), record: record, local: newLocalRun(record, session.ID()),
+		}
+		defer e.local.stop(nil)
 		err, why := e.runWhileHeld(hold)
 		require.ErrorIs(t, err, framework.ErrNodeGone)
 		require.ErrorIs(t, why, framework.ErrNodeGone)
@@ -140,7 +142,7 @@ func TestAClaimOfAFormerLeaderIsRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", jobs("j", "31 * * * * *", quick), WithNow(func() time.Time { return time.Now().Add(5 * time.Second) }))
 		b := w.start("b", jobs("j", "31 * * * * *", quick))
-		former, err := b.Election().Leader(t.Context())
+		former, err := b.leader.election.Leader(t.Context())
 		require.NoError(t, err)
 		a.link.Delay(time.Second)
 		time.Sleep(26*time.Second - 100*time.Millisecond)
@@ -191,8 +193,8 @@ func TestARemovedJobOfOthersIsDroppedWhenAnythingMayHaveChanged(t *testing.T) {
 		a.link.Heal()
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		require.Nil(t, a.jobNamed(name))
-		require.NotNil(t, a.jobNamed("other"))
+		require.Nil(t, a.jobs.get(name))
+		require.NotNil(t, a.jobs.get("other"))
 	})
 }
 
@@ -202,13 +204,12 @@ func TestARunThatBeginsBehindTheRemovalIsEnded(t *testing.T) {
 		a := w.member("a", jobs("j", "0 0 1 1 *", quick))
 		session, err := a.client.Session(t.Context())
 		require.NoError(t, err)
-		l := a.jobNamed("j").local
+		l := a.jobs.get("j").local
 		begin := func(generation int64) context.Context {
-			e := &execution{session: session, record: RunRecord{Number: 1, generation: generation, Token: generation + 1, Manual: true}}
-			e.ended, e.stop = context.WithCancelCause(context.Background())
-			t.Cleanup(func() { e.stop(nil) })
-			l.beginRun(e)
-			return e.ended
+			r := newLocalRun(RunRecord{Number: 1, generation: generation, Token: generation + 1, Manual: true}, session.ID())
+			t.Cleanup(func() { r.stop(nil) })
+			l.beginRun(r)
+			return r.ended
 		}
 		former := begin(0)
 		l.endRunsOf(1)

@@ -39,11 +39,6 @@ func (s Schedule) latestTick(from, to time.Time) time.Time {
 	return s.Next(time.Unix(from.Unix()+int64(past), 0)).UTC()
 }
 
-// asGap is these ticks, missed.
-func (d dueTicks) asGap(why Reason) Gap {
-	return Gap{From: d.first, To: d.latest, Count: d.count, Reason: why}
-}
-
 // everySchedule is the schedule of @every. It counts from 1970-01-01 UTC, so that all members agree on its ticks.
 type everySchedule struct {
 	seconds int64
@@ -230,3 +225,18 @@ func (c calendar) countBeforeSecond(s int) int64 {
 
 // countBelow counts a set's values below n.
 func countBelow(set uint64, n int) int64 { return int64(bits.OnesCount64(set & (1<<n - 1))) }
+
+// earlierOf is the earlier of two times, the first of which may be none.
+func earlierOf(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func laterOf(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

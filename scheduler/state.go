@@ -1,8 +1,6 @@
 package scheduler
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -82,15 +80,6 @@ func (s State) Next(after time.Time) time.Time {
 	return schedule.Next(after)
 }
 
-const (
-	stateVersion = 1
-	maxGaps      = 10
-	maxPending   = 10
-	maxRequests  = 32
-	maxPassed    = 100_000 // ticks that are looked at one by one
-	maxReplaced  = 16
-)
-
 // schedule reads the stored schedule.
 func (s State) schedule() (Schedule, error) {
 	zone, err := readZone(s.Zone)
@@ -98,98 +87,6 @@ func (s State) schedule() (Schedule, error) {
 		return Schedule{}, fmt.Errorf("%w %q: %w", ErrInvalidSpec, s.Spec, err)
 	}
 	return ParseSpec(s.Spec, zone)
-}
-
-// decodeState reads a stored state. Its error wraps ErrNewerState or ErrBadState.
-func decodeState(data []byte) (State, error) {
-	var s State
-	f, err := openRecord(data, stateVersion)
-	if err != nil {
-		return State{}, err
-	}
-	s.rest = f
-	if err := s.decodeFields(); err != nil {
-		return State{}, fmt.Errorf("%w: %w", ErrBadState, err)
-	}
-	return s, nil
-}
-
-// openRecord reads a stored record's fields and checks its version.
-func openRecord(data []byte, most int) (jsonFields, error) {
-	var f jsonFields
-	var version int
-	if err := json.Unmarshal(data, &f); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBadState, err)
-	}
-	if err := f.takeField("v", &version); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBadState, err)
-	}
-	if version > most {
-		return nil, fmt.Errorf("%w: it has version %d, this release reads up to %d", ErrNewerState, version, most)
-	}
-	if version < 1 {
-		return nil, fmt.Errorf("%w: it has no version", ErrBadState)
-	}
-	return f, nil
-}
-
-func (s *State) decodeFields() error {
-	f := s.rest
-	err := errors.Join(f.takeField("spec", &s.Spec), f.takeField("zone", &s.Zone), f.takeField("revision", &s.Revision),
-		f.takeField("declaredSpec", &s.declaredSpec), f.takeField("declaredZone", &s.declaredZone),
-		f.takeTime("removed", &s.removed), f.takeTime("registered", &s.registered), f.takeField("generation", &s.generation),
-		f.takeTime("since", &s.Since), f.takeTime("paused", &s.Paused), f.takeTime("last", &s.Last), f.takeTime("holdUntil", &s.HoldUntil),
-		f.takeField("number", &s.Number), f.takeField("running", &s.Running), f.takeField("pending", &s.Pending), f.takeField("lastRun", &s.LastRun), f.takeField("requests", &s.requests), f.takeField("replaced", &s.replaced),
-		f.takeField("fired", &s.Fired), f.takeField("failures", &s.Failures), f.takeField("missed", &s.Missed), f.takeField("gaps", &s.Gaps))
-	if err != nil {
-		return err
-	}
-	if s.Paused.IsZero() {
-		s.removed = time.Time{} // an earlier release, which takes a tombstone for a paused job, has resumed it
-	}
-	for name, n := range map[string]int64{"generation": s.generation, "fired": s.Fired, "failures": s.Failures, "number": s.Number} {
-		if n < 0 {
-			return fmt.Errorf("%s: %d is negative", name, n)
-		}
-	}
-	for reason, n := range s.Missed {
-		if n < 0 {
-			return fmt.Errorf("missed: %q: %d is negative", reason, n)
-		}
-	}
-	return nil
-}
-
-func (s State) encode() ([]byte, error) {
-	known := map[string]any{
-		"v": stateVersion, "spec": s.Spec, "zone": s.Zone, "revision": nilIfZero(s.Revision),
-		"declaredSpec": nilIfZero(s.declaredSpec), "declaredZone": nilIfZero(s.declaredZone),
-		"removed": s.removed, "registered": s.registered, "generation": nilIfZero(s.generation),
-		"since": s.Since, "paused": s.Paused, "last": s.Last, "holdUntil": s.HoldUntil,
-		"number": s.Number, "fired": s.Fired, "failures": nilIfZero(s.Failures),
-	}
-	if len(s.Missed) > 0 {
-		known["missed"] = s.Missed
-	}
-	if len(s.Gaps) > 0 {
-		known["gaps"] = s.Gaps
-	}
-	if len(s.Running) > 0 {
-		known["running"] = s.Running
-	}
-	if len(s.Pending) > 0 {
-		known["pending"] = s.Pending
-	}
-	if len(s.requests) > 0 {
-		known["requests"] = s.requests
-	}
-	if len(s.replaced) > 0 {
-		known["replaced"] = s.replaced
-	}
-	if s.LastRun != nil {
-		known["lastRun"] = s.LastRun
-	}
-	return s.rest.withFields(known)
 }
 
 // clone copies what the functions that change a state change.
@@ -229,107 +126,6 @@ func (s State) belongsToRegistration(r RunRecord) bool {
 	return s.removed.IsZero() && r.generation == s.generation
 }
 
-// removeRun takes a run out of those that go on.
-func (s *State) removeRun(r RunRecord) {
-	if i := s.indexOfRun(r.Number); i >= 0 {
-		s.Running = slices.Delete(s.Running, i, i+1)
-	}
-}
-
-// recordEnd takes a run out of those that go on, and makes it the latest that has ended.
-func (s *State) recordEnd(r RunRecord) {
-	s.removeRun(r)
-	if r.Outcome != Succeeded {
-		s.Failures++
-	}
-	if s.LastRun == nil || s.LastRun.Number < r.Number {
-		s.LastRun = &r
-	}
-}
-
-// addRequested adds a run to those that wait. Repeated runs go before those that were asked for.
-func (s *State) addRequested(p Pending) {
-	at := len(s.Pending)
-	if !p.Manual || p.Attempt > 1 {
-		at = 0
-		for at < len(s.Pending) && s.Pending[at].Attempt > 1 {
-			at++
-		}
-	}
-	s.Pending = slices.Insert(s.Pending, at, p)
-}
-
-// addGap records a gap, in one row with the latest if it goes on.
-func (s *State) addGap(schedule Schedule, g Gap) {
-	s.Missed[g.Reason] += g.Count
-	if n := len(s.Gaps); n > 0 && s.Gaps[n-1].Reason == g.Reason && schedule.Next(s.Gaps[n-1].To).Equal(g.From) {
-		s.Gaps[n-1].To = g.To
-		s.Gaps[n-1].Count += g.Count
-		return
-	}
-	s.Gaps = append(s.Gaps, g)
-	if over := len(s.Gaps) - maxGaps; over > 0 {
-		s.Gaps = s.Gaps[over:]
-	}
-}
-
-// missDueTicks records every tick that is due and not seen to yet as missed.
-func (s *State) missDueTicks(schedule Schedule, now time.Time, why Reason) {
-	if d := schedule.findDueTicks(s.ticksSeenUntil(), now); d.count > 0 {
-		s.Last = d.latest
-		s.missOneTick(schedule, d.asGap(why))
-	}
-}
-
-func (s *State) missOneTick(schedule Schedule, g Gap) {
-	s.addGap(schedule, g)
-	s.passed = append(s.passed, g)
-}
-
-// replacedSchedule is a schedule that was replaced while its latest tick was still ahead of the ensemble's clock.
-type replacedSchedule struct {
-	Spec string    `json:"spec"`
-	Zone string    `json:"zone"`
-	Last time.Time `json:"last"` // its ticks up to there were run or missed
-}
-
-// missTicksOfOldSchedule records the ticks of the schedule as missed that lie after Since and before the latest tick, which was run
-// ahead of its time by an earlier schedule. Ticks that the replaced schedules have run or missed are not counted again.
-func (s *State) missTicksOfOldSchedule(schedule Schedule, why Reason) {
-	var earlier []Schedule
-	var last []time.Time
-	for _, r := range s.replaced {
-		if parsed, err := (State{Spec: r.Spec, Zone: r.Zone}).schedule(); err == nil { // the ticks of one that cannot be read are unknown
-			earlier, last = append(earlier, parsed), append(last, r.Last)
-		}
-	}
-	counted := func(tick time.Time) bool {
-		for i, e := range earlier {
-			if !tick.After(last[i]) && e.Next(tick.Add(-time.Second)).Equal(tick) {
-				return true
-			}
-		}
-		return false
-	}
-	missed := Gap{Reason: why}
-	tick := schedule.Next(s.Since)
-	for n := 0; n < maxPassed && !tick.IsZero() && tick.Before(s.Last); n++ {
-		if !counted(tick) {
-			if missed.Count++; missed.Count == 1 {
-				missed.From = tick.UTC()
-			}
-			missed.To = tick.UTC()
-		}
-		tick = schedule.Next(tick)
-	}
-	if missed.Count > 0 {
-		s.missOneTick(schedule, missed)
-	}
-	if d := schedule.findDueTicks(tick.Add(-time.Second), s.Last.Add(-time.Second)); !tick.IsZero() && d.count > 0 {
-		s.missOneTick(schedule, d.asGap(why)) // the ensemble's clock was set back by far
-	}
-}
-
 // Reason is why ticks were missed.
 type Reason string
 
@@ -364,6 +160,11 @@ type Gap struct {
 	Reason Reason
 
 	rest jsonFields
+}
+
+// asGap is these ticks, missed.
+func (d dueTicks) asGap(why Reason) Gap {
+	return Gap{From: d.first, To: d.latest, Count: d.count, Reason: why}
 }
 
 // Outcome is how a run has ended.
@@ -455,117 +256,4 @@ func errorText(err error) string {
 		text = text[:maxErrorText-3] + "…"
 	}
 	return strings.ToValidUTF8(text, "�")
-}
-
-// UnmarshalJSON reads a stored gap and keeps the fields that it does not know.
-func (g *Gap) UnmarshalJSON(data []byte) error {
-	f := jsonFields{}
-	if err := json.Unmarshal(data, &f); err != nil {
-		return err
-	}
-	err := errors.Join(f.takeTime("from", &g.From), f.takeTime("to", &g.To), f.takeField("count", &g.Count), f.takeField("reason", &g.Reason))
-	g.rest = f
-	return err
-}
-
-// MarshalJSON writes the gap as it is stored.
-func (g Gap) MarshalJSON() ([]byte, error) {
-	return g.rest.withFields(map[string]any{"from": g.From, "to": g.To, "count": g.Count, "reason": g.Reason})
-}
-
-// UnmarshalJSON reads a stored run and keeps the fields that it does not know.
-func (r *RunRecord) UnmarshalJSON(data []byte) error {
-	f := jsonFields{}
-	if err := json.Unmarshal(data, &f); err != nil {
-		return err
-	}
-	err := errors.Join(
-		f.takeField("n", &r.Number), f.takeField("id", &r.ID), f.takeTime("tick", &r.Tick), f.takeField("manual", &r.Manual),
-		f.takeField("attempt", &r.Attempt), f.takeField("token", &r.Token), f.takeField("runner", &r.Runner),
-		f.takeTime("started", &r.Started), f.takeTime("ended", &r.Ended), f.takeField("outcome", &r.Outcome),
-		f.takeField("error", &r.Error), f.takeField("stuck", &r.Stuck),
-		f.takeField("member", &r.member), f.takeField("request", &r.request), f.takeField("replace", &r.replace),
-		f.takeField("generation", &r.generation), f.takeField("reruns", &r.reruns))
-	r.rest = f
-	return err
-}
-
-// MarshalJSON writes the run as it is stored.
-func (r RunRecord) MarshalJSON() ([]byte, error) {
-	return r.rest.withFields(map[string]any{
-		"n": r.Number, "id": r.ID, "tick": r.Tick, "manual": nilIfZero(r.Manual), "attempt": r.Attempt, "token": nilIfZero(r.Token),
-		"runner": r.Runner, "started": r.Started, "ended": r.Ended, "outcome": nilIfZero(r.Outcome), "error": nilIfZero(r.Error),
-		"stuck": nilIfZero(r.Stuck), "member": nilIfZero(r.member), "request": nilIfZero(r.request), "replace": nilIfZero(r.replace),
-		"generation": nilIfZero(r.generation), "reruns": nilIfZero(r.reruns),
-	})
-}
-
-// UnmarshalJSON reads a stored request for a run and keeps the fields that it does not know.
-func (p *Pending) UnmarshalJSON(data []byte) error {
-	f := jsonFields{}
-	if err := json.Unmarshal(data, &f); err != nil {
-		return err
-	}
-	err := errors.Join(f.takeTime("tick", &p.Tick), f.takeField("manual", &p.Manual), f.takeField("attempt", &p.Attempt), f.takeField("request", &p.request),
-		f.takeField("reruns", &p.reruns))
-	p.rest = f
-	return err
-}
-
-// MarshalJSON writes the request as it is stored.
-func (p Pending) MarshalJSON() ([]byte, error) {
-	return p.rest.withFields(map[string]any{"tick": p.Tick, "manual": nilIfZero(p.Manual), "attempt": p.Attempt, "request": nilIfZero(p.request), "reruns": nilIfZero(p.reruns)})
-}
-
-// jsonFields are those of a stored JSON object. What this release knows is taken out; the rest is kept, and
-// written back with the object.
-type jsonFields map[string]json.RawMessage
-
-// takeField moves a field into a value, if it is there.
-func (f jsonFields) takeField(name string, into any) error {
-	raw, ok := f[name]
-	if !ok {
-		return nil
-	}
-	delete(f, name)
-	if err := json.Unmarshal(raw, into); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
-}
-
-// takeTime moves a time, which must be one that can be written again.
-func (f jsonFields) takeTime(name string, into *time.Time) error {
-	if err := f.takeField(name, into); err != nil {
-		return err
-	}
-	*into = into.UTC()
-	if y := into.Year(); !into.IsZero() && (y < 1970 || y > 9999) {
-		return fmt.Errorf("%s: the year %d is not between 1970 and 9999", name, y)
-	}
-	return nil
-}
-
-// withFields returns the kept fields and these; zero times and nil values are left out.
-func (f jsonFields) withFields(known map[string]any) ([]byte, error) {
-	all := make(map[string]any, len(f)+len(known))
-	for name, raw := range f {
-		all[name] = raw
-	}
-	for name, v := range known {
-		if t, ok := v.(time.Time); v == nil || ok && t.IsZero() {
-			continue
-		}
-		all[name] = v
-	}
-	return json.Marshal(all)
-}
-
-// nilIfZero is a value, or nil if it is the zero value.
-func nilIfZero[T comparable](v T) any {
-	var zero T
-	if v == zero {
-		return nil
-	}
-	return v
 }

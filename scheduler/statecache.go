@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// stateCache is a job's stored state as a member knows it. It is kept as it is stored, which takes the least
-// memory, and written by its version: who has changed it meanwhile is noticed by the write.
+// stateCache is a job's stored state as a member knows it. It keeps the state as it is stored, which takes the least
+// memory, and writes by its version, so that a write is refused if another member has changed the state.
 type stateCache struct {
 	turn       chan struct{} // taken from reading until what follows from it is written; a channel, since it is held while waiting
 	node       string
@@ -26,7 +26,7 @@ func newStateCache(node string) *stateCache {
 	return &stateCache{node: node, turn: make(chan struct{}, 1)}
 }
 
-// lock waits for the cache; the function returned gives it back.
+// lock waits for the cache; the function that it returns gives it back.
 func (b *stateCache) lock() (back func()) {
 	b.turn <- struct{}{}
 	return func() { <-b.turn }
@@ -57,11 +57,11 @@ func (b *stateCache) readState(ctx context.Context, session *framework.Session) 
 	return state, nil
 }
 
-// invalidate has the next read ask the servers.
+// invalidate makes the next read ask the servers.
 func (b *stateCache) invalidate() { b.known, b.data = false, nil }
 
 // writeState writes a state, if it still has the version that was read, in one transaction with other
-// operations, those before it and those after. Nothing is known any more when it fails.
+// operations, those before it and those after. When the write fails, the next read asks the servers.
 func (b *stateCache) writeState(ctx context.Context, session *framework.Session, state State, before, after []tolerantOp) (framework.Stat, error) {
 	data, err := state.encode()
 	if err != nil {
@@ -77,39 +77,4 @@ func (b *stateCache) writeState(ctx context.Context, session *framework.Session,
 	st := results[at].Stat
 	b.data, b.version = data, st.Version
 	return st, nil
-}
-
-// tolerantOp is one of a transaction, and what takes its place if it is refused for a reason that does not
-// matter.
-type tolerantOp struct {
-	op      framework.Op
-	refused error         // nil: any refusal matters
-	instead *framework.Op // nil: nothing
-}
-
-// multiTolerant runs a transaction until no operation is refused for a reason that does not matter. Operations
-// that are left out must be behind those that are always there.
-func multiTolerant(ctx context.Context, session *framework.Session, ops []tolerantOp) ([]framework.OpResult, error) {
-	ops = slices.Clone(ops)
-	for {
-		plain := make([]framework.Op, len(ops))
-		for i, o := range ops {
-			plain[i] = o.op
-		}
-		results, err := session.Multi(ctx, plain...)
-		var tx *framework.TxError
-		if !errors.As(err, &tx) || ops[tx.Index].refused == nil || !errors.Is(tx, ops[tx.Index].refused) {
-			return results, err
-		}
-		if instead := ops[tx.Index].instead; instead != nil {
-			ops[tx.Index] = tolerantOp{op: *instead}
-		} else {
-			ops = slices.Delete(ops, tx.Index, tx.Index+1)
-		}
-	}
-}
-
-// shouldRetry reports whether a refused or unanswered write is to be tried once more behind a look.
-func shouldRetry(err error) bool {
-	return errors.Is(err, framework.ErrSuspended) || errors.Is(err, framework.ErrBadVersion) || errors.Is(err, framework.ErrNoNode)
 }

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"time"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -44,24 +45,24 @@ func newTelemetry(client *framework.Client, path string) telemetry {
 	return t
 }
 
-// trace begins a run's span, the root of a trace, which lasts until the run has ended.
-func (t telemetry) trace(ctx context.Context, e *execution) (context.Context, func(error, Outcome)) {
-	r, job := e.record, attribute.String("lockstep.job", e.job.Name)
-	began := e.now()
+// startRun begins a run's span, the root of a trace. The function that it returns ends the span with the run's error, outcome and
+// number of attempts.
+func (t telemetry) startRun(ctx context.Context, job string, r RunRecord, now func() time.Time) (context.Context, func(error, Outcome, int)) {
+	name, began := attribute.String("lockstep.job", job), now()
 	ctx, span := t.tracer.Start(ctx, "lockstep.scheduler.run", trace.WithNewRoot(),
-		trace.WithAttributes(attribute.String("lockstep.path", t.path), job, attribute.String("lockstep.run", r.ID),
+		trace.WithAttributes(attribute.String("lockstep.path", t.path), name, attribute.String("lockstep.run", r.ID),
 			attribute.String("lockstep.tick", r.Tick.Format("2006-01-02T15:04:05Z")), attribute.Int64("lockstep.token", r.Token)))
 	if !r.Manual {
-		t.lags.Record(ctx, max(0, began.Sub(r.Tick).Seconds()), metric.WithAttributes(job))
+		t.lags.Record(ctx, max(0, began.Sub(r.Tick).Seconds()), metric.WithAttributes(name))
 	}
-	return ctx, func(err error, outcome Outcome) {
+	return ctx, func(err error, outcome Outcome, attempt int) {
 		if err != nil {
 			span.SetStatus(codes.Error, err.Error())
 		}
 		how := attribute.String("lockstep.outcome", string(outcome))
-		span.SetAttributes(how, attribute.Int("lockstep.attempt", e.record.Attempt))
+		span.SetAttributes(how, attribute.Int("lockstep.attempt", attempt))
 		span.End()
-		t.durations.Record(ctx, e.now().Sub(began).Seconds(), metric.WithAttributes(job, how))
+		t.durations.Record(ctx, now().Sub(began).Seconds(), metric.WithAttributes(name, how))
 	}
 }
 

@@ -106,8 +106,8 @@ func TestARemovalThatAMemberMissedCountsThoughTheJobIsThereAgain(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		require.Len(t, w.log.all(EventRemoved), 1)
 		require.ErrorIs(t, w.log.all(EventFinished)[0].Err, ErrRemoved)
-		require.Nil(t, a.jobNamed("j"))
-		require.NotNil(t, b.jobNamed("j"))
+		require.Nil(t, a.jobs.get("j"))
+		require.NotNil(t, b.jobs.get("j"))
 		require.NoError(t, a.Add(job[0]))
 		time.Sleep(time.Minute)
 		require.Len(t, w.log.ticks(), 2)
@@ -217,7 +217,7 @@ func TestTombstonesAreBounded(t *testing.T) {
 		left := w.tombstones()
 		require.Len(t, left, maxTombstones)
 		require.Equal(t, "once-020", left[0])
-		require.Len(t, a.local, 1, "and nothing of them is kept in memory")
+		require.Len(t, a.jobs.runs, 1, "and nothing of them is kept in memory")
 	})
 }
 

@@ -108,7 +108,7 @@ func TestAWithdrawnJobIsRunByOthers(t *testing.T) {
 		require.Equal(t, "b", started[1].member)
 		require.Equal(t, "00:03:00", started[1].Run.Tick.Format(time.TimeOnly), "the run that went on was not overlapped")
 		require.NoError(t, w.log.all(EventFinished)[0].Err, "and has finished")
-		require.Empty(t, a.local)
+		require.Empty(t, a.jobs.runs)
 		require.NoError(t, a.Add(job[0]))
 		time.Sleep(2 * time.Minute)
 		started = w.log.all(EventStarted)
@@ -182,7 +182,7 @@ func TestARunOfAJobThatWasRemovedWhileItsClaimWasUnderWayDoesNotBegin(t *testing
 		time.Sleep(61 * time.Second)
 		require.Equal(t, []string{"run-1"}, w.claims("j"))
 		slow.Cancel()
-		a.jobNamed("j").local.endRunsOf(0) // as the member does that hears of the removal before its claim's answer
+		a.jobs.get("j").local.endRunsOf(0) // as the member does that hears of the removal before its claim's answer
 		time.Sleep(10 * time.Second)
 		require.Empty(t, w.log.all(EventStarted))
 		require.Empty(t, w.claims("j"))

@@ -149,8 +149,8 @@ func (y *year) enlist() {
 	}
 	drain := time.Duration(y.r.IntN(40)) * time.Minute
 	m := y.member(fmt.Sprint("m", y.made), all, WithNow(func() time.Time { return time.Now().Add(skew) }), WithDrain(drain), WithHistory(20))
-	m.maxPause = 3 * time.Hour // no clock is set here
-	m.Scheduler.observe = nil
+	m.settings.maxPause = 3 * time.Hour // no clock is set here
+	m.report.observe = nil
 	m.run(y.t)
 	y.members = append(y.members, m)
 }

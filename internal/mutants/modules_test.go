@@ -5,12 +5,12 @@ func init() { lists["modules"] = moduleMutants }
 // moduleMutants are the safeguards of the fx modules, of who campaigns for a scheduler's jobs, and of ids that a queue would not remember.
 var moduleMutants = []mutant{
 	{
-		name: "a member with spread jobs alone campaigns", file: "scheduler/campaign.go", test: "TestAMemberWithSpreadJobsAloneStaysOutOfTheElection",
-		old: "if j.Placement != Spread {", new: "if j != nil {",
+		name: "a member with spread jobs alone campaigns", file: "scheduler/leadership.go", test: "TestAMemberWithSpreadJobsAloneStaysOutOfTheElection",
+		old: "return j.Placement != Spread", new: "return j != nil",
 	},
 	{
-		name: "a member goes on campaigning without leader jobs", file: "scheduler/campaign.go", test: "TestAMemberResignsWhenItsLastLeaderJobIsRemoved",
-		old: "for s.hasLeaderJobs() {\n\t\t\tselect", new: "for {\n\t\t\tselect",
+		name: "a member goes on campaigning without leader jobs", file: "scheduler/leadership.go", test: "TestAMemberResignsWhenItsLastLeaderJobIsRemoved",
+		old: "for hasLeaderJobs() {\n\t\t\tselect", new: "for {\n\t\t\tselect",
 	},
 	{
 		name: "an application's scheduler does not wait for its first job", file: "scheduler/schedulerfx/module.go", test: "TestModuleWaitsForTheFirstJob",

@@ -154,27 +154,27 @@ var safeguards = []mutant{
 		old: "wait > 0 {\n				return wait, nil", new: "wait > 3*time.Second {\n				return wait, nil",
 	},
 	{
-		name: "a job that is registered again is taken for the removed one", file: "scheduler/tombstone.go", recipes: "jobs", rule: "registration",
+		name: "a job that is registered again is taken for the removed one", file: "scheduler/transitions.go", recipes: "jobs", rule: "registration",
 		old: "generation: s.generation + 1,", new: "generation: s.generation,",
 	},
 	{
-		name: "a member goes by its own schedule", file: "scheduler/jobpass.go", recipes: "jobs", rule: "one schedule",
+		name: "a member goes by its own schedule", file: "scheduler/job.go", recipes: "jobs", rule: "one schedule",
 		old: "if state.Spec == j.schedule.String() && state.Zone", new: "if state.Spec != \"\" || state.Zone",
 	},
 	{
-		name: "a successor runs ticks of its predecessor again", file: "scheduler/tombstone.go", recipes: "jobs", rule: "at most once",
-		old: "since := laterOf(now, s.ticksSeenUntil())", new: "ticksSeenUntil := now",
+		name: "a successor runs ticks of its predecessor again", file: "scheduler/transitions.go", recipes: "jobs", rule: "at most once",
+		old: "since := laterOf(now, s.ticksSeenUntil())", new: "since := now",
 	},
 	{
-		name: "a withdrawn job is run on", file: "scheduler/scheduler.go", recipes: "jobs", rule: "withdrawal",
-		old: "\tj.left.Store(true)\n\ts.leaveRuns(j.local)\n\ts.signalJobsChanged()\n\tsh := s.activeSession", new: "\ts.leaveRuns(j.local)\n\ts.signalJobsChanged()\n\tvar sh *activeSession",
+		name: "a withdrawn job is run on", file: "scheduler/jobtable.go", recipes: "jobs", rule: "withdrawal",
+		old: "\tdelete(t.jobs, j.Name)\n\tj.left.Store(true)\n\tt.releaseLocked(j.local)", new: "\tdelete(t.jobs, j.Name)\n\tt.releaseLocked(j.local)",
 	},
 	{
 		name: "the definition before an update is run on", file: "scheduler/run.go", recipes: "jobs", rule: "definition",
-		old: "	e.takeDefinition()\n", new: "",
+		old: "\t\te.job = latest // it may", new: "\t\t_ = latest // it may",
 	},
 	{
-		name: "a changed schedule forgets the ticks before", file: "scheduler/register.go", recipes: "jobs,control", rule: "ticks",
+		name: "a changed schedule forgets the ticks before", file: "scheduler/transitions.go", recipes: "jobs,control", rule: "ticks",
 		old: "s.missDueTicks(old, now, why)", new: "_ = old",
 	},
 	{

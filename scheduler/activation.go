@@ -1,0 +1,90 @@
+package scheduler
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// activation is one call of Run, and the goroutines that it waits for.
+type activation struct {
+	ctx     context.Context // of the call: no run is started once it is done
+	cut     context.Context // done when runs have been given long enough to finish
+	cutRuns context.CancelCauseFunc
+	done    context.Context // done when nothing is waited for any more
+	finish  context.CancelFunc
+
+	registering     context.Context // done when no job is registered any more
+	stopRegistering context.CancelFunc
+	registered      chan struct{} // closed when the jobs that were there first are registered
+
+	runs          sync.WaitGroup
+	registrations sync.WaitGroup // of jobs that are added or updated meanwhile
+	listeners     sync.WaitGroup // of changes
+
+	mu       sync.Mutex
+	draining bool // no registration or listener is started any more
+}
+
+func newActivation(ctx context.Context) *activation {
+	a := &activation{ctx: ctx, registered: make(chan struct{})}
+	a.cut, a.cutRuns = context.WithCancelCause(context.Background())
+	a.done, a.finish = context.WithCancel(context.Background())
+	a.registering, a.stopRegistering = context.WithCancel(ctx)
+	return a
+}
+
+// close ends all contexts of the activation.
+func (a *activation) close() {
+	a.stopRegistering()
+	a.finish()
+	a.cutRuns(ErrDrained)
+}
+
+// goRegister runs a registration in the background, and reports false if it is too late for it.
+func (a *activation) goRegister(f func()) bool { return a.goUnlessDraining(&a.registrations, f) }
+
+// goListen runs a listener in the background, and reports false if it is too late for it.
+func (a *activation) goListen(f func()) bool { return a.goUnlessDraining(&a.listeners, f) }
+
+func (a *activation) goUnlessDraining(group *sync.WaitGroup, f func()) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.draining {
+		return false
+	}
+	group.Go(f)
+	return true
+}
+
+// drain waits until the runs have returned. It ends their contexts after the drain time, and reports false if some have not returned
+// so long after that.
+func (a *activation) drain(drain, stuckAfter time.Duration) bool {
+	a.stopRegistering()
+	a.mu.Lock()
+	a.draining = true
+	a.mu.Unlock()
+	a.registrations.Wait()
+	returned := make(chan struct{})
+	go func() {
+		defer close(returned)
+		a.runs.Wait()
+	}()
+	if waitAtMost(returned, drain) {
+		return true
+	}
+	a.cutRuns(ErrDrained)
+	return waitAtMost(returned, stuckAfter)
+}
+
+// waitAtMost waits for done until d has passed, and reports whether it came.
+func waitAtMost(done <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}

@@ -1,0 +1,203 @@
+package scheduler
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+)
+
+// jobTable is the jobs that this member has, and the runs of jobs that go on here.
+type jobTable struct {
+	changed chan struct{} // buffered; signals a change of jobs to the campaign, and to Run while there is no job
+
+	mu   sync.Mutex
+	jobs map[string]*job
+	runs map[string]*keptRuns // of those jobs, and of those that still run here
+}
+
+// keptRuns are the runs of a job while anything uses them: a definition, a run that goes on, or a check of the job.
+type keptRuns struct {
+	*localRuns
+	users  int
+	latest *job // the definition that was given last
+}
+
+func newJobTable() *jobTable {
+	return &jobTable{changed: make(chan struct{}, 1), jobs: map[string]*job{}, runs: map[string]*keptRuns{}}
+}
+
+// add adds a job. Its error wraps ErrDuplicateJob.
+func (t *jobTable) add(j *job) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.jobs[j.Name] != nil {
+		return fmt.Errorf("%w %q", ErrDuplicateJob, j.Name)
+	}
+	t.put(j)
+	return nil
+}
+
+// replace puts a definition in the place of another, which it returns. Its error wraps ErrUnknownJob.
+func (t *jobTable) replace(j *job) (old *job, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if old = t.jobs[j.Name]; old == nil {
+		return nil, errNotHere(j.Name)
+	}
+	j.updated = true
+	j.generation.Store(old.generation.Load())
+	j.entered.Store(old.entered.Load())
+	t.put(j)
+	old.left.Store(true)
+	t.releaseLocked(old.local)
+	return old, nil
+}
+
+func errNotHere(name string) error {
+	return fmt.Errorf("%w %q: this member does not have it", ErrUnknownJob, name)
+}
+
+// put stores a definition, which uses the job's runs from now on. The table is locked.
+func (t *jobTable) put(j *job) {
+	kept := t.runs[j.Name]
+	if kept == nil {
+		kept = &keptRuns{localRuns: &localRuns{name: j.Name}}
+		t.runs[j.Name] = kept
+	}
+	kept.users++
+	kept.latest = j
+	j.local = kept.localRuns
+	t.jobs[j.Name] = j
+	t.signalChange()
+}
+
+// drop removes a definition, and reports false if the job has another one or none. Runs go on.
+func (t *jobTable) drop(j *job) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.jobs[j.Name] != j {
+		return false
+	}
+	delete(t.jobs, j.Name)
+	j.left.Store(true)
+	t.releaseLocked(j.local)
+	t.signalChange()
+	return true
+}
+
+func (t *jobTable) signalChange() {
+	select {
+	case t.changed <- struct{}{}:
+	default:
+	}
+}
+
+// get is this member's definition of a job, or nil.
+func (t *jobTable) get(name string) *job {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.jobs[name]
+}
+
+// all are this member's jobs, by name.
+func (t *jobTable) all() []*job {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	jobs := make([]*job, 0, len(t.jobs))
+	for _, name := range slices.Sorted(maps.Keys(t.jobs)) {
+		jobs = append(jobs, t.jobs[name])
+	}
+	return jobs
+}
+
+func (t *jobTable) isEmpty() bool { return !t.has(func(*job) bool { return true }) }
+
+// beginAnew has all jobs registered anew if they were removed, as if they had just been added.
+func (t *jobTable) beginAnew() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, j := range t.jobs {
+		j.updated = false
+	}
+}
+
+// has reports whether this member has a job of which is holds.
+func (t *jobTable) has(is func(*job) bool) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, j := range t.jobs {
+		if is(j) {
+			return true
+		}
+	}
+	return false
+}
+
+// spreadKeys are the keys of this member's jobs of Placement Spread.
+func (t *jobTable) spreadKeys() []uint32 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return jobKeys(t.jobs)
+}
+
+// names are those of the jobs that this member has or that run here, sorted.
+func (t *jobTable) names() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Sorted(maps.Keys(t.runs))
+}
+
+// running are the names of the jobs of which runs go on here, sorted.
+func (t *jobTable) running() (going []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(t.runs)) {
+		if len(t.runs[name].allRuns()) > 0 {
+			going = append(going, name)
+		}
+	}
+	return going
+}
+
+// find returns the definition of a job and its runs here; each may be nil.
+func (t *jobTable) find(name string) (*job, *localRuns) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if kept := t.runs[name]; kept != nil {
+		return t.jobs[name], kept.localRuns
+	}
+	return nil, nil
+}
+
+// latest is the definition that was given last of a job whose runs are kept.
+func (t *jobTable) latest(l *localRuns) *job {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.runs[l.name].latest
+}
+
+// keep keeps a job's runs known until release. It returns false if they are not known any more.
+func (t *jobTable) keep(l *localRuns) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	kept := t.runs[l.name]
+	if kept == nil || kept.localRuns != l {
+		return false
+	}
+	kept.users++
+	return true
+}
+
+func (t *jobTable) release(l *localRuns) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.releaseLocked(l)
+}
+
+func (t *jobTable) releaseLocked(l *localRuns) {
+	kept := t.runs[l.name]
+	if kept.users--; kept.users == 0 {
+		delete(t.runs, l.name)
+	}
+}

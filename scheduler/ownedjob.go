@@ -1,0 +1,307 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// ownedJob is a job that belongs to this member at present. A check of it reads the state, plans, and does what the plan says: it
+// claims a run and starts it, or records what is missed. Every write is guarded by the state's version, and by the term or the
+// member's node. One goroutine at a time checks it.
+type ownedJob struct {
+	*ownership
+	job   *job
+	cache *stateCache
+	late  Reason // why ticks were not run before the next check
+
+	// Of the present check.
+	next   time.Time // when to check again
+	waits  bool      // for a slot
+	booked bool      // it has a slot that no run has taken over
+
+	failed time.Time     // when a check failed last
+	pause  time.Duration // after that
+
+	watchMu sync.Mutex
+	watched map[int64]bool // the runs of other members whose claims are watched
+}
+
+// ownership is what the owned jobs of one member session share.
+type ownership struct {
+	store   *store
+	report  *reporter
+	jobs    *jobTable
+	runner  *runner
+	clock   *tickClock
+	session *framework.Session
+	member  string          // this member's node
+	ctx     context.Context // done when no check may start anything any more; calls last as long as the session, so that a transaction is settled
+	watches *sync.WaitGroup
+
+	guard   func(*job) (framework.Op, bool) // refuses a transaction unless the job belongs to this member; false if it does not
+	recheck func(job string)                // another member has changed the state
+	removed func(*job)                      // the job is gone
+}
+
+func newOwnedJob(o *ownership, j *job) *ownedJob {
+	return &ownedJob{ownership: o, job: j, cache: newStateCache(o.store.nodes.job(j.Name)), late: ReasonNoLeader}
+}
+
+// check does what is to be done about the job at present. It returns when to check again, zero if time alone gives no reason to,
+// and whether the job waits for a slot. stale says that another member may have changed the state. Errors are this job's alone.
+func (o *ownedJob) check(stale bool) (next time.Time, waits bool) {
+	if !o.jobs.keep(o.job.local) {
+		return time.Time{}, false // the job has left this member
+	}
+	defer o.jobs.release(o.job.local)
+	defer o.cache.lock()()
+	if stale {
+		o.cache.invalidate()
+	}
+	o.next, o.waits, o.booked = time.Time{}, false, false
+	again, err := o.planAndAct(false)
+	for again && err == nil {
+		o.cache.invalidate()
+		if err = o.session.Sync(o.session.Context(), o.cache.node); err == nil {
+			again, err = o.planAndAct(true)
+		}
+	}
+	if o.booked {
+		o.runner.slots.giveBack()
+	}
+	if err != nil && o.ctx.Err() == nil {
+		return o.retryTime(err), false
+	}
+	return o.next, o.waits
+}
+
+// retryTime reports an error and returns when to try again.
+func (o *ownedJob) retryTime(err error) time.Time {
+	o.cache.invalidate()
+	o.report.failed("a job cannot be scheduled", o.job.Name, err)
+	if time.Since(o.failed) > settledAfter {
+		o.pause = 0
+	}
+	cfg := o.store.client.Config()
+	o.pause = min(max(2*o.pause, cfg.RetryBase), cfg.RetryMax)
+	o.failed = time.Now()
+	return o.clock.now().Add(o.pause)
+}
+
+// planAndAct reads the state, plans, and does what the plan says. again asks for another try behind a sync, which synced says has
+// been done: the server may lag behind, or the outcome of a transaction is unknown.
+func (o *ownedJob) planAndAct(synced bool) (again bool, err error) {
+	state, err := o.cache.readState(o.session.Context(), o.session)
+	switch {
+	case errors.Is(err, ErrUnknownJob) && !synced:
+		return true, nil
+	case errors.Is(err, ErrUnknownJob):
+		o.removed(o.job)
+		return false, nil
+	case err != nil:
+		return false, err
+	case state.generation < o.job.generation.Load() && !synced:
+		return true, nil
+	}
+	if err := o.adoptRuns(state); err != nil {
+		return false, err
+	}
+	switch {
+	case o.ctx.Err() != nil, o.job.left.Load():
+		return false, nil
+	case o.job.removedBy(state), state.generation < o.job.generation.Load(): // somebody has deleted the node
+		o.removed(o.job)
+		return false, nil
+	}
+	schedule, err := o.job.scheduleOf(state)
+	if err != nil {
+		return false, err
+	}
+	lost, err := o.lostRuns(state)
+	if err != nil {
+		return false, err
+	}
+	p := o.job.plan(state, schedule, planInput{now: o.clock.now(), late: o.late, lost: lost})
+	marked := o.endReplacedRuns(&p)
+	o.next = p.wake
+	switch {
+	case p.start != nil && !o.booked && !o.runner.slots.tryTake():
+		o.waits, o.late, o.next = true, ReasonBusy, p.tickWake // a free slot leads to another check
+		return false, nil
+	case p.start != nil:
+		o.booked = true
+		return o.claimRun(p)
+	case p.isEmpty() && !marked:
+		o.late = ReasonLate
+		return false, nil
+	}
+	return o.saveMissed(p, marked)
+}
+
+// adoptRuns starts runs that this member has claimed without knowing, since the reply was lost. A definition adopts the runs
+// of its own registration, also when the job was removed since: they are ended like others.
+func (o *ownedJob) adoptRuns(state State) error {
+	for _, r := range state.Running {
+		if r.member != o.member || r.generation != o.job.generation.Load() || o.job.local.findRun(r) != nil {
+			continue
+		}
+		st, err := o.session.Exists(o.session.Context(), o.store.nodes.claim(o.job.Name, r.Number))
+		if errors.Is(err, framework.ErrNoNode) {
+			continue // somebody has deleted it: the run counts as lost
+		}
+		if err != nil {
+			return err
+		}
+		if !o.booked {
+			o.runner.slots.takeAnyway()
+		}
+		o.startRun(r, st.Czxid)
+	}
+	return nil
+}
+
+// startRun starts a claimed run, which takes over a slot.
+func (o *ownedJob) startRun(r RunRecord, token int64) {
+	o.booked = false
+	o.runner.start(o.session, o.job, o.cache, r, token)
+}
+
+// lostRuns are the runs whose claims are gone. It watches the claims of other members' runs, so that their end leads to a check.
+func (o *ownedJob) lostRuns(state State) (lost []int64, err error) {
+	for _, r := range state.Running {
+		if o.job.local.findRun(r) != nil || o.isWatched(r.Number) {
+			continue
+		}
+		_, w, err := o.session.WatchExists(o.session.Context(), o.store.nodes.claim(o.job.Name, r.Number))
+		if errors.Is(err, framework.ErrNoNode) {
+			w.Stop()
+			lost = append(lost, r.Number)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		o.setWatched(r.Number, true)
+		o.watches.Go(func() { o.watchClaim(r.Number, w) })
+	}
+	return lost, nil
+}
+
+// watchClaim leads to a check once a run of another member has ended, or was lost.
+func (o *ownedJob) watchClaim(number int64, w *framework.Watch) {
+	defer w.Stop()
+	select {
+	case <-w.C():
+		o.setWatched(number, false)
+		o.recheck(o.job.Name)
+	case <-o.ctx.Done():
+	}
+}
+
+func (o *ownedJob) isWatched(number int64) bool {
+	o.watchMu.Lock()
+	defer o.watchMu.Unlock()
+	return o.watched[number]
+}
+
+func (o *ownedJob) setWatched(number int64, watched bool) {
+	o.watchMu.Lock()
+	defer o.watchMu.Unlock()
+	if o.watched == nil {
+		o.watched = map[int64]bool{}
+	}
+	if o.watched[number] = watched; !watched {
+		delete(o.watched, number)
+	}
+}
+
+// endReplacedRuns ends the runs that are to make room for the next. It marks those of other members in the plan's state, and reports
+// whether there are any.
+func (o *ownedJob) endReplacedRuns(p *plan) (marked bool) {
+	for _, number := range p.yield {
+		r := &p.state.Running[p.state.indexOfRun(number)]
+		if local := o.job.local.findRun(*r); local != nil {
+			local.stop(ErrReplaced)
+			continue
+		}
+		if !r.replace {
+			r.replace, marked = true, true
+		}
+	}
+	return marked
+}
+
+// claimRun claims the planned run and starts it: one transaction moves the state on and creates the claim. If the reply is lost,
+// the next try behind a sync adopts the run.
+func (o *ownedJob) claimRun(p plan) (again bool, err error) {
+	if o.job.left.Load() {
+		return false, nil
+	}
+	r := p.start
+	r.Runner, r.member, r.Started = o.store.client.Config().Identity, o.member, o.report.now().UTC().Truncate(time.Millisecond)
+	p.state.Running[p.state.indexOfRun(r.Number)] = *r
+	claim := framework.CreateOp(o.store.nodes.claim(o.job.Name, r.Number), []byte(r.Runner), framework.Ephemeral)
+	st, err := o.writePlan(p, tolerantOp{op: claim})
+	if err != nil {
+		return afterRefusal(err)
+	}
+	o.startRun(*r, st.Mzxid)
+	o.late = ReasonLate
+	return false, nil
+}
+
+// saveMissed records what is not run, and tells other members of their runs that are marked to end.
+func (o *ownedJob) saveMissed(p plan, marked bool) (again bool, err error) {
+	var more []tolerantOp
+	if marked {
+		tell, err := o.store.announceOp(o.session.Context(), o.session, o.job.Name)
+		if err != nil {
+			return false, err
+		}
+		more = append(more, tolerantOp{op: tell})
+	}
+	if _, err := o.writePlan(p, more...); err != nil {
+		return afterRefusal(err)
+	}
+	o.late = ReasonLate
+	return false, nil
+}
+
+// writePlan writes a plan's state, with other operations.
+func (o *ownedJob) writePlan(p plan, ops ...tolerantOp) (framework.Stat, error) {
+	past, err := o.store.historyOps(o.job.Name, p.lost...)
+	if err != nil {
+		return framework.Stat{}, err
+	}
+	guard, mine := o.guard(o.job)
+	if !mine {
+		return framework.Stat{}, errNotOwner
+	}
+	st, err := o.cache.writeState(o.session.Context(), o.session, p.state, []tolerantOp{{op: guard}}, append(ops, past...))
+	if err != nil {
+		return st, err
+	}
+	o.clock.noteAnswer(st.Mtime)
+	o.report.missed(o.job.Name, p.missed)
+	return st, nil
+}
+
+// errNotOwner says that the job belongs to this member no more.
+var errNotOwner = errors.New("the job belongs to another member")
+
+// afterRefusal decides how to go on when a transaction was refused, or its outcome is unknown. If the guard was refused, the check is
+// over. If another write has changed the state, the check goes on with what is stored.
+func afterRefusal(err error) (again bool, _ error) {
+	var tx *framework.TxError
+	switch {
+	case errors.Is(err, errNotOwner), errors.As(err, &tx) && tx.Index == 0:
+		return false, nil
+	case shouldRetry(err):
+		return true, nil
+	}
+	return false, err
+}

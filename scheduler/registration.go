@@ -1,0 +1,268 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+const (
+	// maxParallel is how many jobs are registered, or read, at once.
+	maxParallel = 32
+	// replacedAtOnce is how many schedules are replaced in one transaction: states are small, and each transaction makes
+	// every member check its jobs.
+	replacedAtOnce = 64
+)
+
+// registrar stores the schedules of this member's jobs where there are none, or others that these replace.
+type registrar struct {
+	store   *store
+	report  *reporter
+	jobs    *jobTable
+	removed func(*job)                                     // the job is gone
+	entered func(ctx context.Context, describe bool) error // a job can be assigned; describe says that this member's description has to tell of it
+}
+
+// outdatedSchedule is a stored schedule that a job's declaration replaces.
+type outdatedSchedule struct {
+	job    *job
+	cache  *stateCache
+	passed *[]Gap // what the latest try has recorded as missed
+}
+
+// registerAll registers this member's jobs, and tells the others of what has changed. Its error is that of the first job that cannot be
+// registered.
+func (r *registrar) registerAll(ctx context.Context) error {
+	err := r.store.onSession(ctx, func(session *framework.Session) error { return session.Sync(ctx, string(r.store.nodes)) })
+	if err != nil {
+		return err
+	}
+	created, old, err := r.enterAll(ctx)
+	for some := range slices.Chunk(old, replacedAtOnce) {
+		if err == nil {
+			err = r.replaceSchedules(ctx, some)
+		}
+	}
+	if err == nil && len(created) > 0 {
+		err = r.store.announce(ctx, created...)
+	}
+	if err != nil {
+		return err
+	}
+	r.store.sweepTombstones(ctx)
+	return nil
+}
+
+// enterAll enters this member's jobs. It returns the names of those that it created, and the schedules to replace.
+func (r *registrar) enterAll(ctx context.Context) (created []string, old []outdatedSchedule, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	jobs := make(chan *job)
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for range maxParallel {
+		all.Go(func() {
+			for j := range jobs {
+				fresh, outdated, err := r.enter(ctx, j)
+				if err != nil {
+					cancel(err)
+				}
+				mu.Lock()
+				if fresh {
+					created = append(created, j.Name)
+				}
+				old = append(old, outdated...)
+				mu.Unlock()
+			}
+		})
+	}
+	for _, j := range r.jobs.all() {
+		if ctx.Err() == nil {
+			jobs <- j
+		}
+	}
+	close(jobs)
+	all.Wait()
+	return created, old, context.Cause(ctx)
+}
+
+// enter stores a job's state if there is none or a tombstone, and reports whether it did. Otherwise it returns the stored schedule,
+// if that is to be replaced. A definition that was updated registers nothing anew: the job was removed.
+func (r *registrar) enter(ctx context.Context, j *job) (created bool, old []outdatedSchedule, err error) {
+	err = r.store.onSession(ctx, func(session *framework.Session) error {
+		b := newStateCache(r.store.nodes.job(j.Name))
+		state, err := b.readState(ctx, session)
+		unknown := errors.Is(err, ErrUnknownJob) || err == nil && !state.removed.IsZero()
+		switch {
+		case unknown && j.updated && j.entered.Load():
+			r.removed(j)
+			return nil
+		case errors.Is(err, ErrUnknownJob):
+			created = true
+			return r.store.createState(ctx, session, j.Name, j.declaration())
+		case unknown:
+			created = true
+			return r.replaceTombstone(ctx, session, j, b, state)
+		case err != nil:
+			return err
+		}
+		if !j.updated || !j.entered.Load() {
+			j.generation.Store(state.generation)
+		}
+		if !state.agreesWith(j.declaration()) {
+			old = []outdatedSchedule{{j, b, new([]Gap)}}
+		}
+		return nil
+	})
+	if err == nil {
+		j.entered.Store(true)
+	}
+	return created, old, err
+}
+
+// replaceTombstone registers a job in the place of a tombstone.
+func (r *registrar) replaceTombstone(ctx context.Context, session *framework.Session, j *job, b *stateCache, tombstone State) error {
+	now, err := r.store.ensembleTime(ctx, session)
+	if err != nil {
+		return err
+	}
+	state := tombstone.renewed(j.declaration(), now)
+	j.generation.Store(state.generation)
+	_, err = b.writeState(ctx, session, state, nil, nil)
+	return err
+}
+
+// registerInBackground registers a job that is added, or that takes the place of another definition, while the scheduler runs. It comes
+// after the jobs that were there first, and after the definition before.
+func (r *registrar) registerInBackground(a *activation, j, before *job) {
+	registered := make(chan struct{})
+	started := a.goRegister(func() {
+		defer close(registered)
+		earlier := []<-chan struct{}{a.registered}
+		if before != nil && before.registered != nil {
+			earlier = append(earlier, before.registered)
+		}
+		for _, done := range earlier {
+			select {
+			case <-done:
+			case <-a.registering.Done():
+				return
+			}
+		}
+		r.registerUntilDone(a.registering, j)
+	})
+	if started {
+		j.registered = registered
+	}
+}
+
+// registerUntilDone registers a job until that has succeeded, the job has left, or ctx ends.
+func (r *registrar) registerUntilDone(ctx context.Context, j *job) {
+	back := r.store.client.Backoff()
+	for ctx.Err() == nil && !j.left.Load() {
+		err := r.registerOne(ctx, j)
+		if err == nil {
+			return
+		}
+		if ctx.Err() == nil {
+			r.report.failed("a job cannot be registered yet", j.Name, err)
+		}
+		_ = back.Pause(ctx) // the loop ends with ctx
+	}
+}
+
+func (r *registrar) registerOne(ctx context.Context, j *job) error {
+	err := r.store.onSession(ctx, func(session *framework.Session) error { return session.Sync(ctx, r.store.nodes.job(j.Name)) })
+	if err != nil {
+		return err
+	}
+	created, old, err := r.enter(ctx, j)
+	if err == nil && len(old) > 0 {
+		err = r.replaceSchedules(ctx, old)
+	}
+	if err == nil && created {
+		err = r.store.announce(ctx, j.Name)
+	}
+	if err != nil {
+		return err
+	}
+	return r.entered(ctx, j.Placement == Spread || j.updated)
+}
+
+// errTooMany says that fewer schedules at once may do.
+var errTooMany = errors.New("a transaction of many schedules was refused")
+
+// replaceSchedules stores schedules in the place of others, each in a transaction that tells the members: the owner of a job
+// goes by the old one until it hears of that. It halves what is refused, so that jobs that run all the time, and those that make too large
+// a request, keep no other schedule from being replaced.
+func (r *registrar) replaceSchedules(ctx context.Context, old []outdatedSchedule) error {
+	err := r.store.onSession(ctx, func(session *framework.Session) error {
+		err := r.replaceSchedulesOnce(ctx, session, old)
+		for _, o := range old {
+			o.cache.invalidate()
+		}
+		if len(old) > 1 && (errors.Is(err, framework.ErrBadVersion) || errors.Is(err, framework.ErrTooLarge)) {
+			return errTooMany
+		}
+		return err
+	})
+	if err == nil {
+		for _, o := range old {
+			r.report.missed(o.job.Name, *o.passed)
+		}
+	}
+	if !errors.Is(err, errTooMany) {
+		return err
+	}
+	half := len(old) / 2
+	if err := r.replaceSchedules(ctx, old[:half]); err != nil {
+		return err
+	}
+	return r.replaceSchedules(ctx, old[half:])
+}
+
+// replaceSchedulesOnce replaces the schedules that are still to be replaced.
+func (r *registrar) replaceSchedulesOnce(ctx context.Context, session *framework.Session, old []outdatedSchedule) error {
+	now, err := r.store.ensembleTime(ctx, session)
+	if err != nil {
+		return err
+	}
+	var names []string
+	var ops []framework.Op
+	for _, o := range old {
+		declared := o.job.declaration()
+		state, err := o.cache.readState(ctx, session)
+		switch {
+		case o.job.left.Load(), o.job.updated && err == nil && !state.removed.IsZero():
+			continue
+		case errors.Is(err, ErrUnknownJob): // it was removed meanwhile
+			err = r.store.createState(ctx, session, o.job.Name, declared)
+		case err == nil && !state.removed.IsZero():
+			err = r.replaceTombstone(ctx, session, o.job, o.cache, state)
+		case err == nil && state.agreesWith(declared):
+			continue
+		case err == nil:
+			var data []byte
+			next := state.withDeclared(declared, now)
+			*o.passed = next.passed
+			data, err = next.encode()
+			ops = append(ops, framework.SetOp(o.cache.node, data, o.cache.version))
+		}
+		if err != nil {
+			return err
+		}
+		names = append(names, o.job.Name)
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	tell, err := r.store.announceOp(ctx, session, names...)
+	if err != nil {
+		return err
+	}
+	_, err = session.Multi(ctx, append(ops, tell)...)
+	return err
+}

@@ -1,0 +1,196 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// nodes names the nodes below a scheduler's path.
+type nodes string
+
+const (
+	pastPrefix  = "past-"
+	claimPrefix = "run-"
+)
+
+func (n nodes) election() string          { return framework.Join(string(n), "election") }
+func (n nodes) members() string           { return framework.Join(string(n), "members") }
+func (n nodes) member(name string) string { return framework.Join(n.members(), name) }
+func (n nodes) changes() string           { return framework.Join(string(n), "changes") }
+func (n nodes) removed() string           { return framework.Join(string(n), "removed") }
+func (n nodes) jobs() string              { return framework.Join(string(n), "jobs") }
+func (n nodes) job(name string) string    { return framework.Join(n.jobs(), name) }
+func (n nodes) claim(job string, run int64) string {
+	return framework.Join(n.job(job), fmt.Sprintf("%s%d", claimPrefix, run))
+}
+func (n nodes) past(job string, slot int64) string {
+	return framework.Join(n.job(job), fmt.Sprintf("%s%d", pastPrefix, slot))
+}
+
+// store reads and writes what all members share. Its methods take the session on which they work, so that callers decide what a lost
+// session means.
+type store struct {
+	client  *framework.Client
+	nodes   nodes
+	history int64 // how many ended runs of a job are kept
+}
+
+// onSession repeats f on session after session until its outcome is known, or ctx ends.
+func (s *store) onSession(ctx context.Context, f func(*framework.Session) error) error {
+	back := s.client.Backoff()
+	for {
+		session, err := s.client.Session(ctx)
+		if err != nil {
+			return err
+		}
+		err = f(session)
+		if err == nil || !shouldRetry(err) && !errors.Is(err, framework.ErrNodeExists) && !framework.IsTransient(err) {
+			return err
+		}
+		if back.Pause(ctx) != nil {
+			return framework.Ended(ctx)
+		}
+	}
+}
+
+// shouldRetry reports whether to try a refused or unanswered write once more after reading the state again.
+func shouldRetry(err error) bool {
+	return errors.Is(err, framework.ErrSuspended) || errors.Is(err, framework.ErrBadVersion) || errors.Is(err, framework.ErrNoNode)
+}
+
+// ensembleTime returns the ensemble's time, from a write that changes nothing. The servers may remove the directory
+// while it is empty.
+func (s *store) ensembleTime(ctx context.Context, session *framework.Session) (time.Time, error) {
+	for {
+		if err := session.MakeDirs(ctx, s.nodes.jobs()); err != nil {
+			return time.Time{}, err
+		}
+		st, err := session.Set(ctx, s.nodes.jobs(), nil, framework.AnyVersion)
+		unknown := errors.Is(err, framework.ErrOutcomeUnknown) && ctx.Err() == nil && session.Err() == nil // another write does no harm
+		if !unknown && !errors.Is(err, framework.ErrNoNode) {
+			return st.Mtime.UTC(), err
+		}
+	}
+}
+
+// createState registers a job that has no node.
+func (s *store) createState(ctx context.Context, session *framework.Session, job string, d declaration) error {
+	data, err := State{Spec: d.spec, Zone: d.zone, Revision: d.revision}.encode()
+	if err != nil {
+		return err
+	}
+	if err := session.MakeDirs(ctx, s.nodes.jobs()); err != nil {
+		return err
+	}
+	return session.Create(ctx, s.nodes.job(job), data, framework.Persistent)
+}
+
+// createRecord creates one of the records that exist once for all jobs.
+func (s *store) createRecord(ctx context.Context, session *framework.Session, node string, r interface{ encode() ([]byte, error) }) error {
+	data, err := r.encode()
+	if err != nil {
+		return err
+	}
+	if err := session.MakeDirs(ctx, string(s.nodes)); err != nil {
+		return err
+	}
+	err = session.CreateIfMissing(ctx, node, data, framework.Persistent)
+	if errors.Is(err, framework.ErrNoNode) {
+		return nil // the directory was deleted: the caller reads again
+	}
+	return err
+}
+
+// historyOps returns the operations that record ended runs. The history of a job is a ring of nodes beside its claims: run n is in
+// slot n modulo the ring's size. So the transaction that ends a run records it without reading anything.
+func (s *store) historyOps(job string, runs ...RunRecord) ([]tolerantOp, error) {
+	var ops []tolerantOp
+	for _, r := range runs {
+		data, err := encodeRun(r)
+		if err != nil {
+			return nil, err
+		}
+		node := s.nodes.past(job, r.Number%s.history)
+		create, set := framework.CreateOp(node, data, framework.Persistent), framework.SetOp(node, data, framework.AnyVersion)
+		if r.Number <= s.history {
+			ops = append(ops, tolerantOp{create, framework.ErrNodeExists, &set})
+		} else {
+			ops = append(ops, tolerantOp{set, framework.ErrNoNode, &create})
+		}
+	}
+	return ops, nil
+}
+
+// deleteHistoryOps returns the operations that delete a job's history, and whether one of its runs has a claim.
+func (s *store) deleteHistoryOps(ctx context.Context, session *framework.Session, job string) (ops []tolerantOp, claimed bool, err error) {
+	children, _, err := session.Children(ctx, s.nodes.job(job))
+	for _, child := range children {
+		if strings.HasPrefix(child, pastPrefix) {
+			op := framework.DeleteOp(framework.Join(s.nodes.job(job), child), framework.AnyVersion)
+			ops = append(ops, tolerantOp{op: op, refused: framework.ErrNoNode})
+		}
+		claimed = claimed || strings.HasPrefix(child, claimPrefix)
+	}
+	return ops, claimed, err
+}
+
+// readRuns returns the recorded runs of a job that have ended, in no order.
+func (s *store) readRuns(ctx context.Context, job string) (runs []RunRecord, err error) {
+	names, _, err := s.client.Children(ctx, s.nodes.job(job))
+	if err != nil {
+		return nil, err
+	}
+	for _, child := range names {
+		if !strings.HasPrefix(child, pastPrefix) {
+			continue
+		}
+		data, _, err := s.client.Get(ctx, framework.Join(s.nodes.job(job), child))
+		if errors.Is(err, framework.ErrNoNode) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		r, err := decodeRun(data)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, r)
+	}
+	return runs, nil
+}
+
+// tolerantOp is an operation of a transaction, and what takes its place if the servers refuse it for a reason that does not matter.
+type tolerantOp struct {
+	op      framework.Op
+	refused error         // nil: any refusal matters
+	instead *framework.Op // nil: the operation is left out
+}
+
+// multiTolerant runs a transaction until no operation is refused for a reason that does not matter. Operations
+// that may be left out must come after those that stay.
+func multiTolerant(ctx context.Context, session *framework.Session, ops []tolerantOp) ([]framework.OpResult, error) {
+	ops = slices.Clone(ops)
+	for {
+		plain := make([]framework.Op, len(ops))
+		for i, o := range ops {
+			plain[i] = o.op
+		}
+		results, err := session.Multi(ctx, plain...)
+		var tx *framework.TxError
+		if !errors.As(err, &tx) || ops[tx.Index].refused == nil || !errors.Is(tx, ops[tx.Index].refused) {
+			return results, err
+		}
+		if instead := ops[tx.Index].instead; instead != nil {
+			ops[tx.Index] = tolerantOp{op: *instead}
+		} else {
+			ops = slices.Delete(ops, tx.Index, tx.Index+1)
+		}
+	}
+}
