@@ -12,133 +12,135 @@ import (
 	"time"
 )
 
-// deck deals kinds of faults, each once before any comes again.
-type deck struct {
-	rand *rand.Rand
-	all  []trouble
-	left []trouble
+// faultPicker picks kinds of faults in random order, each once before any is picked again.
+type faultPicker struct {
+	rand      *rand.Rand
+	kinds     []faultKind
+	remaining []faultKind
 }
 
-func (d *deck) deal(n int) (hand []trouble) {
-	for len(hand) < min(n, len(d.all)) {
-		if len(d.left) == 0 {
-			for _, i := range d.rand.Perm(len(d.all)) {
-				d.left = append(d.left, d.all[i])
+func (p *faultPicker) pick(n int) (picked []faultKind) {
+	for len(picked) < min(n, len(p.kinds)) {
+		if len(p.remaining) == 0 {
+			for _, i := range p.rand.Perm(len(p.kinds)) {
+				p.remaining = append(p.remaining, p.kinds[i])
 			}
 		}
-		hand, d.left = append(hand, d.left[0]), d.left[1:]
+		picked, p.remaining = append(picked, p.remaining[0]), p.remaining[1:]
 	}
-	return hand
+	return picked
 }
 
-// blow is one fault of a burst: when it begins and how long it lasts are drawn before anything happens.
-type blow struct {
-	trouble
-	begin, last time.Duration
-	rand        *rand.Rand
+// scheduledFault is one fault of a burst. Its start and duration are drawn before the burst.
+type scheduledFault struct {
+	faultKind
+	delay, duration time.Duration
+	rand            *rand.Rand
 }
 
-func (d *deck) burst(n int, spread time.Duration) (blows []blow) {
-	for _, t := range d.deal(n) {
-		blows = append(blows, blow{t, time.Duration(d.rand.Int64N(int64(spread))),
-			t.least + time.Duration(d.rand.Int64N(int64(t.most-t.least))), rand.New(rand.NewPCG(d.rand.Uint64(), 17))})
+func (p *faultPicker) newBurst(n int, spread time.Duration) (faults []scheduledFault) {
+	for _, kind := range p.pick(n) {
+		faults = append(faults, scheduledFault{kind, time.Duration(p.rand.Int64N(int64(spread))),
+			kind.minDuration + time.Duration(p.rand.Int64N(int64(kind.maxDuration-kind.minDuration))), rand.New(rand.NewPCG(p.rand.Uint64(), 17))})
 	}
-	return blows
+	return faults
 }
 
-// strike lets all faults of a burst happen, and returns when each was undone.
-func (a *arena) strike(ctx context.Context, blows []blow, t *tally) error {
-	errs := make([]error, len(blows))
+// injectAll runs all faults of a burst, and returns when each was undone.
+func (env *testEnv) injectAll(ctx context.Context, faults []scheduledFault, summary *summary) error {
+	errs := make([]error, len(faults))
 	var wg sync.WaitGroup
-	for i, b := range blows {
-		wg.Go(func() { errs[i] = b.fall(ctx, a, t) })
+	for i, f := range faults {
+		wg.Go(func() { errs[i] = f.run(ctx, env, summary) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)
 }
 
-func (b blow) fall(ctx context.Context, a *arena, t *tally) error {
-	pass(ctx, b.begin, nil)
-	mend, err := b.trouble.strike(a, b.rand)
-	for wait := time.Now(); mend == nil && time.Since(wait) < 2*spread; mend, err = b.trouble.strike(a, b.rand) {
-		pass(ctx, 100*time.Millisecond, nil) // another fault has all that this one could hit
+func (f scheduledFault) run(ctx context.Context, env *testEnv, summary *summary) error {
+	wait(ctx, f.delay, nil)
+	undo, err := f.faultKind.inject(env, f.rand)
+	for began := time.Now(); undo == nil && time.Since(began) < 2*burstSpread; undo, err = f.faultKind.inject(env, f.rand) {
+		wait(ctx, 100*time.Millisecond, nil) // other faults have taken all its targets
 	}
-	if mend == nil {
+	if undo == nil {
 		return err
 	}
-	t.fault(b.name)
-	a.record.remark(b.name)
-	pass(ctx, b.last, nil)
-	err = errors.Join(err, mend())
-	a.record.remark(b.name + ": undone")
+	summary.addFault(f.name)
+	env.history.logHarness(f.name)
+	wait(ctx, f.duration, nil)
+	err = errors.Join(err, undo())
+	env.history.logHarness(f.name + ": undone")
 	if err != nil {
-		return fmt.Errorf("%s: %w", b.name, err)
+		return fmt.Errorf("%s: %w", f.name, err)
 	}
 	return nil
 }
 
-// goals are what somebody must be granted after each burst.
-func goals() (names []string) {
-	for _, s := range scenes {
+// progressGoals names the paths and queue operations that must make progress after each burst.
+func progressGoals() (names []string) {
+	for _, w := range workloads {
 		switch {
-		case queueOptions[s.path] == nil:
-			names = append(names, s.path)
-		case s.need == drain:
-			names = append(names, what(s.path, taking))
+		case queueOptions[w.path] == nil:
+			names = append(names, w.path)
+		case w.level == loadDrain:
+			names = append(names, progressName(w.path, kindDelivery))
 		default:
-			names = append(names, what(s.path, putting))
+			names = append(names, progressName(w.path, kindPut))
 		}
 	}
 	return names
 }
 
-// recover waits until everybody has got on, after the last fault was undone. It returns how long that took.
-func (a *arena) recover(goals []string) (time.Duration, error) {
+// awaitProgress waits until each process and each goal was granted something after the faults were healed. It returns how long that
+// took.
+func (env *testEnv) awaitProgress(goals []string) (time.Duration, error) {
 	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		late, took := a.record.late(goals...)
-		if len(late) == 0 {
-			return took, nil
+		missing, elapsed := env.history.withoutProgress(goals...)
+		if len(missing) == 0 {
+			return elapsed, nil
 		}
-		if time.Since(began) > patience/2 {
-			return patience / 2, fmt.Errorf("no progress for %v after all was healed: %s", patience/2, strings.Join(late, ", "))
+		if time.Since(began) > waitLimit/2 {
+			return waitLimit / 2, fmt.Errorf("no progress within %v after all faults were healed: %s", waitLimit/2, strings.Join(missing, ", "))
 		}
 	}
 }
 
-// settle brings all to rest, producers and locks first, and empties the queues.
-func (a *arena) settle(segment int) (sights map[string]seen, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience/2)
+// drainAndRest stops all clients, producers and locks first, consumers once the queues are empty. It returns when each queue was seen
+// empty.
+func (env *testEnv) drainAndRest(segment int) (drained map[string]drainedQueue, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), waitLimit/2)
 	defer cancel()
-	if err := a.rested(ctx, fmt.Sprint("drain ", segment)); err != nil {
+	if err := env.orderAndAwait(ctx, fmt.Sprint("drain ", segment)); err != nil {
 		return nil, err
 	}
-	sights = map[string]seen{}
-	for path := range a.queues {
-		if sights[path], err = a.drained(ctx, path); err != nil {
+	drained = map[string]drainedQueue{}
+	for path := range env.queues {
+		if drained[path], err = env.awaitEmptyQueue(ctx, path); err != nil {
 			return nil, err
 		}
 	}
-	if err := a.rested(ctx, fmt.Sprint("rest ", segment)); err != nil {
+	if err := env.orderAndAwait(ctx, fmt.Sprint("rest ", segment)); err != nil {
 		return nil, err
 	}
-	features := sights[featuresPath]
-	if features.dead, err = a.takeDeadLetters(ctx, featuresPath); err != nil {
+	features := drained[featuresPath]
+	if features.deadLetters, err = env.takeDeadLetters(ctx, featuresPath); err != nil {
 		return nil, err
 	}
-	sights[featuresPath] = features
-	return sights, errors.Join(a.fillAndEmpty(ctx, featuresPath), a.nobodyLeft(ctx))
+	drained[featuresPath] = features
+	return drained, errors.Join(env.checkCapacity(ctx, featuresPath), env.awaitNoContenders(ctx))
 }
 
-// rested gives an order and waits until all processes say that they rest as it wants.
-func (a *arena) rested(ctx context.Context, order string) error {
-	a.order(order)
+// orderAndAwait sends an order and waits until each process reports that it has carried it out.
+func (env *testEnv) orderAndAwait(ctx context.Context, order string) error {
+	env.sendOrder(order)
 	for {
-		names := a.record.restless(order)
+		names := env.history.notResting(order)
 		if len(names) == 0 {
 			return nil
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("not at rest (%s): %s", order, strings.Join(names, ", "))
+			return fmt.Errorf("processes that did not reach the order %q: %s", order, strings.Join(names, ", "))
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

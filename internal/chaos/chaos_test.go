@@ -15,88 +15,88 @@ import (
 )
 
 const (
-	// processes are the clients. Every second one has a watchdog.
-	processes = 4
-	// ciBursts have every kind of fault between them.
-	ciBursts = 2
-	// spread is the time in which the faults of a burst begin.
-	spread = 4 * time.Second
+	// clientCount is the number of client processes. Every second one has a watchdog.
+	clientCount = 4
+	// ciBurstCount bursts contain every kind of fault.
+	ciBurstCount = 2
+	// burstSpread is the period in which the faults of a burst begin.
+	burstSpread = 4 * time.Second
 )
 
-// TestChaos lets bursts of faults happen, and checks after each that nothing was held twice and nothing was lost.
+// TestChaos injects bursts of faults. After each burst it checks the histories of all recipes: no two holders, no lost item.
 func TestChaos(t *testing.T) {
 	disk := 1024
 	if *duration == 0 {
 		disk = 128
 	}
-	kinds := troubles
+	kinds := faultKinds
 	var leftOut []string
-	if !mayMount() {
+	if !canMountDisks() {
 		leftOut, disk = []string{diskFull + " (a disk of its own needs root)"}, 0
-		kinds = slices.DeleteFunc(slices.Clone(troubles), func(k trouble) bool { return k.name == diskFull })
+		kinds = slices.DeleteFunc(slices.Clone(faultKinds), func(k faultKind) bool { return k.name == diskFull })
 		t.Log("left out:", strings.Join(leftOut, ", "))
 	}
 	r := newRun(t, *seedFlag, disk)
-	r.tally.LeftOut = append(r.tally.LeftOut, leftOut...)
-	r.arena.watch(t)
-	for i := range processes {
-		r.arena.enlist(t, []string{worker, guarded}[i%2], r.rand.Uint64(), 0, 1, 2)
+	r.summary.OmittedFaults = append(r.summary.OmittedFaults, leftOut...)
+	r.env.connectObserver(t)
+	for i := range clientCount {
+		r.env.startClient(t, []string{roleWorker, roleWatchdog}[i%2], r.rng.Uint64(), 0, 1, 2)
 	}
-	r.storm(&deck{rand: r.rand, all: kinds})
-	r.end()
-	r.report()
+	r.runBursts(&faultPicker{rand: r.rng, kinds: kinds})
+	r.stopClients()
+	r.printSummary()
 	if *duration == 0 {
-		require.Greater(t, len(r.tally.Faults), len(kinds)*2/3, "most kinds of faults have happened")
+		require.Greater(t, len(r.summary.Faults), len(kinds)*2/3, "most kinds of faults must have been injected")
 	}
 }
 
-// storm is burst after burst until the time is over, a promise is broken, or somebody interrupts.
-func (r *run) storm(d *deck) {
+// runBursts runs bursts until the time is over, a check fails, or an interrupt arrives.
+func (r *run) runBursts(picker *faultPicker) {
 	ctx, stop := signal.NotifyContext(r.t.Context(), os.Interrupt)
 	defer stop()
-	for n := 1; ctx.Err() == nil && r.goesOn(n); n++ {
-		size := (len(d.all) + ciBursts - 1) / ciBursts
+	for n := 1; ctx.Err() == nil && r.hasNextBurst(n); n++ {
+		size := (len(picker.kinds) + ciBurstCount - 1) / ciBurstCount
 		if *duration > 0 {
-			size = 1 + r.rand.IntN(size)
+			size = 1 + r.rng.IntN(size)
 		}
-		blows := d.burst(size, spread)
+		faults := picker.newBurst(size, burstSpread)
 		var names []string
-		for _, b := range blows {
+		for _, b := range faults {
 			names = append(names, b.name)
 		}
-		r.progress(strings.Join(names, ", "))
+		r.showProgress(strings.Join(names, ", "))
 		began := time.Now()
-		wrong := r.burst(ctx, n, blows, goals())
-		if !r.show {
-			fmt.Fprintf(os.Stderr, "burst %d, %v: %s; %s\n", n, time.Since(began).Round(100*time.Millisecond), strings.Join(names, ", "), r.tally.line())
+		wrong := r.runBurst(ctx, n, faults, progressGoals())
+		if !r.interactive {
+			fmt.Fprintf(os.Stderr, "burst %d, %v: %s; %s\n", n, time.Since(began).Round(100*time.Millisecond), strings.Join(names, ", "), r.summary.progressLine())
 		}
 		if len(wrong) > 0 {
-			r.fail(wrong)
+			r.reportViolations(wrong)
 			return
 		}
 	}
 }
 
-func (r *run) goesOn(burst int) bool {
+func (r *run) hasNextBurst(burst int) bool {
 	if *duration == 0 {
-		return burst <= ciBursts
+		return burst <= ciBurstCount
 	}
-	return burst == 1 || time.Since(r.tally.began) < *duration
+	return burst == 1 || time.Since(r.summary.began) < *duration
 }
 
-// TestNaiveHoldersAreCaught lets holders that trust their client library go through the same harness. All goes well
-// without a fault; when the follower of one is cut off from its leader, there are two, and the model must say so.
+// TestNaiveHoldersAreCaught runs holders that trust their client library in the same harness. Without a fault the history is valid.
+// When the follower of one holder is cut off from its leader there are two holders, and the model must report it.
 func TestNaiveHoldersAreCaught(t *testing.T) {
 	r := newRun(t, *seedFlag, 0)
-	r.homes = r.arena.Followers()
-	for _, f := range r.homes {
-		r.arena.enlist(t, naive, r.rand.Uint64(), f)
+	r.naiveServers = r.env.Followers()
+	for _, f := range r.naiveServers {
+		r.env.startClient(t, roleNaive, r.rng.Uint64(), f)
 	}
-	require.Empty(t, r.burst(t.Context(), 1, nil, nil))
-	cut := blow{trouble: trouble{name: "the holder's follower cut off", strike: r.cutHolder}, last: 2*timeout + timeout/4, rand: r.rand}
-	wrong := r.burst(t.Context(), 2, []blow{cut}, nil)
+	require.Empty(t, r.runBurst(t.Context(), 1, nil, nil))
+	cut := scheduledFault{faultKind: faultKind{name: "the holder's follower cut off", inject: r.cutOffNaiveHolder}, duration: 2*sessionTimeout + sessionTimeout/4, rand: r.rng}
+	wrong := r.runBurst(t.Context(), 2, []scheduledFault{cut}, nil)
 	require.Len(t, wrong, 1)
 	require.ErrorContains(t, wrong[0], naivePath+": no order explains")
-	r.judge.shows(t, naivePath)
-	r.end()
+	r.checker.requireEvidence(t, naivePath)
+	r.stopClients()
 }

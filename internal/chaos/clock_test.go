@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// now reads the clock that all processes of this machine share, in nanoseconds.
+// now reads a clock that all processes of this machine share, in nanoseconds.
 func now() int64 {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
@@ -21,32 +21,32 @@ func now() int64 {
 }
 
 const (
-	// glance is how often a holder looks whether its hold stands.
-	glance = 5 * time.Millisecond
-	// blink is a gap between two looks that only a process which was stopped, or starved, has.
-	blink = 40 * time.Millisecond
-	// rouse is what a process that goes on is given to notice that its holds are over: no client-side rule
-	// can promise that it acts on nothing in its first moments.
-	rouse = 60 * time.Millisecond
+	// checkInterval is how often a holder checks its context.
+	checkInterval = 5 * time.Millisecond
+	// maxCheckGap is the longest gap between two checks of a process that was not paused or starved.
+	maxCheckGap = 40 * time.Millisecond
+	// wakeUpGrace is how long a resumed process may take to notice that its holds have ended: no rule on the client's side can prevent
+	// actions in its first moments.
+	wakeUpGrace = 60 * time.Millisecond
 )
 
-// wakefulness knows whether this process is scheduled as it should be.
-type wakefulness struct {
+// schedulingMonitor detects when this process was not scheduled.
+type schedulingMonitor struct {
 	mu          sync.Mutex
-	last, since int64 // the last look, and since when there was no gap
+	last, since int64 // the last check, and the start of the period without gaps
 }
 
-func newWakefulness() *wakefulness {
+func newSchedulingMonitor() *schedulingMonitor {
 	t := now()
-	return &wakefulness{last: t, since: t}
+	return &schedulingMonitor{last: t, since: t}
 }
 
-// keep looks at the clock until done ends.
-func (w *wakefulness) keep(done <-chan struct{}) {
-	tick := time.NewTicker(glance)
+// run observes the clock until done is closed.
+func (m *schedulingMonitor) run(done <-chan struct{}) {
+	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
 	for {
-		w.look(now())
+		m.observe(now())
 		select {
 		case <-tick.C:
 		case <-done:
@@ -55,34 +55,34 @@ func (w *wakefulness) keep(done <-chan struct{}) {
 	}
 }
 
-func (w *wakefulness) look(t int64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if t-w.last > int64(blink) {
-		w.since = t
+func (m *schedulingMonitor) observe(t int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if t-m.last > int64(maxCheckGap) {
+		m.since = t
 	}
-	w.last = t
+	m.last = t
 }
 
-// steady tells whether this process was awake until t, and for a while before.
-func (w *wakefulness) steady(t int64) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return t-w.last <= int64(blink) && t-w.since >= int64(rouse)
+// wasRunning reports whether this process was scheduled at t and for wakeUpGrace before.
+func (m *schedulingMonitor) wasRunning(t int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return t-m.last <= int64(maxCheckGap) && t-m.since >= int64(wakeUpGrace)
 }
 
-func TestAProcessThatGoesOnIsGivenAMoment(t *testing.T) {
-	w := &wakefulness{}
+func TestSchedulingMonitorGivesGraceAfterAPause(t *testing.T) {
+	m := &schedulingMonitor{}
 	ms := func(n int64) int64 { return n * int64(time.Millisecond) }
 	for n := int64(0); n <= 100; n += 5 {
-		w.look(ms(n))
+		m.observe(ms(n))
 	}
-	require.True(t, w.steady(ms(103)))
-	require.False(t, w.steady(ms(500)), "stopped, and has not looked since")
-	w.look(ms(500))
-	require.False(t, w.steady(ms(501)))
+	require.True(t, m.wasRunning(ms(103)))
+	require.False(t, m.wasRunning(ms(500)), "paused, and not observed since")
+	m.observe(ms(500))
+	require.False(t, m.wasRunning(ms(501)))
 	for n := int64(505); n <= 600; n += 5 {
-		w.look(ms(n))
+		m.observe(ms(n))
 	}
-	require.True(t, w.steady(ms(601)))
+	require.True(t, m.wasRunning(ms(601)))
 }

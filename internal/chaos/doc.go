@@ -1,12 +1,11 @@
-// Package chaos proves the recipes on three real Apache ZooKeeper servers under many faults at once. It has
-// nothing but tests, for Linux: "make chaos" runs them for as long as one likes, "go test" for less than a minute.
+// Package chaos proves the recipes on three real Apache ZooKeeper servers under many faults at once. It has only tests, for Linux:
+// "make chaos" runs them for a given time, "go test" for less than a minute.
 //
-// Client processes (this test binary, in a role) work with locks, elections and queues, and tell each ask, grant
-// and end with its time by the clock that all processes of a machine share. Every link, of clients and between
-// servers, leads through a proxy. Faults come in bursts drawn from a seed: processes killed and stopped, links
-// cut, black-holed and slow, a leader or a follower cut off, a disk full. After a burst all is healed, everybody
-// must get on, and come to rest; then the history since the last rest is checked by porcupine against
+// Client processes (this test binary, re-executed) use locks, elections and queues. They write each request, grant and end with its
+// time, read from a clock that all processes of the machine share. Every link leads through a proxy. Faults come in bursts drawn from
+// a seed: processes killed and stopped, links cut, black-holed and slow, a leader or a follower cut off, a full disk. After a burst
+// all faults are healed, all clients must make progress, and then stop. porcupine checks the history since the last stop against
 // sequential models.
 //
-// Naive holders, which trust their client library, go through the same harness, and must be caught.
+// Naive holders, which trust their client library, run in the same harness, and the models must catch them.
 package chaos

@@ -11,183 +11,185 @@ import (
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 )
 
-// trouble is a kind of fault.
-type trouble struct {
-	name        string
-	least, most time.Duration // how long it lasts
-	// strike begins it, and returns what ends it; nil if there is nothing that it could hit.
-	strike func(a *arena, r *rand.Rand) (mend func() error, err error)
+// faultKind is one kind of fault.
+type faultKind struct {
+	name                     string
+	minDuration, maxDuration time.Duration // the fault's duration
+	// inject begins the fault and returns a function that undoes it; nil if no target is free.
+	inject func(env *testEnv, rng *rand.Rand) (undo func() error, err error)
 }
 
-// between names the links between servers: one fault at a time strikes them.
-const between = "links between servers"
+// serverLinks is the target of faults between servers: one at a time.
+const serverLinks = "links between servers"
 
-var troubles = []trouble{
+var faultKinds = []faultKind{
 	{"server killed", 0, 5 * time.Second, killServer},
 	{"majority killed", 2 * time.Second, 8 * time.Second, killMajority},
-	{"server stopped", time.Second, 8 * time.Second, stopServer},
+	{"server stopped", time.Second, 8 * time.Second, pauseServer},
 	{"client killed", 0, 4 * time.Second, killClient},
-	{"client stopped", timeout / 8, 3 * timeout, stopClient},
+	{"client stopped", sessionTimeout / 8, 3 * sessionTimeout, pauseClient},
 	{"leader cut off", 4 * time.Second, 9 * time.Second, cutLeader},
 	{"follower cut off", 5 * time.Second, 9 * time.Second, cutFollower},
-	{"client cut for a moment", 100 * time.Millisecond, timeout, cutClient},
-	{"client cut", timeout, 3 * timeout, cutClient},
-	{"client black-holed", timeout, 3 * timeout, swallowClient},
-	{"client bound to a follower that is cut off", timeout, 5 * timeout / 2, bindClient},
-	{"all links slow", 3 * time.Second, 8 * time.Second, slowAll},
+	{"client cut for a moment", 100 * time.Millisecond, sessionTimeout, cutClient},
+	{"client cut", sessionTimeout, 3 * sessionTimeout, cutClient},
+	{"client black-holed", sessionTimeout, 3 * sessionTimeout, blackHoleClient},
+	{"client bound to a follower that is cut off", sessionTimeout, 5 * sessionTimeout / 2, bindClientToCutOffFollower},
+	{"all links slow", 3 * time.Second, 8 * time.Second, slowLinks},
 	{diskFull, 3 * time.Second, 6 * time.Second, fillDisk},
 }
 
 const diskFull = "disk full"
 
-func anyOf(int) bool { return true }
+func anyTarget(int) bool { return true }
 
-// after runs one thing when another was done.
-func after(f func() error, then func()) func() error {
+// undoThenFree undoes a fault, and then frees its target for others.
+func undoThenFree(f func() error, then func()) func() error {
 	return func() error {
 		defer then()
 		return f()
 	}
 }
 
-func killServer(a *arena, r *rand.Rand) (func() error, error) {
-	i, free, ok := a.claim(r, "server", a.Size(), anyOf)
+func killServer(env *testEnv, rng *rand.Rand) (func() error, error) {
+	i, free, ok := env.claimTarget(rng, "server", env.Size(), anyTarget)
 	if !ok {
 		return nil, nil
 	}
-	return after(func() error { return a.Restart(i) }, free), a.Kill(i)
+	return undoThenFree(func() error { return env.Restart(i) }, free), env.Kill(i)
 }
 
-// killMajority leaves no quorum, so that all sessions end if it lasts.
-func killMajority(a *arena, r *rand.Rand) (func() error, error) {
-	first, err := killServer(a, r)
+// killMajority leaves no quorum: all sessions end if it lasts.
+func killMajority(env *testEnv, rng *rand.Rand) (func() error, error) {
+	first, err := killServer(env, rng)
 	if first == nil {
 		return nil, err
 	}
-	second, again := killServer(a, r)
+	second, again := killServer(env, rng)
 	if second == nil {
 		return first, errors.Join(err, again)
 	}
 	return func() error { return errors.Join(first(), second()) }, errors.Join(err, again)
 }
 
-func stopServer(a *arena, r *rand.Rand) (func() error, error) {
-	i, free, ok := a.claim(r, "server", a.Size(), anyOf)
+func pauseServer(env *testEnv, rng *rand.Rand) (func() error, error) {
+	i, free, ok := env.claimTarget(rng, "server", env.Size(), anyTarget)
 	if !ok {
 		return nil, nil
 	}
-	return after(func() error { return a.Thaw(i) }, free), a.Freeze(i)
+	return undoThenFree(func() error { return env.Thaw(i) }, free), env.Freeze(i)
 }
 
-// fillDisk ends with the server's restart, since ZooKeeper gives up when it cannot write.
-func fillDisk(a *arena, r *rand.Rand) (func() error, error) {
-	i, free, ok := a.claim(r, "server", a.Size(), anyOf)
+// fillDisk is undone by a restart, because ZooKeeper exits when it cannot write.
+func fillDisk(env *testEnv, rng *rand.Rand) (func() error, error) {
+	i, free, ok := env.claimTarget(rng, "server", env.Size(), anyTarget)
 	if !ok {
 		return nil, nil
 	}
-	mend := func() error { return errors.Join(a.Kill(i), a.FreeDisk(i), a.Restart(i)) }
-	return after(mend, free), a.FillDisk(i)
+	undo := func() error { return errors.Join(env.Kill(i), env.FreeDisk(i), env.Restart(i)) }
+	return undoThenFree(undo, free), env.FillDisk(i)
 }
 
-func killClient(a *arena, r *rand.Rand) (func() error, error) {
-	i, free, ok := a.claim(r, "client", len(a.clients), anyOf)
+func killClient(env *testEnv, rng *rand.Rand) (func() error, error) {
+	i, free, ok := env.claimTarget(rng, "client", len(env.clients), anyTarget)
 	if !ok {
 		return nil, nil
 	}
-	seed := r.Uint64()
-	return after(func() error { return a.clients[i].start(seed) }, free), a.clients[i].kill()
+	seed := rng.Uint64()
+	return undoThenFree(func() error { return env.clients[i].start(seed) }, free), env.clients[i].kill()
 }
 
-func stopClient(a *arena, r *rand.Rand) (func() error, error) {
-	i, free, ok := a.claim(r, "client", len(a.clients), anyOf)
+func pauseClient(env *testEnv, rng *rand.Rand) (func() error, error) {
+	i, free, ok := env.claimTarget(rng, "client", len(env.clients), anyTarget)
 	if !ok {
 		return nil, nil
 	}
-	c := a.clients[i]
-	return after(func() error { return c.signal(syscall.SIGCONT) }, free), c.signal(syscall.SIGSTOP)
+	c := env.clients[i]
+	return undoThenFree(func() error { return c.signal(syscall.SIGCONT) }, free), c.signal(syscall.SIGSTOP)
 }
 
-// cutLeader cuts the leader off from both followers, elections included, while clients reach it.
-func cutLeader(a *arena, r *rand.Rand) (func() error, error) {
-	leader := a.Leader()
-	_, free, ok := a.claim(r, between, 1, func(int) bool { return leader >= 0 })
+// cutLeader cuts the leader off from both followers, elections included. Clients reach all servers.
+func cutLeader(env *testEnv, rng *rand.Rand) (func() error, error) {
+	leader := env.Leader()
+	_, free, ok := env.claimTarget(rng, serverLinks, 1, func(int) bool { return leader >= 0 })
 	if !ok {
 		return nil, nil
 	}
-	return after(a.reunite, free), a.Isolate(leader)
+	return undoThenFree(env.healServerLinks, free), env.Isolate(leader)
 }
 
-// cutFollower cuts a follower off from its leader, while clients reach both.
-func cutFollower(a *arena, r *rand.Rand) (func() error, error) {
-	leader, followers := a.Leader(), a.Followers()
-	_, free, ok := a.claim(r, between, 1, func(int) bool { return leader >= 0 && len(followers) > 0 })
+// cutFollower cuts a follower off from its leader. Clients reach both.
+func cutFollower(env *testEnv, rng *rand.Rand) (func() error, error) {
+	leader, followers := env.Leader(), env.Followers()
+	_, free, ok := env.claimTarget(rng, serverLinks, 1, func(int) bool { return leader >= 0 && len(followers) > 0 })
 	if !ok {
 		return nil, nil
 	}
-	return after(a.reunite, free), a.CutOff(leader, followers[r.IntN(len(followers))])
+	return undoThenFree(env.healServerLinks, free), env.CutOff(leader, followers[rng.IntN(len(followers))])
 }
 
-// bindClient leaves a client one server, a follower, and cuts that off from the leader: the client goes on hearing from it
-// while the others end its session.
-func bindClient(a *arena, r *rand.Rand) (func() error, error) {
-	leader, followers := a.Leader(), a.Followers()
-	_, free, ok := a.claim(r, between, 1, func(int) bool { return leader >= 0 && len(followers) > 0 })
+// bindClientToCutOffFollower leaves a client one follower, and cuts that follower off from the leader: the client still gets answers
+// from it while the other servers end its session.
+func bindClientToCutOffFollower(env *testEnv, rng *rand.Rand) (func() error, error) {
+	leader, followers := env.Leader(), env.Followers()
+	_, free, ok := env.claimTarget(rng, serverLinks, 1, func(int) bool { return leader >= 0 && len(followers) > 0 })
 	if !ok {
 		return nil, nil
 	}
-	i, freeToo, ok := a.claim(r, "links of client", len(a.clients), anyOf)
+	i, freeToo, ok := env.claimTarget(rng, "links of client", len(env.clients), anyTarget)
 	if !ok {
 		free()
 		return nil, nil
 	}
-	follower := followers[r.IntN(len(followers))]
-	for server, p := range a.clients[i].proxies {
+	follower := followers[rng.IntN(len(followers))]
+	for server, p := range env.clients[i].proxies {
 		if server != follower {
 			p.Cut()
 		}
 	}
-	time.Sleep(timeout / 4) // it comes to the follower, or was there
-	mend := func() error { return errors.Join(a.reunite(), a.clients[i].each((*ensemble.Proxy).Heal)()) }
-	return after(after(mend, freeToo), free), a.CutOff(leader, follower)
+	time.Sleep(sessionTimeout / 4) // time for the client to reconnect to the follower
+	undo := func() error {
+		return errors.Join(env.healServerLinks(), env.clients[i].eachProxy((*ensemble.Proxy).Heal)())
+	}
+	return undoThenFree(undoThenFree(undo, freeToo), free), env.CutOff(leader, follower)
 }
 
-func (a *arena) reunite() error {
-	a.Heal()
+func (env *testEnv) healServerLinks() error {
+	env.Heal()
 	return nil
 }
 
-// cutClient resets a client's connections, and refuses new ones.
-func cutClient(a *arena, r *rand.Rand) (func() error, error) {
-	i, free, ok := a.claim(r, "links of client", len(a.clients), anyOf)
+// cutClient resets a client's connections and refuses new ones.
+func cutClient(env *testEnv, rng *rand.Rand) (func() error, error) {
+	i, free, ok := env.claimTarget(rng, "links of client", len(env.clients), anyTarget)
 	if !ok {
 		return nil, nil
 	}
-	c := a.clients[i]
-	return after(c.each((*ensemble.Proxy).Heal), free), c.each((*ensemble.Proxy).Cut)()
+	c := env.clients[i]
+	return undoThenFree(c.eachProxy((*ensemble.Proxy).Heal), free), c.eachProxy((*ensemble.Proxy).Cut)()
 }
 
-// swallowClient loses what a client sends, what it is sent, or both, and tells nobody.
-func swallowClient(a *arena, r *rand.Rand) (func() error, error) {
-	i, free, ok := a.claim(r, "links of client", len(a.clients), anyOf)
+// blackHoleClient drops what a client sends, what it is sent, or both, and keeps the connections open.
+func blackHoleClient(env *testEnv, rng *rand.Rand) (func() error, error) {
+	i, free, ok := env.claimTarget(rng, "links of client", len(env.clients), anyTarget)
 	if !ok {
 		return nil, nil
 	}
-	c, d := a.clients[i], []ensemble.Direction{ensemble.Up, ensemble.Down, ensemble.Both}[r.IntN(3)]
-	return after(c.each((*ensemble.Proxy).Heal), free), c.each(func(p *ensemble.Proxy) { p.Hold(d) })()
+	c, d := env.clients[i], []ensemble.Direction{ensemble.Up, ensemble.Down, ensemble.Both}[rng.IntN(3)]
+	return undoThenFree(c.eachProxy((*ensemble.Proxy).Heal), free), c.eachProxy(func(p *ensemble.Proxy) { p.Hold(d) })()
 }
 
-func slowAll(a *arena, r *rand.Rand) (func() error, error) {
-	_, free, ok := a.claim(r, "pace of links", 1, anyOf)
+func slowLinks(env *testEnv, rng *rand.Rand) (func() error, error) {
+	_, free, ok := env.claimTarget(rng, "delay of links", 1, anyTarget)
 	if !ok {
 		return nil, nil
 	}
-	d := 20*time.Millisecond + time.Duration(r.Int64N(int64(100*time.Millisecond)))
-	return after(func() error { return a.slow(0) }, free), a.slow(d)
+	d := 20*time.Millisecond + time.Duration(rng.Int64N(int64(100*time.Millisecond)))
+	return undoThenFree(func() error { return env.slowAllLinks(0) }, free), env.slowAllLinks(d)
 }
 
-func (a *arena) slow(d time.Duration) error {
-	for _, c := range a.clients {
-		_ = c.each(func(p *ensemble.Proxy) { p.Slow(d) })()
+func (env *testEnv) slowAllLinks(d time.Duration) error {
+	for _, c := range env.clients {
+		_ = c.eachProxy(func(p *ensemble.Proxy) { p.Slow(d) })()
 	}
-	return a.Slow(d)
+	return env.Slow(d)
 }

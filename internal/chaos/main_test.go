@@ -12,19 +12,19 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// What is run; see the Makefile's target chaos.
+// Flags; see the Makefile's target chaos.
 var (
-	seedFlag = flag.Uint64("seed", 1, "what faults and operations are drawn from")
-	duration = flag.Duration("duration", 0, "how long; 0 is two bursts with every kind of fault, for CI")
-	asJSON   = flag.Bool("json", false, "end with a summary in JSON")
-	evidence = flag.String("evidence", "", "the directory for the history of a violation; a new temporary one if empty")
+	seedFlag = flag.Uint64("seed", 1, "the seed of faults and operations")
+	duration = flag.Duration("duration", 0, "how long bursts are run; 0 runs two bursts with every kind of fault")
+	asJSON   = flag.Bool("json", false, "print the summary as JSON")
+	evidence = flag.String("evidence", "", "the directory for the evidence of a violation; a new temporary one if empty")
 )
 
-// TestMain lets the test binary stand in for a client process, and for its watchdog.
+// TestMain runs the test binary as a client process or a watchdog if the environment says so.
 func TestMain(m *testing.M) {
 	framework.WatchdogMain()
 	if role := os.Getenv(roleVariable); role != "" {
-		play(role)
+		runClientProcess(role)
 		return
 	}
 	flag.Parse()

@@ -10,140 +10,140 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// act is the input of every model: what happens to a hold, an item or a stream at one moment.
-type act struct {
-	what verb
-	id   string // of the hold
-	who  string // for people
+// modelInput is the input of every model: one step of a hold, an item or a stream.
+type modelInput struct {
+	op    inputOp
+	id    string // of the hold
+	label string // for pictures
 
-	kind          kind
+	kind          requestKind
 	permits       int
 	token, number int64
 
-	stream  string // of an item; number is its place
-	attempt int
-	how     how  // of an end
-	dead    bool // the item was found among the dead letters
+	stream     string // of an item, at the place number
+	attempt    int
+	reason     endReason // of an end
+	deadLetter bool      // the item is a dead letter
 }
 
-type verb string
+type inputOp string
 
 const (
-	grant verb = "grant"
-	end   verb = "end"
-	put   verb = "put"
-	empty verb = "empty" // the queue was seen to be empty
-	purge verb = "purge" // it removes the item, or the item came while it ran
+	opGrant     inputOp = "grant"
+	opEnd       inputOp = "end"
+	opPut       inputOp = "put"
+	opSeenEmpty inputOp = "empty" // the queue was seen empty
+	opPurge     inputOp = "purge" // removes the item if it is queued, or it was put meanwhile
 )
 
-func (a act) String() string {
-	switch a.what {
-	case put:
-		return fmt.Sprintf("%s puts %s #%d", a.who, a.stream, a.number)
-	case empty:
+func (a modelInput) String() string {
+	switch a.op {
+	case opPut:
+		return fmt.Sprintf("%s puts %s #%d", a.label, a.stream, a.number)
+	case opSeenEmpty:
 		return "the queue is empty"
-	case end:
-		return fmt.Sprintf("%s: end (%s)", a.who, a.how)
+	case opEnd:
+		return fmt.Sprintf("%s: end (%s)", a.label, a.reason)
 	}
 	switch a.kind {
-	case taking:
-		return fmt.Sprintf("%s: %s #%d, attempt %d", a.who, a.stream, a.number, a.attempt)
-	case permits:
-		return fmt.Sprintf("%s: %d permits", a.who, a.permits)
+	case kindDelivery:
+		return fmt.Sprintf("%s: %s #%d, attempt %d", a.label, a.stream, a.number, a.attempt)
+	case kindPermits:
+		return fmt.Sprintf("%s: %d permits", a.label, a.permits)
 	}
-	return fmt.Sprintf("%s: %s, token %d, number %d", a.who, a.kind, a.token, a.number)
+	return fmt.Sprintf("%s: %s, token %d, number %d", a.label, a.kind, a.token, a.number)
 }
 
-// describe shows an act in a visualisation.
-func describe(input, _ any) string { return input.(act).String() }
+// describeInput labels an input in porcupine's picture.
+func describeInput(input, _ any) string { return input.(modelInput).String() }
 
-// rule says how a thing may be held.
-type rule struct {
-	limit    int  // permits; 0: one exclusive holder, or readers
+// holdRule is how many may hold, and which values must rise.
+type holdRule struct {
+	permits  int  // the limit of a semaphore; 0: one exclusive holder, or any number of readers
 	fenced   bool // tokens rise with every exclusive grant
-	numbered bool // so do numbers
+	numbered bool // term numbers rise with every grant
 }
 
-// holders is the state of a thing that is held.
-type holders struct {
-	all     []holder // by id
-	fence   int64    // the highest token of an exclusive grant
-	highest int64    // and of any
-	number  int64
+// holdState is the state of a held path.
+type holdState struct {
+	holders          []holder // sorted by id
+	highestExclusive int64    // the highest token of an exclusive grant
+	highestToken     int64    // the highest token of any grant
+	highestNumber    int64
 }
 
 type holder struct {
 	id      string
-	kind    kind
+	kind    requestKind
 	permits int
 }
 
-// holdModel is the sequential model of mutexes, read-write locks, semaphores and elections, from a state on.
-func holdModel(r rule, from holders) porcupine.Model {
+// holdModel is the sequential model of mutexes, read-write locks, semaphores and elections. It starts from a state.
+func holdModel(r holdRule, from holdState) porcupine.Model {
 	return porcupine.Model{
 		Init:              func() any { return from },
-		Step:              func(s, in, _ any) (bool, any) { return r.step(s.(holders), in.(act)) },
-		Equal:             func(a, b any) bool { return a.(holders).equal(b.(holders)) },
-		DescribeOperation: describe,
-		DescribeState:     func(s any) string { return s.(holders).String() },
+		Step:              func(s, in, _ any) (bool, any) { return r.step(s.(holdState), in.(modelInput)) },
+		Equal:             func(a, b any) bool { return a.(holdState).equal(b.(holdState)) },
+		DescribeOperation: describeInput,
+		DescribeState:     func(s any) string { return s.(holdState).String() },
 	}
 }
 
-func (r rule) step(s holders, a act) (bool, any) {
-	if a.what == end {
-		return s.without(a.id)
+func (r holdRule) step(s holdState, a modelInput) (bool, any) {
+	if a.op == opEnd {
+		return s.remove(a.id)
 	}
-	if !r.room(s, a) || r.fenced && !s.rises(a) || r.numbered && a.number <= s.number {
+	if !r.admits(s, a) || r.fenced && !s.tokenRises(a) || r.numbered && a.number <= s.highestNumber {
 		return false, s
 	}
-	i, _ := slices.BinarySearchFunc(s.all, a.id, byID)
-	s.all = slices.Insert(slices.Clone(s.all), i, holder{a.id, a.kind, a.permits})
-	s.highest, s.number = max(s.highest, a.token), max(s.number, a.number)
-	if a.kind != shared {
-		s.fence = max(s.fence, a.token)
+	i, _ := slices.BinarySearchFunc(s.holders, a.id, byID)
+	s.holders = slices.Insert(slices.Clone(s.holders), i, holder{a.id, a.kind, a.permits})
+	s.highestToken, s.highestNumber = max(s.highestToken, a.token), max(s.highestNumber, a.number)
+	if a.kind != kindReadLock {
+		s.highestExclusive = max(s.highestExclusive, a.token)
 	}
 	return true, s
 }
 
-// room tells whether somebody may hold beside those who do.
-func (r rule) room(s holders, a act) bool {
-	if r.limit == 0 {
-		return len(s.all) == 0 || a.kind == shared && !slices.ContainsFunc(s.all, func(h holder) bool { return h.kind != shared })
+// admits reports whether the request may be granted beside the present holders.
+func (r holdRule) admits(s holdState, a modelInput) bool {
+	if r.permits == 0 {
+		return len(s.holders) == 0 || a.kind == kindReadLock && !slices.ContainsFunc(s.holders, func(h holder) bool { return h.kind != kindReadLock })
 	}
 	taken := a.permits
-	for _, h := range s.all {
+	for _, h := range s.holders {
 		taken += h.permits
 	}
-	return taken <= r.limit
+	return taken <= r.permits
 }
 
-// rises tells whether a token is above all that it must be above.
-func (s holders) rises(a act) bool {
-	if a.kind == shared {
-		return a.token > s.fence
+// tokenRises reports whether a token is above all that it must exceed.
+func (s holdState) tokenRises(a modelInput) bool {
+	if a.kind == kindReadLock {
+		return a.token > s.highestExclusive
 	}
-	return a.token > s.highest
+	return a.token > s.highestToken
 }
 
-func (s holders) without(id string) (bool, any) {
-	i, ok := slices.BinarySearchFunc(s.all, id, byID)
+func (s holdState) remove(id string) (bool, any) {
+	i, ok := slices.BinarySearchFunc(s.holders, id, byID)
 	if !ok {
 		return false, s
 	}
-	s.all = slices.Delete(slices.Clone(s.all), i, i+1)
+	s.holders = slices.Delete(slices.Clone(s.holders), i, i+1)
 	return true, s
 }
 
 func byID(h holder, id string) int { return strings.Compare(h.id, id) }
 
-func (s holders) equal(o holders) bool {
-	return s.fence == o.fence && s.highest == o.highest && s.number == o.number && slices.Equal(s.all, o.all)
+func (s holdState) equal(o holdState) bool {
+	return s.highestExclusive == o.highestExclusive && s.highestToken == o.highestToken && s.highestNumber == o.highestNumber && slices.Equal(s.holders, o.holders)
 }
 
-func (s holders) String() string {
+func (s holdState) String() string {
 	var ids []string
-	for _, h := range s.all {
+	for _, h := range s.holders {
 		ids = append(ids, fmt.Sprintf("%s (%s)", h.id, h.kind))
 	}
-	return fmt.Sprintf("held by [%s], fence %d, number %d", strings.Join(ids, ", "), s.fence, s.number)
+	return fmt.Sprintf("held by [%s], highest exclusive token %d, highest number %d", strings.Join(ids, ", "), s.highestExclusive, s.highestNumber)
 }

@@ -8,118 +8,118 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// item is the state of one item of a parallel queue.
-type item struct {
-	phase   phase
+// itemState is the state of one item of a parallel queue.
+type itemState struct {
+	phase   itemPhase
 	holder  string
 	attempt int
-	purged  bool // while it was held
+	purged  bool // purged while it was held
 }
 
-type phase string
+type itemPhase string
 
 const (
-	absent phase = ""      // not put yet
-	free   phase = "free"  // in the queue
-	held   phase = "held"  // delivered
-	loose  phase = "loose" // acknowledged with an error, or purged: in the queue or gone
-	gone   phase = "gone"
+	itemAbsent    itemPhase = ""
+	itemQueued    itemPhase = "queued"
+	itemHeld      itemPhase = "held"      // delivered
+	itemUncertain itemPhase = "uncertain" // a failed acknowledgement or a purge: queued or gone
+	itemGone      itemPhase = "gone"
 )
 
-// itemModel: an item that was put is delivered to one holder at a time, each time with a higher attempt, until it is
-// acknowledged, and then never again.
+// itemModel: after a put, an item has one holder at a time, with rising attempts, until it is acknowledged. Then it is never delivered
+// again.
 var itemModel = porcupine.Model{
-	Init:              func() any { return item{} },
-	Step:              func(s, in, _ any) (bool, any) { return s.(item).step(in.(act)) },
-	DescribeOperation: describe,
+	Init:              func() any { return itemState{} },
+	Step:              func(s, in, _ any) (bool, any) { return s.(itemState).step(in.(modelInput)) },
+	DescribeOperation: describeInput,
 	DescribeState:     func(s any) string { return fmt.Sprintf("%+v", s) },
 }
 
-func (i item) step(a act) (bool, any) {
-	switch a.what {
-	case put:
-		return i.phase == absent, item{phase: free}
-	case grant:
-		return (i.phase == free || i.phase == loose) && a.attempt > i.attempt, item{phase: held, holder: a.id, attempt: a.attempt}
-	case end:
-		next := afterwards(a.how)
-		if i.purged && next == free {
-			next = loose
+func (i itemState) step(a modelInput) (bool, any) {
+	switch a.op {
+	case opPut:
+		return i.phase == itemAbsent, itemState{phase: itemQueued}
+	case opGrant:
+		return (i.phase == itemQueued || i.phase == itemUncertain) && a.attempt > i.attempt, itemState{phase: itemHeld, holder: a.id, attempt: a.attempt}
+	case opEnd:
+		next := phaseAfter(a.reason)
+		if i.purged && next == itemQueued {
+			next = itemUncertain
 		}
-		return i.phase == held && i.holder == a.id, item{phase: next, attempt: i.attempt}
-	case purge:
-		i.purged = i.phase == held
-		if i.phase == free {
-			i.phase = loose
+		return i.phase == itemHeld && i.holder == a.id, itemState{phase: next, attempt: i.attempt}
+	case opPurge:
+		i.purged = i.phase == itemHeld
+		if i.phase == itemQueued {
+			i.phase = itemUncertain
 		}
 		return true, i
 	}
-	return i.phase != held && (i.phase != free || a.dead), i
+	return i.phase != itemHeld && (i.phase != itemQueued || a.deadLetter), i
 }
 
-// afterwards is where an item is after a delivery.
-func afterwards(h how) phase {
+// phaseAfter returns the phase of an item after a delivery.
+func phaseAfter(h endReason) itemPhase {
 	switch h {
-	case acked:
-		return gone
-	case inDoubt:
-		return loose
+	case endAcked:
+		return itemGone
+	case endUncertain:
+		return itemUncertain
 	}
-	return free
+	return itemQueued
 }
 
-// stream is the state of what one producer has put into a strict queue, one item after the other.
-type stream struct {
-	put     int64 // the last one
-	next    int64 // the first that is not acknowledged
-	loose   bool  // or it is, and it is the one after
-	holder  string
-	attempt int // of next
+// streamState is the state of one producer's items in a strict queue.
+type streamState struct {
+	lastPut       int64 // number of the last put
+	next          int64 // number of the first item that is not acknowledged
+	nextUncertain bool  // next may be acknowledged, so that the first is the one after it
+	holder        string
+	attempt       int // of next
 }
 
-// streamModel: a producer's items start in the order in which they were put, each when the one before was
-// acknowledged. first is the number of the first item.
+// streamModel: a producer's items start in the order of their puts, each after the one before was acknowledged. first is the number of
+// the first item.
 func streamModel(first int64) porcupine.Model {
 	return porcupine.Model{
-		Init:              func() any { return stream{put: first - 1, next: first} },
-		Step:              func(s, in, _ any) (bool, any) { return s.(stream).step(in.(act)) },
-		DescribeOperation: describe,
+		Init:              func() any { return streamState{lastPut: first - 1, next: first} },
+		Step:              func(s, in, _ any) (bool, any) { return s.(streamState).step(in.(modelInput)) },
+		DescribeOperation: describeInput,
 		DescribeState:     func(s any) string { return fmt.Sprintf("%+v", s) },
 	}
 }
 
-func (s stream) step(a act) (bool, any) {
-	switch a.what {
-	case put:
-		ok := a.number == s.put+1
-		s.put = a.number
+func (s streamState) step(a modelInput) (bool, any) {
+	switch a.op {
+	case opPut:
+		ok := a.number == s.lastPut+1
+		s.lastPut = a.number
 		return ok, s
-	case grant:
-		return s.start(a)
-	case end:
-		return s.stop(a)
+	case opGrant:
+		return s.deliver(a)
+	case opEnd:
+		return s.endDelivery(a)
 	}
-	left := s.put - s.next + 1
-	return s.holder == "" && (left <= 0 || s.loose && left == 1), s
+	left := s.lastPut - s.next + 1
+	return s.holder == "" && (left <= 0 || s.nextUncertain && left == 1), s
 }
 
-func (s stream) start(a act) (bool, any) {
-	if s.loose && a.number == s.next+1 { // the acknowledgement was done
+func (s streamState) deliver(a modelInput) (bool, any) {
+	if s.nextUncertain && a.number == s.next+1 { // the uncertain acknowledgement was done
 		s.next, s.attempt = a.number, 0
 	}
-	ok := s.holder == "" && a.number == s.next && a.number <= s.put && a.attempt > s.attempt
-	s.loose, s.holder, s.attempt = false, a.id, a.attempt
+	ok := s.holder == "" && a.number == s.next && a.number <= s.lastPut && a.attempt > s.attempt
+	s.nextUncertain, s.holder, s.attempt = false, a.id, a.attempt
 	return ok, s
 }
 
-func (s stream) stop(a act) (bool, any) {
+func (s streamState) endDelivery(a modelInput) (bool, any) {
 	ok := s.holder == a.id
 	s.holder = ""
-	switch afterwards(a.how) {
-	case gone:
+	switch phaseAfter(a.reason) {
+	case itemGone:
 		s.next, s.attempt = s.next+1, 0
-	case loose:
-		s.loose = true
+	case itemUncertain:
+		s.nextUncertain = true
 	}
 	return ok, s
 }

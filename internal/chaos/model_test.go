@@ -9,143 +9,147 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// during is an act that takes place at some moment between two.
-func during(from, to int64, a act) porcupine.Operation {
+// between is an input that takes effect at some moment between two.
+func between(from, to int64, a modelInput) porcupine.Operation {
 	return porcupine.Operation{Input: a, Call: from, Return: to}
 }
 
-func locked(id string, token int64) act {
-	return act{what: grant, id: id, kind: exclusive, token: token, number: token}
+func grantLock(id string, token int64) modelInput {
+	return modelInput{op: opGrant, id: id, kind: kindLock, token: token, number: token}
 }
-func reading(id string, token int64) act { return act{what: grant, id: id, kind: shared, token: token} }
-func taken(id string, n int) act         { return act{what: grant, id: id, kind: permits, permits: n} }
-func over(id string) act                 { return act{what: end, id: id, how: released} }
-func overAs(id string, h how) act        { return act{what: end, id: id, how: h} }
-func placed(n int64) act                 { return act{what: put, number: n} }
-func delivered(id string, n int64, attempt int) act {
-	return act{what: grant, id: id, kind: taking, number: n, attempt: attempt}
+func grantRead(id string, token int64) modelInput {
+	return modelInput{op: opGrant, id: id, kind: kindReadLock, token: token}
+}
+func grantPermits(id string, n int) modelInput {
+	return modelInput{op: opGrant, id: id, kind: kindPermits, permits: n}
+}
+func releaseHold(id string) modelInput          { return modelInput{op: opEnd, id: id, reason: endReleased} }
+func endWith(id string, h endReason) modelInput { return modelInput{op: opEnd, id: id, reason: h} }
+func putItem(n int64) modelInput                { return modelInput{op: opPut, number: n} }
+func deliver(id string, n int64, attempt int) modelInput {
+	return modelInput{op: opGrant, id: id, kind: kindDelivery, number: n, attempt: attempt}
 }
 
-// scenario is a history made by hand, and what a model must say of it.
-type scenario struct {
+// modelCase is a history written by hand, and the expected verdict of a model.
+type modelCase struct {
 	name  string
 	legal bool
 	ops   []porcupine.Operation
 }
 
-func (s scenario) run(t *testing.T, m porcupine.Model) {
+func (s modelCase) run(t *testing.T, m porcupine.Model) {
 	t.Helper()
 	t.Run(s.name, func(t *testing.T) { require.Equal(t, s.legal, porcupine.CheckOperations(m, s.ops)) })
 }
 
-const never = int64(1) << 40
+const farFuture = int64(1) << 40
 
 func TestMutexModel(t *testing.T) {
-	for _, s := range []scenario{
+	for _, s := range []modelCase{
 		{"one after the other", true, []porcupine.Operation{
-			during(1, 3, locked("a", 5)), during(4, 6, over("a")), during(2, 7, locked("b", 6)), during(8, 9, over("b"))}},
+			between(1, 3, grantLock("a", 5)), between(4, 6, releaseHold("a")), between(2, 7, grantLock("b", 6)), between(8, 9, releaseHold("b"))}},
 		{"two holders", false, []porcupine.Operation{
-			during(1, 3, locked("a", 5)), during(9, 10, over("a")), during(2, 7, locked("b", 6)), during(11, 12, over("b"))}},
+			between(1, 3, grantLock("a", 5)), between(9, 10, releaseHold("a")), between(2, 7, grantLock("b", 6)), between(11, 12, releaseHold("b"))}},
 		{"two holders, and the first notices late", false, []porcupine.Operation{
-			during(1, 3, locked("a", 5)), during(8, 20, over("a")), during(2, 7, locked("b", 6))}},
+			between(1, 3, grantLock("a", 5)), between(8, 20, releaseHold("a")), between(2, 7, grantLock("b", 6))}},
 		{"a stopped holder, which was last seen standing before", true, []porcupine.Operation{
-			during(1, 3, locked("a", 5)), during(6, 20, over("a")), during(2, 7, locked("b", 6))}},
+			between(1, 3, grantLock("a", 5)), between(6, 20, releaseHold("a")), between(2, 7, grantLock("b", 6))}},
 		{"a dead holder", true, []porcupine.Operation{
-			during(1, 3, locked("a", 5)), during(4, never, over("a")), during(2, 7, locked("b", 6)), during(8, 9, over("b"))}},
+			between(1, 3, grantLock("a", 5)), between(4, farFuture, releaseHold("a")), between(2, 7, grantLock("b", 6)), between(8, 9, releaseHold("b"))}},
 		{"a holder that died after the next was granted", false, []porcupine.Operation{
-			during(1, 3, locked("a", 5)), during(8, never, over("a")), during(2, 7, locked("b", 6))}},
+			between(1, 3, grantLock("a", 5)), between(8, farFuture, releaseHold("a")), between(2, 7, grantLock("b", 6))}},
 		{"a token that falls", false, []porcupine.Operation{
-			during(1, 3, locked("a", 5)), during(4, 6, over("a")), during(7, 8, locked("b", 4))}},
+			between(1, 3, grantLock("a", 5)), between(4, 6, releaseHold("a")), between(7, 8, grantLock("b", 4))}},
 		{"a token given twice", false, []porcupine.Operation{
-			during(1, 3, locked("a", 5)), during(4, 6, over("a")), during(7, 8, locked("b", 5))}},
-		{"an end without a grant", false, []porcupine.Operation{during(1, 2, over("a"))}},
+			between(1, 3, grantLock("a", 5)), between(4, 6, releaseHold("a")), between(7, 8, grantLock("b", 5))}},
+		{"an end without a grant", false, []porcupine.Operation{between(1, 2, releaseHold("a"))}},
 	} {
-		s.run(t, holdModel(rule{fenced: true}, holders{}))
+		s.run(t, holdModel(holdRule{fenced: true}, holdState{}))
 	}
-	scenario{"a token below those of the segment before", false,
-		[]porcupine.Operation{during(1, 3, locked("a", 5))}}.run(t, holdModel(rule{fenced: true}, holders{highest: 7, fence: 7}))
-	scenario{"a number below those of the segment before", false,
-		[]porcupine.Operation{during(1, 3, locked("a", 5))}}.run(t, holdModel(rule{numbered: true}, holders{number: 5}))
+	modelCase{"a token below those of the segment before", false,
+		[]porcupine.Operation{between(1, 3, grantLock("a", 5))}}.run(t, holdModel(holdRule{fenced: true}, holdState{highestToken: 7, highestExclusive: 7}))
+	modelCase{"a number below those of the segment before", false,
+		[]porcupine.Operation{between(1, 3, grantLock("a", 5))}}.run(t, holdModel(holdRule{numbered: true}, holdState{highestNumber: 5}))
 }
 
 func TestReadWriteModel(t *testing.T) {
-	for _, s := range []scenario{
+	for _, s := range []modelCase{
 		{"readers together, then a writer", true, []porcupine.Operation{
-			during(1, 2, reading("a", 5)), during(1, 3, reading("b", 6)), during(4, 5, over("a")), during(6, 7, over("b")), during(3, 8, locked("c", 7))}},
+			between(1, 2, grantRead("a", 5)), between(1, 3, grantRead("b", 6)), between(4, 5, releaseHold("a")), between(6, 7, releaseHold("b")), between(3, 8, grantLock("c", 7))}},
 		{"readers' tokens in any order", true, []porcupine.Operation{
-			during(1, 2, reading("a", 6)), during(3, 4, reading("b", 5))}},
+			between(1, 2, grantRead("a", 6)), between(3, 4, grantRead("b", 5))}},
 		{"a writer beside a reader", false, []porcupine.Operation{
-			during(1, 2, reading("a", 5)), during(3, 4, locked("b", 6)), during(5, 6, over("a"))}},
+			between(1, 2, grantRead("a", 5)), between(3, 4, grantLock("b", 6)), between(5, 6, releaseHold("a"))}},
 		{"a reader beside a writer", false, []porcupine.Operation{
-			during(1, 2, locked("a", 5)), during(3, 4, reading("b", 6)), during(5, 6, over("a"))}},
+			between(1, 2, grantLock("a", 5)), between(3, 4, grantRead("b", 6)), between(5, 6, releaseHold("a"))}},
 		{"a reader's token below a writer's", false, []porcupine.Operation{
-			during(1, 2, locked("a", 5)), during(3, 4, over("a")), during(5, 6, reading("b", 4))}},
+			between(1, 2, grantLock("a", 5)), between(3, 4, releaseHold("a")), between(5, 6, grantRead("b", 4))}},
 	} {
-		s.run(t, holdModel(rule{fenced: true}, holders{}))
+		s.run(t, holdModel(holdRule{fenced: true}, holdState{}))
 	}
 }
 
 func TestSemaphoreModel(t *testing.T) {
-	for _, s := range []scenario{
+	for _, s := range []modelCase{
 		{"all permits", true, []porcupine.Operation{
-			during(1, 2, taken("a", 1)), during(3, 4, taken("b", 2)), during(5, 6, over("a")), during(5, 7, taken("c", 1))}},
+			between(1, 2, grantPermits("a", 1)), between(3, 4, grantPermits("b", 2)), between(5, 6, releaseHold("a")), between(5, 7, grantPermits("c", 1))}},
 		{"one too many", false, []porcupine.Operation{
-			during(1, 2, taken("a", 1)), during(3, 4, taken("b", 2)), during(6, 7, over("a")), during(4, 5, taken("c", 1))}},
+			between(1, 2, grantPermits("a", 1)), between(3, 4, grantPermits("b", 2)), between(6, 7, releaseHold("a")), between(4, 5, grantPermits("c", 1))}},
 	} {
-		s.run(t, holdModel(rule{limit: 3}, holders{}))
+		s.run(t, holdModel(holdRule{permits: 3}, holdState{}))
 	}
 }
 
 func TestItemModel(t *testing.T) {
-	sees := act{what: empty}
-	for _, s := range []scenario{
+	sees := modelInput{op: opSeenEmpty}
+	for _, s := range []modelCase{
 		{"delivered and acknowledged", true, []porcupine.Operation{
-			during(1, 4, placed(1)), during(2, 3, delivered("a", 1, 1)), during(5, 6, overAs("a", acked)), during(7, 8, sees)}},
+			between(1, 4, putItem(1)), between(2, 3, deliver("a", 1, 1)), between(5, 6, endWith("a", endAcked)), between(7, 8, sees)}},
 		{"lost with its consumer and delivered again", true, []porcupine.Operation{
-			during(1, 2, placed(1)), during(2, 3, delivered("a", 1, 1)), during(5, 9, overAs("a", died)), during(6, 7, delivered("b", 1, 2)),
-			during(8, 9, overAs("b", acked)), during(10, 11, sees)}},
+			between(1, 2, putItem(1)), between(2, 3, deliver("a", 1, 1)), between(5, 9, endWith("a", endProcessDied)), between(6, 7, deliver("b", 1, 2)),
+			between(8, 9, endWith("b", endAcked)), between(10, 11, sees)}},
 		{"two holders", false, []porcupine.Operation{
-			during(1, 2, placed(1)), during(2, 3, delivered("a", 1, 1)), during(7, 9, overAs("a", lost)), during(4, 5, delivered("b", 1, 2)),
-			during(8, 9, overAs("b", acked))}},
+			between(1, 2, putItem(1)), between(2, 3, deliver("a", 1, 1)), between(7, 9, endWith("a", endLost)), between(4, 5, deliver("b", 1, 2)),
+			between(8, 9, endWith("b", endAcked))}},
 		{"delivered after it was acknowledged", false, []porcupine.Operation{
-			during(1, 2, placed(1)), during(2, 3, delivered("a", 1, 1)), during(4, 5, overAs("a", acked)), during(6, 7, delivered("b", 1, 2))}},
+			between(1, 2, putItem(1)), between(2, 3, deliver("a", 1, 1)), between(4, 5, endWith("a", endAcked)), between(6, 7, deliver("b", 1, 2))}},
 		{"acknowledged in doubt: again", true, []porcupine.Operation{
-			during(1, 2, placed(1)), during(2, 3, delivered("a", 1, 1)), during(4, 5, overAs("a", inDoubt)), during(6, 7, delivered("b", 1, 2))}},
+			between(1, 2, putItem(1)), between(2, 3, deliver("a", 1, 1)), between(4, 5, endWith("a", endUncertain)), between(6, 7, deliver("b", 1, 2))}},
 		{"acknowledged in doubt: gone", true, []porcupine.Operation{
-			during(1, 2, placed(1)), during(2, 3, delivered("a", 1, 1)), during(4, 5, overAs("a", inDoubt)), during(6, 7, sees)}},
+			between(1, 2, putItem(1)), between(2, 3, deliver("a", 1, 1)), between(4, 5, endWith("a", endUncertain)), between(6, 7, sees)}},
 		{"the same attempt again", false, []porcupine.Operation{
-			during(1, 2, placed(1)), during(2, 3, delivered("a", 1, 1)), during(4, 5, overAs("a", lost)), during(6, 7, delivered("b", 1, 1))}},
-		{"lost", false, []porcupine.Operation{during(1, 2, placed(1)), during(3, 4, sees)}},
+			between(1, 2, putItem(1)), between(2, 3, deliver("a", 1, 1)), between(4, 5, endWith("a", endLost)), between(6, 7, deliver("b", 1, 1))}},
+		{"lost", false, []porcupine.Operation{between(1, 2, putItem(1)), between(3, 4, sees)}},
 		{"lost after a delivery", false, []porcupine.Operation{
-			during(1, 2, placed(1)), during(2, 3, delivered("a", 1, 1)), during(4, 5, overAs("a", returned)), during(6, 7, sees)}},
-		{"a put that was never done", true, []porcupine.Operation{during(1, never, placed(1)), during(3, 4, sees)}},
-		{"put by nobody", false, []porcupine.Operation{during(2, 3, delivered("a", 1, 1))}},
+			between(1, 2, putItem(1)), between(2, 3, deliver("a", 1, 1)), between(4, 5, endWith("a", endNacked)), between(6, 7, sees)}},
+		{"a put that was never done", true, []porcupine.Operation{between(1, farFuture, putItem(1)), between(3, 4, sees)}},
+		{"delivered without a put", false, []porcupine.Operation{between(2, 3, deliver("a", 1, 1))}},
 	} {
 		s.run(t, itemModel)
 	}
 }
 
 func TestStreamModel(t *testing.T) {
-	sees := act{what: empty}
-	both := []porcupine.Operation{during(1, 2, placed(1)), during(3, 4, placed(2))}
-	for _, s := range []scenario{
-		{"in order", true, append(both[:2:2], during(5, 6, delivered("a", 1, 1)), during(7, 8, overAs("a", acked)),
-			during(9, 10, delivered("b", 2, 1)), during(11, 12, overAs("b", acked)), during(13, 14, sees))},
-		{"out of order", false, append(both[:2:2], during(5, 6, delivered("b", 2, 1)), during(7, 8, overAs("b", acked)),
-			during(9, 10, delivered("a", 1, 1)), during(11, 12, overAs("a", acked)))},
-		{"the second begins before the first is acknowledged", false, append(both[:2:2], during(5, 6, delivered("a", 1, 1)),
-			during(7, 8, delivered("b", 2, 1)), during(9, 10, overAs("a", acked)))},
-		{"the first is given back, and the second comes first", false, append(both[:2:2], during(5, 6, delivered("a", 1, 1)),
-			during(7, 8, overAs("a", returned)), during(9, 10, delivered("b", 2, 1)))},
-		{"the first is given back and comes again", true, append(both[:2:2], during(5, 6, delivered("a", 1, 1)),
-			during(7, 8, overAs("a", returned)), during(9, 10, delivered("b", 1, 2)))},
-		{"in doubt, then the second", true, append(both[:2:2], during(5, 6, delivered("a", 1, 1)),
-			during(7, 8, overAs("a", inDoubt)), during(9, 10, delivered("b", 2, 1)), during(11, 12, overAs("b", acked)), during(13, 14, sees))},
-		{"in doubt, then the first", true, append(both[:2:2], during(5, 6, delivered("a", 1, 1)),
-			during(7, 8, overAs("a", inDoubt)), during(9, 10, delivered("b", 1, 2)))},
-		{"the last in doubt", true, []porcupine.Operation{during(1, 2, placed(1)), during(5, 6, delivered("a", 1, 1)),
-			during(7, 8, overAs("a", inDoubt)), during(9, 10, sees)}},
-		{"one is lost", false, append(both[:2:2], during(5, 6, delivered("a", 1, 1)), during(7, 8, overAs("a", acked)), during(9, 10, sees))},
+	sees := modelInput{op: opSeenEmpty}
+	both := []porcupine.Operation{between(1, 2, putItem(1)), between(3, 4, putItem(2))}
+	for _, s := range []modelCase{
+		{"in order", true, append(both[:2:2], between(5, 6, deliver("a", 1, 1)), between(7, 8, endWith("a", endAcked)),
+			between(9, 10, deliver("b", 2, 1)), between(11, 12, endWith("b", endAcked)), between(13, 14, sees))},
+		{"out of order", false, append(both[:2:2], between(5, 6, deliver("b", 2, 1)), between(7, 8, endWith("b", endAcked)),
+			between(9, 10, deliver("a", 1, 1)), between(11, 12, endWith("a", endAcked)))},
+		{"the second begins before the first is acknowledged", false, append(both[:2:2], between(5, 6, deliver("a", 1, 1)),
+			between(7, 8, deliver("b", 2, 1)), between(9, 10, endWith("a", endAcked)))},
+		{"the first is given back, and the second comes first", false, append(both[:2:2], between(5, 6, deliver("a", 1, 1)),
+			between(7, 8, endWith("a", endNacked)), between(9, 10, deliver("b", 2, 1)))},
+		{"the first is given back and comes again", true, append(both[:2:2], between(5, 6, deliver("a", 1, 1)),
+			between(7, 8, endWith("a", endNacked)), between(9, 10, deliver("b", 1, 2)))},
+		{"in doubt, then the second", true, append(both[:2:2], between(5, 6, deliver("a", 1, 1)),
+			between(7, 8, endWith("a", endUncertain)), between(9, 10, deliver("b", 2, 1)), between(11, 12, endWith("b", endAcked)), between(13, 14, sees))},
+		{"in doubt, then the first", true, append(both[:2:2], between(5, 6, deliver("a", 1, 1)),
+			between(7, 8, endWith("a", endUncertain)), between(9, 10, deliver("b", 1, 2)))},
+		{"the last in doubt", true, []porcupine.Operation{between(1, 2, putItem(1)), between(5, 6, deliver("a", 1, 1)),
+			between(7, 8, endWith("a", endUncertain)), between(9, 10, sees)}},
+		{"one is lost", false, append(both[:2:2], between(5, 6, deliver("a", 1, 1)), between(7, 8, endWith("a", endAcked)), between(9, 10, sees))},
 	} {
 		s.run(t, streamModel(1))
 	}

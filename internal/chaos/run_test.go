@@ -19,25 +19,25 @@ import (
 
 // run is one run of the harness.
 type run struct {
-	t      *testing.T
-	arena  *arena
-	record *record
-	judge  *judge
-	tally  *tally
-	rand   *rand.Rand
-	show   bool
-	homes  []int // of naive clients: their servers
+	t            *testing.T
+	env          *testEnv
+	history      *history
+	checker      *checker
+	summary      *summary
+	rng          *rand.Rand
+	interactive  bool
+	naiveServers []int // the server of each naive client
 }
 
 func newRun(t *testing.T, seed uint64, diskMB int) *run {
 	t.Helper()
-	tally := newTally(seed)
-	record := newRecord(tally)
-	return &run{t: t, arena: newArena(t, diskMB, record), record: record, judge: newJudge(evidenceDir(t)), tally: tally,
-		rand: rand.New(rand.NewPCG(seed, 5)), show: terminal.Is(os.Stderr)}
+	summary := newSummary(seed)
+	history := newHistory(summary)
+	return &run{t: t, env: newTestEnv(t, diskMB, history), history: history, checker: newChecker(evidenceDir(t)), summary: summary,
+		rng: rand.New(rand.NewPCG(seed, 5)), interactive: terminal.Is(os.Stderr)}
 }
 
-// evidenceDir is where a violation is written. One that stays empty is removed.
+// evidenceDir returns the directory for violations. It is removed if it stays empty.
 func evidenceDir(t *testing.T) string {
 	t.Helper()
 	dir := *evidence
@@ -50,71 +50,71 @@ func evidenceDir(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.Remove(dir) }) // fails when there is something in it
+	t.Cleanup(func() { _ = os.Remove(dir) }) // fails if it has files
 	return dir
 }
 
-// burst lets a segment of the history happen, with faults, and returns what is wrong with it. goals are what somebody
-// must get after that; nil asks for no progress.
-func (r *run) burst(ctx context.Context, number int, blows []blow, goals []string) (wrong []error) {
-	r.arena.order(fmt.Sprint("storm ", number))
-	pass(ctx, time.Duration(r.rand.Int64N(int64(2*time.Second))), nil)
-	stopOperating := r.arena.operate(ctx, rand.New(rand.NewPCG(r.rand.Uint64(), 19)))
-	if err := r.arena.strike(ctx, blows, r.tally); err != nil {
+// runBurst runs one segment of the history with faults, and returns its violations. goals must make progress after the faults; nil
+// requires none.
+func (r *run) runBurst(ctx context.Context, number int, faults []scheduledFault, goals []string) (wrong []error) {
+	r.env.sendOrder(fmt.Sprint("faults ", number))
+	wait(ctx, time.Duration(r.rng.Int64N(int64(2*time.Second))), nil)
+	stopOperating := r.env.startOperator(ctx, rand.New(rand.NewPCG(r.rng.Uint64(), 19)))
+	if err := r.env.injectAll(ctx, faults, r.summary); err != nil {
 		wrong = append(wrong, err)
 	}
-	if err := r.arena.restore(); err != nil {
-		return append(wrong, errors.Join(err, stopOperating(), r.giveUp(number)))
+	if err := r.env.restore(); err != nil {
+		return append(wrong, errors.Join(err, stopOperating(), r.abandonSegment(number)))
 	}
 	if err := stopOperating(); err != nil {
 		wrong = append(wrong, err)
 	}
-	r.record.heal()
-	r.progress("all is healed")
-	r.arena.order(fmt.Sprint("work ", number))
+	r.history.faultsHealed()
+	r.showProgress("all faults are healed")
+	r.env.sendOrder(fmt.Sprint("work ", number))
 	if goals != nil {
-		took, err := r.arena.recover(goals)
-		r.tally.Stall = max(r.tally.Stall, took.Seconds())
+		elapsed, err := r.env.awaitProgress(goals)
+		r.summary.LongestStall = max(r.summary.LongestStall, elapsed.Seconds())
 		if err != nil {
 			wrong = append(wrong, err)
 		}
 	}
-	r.progress("coming to rest")
+	r.showProgress("stopping the clients")
 	began := time.Now()
-	sights, err := r.arena.settle(number)
+	drained, err := r.env.drainAndRest(number)
 	if err != nil {
 		wrong = append(wrong, err)
 	}
-	r.tally.Rest = max(r.tally.Rest, time.Since(began).Seconds())
-	return append(wrong, r.check(number, sights)...)
+	r.summary.LongestRest = max(r.summary.LongestRest, time.Since(began).Seconds())
+	return append(wrong, r.checkSegment(number, drained)...)
 }
 
-// giveUp stops everybody where the servers do not come back, and keeps the history.
-func (r *run) giveUp(number int) error {
-	r.arena.order(fmt.Sprint("rest ", number))
-	r.judge.write(fmt.Sprintf("segment-%d-history.txt", number), strings.Join(r.record.cut().lines, "\n")+"\n")
-	return errors.New("what was held meanwhile is not judged")
+// abandonSegment stops all clients after the servers did not recover, and writes the history.
+func (r *run) abandonSegment(number int) error {
+	r.env.sendOrder(fmt.Sprint("rest ", number))
+	r.checker.writeEvidence(fmt.Sprintf("segment-%d-history.txt", number), strings.Join(r.history.takeSegment().lines, "\n")+"\n")
+	return errors.New("the servers did not recover, so this segment's holds are not checked")
 }
 
-// check judges the segment, and takes the measures.
-func (r *run) check(number int, sights map[string]seen) []error {
+// checkSegment checks the segment and updates the summary.
+func (r *run) checkSegment(number int, drained map[string]drainedQueue) []error {
 	began := time.Now()
-	wrong := r.judge.judge(number, r.record.cut(), sights)
-	r.tally.mu.Lock()
-	defer r.tally.mu.Unlock()
-	r.tally.Bursts++
-	r.tally.Checked, r.tally.Violations = r.judge.checked, r.tally.Violations+len(wrong)
-	r.tally.Check = max(r.tally.Check, time.Since(began).Seconds())
+	wrong := r.checker.checkSegment(number, r.history.takeSegment(), drained)
+	r.summary.mu.Lock()
+	defer r.summary.mu.Unlock()
+	r.summary.Bursts++
+	r.summary.Checked, r.summary.Violations = r.checker.checkedOperations, r.summary.Violations+len(wrong)
+	r.summary.LongestCheck = max(r.summary.LongestCheck, time.Since(began).Seconds())
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	r.tally.HeapMB = max(r.tally.HeapMB, float64(m.HeapAlloc)/1e6)
-	for _, c := range r.arena.clients {
-		r.tally.ClientMB = max(r.tally.ClientMB, residentMB(c.present().cmd.Process.Pid))
+	r.summary.MaxHarnessMB = max(r.summary.MaxHarnessMB, float64(m.HeapAlloc)/1e6)
+	for _, c := range r.env.clients {
+		r.summary.MaxClientMB = max(r.summary.MaxClientMB, residentMB(c.current().cmd.Process.Pid))
 	}
 	return wrong
 }
 
-// residentMB is the memory of a process, 0 if it is gone.
+// residentMB is the memory of a process, 0 if it has ended.
 func residentMB(pid int) float64 {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	for line := range strings.Lines(string(status)) {
@@ -126,53 +126,53 @@ func residentMB(pid int) float64 {
 	return 0
 }
 
-// fail tells of violations, where they are shown, and how to come here again.
-func (r *run) fail(wrong []error) {
-	r.clear()
+// reportViolations prints violations, their evidence files, and the seed.
+func (r *run) reportViolations(wrong []error) {
+	r.clearProgress()
 	var text strings.Builder
 	for _, err := range wrong {
 		fmt.Fprintln(&text, err)
 	}
-	for _, place := range r.judge.places {
-		fmt.Fprintln(&text, "shown in", place)
+	for _, file := range r.checker.evidenceFiles {
+		fmt.Fprintln(&text, "evidence:", file)
 	}
-	fmt.Fprint(os.Stderr, text.String()) // at once: the rest of the test may take its time
-	r.t.Errorf("seed %d: %d violations, told above", r.tally.Seed, len(wrong))
+	fmt.Fprint(os.Stderr, text.String()) // at once: stopping the clients may take long
+	r.t.Errorf("seed %d: %d violations, printed above", r.summary.Seed, len(wrong))
 }
 
-// progress shows on a terminal how far it is.
-func (r *run) progress(doing string) {
-	if r.show {
-		fmt.Fprintf(os.Stderr, "\r\x1b[K%s; %s", r.tally.line(), doing)
+// showProgress updates the progress line on a terminal.
+func (r *run) showProgress(doing string) {
+	if r.interactive {
+		fmt.Fprintf(os.Stderr, "\r\x1b[K%s; %s", r.summary.progressLine(), doing)
 	}
 }
 
-func (r *run) clear() {
-	if r.show {
+func (r *run) clearProgress() {
+	if r.interactive {
 		fmt.Fprint(os.Stderr, "\r\x1b[K")
 	}
 }
 
-// report prints the summary.
-func (r *run) report() {
-	r.clear()
-	r.tally.Seconds = time.Since(r.tally.began).Seconds()
+// printSummary prints the summary as text or JSON.
+func (r *run) printSummary() {
+	r.clearProgress()
+	r.summary.Seconds = time.Since(r.summary.began).Seconds()
 	if *asJSON {
-		if err := r.tally.printJSON(os.Stdout); err != nil {
+		if err := r.summary.printJSON(os.Stdout); err != nil {
 			r.t.Error(err)
 		}
 		return
 	}
-	r.tally.print(os.Stdout)
+	r.summary.print(os.Stdout)
 }
 
-// end sends all clients home, in an orderly way.
-func (r *run) end() {
-	for _, c := range r.arena.clients {
-		c.end()
+// stopClients stops all clients in an orderly way.
+func (r *run) stopClients() {
+	for _, c := range r.env.clients {
+		c.stop()
 	}
-	r.arena.clients = nil
-	if wrong := r.record.cut().faults; len(wrong) > 0 {
-		r.fail(wrong)
+	r.env.clients = nil
+	if wrong := r.history.takeSegment().errors; len(wrong) > 0 {
+		r.reportViolations(wrong)
 	}
 }

@@ -1,0 +1,122 @@
+//go:build linux
+
+package chaos
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// event is one line that a client process writes.
+type event struct {
+	At   int64       `json:"t"`            // ns, see now
+	Op   int64       `json:"op,omitempty"` // number of the operation in its process
+	Step eventStep   `json:"step"`
+	Kind requestKind `json:"kind,omitempty"` // of the request
+	Path string      `json:"path,omitempty"`
+
+	Token   int64  `json:"token,omitempty"`   // of a grant
+	Number  int64  `json:"number,omitempty"`  // of a term, or of an item in its producer's stream
+	Permits int    `json:"permits,omitempty"` // requested
+	Item    string `json:"item,omitempty"`    // the stream of an item
+	Attempt int    `json:"attempt,omitempty"` // of a delivery
+	Delay   int64  `json:"delay,omitempty"`   // ns, of a put
+
+	Order    string    `json:"order,omitempty"`     // that was carried out
+	LastHeld int64     `json:"last_held,omitempty"` // of an end: when the hold was last seen alive
+	End      endReason `json:"end,omitempty"`       // of an end
+	Error    string    `json:"error,omitempty"`     // of a failure
+}
+
+// eventStep is what happened to an operation.
+type eventStep string
+
+const (
+	stepRequested eventStep = "requested" // about to send the request
+	stepGranted   eventStep = "granted"   // granted: a hold, a delivery, or a put that is done
+	stepAbandoned eventStep = "abandoned" // gave up, and was granted nothing
+	stepUnknown   eventStep = "unknown"   // the outcome of the put is unknown
+	stepFailed    eventStep = "failed"    // failed with an error while its context was alive
+	stepStillHeld eventStep = "held"      // the hold's context is alive
+	stepAcking    eventStep = "acking"    // about to acknowledge
+	stepEnded     eventStep = "ended"     // the hold or delivery is over
+	stepResting   eventStep = "resting"   // the process has carried out Order
+	stepConnected eventStep = "connected"
+)
+
+// requestKind is what is requested.
+type requestKind string
+
+const (
+	kindLock     requestKind = "lock"
+	kindReadLock requestKind = "read"
+	kindPermits  requestKind = "permits"
+	kindTerm     requestKind = "term"
+	kindPut      requestKind = "put"
+	kindDelivery requestKind = "delivery"
+)
+
+// endReason is how a hold or a delivery ended.
+type endReason string
+
+const (
+	endReleased    endReason = "released"
+	endLost        endReason = "lost"     // its context ended
+	endAcked       endReason = "acked"    // the item is gone
+	endUncertain   endReason = "in doubt" // the acknowledgement failed: the item may be gone
+	endNacked      endReason = "nacked"   // returned to the queue
+	endProcessDied endReason = "died"     // its process was killed
+)
+
+// eventWriter writes each event at once, so that a killed process loses none.
+type eventWriter struct {
+	mu     sync.Mutex
+	to     io.Writer
+	lastOp atomic.Int64 // number of the last operation
+}
+
+func (j *eventWriter) write(e event) {
+	line, err := json.Marshal(e)
+	if err != nil {
+		panic(err) // all fields can be encoded
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if _, err := j.to.Write(append(line, '\n')); err != nil {
+		panic(err) // a missing event would invalidate the history
+	}
+}
+
+// readEvent decodes a line of eventWriter.
+func readEvent(line []byte) (e event, err error) {
+	if err = json.Unmarshal(line, &e); err != nil {
+		return e, fmt.Errorf("line %q is no event: %w", line, err)
+	}
+	if e.Step == "" || e.At <= 0 {
+		return e, fmt.Errorf("line %q has no step or no time", line)
+	}
+	return e, nil
+}
+
+func FuzzReadEvent(f *testing.F) {
+	f.Add([]byte(`{"t":17,"op":3,"step":"requested","kind":"lock","path":"/mutex-0"}`))
+	f.Add([]byte(`{"t":0,"step":"requested"}`))
+	f.Add([]byte(`nonsense`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		e, err := readEvent(line)
+		if err != nil {
+			return
+		}
+		again, err := json.Marshal(e)
+		require.NoError(t, err)
+		same, err := readEvent(again)
+		require.NoError(t, err)
+		require.Equal(t, e, same)
+	})
+}

@@ -1,0 +1,217 @@
+//go:build linux
+
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lockstep-go/lockstep/queue"
+)
+
+// queues are a process's queues by path.
+type queues struct {
+	mu  sync.Mutex
+	all map[string]*queue.Queue[string]
+}
+
+// Options that are stored with the queue at featuresPath.
+const (
+	queueCapacity = 40
+	maxAttempts   = 3
+	dedupWindow   = time.Minute
+)
+
+// queueOptions are the options of the queue at each path.
+var queueOptions = map[string][]queue.Option{
+	parallelPath: {queue.WithOrder(queue.Parallel)},
+	strictPath:   {queue.WithOrder(queue.Strict)},
+	featuresPath: {queue.WithOrder(queue.Parallel), queue.WithCapacity(queueCapacity), queue.WithDedup(dedupWindow), queue.WithMaxAttempts(maxAttempts)},
+}
+
+// openQueue returns the process's queue at a path.
+func (p *clientProcess) openQueue(path string) *queue.Queue[string] {
+	p.queues.mu.Lock()
+	defer p.queues.mu.Unlock()
+	q, made := p.queues.all[path]
+	if !made {
+		q = queue.New(p.client, path, queue.Text(), queueOptions[path]...)
+		p.queues.all[path] = q
+	}
+	return q
+}
+
+// closeQueues closes all queues. The actors must have ended.
+func (p *clientProcess) closeQueues(ctx context.Context) (err error) {
+	for _, q := range p.queues.all {
+		err = errors.Join(err, q.Close(ctx))
+	}
+	return err
+}
+
+// producer puts items into streams of its own. It starts a new stream in each segment, and after a put with an unknown outcome. The
+// items of a stream have one priority.
+type producer struct {
+	*clientProcess
+	path     string
+	queue    *queue.Queue[string]
+	rand     *rand.Rand
+	segment  int
+	streams  int
+	priority int
+	number   int64 // of the last item in the stream
+}
+
+func producerActor(pause time.Duration) func(*clientProcess, workload, *rand.Rand) func(context.Context, iteration) {
+	return func(c *clientProcess, w workload, rng *rand.Rand) func(context.Context, iteration) {
+		p := &producer{clientProcess: c, path: w.path, queue: c.openQueue(w.path), rand: rng}
+		return func(ctx context.Context, t iteration) {
+			if t.segment != p.segment {
+				p.segment = t.segment
+				p.newStream()
+			}
+			callCtx, cancel := sometimesTimeout(ctx, rng)
+			defer cancel()
+			if p.path == featuresPath {
+				p.putWithID(callCtx)
+			} else {
+				p.put(callCtx)
+			}
+			wait(ctx, time.Duration(rng.Int64N(int64(pause))), t.stop)
+		}
+	}
+}
+
+func (p *producer) newStream() {
+	p.streams, p.number = p.streams+1, 0
+	p.priority = max(0, p.rand.IntN(2*queue.MaxPriority)-queue.MaxPriority)
+}
+
+func (p *producer) put(ctx context.Context) {
+	stream, number := fmt.Sprintf("%s.%d", p.name, p.streams), p.number+1
+	op := p.lastOp.Add(1)
+	p.write(event{At: now(), Op: op, Step: stepRequested, Kind: kindPut, Path: p.path, Item: stream, Number: number})
+	err := p.queue.Put(ctx, fmt.Sprint(stream, "#", number), queue.WithPriority(p.priority))
+	switch {
+	case err == nil:
+		p.number = number
+		p.write(event{At: now(), Op: op, Step: stepGranted})
+	case errors.Is(err, queue.ErrUnknown):
+		p.newStream()
+		p.write(event{At: now(), Op: op, Step: stepUnknown})
+	default:
+		p.writeNotGranted(ctx, op, err)
+	}
+}
+
+// putWithID puts an item with an id, a priority and sometimes a delay. It repeats a put with an unknown outcome until its context
+// ends: the id prevents a second item. Sometimes it puts the item again, which must be refused.
+func (p *producer) putWithID(ctx context.Context) {
+	stream, number := fmt.Sprintf("%s.%d", p.name, p.streams), p.number+1
+	value := fmt.Sprint(stream, "#", number)
+	var delay time.Duration
+	if p.rand.IntN(4) == 0 {
+		delay = time.Duration(p.rand.Int64N(int64(1500 * time.Millisecond)))
+	}
+	op := p.lastOp.Add(1)
+	p.write(event{At: now(), Op: op, Step: stepRequested, Kind: kindPut, Path: p.path, Item: stream, Number: number, Delay: int64(delay)})
+	put := func() error {
+		return p.queue.Put(ctx, value, queue.WithPriority(p.priority), queue.WithDelay(delay), queue.WithID(value))
+	}
+	err := put()
+	repeated := errors.Is(err, queue.ErrUnknown)
+	for errors.Is(err, queue.ErrUnknown) && ctx.Err() == nil {
+		err = put()
+	}
+	switch {
+	case err == nil, repeated && errors.Is(err, queue.ErrDuplicate):
+		p.number = number
+		p.write(event{At: now(), Op: op, Step: stepGranted})
+	case repeated: // one of its tries may be done
+		p.newStream()
+		p.write(event{At: now(), Op: op, Step: stepUnknown})
+		return
+	default:
+		p.writeNotGranted(ctx, op, err)
+		return
+	}
+	if p.rand.IntN(5) == 0 {
+		if err := put(); err == nil {
+			op := p.lastOp.Add(1)
+			p.write(event{At: now(), Op: op, Step: stepRequested, Kind: kindPut, Path: p.path, Item: stream, Number: number})
+			p.write(event{At: now(), Op: op, Step: stepFailed, Error: "an id was accepted twice: " + value})
+		}
+	}
+}
+
+func consumerActor(p *clientProcess, w workload, rng *rand.Rand) func(context.Context, iteration) {
+	q := p.openQueue(w.path)
+	return func(ctx context.Context, t iteration) {
+		callCtx, cancel := sometimesTimeout(ctx, rng)
+		defer cancel()
+		go func() {
+			select {
+			case <-t.stop:
+				cancel()
+			case <-callCtx.Done():
+			}
+		}()
+		op := p.lastOp.Add(1)
+		p.write(event{At: now(), Op: op, Step: stepRequested, Kind: kindDelivery, Path: w.path})
+		d, err := q.Take(callCtx)
+		if err != nil {
+			p.writeNotGranted(callCtx, op, err)
+			return
+		}
+		if d.Value == filler {
+			p.expectStaleFiller(ctx, op, d)
+			return
+		}
+		duration, stop := w.holdTime(rng, t, 10*time.Millisecond)
+		p.handleDelivery(ctx, op, d, rng, duration, stop)
+	}
+}
+
+// expectStaleFiller handles an item of checkCapacity, which was prefetched before its purge. Its acknowledgement must fail.
+func (p *clientProcess) expectStaleFiller(ctx context.Context, op int64, d *queue.Delivery[string]) {
+	e := event{At: now(), Op: op, Step: stepAbandoned}
+	if err := d.Ack(ctx); err == nil {
+		e.Step, e.Error = stepFailed, "a purged item was acknowledged"
+	}
+	p.write(e)
+}
+
+// handleDelivery holds a delivery for a time, and acknowledges it or, sometimes, returns it.
+func (p *clientProcess) handleDelivery(ctx context.Context, op int64, d *queue.Delivery[string], rng *rand.Rand, duration time.Duration, stop <-chan struct{}) {
+	stream, number, _ := strings.Cut(d.Value, "#")
+	n, _ := strconv.ParseInt(number, 10, 64) // an unreadable number matches no put
+	p.write(event{At: now(), Op: op, Step: stepGranted, Item: stream, Number: n, Attempt: d.Attempt})
+	e := event{Op: op, Step: stepEnded, End: endLost}
+	var alive bool
+	if e.LastHeld, alive = p.watchHold(ctx, op, d.Context(), duration, stop); alive {
+		e.End = p.ackOrNack(op, d, rng, &e.Error)
+	}
+	e.At = now()
+	p.write(e)
+}
+
+func (p *clientProcess) ackOrNack(op int64, d *queue.Delivery[string], rng *rand.Rand, why *string) endReason {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*sessionTimeout)
+	defer cancel()
+	if rng.IntN(12) == 0 {
+		_ = d.Nack(ctx, time.Duration(rng.IntN(2))*time.Second, nil) // it is redelivered in any case
+		return endNacked
+	}
+	p.write(event{At: now(), Op: op, Step: stepAcking})
+	if err := d.Ack(ctx); err != nil {
+		*why = err.Error()
+		return endUncertain
+	}
+	return endAcked
+}
