@@ -8,117 +8,119 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// batchReader reads the items of a consumer session, many in one request: what is asked for while one is under way shares the next,
-// which does not wait if it is full.
+// batchReader reads the items of a consumer session, many in one request. Reads that are asked for during a request share the next one. A full
+// request does not wait.
 type batchReader struct {
-	sh *consumerSession
+	ctx   context.Context // the consumer session's
+	s     *framework.Session
+	tasks *taskGroup
 
 	mu    sync.Mutex
 	asked []batchRead
-	busy  int // requests under way
-	most  int // that share a request
+	busy  int // requests on their way
+	most  int // reads in a request
 }
 
-func newBatchReader(sh *consumerSession) *batchReader {
-	return &batchReader{sh: sh, most: firstLookups}
+func newBatchReader(ctx context.Context, s *framework.Session, tasks *taskGroup) *batchReader {
+	return &batchReader{ctx: ctx, s: s, tasks: tasks, most: firstLookups}
 }
 
-// batchRead is an item that somebody wants to read.
+// batchRead is an item to read.
 type batchRead struct {
 	path string
 	then func(framework.Node) // must not block
 }
 
-// What one answer may hold. The size of an item is not known before it was read: what counts is the largest of the last
-// answer. If suddenly all are as large as can be, mostLookups keeps the answer below 16 MiB.
+// Limits of a request. The size of an item is unknown before it was read, so the largest item of the last
+// answer counts. If all items suddenly have the largest size, mostLookups keeps an answer below 16 MiB.
 const (
 	firstLookups = 8
 	mostLookups  = 16
-	mostRequests = 8 // under way
+	mostRequests = 8 // on their way
 	answerBytes  = 256 << 10
 )
 
-// readAsync reads an item and calls then with it.
-func (l *batchReader) readAsync(path string, then func(framework.Node)) {
-	l.mu.Lock()
-	l.asked = append(l.asked, batchRead{path, then})
-	start := l.busy == 0 || l.busy < mostRequests && len(l.asked) >= l.most
+// readAsync reads an item and calls then with the answer.
+func (b *batchReader) readAsync(path string, then func(framework.Node)) {
+	b.mu.Lock()
+	b.asked = append(b.asked, batchRead{path, then})
+	start := b.busy == 0 || b.busy < mostRequests && len(b.asked) >= b.most
 	if start {
-		l.busy++
+		b.busy++
 	}
-	l.mu.Unlock()
-	if start && !l.sh.tasks.start(l.readBatches) {
-		l.readBatches() // the consumer session is over: all fail
+	b.mu.Unlock()
+	if start && !b.tasks.start(b.readBatches) {
+		b.readBatches() // the consumer session has ended: all reads fail
 	}
 }
 
-// readItem reads an item.
-func (l *batchReader) readItem(ctx context.Context, path string) ([]byte, framework.Stat, error) {
-	got := make(chan framework.Node, 1)
-	l.readAsync(path, func(n framework.Node) { got <- n })
+// read reads an item.
+func (b *batchReader) read(ctx context.Context, path string) framework.Node {
+	answer := make(chan framework.Node, 1)
+	b.readAsync(path, func(n framework.Node) { answer <- n })
 	select {
-	case n := <-got:
-		return n.Data, n.Stat, n.Err
+	case n := <-answer:
+		return n
 	case <-ctx.Done():
-		return nil, framework.Stat{}, context.Cause(ctx)
+		return framework.Node{Err: context.Cause(ctx)}
 	}
 }
 
-func (l *batchReader) readBatches() {
+func (b *batchReader) readBatches() {
 	for {
-		batch := l.nextBatch()
+		batch := b.nextBatch()
 		if len(batch) == 0 {
 			return
 		}
-		l.readBatch(batch)
+		b.readBatch(batch)
 	}
 }
 
-func (l *batchReader) nextBatch() (batch []batchRead) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := min(len(l.asked), l.most)
-	if n < l.most && l.busy > 1 { // whose answer comes first takes the rest along
+func (b *batchReader) nextBatch() (batch []batchRead) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := min(len(b.asked), b.most)
+	if n < b.most && b.busy > 1 { // the request that is answered first takes the rest along
 		n = 0
 	}
 	if n == 0 {
-		l.busy--
+		b.busy--
 	}
-	batch, l.asked = l.asked[:n:n], l.asked[n:]
+	batch, b.asked = b.asked[:n:n], b.asked[n:]
 	return batch
 }
 
-// readBatch reads a batch in one request; what is too large for that, by halves.
-func (l *batchReader) readBatch(batch []batchRead) {
+// readBatch reads a batch in one request, or by halves if the answer would be too large.
+func (b *batchReader) readBatch(batch []batchRead) {
 	paths := make([]string, len(batch))
-	for i, b := range batch {
-		paths[i] = b.path
+	for i, read := range batch {
+		paths[i] = read.path
 	}
-	nodes, err := l.sh.s.GetAll(l.sh.ctx, paths...)
+	nodes, err := b.s.GetAll(b.ctx, paths...)
 	if errors.Is(err, framework.ErrTooLarge) && len(batch) > 1 {
-		l.readBatch(batch[:len(batch)/2])
-		l.readBatch(batch[len(batch)/2:])
+		b.readBatch(batch[:len(batch)/2])
+		b.readBatch(batch[len(batch)/2:])
 		return
 	}
 	if err == nil {
-		l.batchSize(nodes)
+		b.batchSize(nodes)
 	}
-	for i, b := range batch {
+	for i, read := range batch {
 		if err != nil {
-			b.then(framework.Node{Err: err})
+			read.then(framework.Node{Err: err})
 		} else {
-			b.then(nodes[i])
+			read.then(nodes[i])
 		}
 	}
 }
 
-// batchSize tells how many may share the next request, by the items that were read.
-func (l *batchReader) batchSize(nodes []framework.Node) {
+// batchSize sets how many reads may share a request, by the size of the items that were read.
+func (b *batchReader) batchSize(nodes []framework.Node) {
 	largest := 1
 	for _, n := range nodes {
 		largest = max(largest, len(n.Data))
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.most = max(1, min(answerBytes/largest, mostLookups, 2*l.most))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.most = max(1, min(answerBytes/largest, mostLookups, 2*b.most))
 }

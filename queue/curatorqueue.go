@@ -28,7 +28,7 @@ type CuratorQueue struct {
 // says so.
 func NewCuratorQueue(client *framework.Client, path string) *CuratorQueue {
 	q := &CuratorQueue{client: client, path: path}
-	q.err = (&engine{client: client, path: path}).checkArguments()
+	q.err = checkArguments(client, path)
 	return q
 }
 

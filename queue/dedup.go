@@ -5,30 +5,33 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
-	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// dedup remembers those of lately. <path>/ids holds the number of the present bucket, <path>/ids/<n>, whose version says
-// 0 open, 1 closed. A bucket has 64 directories of names, which are hashes. A put with an id creates its name in the
-// present bucket, and creates and deletes it in the one before, which is refused where it exists. When a bucket has
-// been open for the window, the next put opens another, and those before the last are removed.
+// dedup remembers the ids of recent items. <path>/ids holds the number of the present bucket; the version of <path>/ids/<n> is
+// 0 while the bucket is open. A bucket has 64 directories of names, which are hashes. A put with an id creates its name in the
+// present bucket, and creates and deletes it in the bucket before, which the servers refuse if it exists there. When a bucket has
+// been open for the window, the next put opens another one, and buckets before the last are removed.
 type dedup struct {
-	known   bool
-	dir     string
-	version int32 // of dir
+	store   *store
+	tasks   *taskGroup
+	work    context.Context // ends the removal of old ids
+	known   bool            // the fields below are as they were read last
+	version int32           // of <path>/ids
 	bucket  int64
 	opened  time.Time // by the ensemble's clock
 }
 
 const shards = 64
 
-func (d *dedup) path(n int64) string { return framework.Join(d.dir, number(n)) }
+func (d *dedup) dir() string { return d.store.nodes.below(idsDir) }
 
+func (d *dedup) path(n int64) string { return framework.Join(d.dir(), number(n)) }
+
+// checkOpen is refused once the present bucket was closed.
 func (d *dedup) checkOpen() framework.Op { return framework.CheckOp(d.path(d.bucket), 0) }
 
 // name is an id's node below a bucket.
@@ -38,42 +41,47 @@ func (d *dedup) name(n int64, id string) string {
 	return framework.Join(shard, base64.RawURLEncoding.EncodeToString(h[:16]))
 }
 
-// rememberOps are refused with ErrNodeExists if the id is remembered, and remember it.
-func (d *dedup) rememberOps(id string) []framework.Op {
-	ops := []framework.Op{framework.CreateOp(d.name(d.bucket, id), nil, framework.Persistent)}
-	if d.bucket > 0 {
-		former := d.name(d.bucket-1, id)
-		ops = append(ops, framework.CreateOp(former, nil, framework.Persistent), framework.DeleteOp(former, framework.AnyVersion))
+// addOps adds the operations that remember a request's id. They are refused with ErrNodeExists if the id is remembered already.
+func (d *dedup) addOps(t *transaction, r *writeRequest) {
+	refused := func(tx *framework.TxError) refusal {
+		if errors.Is(tx.Err, framework.ErrNodeExists) {
+			return refuseOnly(r, ErrDuplicate)
+		}
+		return refuseOnly(r, tx)
 	}
-	return ops
+	t.add(framework.CreateOp(d.name(d.bucket, r.id), nil, framework.Persistent), nil, refused)
+	if d.bucket > 0 {
+		former := d.name(d.bucket-1, r.id)
+		t.add(framework.CreateOp(former, nil, framework.Persistent), nil, refused)
+		t.add(framework.DeleteOp(former, framework.AnyVersion), nil, refused)
+	}
 }
 
-// refresh reads what the present bucket is, and opens another when it is time.
-func (d *dedup) refresh(ctx context.Context, s *framework.Session, q *engine) error {
+// refresh reads which bucket is the present one, and opens the next one when it is time.
+func (d *dedup) refresh(ctx context.Context, s *framework.Session) error {
 	for {
-		d.dir = q.below(idsDir)
 		if !d.known {
-			if err := d.readBucket(ctx, s, q); err != nil {
+			if err := d.readBucket(ctx, s); err != nil {
 				return err
 			}
 		}
 		if !d.known {
 			continue
 		}
-		if q.clock.now().Sub(d.opened) < q.storedRecord().window() {
+		if d.store.clock.now().Sub(d.opened) < d.store.record().dedupWindow() {
 			return nil
 		}
-		if err := d.nextBucket(ctx, s, q); err != nil {
+		if err := d.nextBucket(ctx, s); err != nil {
 			return err
 		}
 	}
 }
 
 // readBucket reads the present bucket, or makes the first.
-func (d *dedup) readBucket(ctx context.Context, s *framework.Session, q *engine) error {
-	data, st, err := s.Get(ctx, d.dir)
+func (d *dedup) readBucket(ctx context.Context, s *framework.Session) error {
+	data, st, err := s.Get(ctx, d.dir())
 	if errors.Is(err, framework.ErrNoNode) {
-		_, err := s.Multi(ctx, append([]framework.Op{q.queueExistsOp(), framework.CreateOp(d.dir, []byte("0"), framework.Persistent)}, d.openOps(0)...)...)
+		_, err := s.Multi(ctx, append([]framework.Op{d.store.nodes.checkExists(), framework.CreateOp(d.dir(), []byte("0"), framework.Persistent)}, d.openOps(0)...)...)
 		if errors.Is(err, framework.ErrNodeExists) || errors.Is(err, framework.ErrSuspended) {
 			return nil
 		}
@@ -84,24 +92,22 @@ func (d *dedup) readBucket(ctx context.Context, s *framework.Session, q *engine)
 	}
 	n, err := strconv.ParseInt(string(data), 10, 64)
 	if err != nil || n < 0 {
-		return framework.Wrap("read", d.dir, errCount)
+		return framework.Wrap("read", d.dir(), errCount)
 	}
 	bucket, err := s.Exists(ctx, d.path(n))
 	if errors.Is(err, framework.ErrNoNode) || err == nil && bucket.Version > 0 {
-		return s.Sync(ctx, d.dir) // it was closed meanwhile
+		return s.Sync(ctx, d.dir()) // it was closed meanwhile
 	}
 	if err != nil {
 		return err
 	}
-	record, rst, err := s.Get(ctx, q.path) // after dir, which is written when the window is changed
-	if err = q.learnFrom(framework.Node{Data: record, Stat: rst, Err: err}); err != nil {
+	record, rst, err := s.Get(ctx, d.store.nodes.path) // after <path>/ids: SetDedup writes both in one transaction
+	if err = d.store.learnFrom(framework.Node{Data: record, Stat: rst, Err: err}); err != nil {
 		return err
 	}
 	d.known, d.version, d.bucket, d.opened = true, st.Version, n, bucket.Ctime
 	return nil
 }
-
-var errCount = errors.New("not a count")
 
 // openOps are the operations that make a bucket.
 func (d *dedup) openOps(n int64) []framework.Op {
@@ -112,10 +118,10 @@ func (d *dedup) openOps(n int64) []framework.Op {
 	return ops
 }
 
-// nextBucket opens the next bucket, and removes the one before the present one. If somebody else was faster, it is read again.
-func (d *dedup) nextBucket(ctx context.Context, s *framework.Session, q *engine) error {
+// nextBucket opens the next bucket, and removes those before the present one in the background. If another client was faster, it is read again.
+func (d *dedup) nextBucket(ctx context.Context, s *framework.Session) error {
 	ops := append([]framework.Op{
-		framework.SetOp(d.dir, strconv.AppendInt(nil, d.bucket+1, 10), d.version),
+		framework.SetOp(d.dir(), strconv.AppendInt(nil, d.bucket+1, 10), d.version),
 		framework.SetOp(d.path(d.bucket), []byte("closed"), 0),
 	}, d.openOps(d.bucket+1)...)
 	d.known = false
@@ -123,17 +129,17 @@ func (d *dedup) nextBucket(ctx context.Context, s *framework.Session, q *engine)
 	if errors.Is(err, framework.ErrBadVersion) || errors.Is(err, framework.ErrSuspended) || errors.Is(err, framework.ErrNodeExists) {
 		return nil
 	}
-	if dir, present := d.dir, d.bucket; err == nil {
-		q.tasks.start(func() {
-			if err := removeBuckets(q.work, s, dir, present); err != nil && q.work.Err() == nil {
-				q.client.Logger().Warn("ids could not be removed; the next change of buckets tries again", "path", dir, "error", err)
+	if dir, present := d.dir(), d.bucket; err == nil {
+		d.tasks.start(func() {
+			if err := removeBuckets(d.work, s, dir, present); err != nil && d.work.Err() == nil {
+				d.store.client.Logger().Warn("old ids could not be removed; the next change of buckets tries again", "path", dir, "error", err)
 			}
 		})
 	}
 	return err
 }
 
-// removeBuckets removes the buckets before one, also what others have left there that died meanwhile.
+// removeBuckets removes the buckets before one, also the rest that a dead client has left.
 func removeBuckets(ctx context.Context, s *framework.Session, dir string, before int64) error {
 	buckets, err := numbersIn(ctx, s, dir, "")
 	for _, n := range buckets {
@@ -143,36 +149,4 @@ func removeBuckets(ctx context.Context, s *framework.Session, dir string, before
 		err = removeTree(ctx, s, framework.Join(dir, number(n)))
 	}
 	return err
-}
-
-// removeTree deletes a node and all below it, with operations that go with each transaction.
-func removeTree(ctx context.Context, s *framework.Session, path string, with ...framework.Op) error {
-	names, _, err := s.Children(ctx, path)
-	if errors.Is(err, framework.ErrNoNode) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for len(names) > 0 {
-		n := min(len(names), 500)
-		ops := slices.Clone(with)
-		for _, name := range names[:n] {
-			ops = append(ops, framework.DeleteOp(framework.Join(path, name), framework.AnyVersion))
-		}
-		if _, err := s.Multi(ctx, ops...); err != nil { // some have children, or are gone
-			for _, name := range names[:n] {
-				if err := removeTree(ctx, s, framework.Join(path, name), with...); err != nil {
-					return err
-				}
-			}
-		}
-		names = names[n:]
-	}
-	_, err = s.Multi(ctx, append(slices.Clone(with), framework.DeleteOp(path, framework.AnyVersion))...)
-	var refused *framework.TxError
-	if err == nil || errors.As(err, &refused) && refused.Path == path && errors.Is(err, framework.ErrNoNode) {
-		return nil
-	}
-	return fmt.Errorf("remove: %w", err)
 }

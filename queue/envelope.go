@@ -15,26 +15,29 @@ import (
 // envelopeVersion begins every stored item.
 const envelopeVersion = 1
 
-// maxItem is the most bytes of an item that is put. What attempts and their errors add later still fits into a
+// maxItem is the most bytes of an item that is put. The header may grow later, with attempts and errors, and the item still fits into a
 // transaction.
 const maxItem = 500_000
 
-// envelope is what is stored of an item: one byte of version, the length of the header as a varint, the header as
-// JSON, which is left out when there is nothing to say, and the payload.
+// maxDelay is the longest time that an item may be delayed, or may take to expire.
+const maxDelay time.Duration = 10 * 365 * 24 * time.Hour
+
+// envelope is an item as it is stored: one byte of version, the length of the header as a varint, the header as
+// JSON, or no bytes if all its fields are zero, and the payload.
 type envelope struct {
 	header  itemHeader
 	payload []byte
 }
 
-// itemHeader is what is known of an item beside its payload.
+// itemHeader describes an item beside its payload.
 type itemHeader struct {
-	// ID is the producer's name of the item.
+	// ID is the producer's name of the item (WithID).
 	ID string
 	// Priority is the lane, 0 to 9.
 	Priority int
 	// Attempts were made before the item was stored here; the node's version counts those since.
 	Attempts int
-	// Unseen is how many changes of the node's version were no attempts.
+	// Unseen is the number of changes of the node's version that were no attempts.
 	Unseen int
 	// Error is why the last attempt failed.
 	Error string
@@ -42,11 +45,11 @@ type itemHeader struct {
 	Raw bool
 	// Trace is the producer's trace context.
 	Trace map[string]string
-	// Put is when the item was put first, in milliseconds, or 0: then its node tells. See decodeItem.
+	// Put is the time of the item's put in milliseconds, or 0: then it is the time of its node. See decodeItem.
 	Put int64
-	// Headers are the producer's own (WithHeaders).
+	// Headers are the producer's own headers.
 	Headers map[string]string
-	// TTL is how long after its put the item may be handed out, in milliseconds, or 0.
+	// TTL is the time from the put until the item expires, in milliseconds, or 0.
 	TTL int64
 
 	rest map[string]json.RawMessage // of later releases
@@ -68,7 +71,7 @@ type storedHeader struct {
 
 var storedNames = []string{"id", "prio", "tries", "unseen", "err", "raw", "trace", "put", "headers", "ttl"}
 
-// errEnvelope is wrapped by what an item's bytes are refused with.
+// errEnvelope is wrapped by the errors of bytes that are no item.
 var errEnvelope = errors.New("not an item")
 
 func (e envelope) encode() ([]byte, error) {
@@ -110,7 +113,7 @@ func (h itemHeader) encode() ([]byte, error) {
 	return known, nil
 }
 
-// decodeEnvelope is the one reader of items. Its errors wrap errEnvelope or ErrNewer.
+// decodeEnvelope reads an item. Its errors wrap errEnvelope or ErrNewer.
 func decodeEnvelope(data []byte) (envelope, error) {
 	if len(data) == 0 {
 		return envelope{}, fmt.Errorf("%w: it is empty", errEnvelope)
@@ -158,8 +161,8 @@ func decodeHeader(head []byte) (h itemHeader, err error) {
 	return h, nil
 }
 
-// decodeItem is decodeEnvelope for an item that was read with its node's state. Its header then says when it was put first: a node that
-// the item is moved to later does not tell any more.
+// decodeItem is decodeEnvelope for an item that was read with its node's state. It sets the time of the put in the header, since a node that
+// the item is moved to later has another time.
 func decodeItem(data []byte, st framework.Stat) (envelope, error) {
 	e, err := decodeEnvelope(data)
 	if err == nil && e.header.Put == 0 {
@@ -168,15 +171,32 @@ func decodeItem(data []byte, st framework.Stat) (envelope, error) {
 	return e, err
 }
 
-// enqueued is when the item was put first, by the ensemble's clock.
+// enqueued is the time of the item's put, by the ensemble's clock.
 func (h itemHeader) enqueued() time.Time { return time.UnixMilli(h.Put) }
 
 // maxReason bounds what is kept of an error's text.
 const maxReason = 1024
 
-// afterFailure is the envelope after an attempt that ended with a reason.
-func (e envelope) afterFailure(attempts int, reason string) envelope {
-	e.header.Attempts, e.header.Unseen = attempts, 0
-	e.header.Error = reason[:min(len(reason), maxReason)]
+// afterFailure is the envelope after a number of attempts. The last one has failed for a reason, which may be nil.
+func (e envelope) afterFailure(attempts int, reason error) envelope {
+	e.header.Attempts, e.header.Unseen, e.header.Error = attempts, 0, ""
+	if reason != nil {
+		text := reason.Error()
+		e.header.Error = text[:min(len(text), maxReason)]
+	}
 	return e
+}
+
+// expired reports whether the item must not be handed out any more.
+func (h itemHeader) expired(now time.Time) bool {
+	return h.TTL > 0 && !now.Before(h.enqueued().Add(time.Duration(h.TTL)*time.Millisecond))
+}
+
+// headersSize is the number of bytes that the producer's headers take when they are stored.
+func (h itemHeader) headersSize() (int, error) {
+	if len(h.Headers) == 0 {
+		return 0, nil
+	}
+	data, err := json.Marshal(h.Headers)
+	return len(data), err
 }

@@ -38,7 +38,7 @@ func TestFieldsOfLaterReleasesSurvive(t *testing.T) {
 	head := `{"colour":"red","tries":1}`
 	e, err := decodeEnvelope(append([]byte{1, byte(len(head))}, head...))
 	require.NoError(t, err)
-	data, err := e.afterFailure(2, "why").encode()
+	data, err := e.afterFailure(2, errors.New("why")).encode()
 	require.NoError(t, err)
 	require.JSONEq(t, `{"colour":"red","tries":2,"err":"why"}`, string(data[2:]))
 }
@@ -53,7 +53,7 @@ func TestWhatIsNoItemIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, ErrNewer)
 	_, err = envelope{payload: bytes.Repeat([]byte{1}, maxItem)}.encodeNew()
 	require.ErrorIs(t, err, framework.ErrTooLarge)
-	require.Len(t, envelope{}.afterFailure(1, strings.Repeat("x", 5000)).header.Error, maxReason)
+	require.Len(t, envelope{}.afterFailure(1, errors.New(strings.Repeat("x", 5000))).header.Error, maxReason)
 }
 
 func FuzzDecodeEnvelope(f *testing.F) {

@@ -133,7 +133,7 @@ func TestOldDeadLettersAreRemoved(t *testing.T) {
 		a.kill()
 		time.Sleep(time.Hour)
 		require.Empty(t, b.dead())
-		segments, err := b.core.dead.segments(t.Context(), must(b.client.Session(t.Context())))
+		segments, err := b.core.store.nodes.dead.segments(t.Context(), must(b.client.Session(t.Context())))
 		require.NoError(t, err)
 		require.Len(t, segments, 1, fmt.Sprint(segments))
 	})

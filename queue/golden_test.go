@@ -29,7 +29,7 @@ func TestRecordsOfThisReleaseStayReadable(t *testing.T) {
 		in(t, func(t *testing.T, w *world) {
 			opts := []Option{WithOrder(want.Order)}
 			if want.Capacity > 0 {
-				opts = append(opts, WithCapacity(want.Capacity), WithDedup(want.window()))
+				opts = append(opts, WithCapacity(want.Capacity), WithDedup(want.dedupWindow()))
 			}
 			if want.Retry != nil {
 				opts = append(opts, WithRetry(RetryPolicy{Min: time.Second, Max: time.Minute, Jitter: 0.5}))

@@ -90,7 +90,7 @@ func TestALostDeliveryMakesRoom(t *testing.T) {
 		d := a.take()
 		_, err := p.Purge(t.Context())
 		require.NoError(t, err)
-		require.NoError(t, p.client.Delete(t.Context(), d.d.claim, -1)) // its ticket
+		require.NoError(t, p.client.Delete(t.Context(), d.item.ticket, -1)) // its ticket
 		<-d.Context().Done()
 		p.put("next")
 		next := a.take()
@@ -136,10 +136,7 @@ func TestWhatIsKeptAheadIsBoundedInBytes(t *testing.T) {
 		a.ack(a.take())
 		time.Sleep(time.Second)
 		kept := func() (bytes int) {
-			c := a.core.consumer
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			for _, d := range c.session.ready {
+			for _, d := range a.core.consumer.session.Load().claims.readyItems() {
 				bytes += len(d.env.payload)
 			}
 			return bytes
@@ -147,7 +144,7 @@ func TestWhatIsKeptAheadIsBoundedInBytes(t *testing.T) {
 		require.NotZero(t, kept())
 		require.LessOrEqual(t, kept(), most+8*size) // what one answer brings
 		if strings.HasSuffix(t.Name(), "strict") {
-			for _, r := range a.core.consumer.session.currentStrictConsumer().readers {
+			for _, r := range a.core.consumer.session.Load().order.(*strictOrder).holder.Load().readers {
 				require.LessOrEqual(t, r.bytes.Load(), int64(most+8*size))
 			}
 		}

@@ -64,7 +64,7 @@ func (w *world) member(name string, opts ...Option) *member {
 
 // bound makes segments short.
 func bound(n int64) Option {
-	return func(q *engine) error { q.bound = n; return nil }
+	return func(s *settings) error { s.bound = n; return nil }
 }
 
 func within(t *testing.T, d time.Duration) context.Context {

@@ -1,27 +1,12 @@
 package queue
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 	"unicode/utf8"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
-
-// Order is what a queue promises about the order of deliveries. It is stored with the queue.
-type Order string
-
-const (
-	// Parallel: items are claimed in the order of their puts, by any number of consumers at once. A claim's read and
-	// hand-out take their own time, so handlers may start a few items out of order.
-	Parallel Order = "parallel"
-	// Strict: one consumer at a time, under the queue's lock; deliveries start in the order of the puts, and
-	// the next consumer goes on where the last one acknowledged.
-	Strict Order = "strict"
-)
-
-func (o Order) known() bool { return o == Parallel || o == Strict }
 
 // Defaults of the options.
 const (
@@ -31,148 +16,219 @@ const (
 	DefaultBacklog       = 64 << 20
 )
 
-// Option changes how a Queue works. Its error is returned by every call.
-type Option func(*engine) error
+// Limits of options.
+const (
+	// MaxPriority is the highest priority of an item. The lowest is 0, the default.
+	MaxPriority = 9
 
-// WithOrder says which order the queue keeps. Default: as it is stored; Parallel if the queue is made now. Another
-// order than the stored one is refused with ErrMismatch.
-func WithOrder(o Order) Option {
-	return func(q *engine) error {
-		if !o.known() {
-			return fmt.Errorf("%w: WithOrder: %q is neither %q nor %q", ErrOption, o, Parallel, Strict)
-		}
-		q.record.Order = o
-		return nil
-	}
-}
-
-// WithMaxInFlight bounds the deliveries that this Queue has open at once: claimed, handed out or not, and neither
-// acknowledged nor given back. It is what a crash repeats. Default 16 in a parallel queue, 1 in a strict one.
-func WithMaxInFlight(n int) Option {
-	return func(q *engine) error {
-		if n <= 0 {
-			return fmt.Errorf("%w: WithMaxInFlight: %d, at least 1", ErrOption, n)
-		}
-		q.window = n
-		return nil
-	}
-}
-
-// WithPrefetch lets this Queue claim up to n items ahead of the calls of Take, within the window, so that the
-// next Take need not wait for the servers. Other consumers do not get these meanwhile. Default 0.
-func WithPrefetch(n int) Option {
-	return func(q *engine) error {
-		if n < 0 {
-			return fmt.Errorf("%w: WithPrefetch: %d is negative", ErrOption, n)
-		}
-		q.prefetch = n
-		return nil
-	}
-}
-
-// WithPrefetchBytes bounds the bytes of what this Queue has claimed ahead and handed to nobody: it claims no more ahead once
-// there are so many. A strict queue's consumer also reads ahead, of each line at most so many bytes. Default 8 MiB.
-func WithPrefetchBytes(n int) Option {
-	return func(q *engine) error {
-		if n <= 0 {
-			return fmt.Errorf("%w: WithPrefetchBytes: %d, at least 1", ErrOption, n)
-		}
-		q.prefetchBytes = n
-		return nil
-	}
-}
-
-// WithBacklog bounds the bytes that wait to be sent when PutAsync is called, or are on their way: a call beyond fails with
-// ErrBacklog. Default 64 MiB.
-func WithBacklog(bytes int) Option {
-	return func(q *engine) error {
-		if bytes <= 0 {
-			return fmt.Errorf("%w: WithBacklog: %d bytes, at least 1", ErrOption, bytes)
-		}
-		q.backlog = bytes
-		return nil
-	}
-}
-
-// WithIdleTimeout says how long this Queue keeps what it has claimed ahead when nobody calls Take any more, and goes on being
-// a consumer when no delivery is open either. A strict queue's keeps both, with the lock, while one is. Default 5 s.
-func WithIdleTimeout(d time.Duration) Option {
-	return func(q *engine) error {
-		if d <= 0 {
-			return fmt.Errorf("%w: WithIdleTimeout: %v, it must be more than 0", ErrOption, d)
-		}
-		q.idleTimeout = d
-		return nil
-	}
-}
-
-// WithMaxAttempts makes an item a dead letter when it was given back by, or lost with, its consumer so often. Default:
-// never.
-func WithMaxAttempts(n int) Option {
-	return func(q *engine) error {
-		if n <= 0 {
-			return fmt.Errorf("%w: WithMaxAttempts: %d, at least 1", ErrOption, n)
-		}
-		q.maxAttempts = n
-		return nil
-	}
-}
-
-// WithCapacity bounds the items in the queue, dead letters not counted: never are there more, whoever puts. Default: as it
-// is stored; unbounded if the queue is made now. Another capacity than the stored one is refused with
-// ErrMismatch; see SetCapacity. A Put that finds no room waits, in line with those of other processes.
-func WithCapacity(n int) Option {
-	return func(q *engine) error {
-		if n <= 0 || n > maxCapacity {
-			return fmt.Errorf("%w: WithCapacity: %d is not between 1 and %d", ErrOption, n, maxCapacity)
-		}
-		q.record.Capacity = n
-		return nil
-	}
-}
-
-// maxCapacity leaves room for the arithmetic of counters that wrap.
-const maxCapacity = 1 << 30
-
-// WithFailWhenFull makes a Put that finds no room fail with ErrFull instead of waiting.
-func WithFailWhenFull() Option {
-	return func(q *engine) error {
-		q.refuses = true
-		return nil
-	}
-}
-
-// WithDedup remembers the ids of items (WithID) for at least d after their puts, and refuses another item with such an
-// id with ErrDuplicate. It may be up to twice as long, and longer while nothing is put. Default: as it is stored;
-// none if the queue is made now. Another time than the stored one is refused with ErrMismatch; see SetDedup. Up to about two million ids
-// may be put in that time.
-func WithDedup(d time.Duration) Option {
-	return func(q *engine) error {
-		if d < time.Second {
-			return fmt.Errorf("%w: WithDedup: %v, at least 1s", ErrOption, d)
-		}
-		q.record.Dedup = d.Milliseconds()
-		return nil
-	}
-}
+	maxCapacity    = 1 << 30 // leaves room for the arithmetic of counters that wrap
+	maxID          = 1024
+	maxHeaders     = 64
+	maxHeaderBytes = 16 << 10
+)
 
 // defaultBound is how many items a segment takes before the next one is opened: a list of it has about 60 kB.
 const defaultBound = 4000
 
-// MaxPriority is the highest priority of an item; the lowest, and default, is 0.
-const MaxPriority = 9
+// Option changes how a Queue works. If it returns an error, each call of the Queue does.
+type Option func(*settings) error
+
+// settings are what the options of one Queue say.
+type settings struct {
+	record        queueRecord // what the stored record must agree with
+	window        int         // 0: the default of the queue's order
+	prefetch      int
+	prefetchBytes int
+	backlog       int // bytes
+	failWhenFull  bool
+	idleTimeout   time.Duration
+	maxAttempts   int // 0: any number
+	dropExpired   bool
+	deadExpiry    time.Duration // 0: dead letters stay
+	bound         int64         // items of a segment
+}
+
+func defaultSettings() settings {
+	return settings{record: queueRecord{V: recordVersion, Recipe: recipe}, bound: defaultBound, idleTimeout: DefaultIdleTimeout,
+		prefetchBytes: DefaultPrefetchBytes, backlog: DefaultBacklog}
+}
+
+// windowSize is how many deliveries may be open at once.
+func (s *settings) windowSize(o Order) int {
+	switch {
+	case s.window > 0:
+		return s.window
+	case o == Strict:
+		return 1
+	}
+	return DefaultMaxInFlight
+}
+
+// WithOrder sets the order that the queue keeps. Default: the stored one; Parallel if the queue is made now. The calls fail with
+// ErrMismatch if another order is stored.
+func WithOrder(o Order) Option {
+	return func(s *settings) error {
+		if !o.known() {
+			return fmt.Errorf("%w: WithOrder: %q, want %q or %q", ErrOption, o, Parallel, Strict)
+		}
+		s.record.Order = o
+		return nil
+	}
+}
+
+// WithMaxInFlight bounds the open deliveries of this Queue: claimed, handed out or not, and not yet
+// acknowledged or given back. A crash repeats so many items at most. Default: 16 in a parallel queue, 1 in a strict one.
+func WithMaxInFlight(n int) Option {
+	return func(s *settings) error {
+		if n <= 0 {
+			return fmt.Errorf("%w: WithMaxInFlight: %d, at least 1", ErrOption, n)
+		}
+		s.window = n
+		return nil
+	}
+}
+
+// WithPrefetch lets this Queue claim up to n items ahead of the calls of Take, within WithMaxInFlight, so that the
+// next Take does not wait for the servers. Other consumers do not get these items meanwhile. Default 0.
+func WithPrefetch(n int) Option {
+	return func(s *settings) error {
+		if n < 0 {
+			return fmt.Errorf("%w: WithPrefetch: %d is negative", ErrOption, n)
+		}
+		s.prefetch = n
+		return nil
+	}
+}
+
+// WithPrefetchBytes bounds the bytes of prefetched items: beyond n, this Queue claims no items ahead. The consumer of a
+// strict queue also reads ahead, at most n bytes of each line. Default 8 MiB.
+func WithPrefetchBytes(n int) Option {
+	return func(s *settings) error {
+		if n <= 0 {
+			return fmt.Errorf("%w: WithPrefetchBytes: %d, at least 1", ErrOption, n)
+		}
+		s.prefetchBytes = n
+		return nil
+	}
+}
+
+// WithBacklog bounds the bytes that wait to be sent, or for an answer, when PutAsync is called: a call beyond fails with
+// ErrBacklog. Default 64 MiB.
+func WithBacklog(bytes int) Option {
+	return func(s *settings) error {
+		if bytes <= 0 {
+			return fmt.Errorf("%w: WithBacklog: %d bytes, at least 1", ErrOption, bytes)
+		}
+		s.backlog = bytes
+		return nil
+	}
+}
+
+// WithIdleTimeout sets how long this Queue keeps prefetched items after the last call of Take, and how long it remains a consumer
+// without open deliveries. The Queue of a strict queue keeps both, with the lock, while a delivery is open. Default 5 s.
+func WithIdleTimeout(d time.Duration) Option {
+	return func(s *settings) error {
+		if d <= 0 {
+			return fmt.Errorf("%w: WithIdleTimeout: %v, it must be more than 0", ErrOption, d)
+		}
+		s.idleTimeout = d
+		return nil
+	}
+}
+
+// WithMaxAttempts makes an item a dead letter after n attempts that ended without an acknowledgement. Default: any number of
+// attempts.
+func WithMaxAttempts(n int) Option {
+	return func(s *settings) error {
+		if n <= 0 {
+			return fmt.Errorf("%w: WithMaxAttempts: %d, at least 1", ErrOption, n)
+		}
+		s.maxAttempts = n
+		return nil
+	}
+}
+
+// WithCapacity bounds the items in the queue, over all producers; dead letters do not count. Default: the stored bound;
+// unbounded if the queue is made now. The calls fail with ErrMismatch if another capacity is stored; see SetCapacity. A Put
+// without room waits, in line with those of other processes.
+func WithCapacity(n int) Option {
+	return func(s *settings) error {
+		if n <= 0 || n > maxCapacity {
+			return fmt.Errorf("%w: WithCapacity: %d is not between 1 and %d", ErrOption, n, maxCapacity)
+		}
+		s.record.Capacity = n
+		return nil
+	}
+}
+
+// WithFailWhenFull makes a Put without room fail with ErrFull instead of waiting.
+func WithFailWhenFull() Option {
+	return func(s *settings) error {
+		s.failWhenFull = true
+		return nil
+	}
+}
+
+// WithDedup makes the queue remember the ids of items (WithID) for at least d after their puts. Another put of such an
+// id fails with ErrDuplicate. The queue may remember an id for up to twice as long, and longer without puts. Default: the stored time;
+// no ids if the queue is made now. The calls fail with ErrMismatch if another time is stored; see SetDedup. Up to about two million
+// ids may be put in that time.
+func WithDedup(d time.Duration) Option {
+	return func(s *settings) error {
+		if d < time.Second {
+			return fmt.Errorf("%w: WithDedup: %v, at least 1s", ErrOption, d)
+		}
+		s.record.Dedup = d.Milliseconds()
+		return nil
+	}
+}
+
+// WithRetry sets how long an item waits after a failed attempt: in Work, and in Nack without a delay. Times are
+// kept in milliseconds, and rounded up to seconds in a parallel queue. The items of a lost consumer come again at once.
+// Default: the stored policy; no wait if the queue is made now. The calls fail with ErrMismatch if another policy is stored.
+func WithRetry(p RetryPolicy) Option {
+	return func(s *settings) error {
+		p, err := p.complete()
+		if err != nil {
+			return err
+		}
+		s.record.Retry = &storedRetry{p.Min.Milliseconds(), p.Max.Milliseconds(), p.Factor, p.Jitter}
+		return nil
+	}
+}
+
+// WithDropExpired makes this Queue remove expired items (WithExpiry) instead of making them dead letters. Give it to all
+// consumers of a queue.
+func WithDropExpired() Option {
+	return func(s *settings) error {
+		s.dropExpired = true
+		return nil
+	}
+}
+
+// WithDeadExpiry removes dead letters that are older than d, by the ensemble's clock, some time after. The first consumer
+// in line removes them, if its Queue has this option: give it to all. Default: dead letters stay.
+func WithDeadExpiry(d time.Duration) Option {
+	return func(s *settings) error {
+		if d < time.Second {
+			return fmt.Errorf("%w: WithDeadExpiry: %v, at least 1s", ErrOption, d)
+		}
+		s.deadExpiry = d
+		return nil
+	}
+}
 
 // putting is how one item is put.
 type putting struct {
 	header itemHeader
-	after  time.Duration
+	delay  time.Duration
 	with   []framework.Op
 }
 
-// PutOption changes how an item is put. Its error is returned by the put.
+// PutOption changes how an item is put. If it returns an error, the put does.
 type PutOption func(*putting) error
 
-// WithPriority puts the item before all of lower priorities, from 0, the default, to MaxPriority. Those of one priority stay
+// WithPriority puts the item before all of lower priorities, from 0, the default, to MaxPriority. Items of one priority stay
 // in order.
 func WithPriority(n int) PutOption {
 	return func(p *putting) error {
@@ -184,23 +240,35 @@ func WithPriority(n int) PutOption {
 	}
 }
 
-// WithDelay keeps the item back for d, by the ensemble's clock, rounded up to a second; then it is put at the
-// end, by the queue's consumers. It counts as in the queue meanwhile.
+// WithDelay delays the item for d, by the ensemble's clock, rounded up to a second. Then the queue's consumers put it at the
+// end. It counts as in the queue meanwhile.
 func WithDelay(d time.Duration) PutOption {
 	return func(p *putting) error {
 		if d < 0 || d > maxDelay {
 			return fmt.Errorf("%w: WithDelay: %v is not between 0 and %v", ErrOption, d, maxDelay)
 		}
-		p.after = d
+		p.delay = d
 		return nil
 	}
 }
 
-const maxDelay time.Duration = 10 * 365 * 24 * time.Hour
+// WithExpiry expires the item d after its put, by the ensemble's clock as a consumer estimates it: it is not handed out any more,
+// also if it was handed out before and has come back. The consumer that finds it makes it a dead letter with the reason
+// "expired", or removes it (WithDropExpired). That is no attempt. Until a consumer finds it, an expired item stays in the
+// queue and takes room in a bounded one. An open delivery continues. A dead letter that is requeued does not expire again.
+func WithExpiry(d time.Duration) PutOption {
+	return func(p *putting) error {
+		if d < time.Second || d > maxDelay {
+			return fmt.Errorf("%w: WithExpiry: %v is not between 1s and %v", ErrOption, d, maxDelay)
+		}
+		p.header.TTL = d.Milliseconds()
+		return nil
+	}
+}
 
-// WithOps puts the item together with operations of the caller's own, in one transaction: all of it happens, or nothing. When one of
-// them is refused the put fails with ErrRefused. They must not touch the queue's nodes. They are sent again when the queue has to
-// send the put again, which is not while it may have been done: so they happen once, like the put. A put of a batch does them once.
+// WithOps puts the item together with the caller's own operations, in one transaction: all of it happens, or none. If the servers
+// refuse one of them, the put fails with ErrRefused. They must not touch the queue's nodes. If the queue has to send the put
+// again, it sends them again; it does so only if the put was not done. So they happen once, like the put. A put of a batch does them once.
 func WithOps(ops ...framework.Op) PutOption {
 	return func(p *putting) error {
 		if err := checkOps("WithOps", ops); err != nil {
@@ -211,7 +279,7 @@ func WithOps(ops ...framework.Op) PutOption {
 	}
 }
 
-// checkOps refuses operations without a path that can be.
+// checkOps refuses operations with an invalid path.
 func checkOps(what string, ops []framework.Op) error {
 	for i, op := range ops {
 		if err := framework.ValidatePath(op.Path()); err != nil {
@@ -221,9 +289,9 @@ func checkOps(what string, ops []framework.Op) error {
 	return nil
 }
 
-// WithHeaders puts up to 64 headers with the item: names and values of the producer's own, up to 16,384 bytes together, that each
-// delivery and dead letter of the item shows. Names are not empty, and both are UTF-8. Trace context is kept elsewhere: no header can
-// replace it.
+// WithHeaders puts up to 64 headers with the item: the producer's own names and values, up to 16,384 bytes together. Each
+// delivery and dead letter of the item shows them. Names are not empty, and both are UTF-8. Trace context is kept apart: a header does
+// not replace it.
 func WithHeaders(headers map[string]string) PutOption {
 	return func(p *putting) error {
 		size := 0
@@ -241,22 +309,8 @@ func WithHeaders(headers map[string]string) PutOption {
 	}
 }
 
-const (
-	maxHeaders     = 64
-	maxHeaderBytes = 16 << 10
-)
-
-// headersSize is how many bytes the producer's headers have as they are stored.
-func (h itemHeader) headersSize() (int, error) {
-	if len(h.Headers) == 0 {
-		return 0, nil
-	}
-	data, err := json.Marshal(h.Headers)
-	return len(data), err
-}
-
-// WithID names the item. A queue with WithDedup refuses another item with the same id for a time. A queue without it refuses the
-// put with ErrOption: the id would protect from nothing.
+// WithID names the item. A queue with WithDedup refuses another item with the same id for a time. In a queue without it the
+// put fails with ErrOption, since the id would have no effect.
 func WithID(id string) PutOption {
 	return func(p *putting) error {
 		if id == "" || len(id) > maxID {
@@ -266,5 +320,3 @@ func WithID(id string) PutOption {
 		return nil
 	}
 }
-
-const maxID = 1024

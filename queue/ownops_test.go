@@ -160,7 +160,7 @@ func TestADeliveryThatIsOpenAgainMakesRoomWhenItIsLost(t *testing.T) {
 		requireRefused(t, d.AckWith(t.Context(), framework.CheckOp("/none", framework.AnyVersion)), 0, "/none", framework.ErrNoNode)
 		_, err := p.Purge(t.Context())
 		require.NoError(t, err)
-		require.NoError(t, p.client.Delete(t.Context(), d.d.claim, framework.AnyVersion)) // its ticket
+		require.NoError(t, p.client.Delete(t.Context(), d.item.ticket, framework.AnyVersion)) // its ticket
 		<-d.Context().Done()
 		p.put("next")
 		require.Equal(t, "next", a.take().Value)

@@ -4,374 +4,316 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// ticket owns the item with its number in its segment.
-type ticket struct {
-	at   segmentID
-	k    int64
-	node string
-
-	brief bool // its item goes back unless a call of Take wants it soon
+// parallelOrder claims items by tickets: ticket k of a segment claims item k, in the lanes and in the base line alike
+// (docs/adr/0038-one-claim-mechanism-for-all-lines.md).
+type parallelOrder struct {
+	cs      *consumerSession
+	views   *segmentViews
+	waiting map[string]bool // the items that tickets wait for; guarded by cs.claims.takes.mu
 }
 
-func (t *ticket) item() string { return t.at.line.item(t.at.seg, t.k) }
+func newParallelOrder(cs *consumerSession) *parallelOrder {
+	return &parallelOrder{cs, newSegmentViews(cs.store.nodes, cs.s, cs.id, cs.claims.size, cs.segmentPassed), map[string]bool{}}
+}
 
-// claimInParallel claims as many items as are wanted, by tickets (docs/adr/0038-one-claim-mechanism-for-all-lines.md).
-func (sh *consumerSession) claimInParallel() error {
-	if err := sh.standInLine(func(lease *locks.Lease, ready func()) { sh.end(sh.recoverItems(lease, ready)) }); err != nil {
+// claimItems draws as many tickets as are wanted.
+func (p *parallelOrder) claimItems() error {
+	if err := p.cs.standInLine(p.recoverItems); err != nil {
 		return err
 	}
-	return sh.claimLoop(func() {
-		ctx := sh.patience()
-		if n := sh.beginClaims(sh.q.windowSize(), false); n > 0 {
-			sh.tasks.start(func() { sh.drawTickets(ctx, n) })
+	return p.cs.claimLoop(func() {
+		ctx := p.cs.claims.waitContext()
+		if n := p.cs.claims.begin(p.cs.claims.size, false); n > 0 {
+			p.cs.tasks.start(func() { p.draw(ctx, n) })
 		}
-	}, func() { sh.giveBackAhead(sh.q.idleTimeout) })
+	}, func() { p.cs.releaseAhead(p.cs.settings.idleTimeout) })
 }
 
-// drawTickets draws tickets for n claims, after a look at the lanes if that is needed. The claims go on in the background.
-func (sh *consumerSession) drawTickets(ctx context.Context, n int) {
+// recoverItems makes the first consumer in line the recoverer, and the mover of delayed items, until the lease ends.
+func (p *parallelOrder) recoverItems(lease *locks.Lease, ready func()) {
+	ctx, cancel := context.WithCancelCause(lease.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(p.cs.ctx, func() { cancel(context.Cause(p.cs.ctx)) })()
+	for _, task := range newHousekeeping(p.cs) {
+		p.cs.tasks.start(func() { p.cs.end(task(ctx)) })
+	}
+	r := &recoverer{store: p.cs.store, writer: p.cs.writer, s: p.cs.s, views: p.views, lease: lease, ctx: ctx, tasks: &p.cs.tasks,
+		removeIfDone: p.cs.removeIfDone, again: make(chan struct{}, 1), stopWatches: func() {}}
+	err := r.run(ready)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	p.cs.end(err)
+}
+
+// draw draws tickets for n claims, after a read of the lanes if they are stale. The claims continue in the background.
+func (p *parallelOrder) draw(ctx context.Context, n int) {
 	for n > 0 {
-		if err := sh.lines.refresh(ctx); err != nil {
-			sh.endClaims(ctx, n, err)
+		if err := p.views.refresh(ctx); err != nil {
+			p.endClaims(ctx, n, err)
 			return
 		}
-		var parts []*writeRequest
-		parts, n = sh.drawRequests(ctx, n)
-		sh.q.writer.add(parts...)
+		var requests []*writeRequest
+		requests, n = p.drawRequests(ctx, n)
+		p.cs.writer.add(requests...)
 	}
 }
 
-// nextDraws are the draws of what is wanted, to share a transaction with what makes room for it; none if the lanes have to be
-// looked at first.
-func (sh *consumerSession) nextDraws() []*writeRequest {
-	if sh.lines.needLook() {
+// nextAfterAcks draws the tickets that are wanted next, and expects a call of Take after each acknowledgement. It draws none if the lanes are stale.
+func (p *parallelOrder) nextAfterAcks(acks int) []*writeRequest {
+	p.cs.claims.expect(acks)
+	if p.views.isStale() {
 		return nil
 	}
-	ctx := sh.patience()
-	n := sh.beginClaims(sh.q.windowSize(), false)
+	ctx := p.cs.claims.waitContext()
+	n := p.cs.claims.begin(p.cs.claims.size, false)
 	if n == 0 {
 		return nil
 	}
-	parts, rest := sh.drawRequests(ctx, n)
-	if rest > 0 && !sh.tasks.start(func() { sh.drawTickets(ctx, rest) }) {
-		sh.endClaims(ctx, rest, context.Cause(sh.ctx))
+	requests, rest := p.drawRequests(ctx, n)
+	if rest > 0 && !p.cs.tasks.start(func() { p.draw(ctx, rest) }) {
+		p.endClaims(ctx, rest, context.Cause(p.cs.ctx))
 	}
-	return parts
+	return requests
 }
 
-// drawRequests are the parts that draw tickets for n claims, or for all but the rest, for which there has to be another look.
-func (sh *consumerSession) drawRequests(ctx context.Context, n int) (parts []*writeRequest, rest int) {
-	draws, rest := sh.lines.planDraws(n)
+// drawRequests returns requests that draw tickets for n claims, except for the rest, which needs another read of the lanes.
+func (p *parallelOrder) drawRequests(ctx context.Context, n int) (requests []*writeRequest, rest int) {
+	draws, rest := p.views.planDraws(n)
 	for _, d := range draws {
-		if !sh.tasks.begin() {
-			sh.endClaims(ctx, len(d.names), context.Cause(sh.ctx))
+		if !p.cs.tasks.begin() {
+			p.endClaims(ctx, len(d.names), context.Cause(p.cs.ctx))
 			continue
 		}
-		parts = append(parts, &writeRequest{session: sh.s, ops: sh.q.drawOps(d), then: func(results []framework.OpResult, err error) {
-			sh.drawAnswered(ctx, d, results, err)
+		requests = append(requests, &writeRequest{session: p.cs.s, ops: d.ops(p.cs.store.nodes), then: func(results []framework.OpResult, err error) {
+			p.drawAnswered(ctx, d, results, err)
 		}})
 	}
-	return parts, rest
+	return requests, rest
 }
 
-// drawReturned lets the part that returns an item to the lane redo draw a ticket of that lane, if its consumer wants another
-// item. Nobody has to be told then. Else the part rings. It is called once the part knows whom to tell of its outcome.
-func (sh *consumerSession) drawReturned(p *writeRequest) {
-	told, without := p.then, append(slices.Clone(p.ops), sh.q.signalLanesOp())
-	ctx := sh.patience()
-	d := sh.lines.planReturned()
-	if d == nil || sh.ctx.Err() != nil {
-		p.ops = without
-		return
-	}
-	sh.expectTake()
-	if sh.beginClaims(1, false) == 0 {
-		sh.expectTakeLess()
-		p.ops = without
-		return
-	}
-	if !sh.tasks.begin() {
-		sh.endClaims(ctx, 1, context.Cause(sh.ctx))
-		p.ops = without
-		return
-	}
-	returned := len(p.ops)
-	p.ops = append(p.ops, sh.q.drawOps(d)...)
-	p.then = func(results []framework.OpResult, err error) {
-		var refused *framework.TxError
-		if errors.As(err, &refused) && refused.Path == p.ops[returned].Path() && errors.Is(err, framework.ErrNoNode) {
-			again := p.retryCopy() // the segment of the tickets was removed
-			again.ops, again.then = without, told
-			sh.writeTracked(again)
-		} else {
-			told(results, err)
-		}
-		if err == nil && results != nil {
-			results = results[returned:]
-		}
-		sh.drawAnswered(ctx, d, results, err)
-	}
-}
-
-// drawAnswered takes in the outcome of a draw. The writer calls it, so the claims go on beside it.
-func (sh *consumerSession) drawAnswered(ctx context.Context, d *ticketDraw, results []framework.OpResult, err error) {
+// drawAnswered continues the claims of a draw in the background: the writer calls it.
+func (p *parallelOrder) drawAnswered(ctx context.Context, d *ticketDraw, results []framework.OpResult, err error) {
 	if err != nil {
-		sh.lines.invalidate() // before any later draw is answered
+		p.views.invalidate() // before a later draw is answered
 	}
 	go func() {
-		defer sh.tasks.finish()
-		sh.claimDrawn(ctx, d, results, err)
+		defer p.cs.tasks.finish()
+		p.claimDrawn(ctx, d, results, err)
 	}()
 }
 
-// claimDrawn goes on with the claims of a draw. One that was refused is made again.
-func (sh *consumerSession) claimDrawn(ctx context.Context, d *ticketDraw, results []framework.OpResult, err error) {
-	tickets := make([]*ticket, 0, len(d.names))
+// claimDrawn continues the claims of a draw. A draw that was refused is repeated.
+func (p *parallelOrder) claimDrawn(ctx context.Context, d *ticketDraw, results []framework.OpResult, err error) {
+	var names []string
 	var refused *framework.TxError
 	switch {
 	case errors.As(err, &refused) && !errors.Is(err, framework.ErrNoAuth):
 		if errors.Is(err, framework.ErrNoNode) {
-			sh.lines.skipSegment(d.at)
+			p.views.skip(d.at)
 		}
-		sh.drawTickets(ctx, len(d.names))
+		p.draw(ctx, len(d.names))
 		return
 	case err == nil && results == nil: // the reply was lost
-		tickets, err = sh.findTickets(d)
+		names, err = p.findTickets(d)
 	case err == nil:
 		for _, r := range results[len(results)-len(d.names):] {
-			t, bad := sh.ticketOf(d, r.Path)
-			if err = cmp.Or(err, bad); t != nil {
-				tickets = append(tickets, t)
-			}
+			_, name := framework.Split(r.Path)
+			names = append(names, name)
 		}
 	}
-	if missing := len(d.names) - len(tickets); missing > 0 {
-		sh.endClaims(ctx, missing, err)
-	}
-	for _, t := range tickets {
-		sh.tasks.start(func() { sh.redeemTicket(ctx, t) })
-	}
-}
-
-func (sh *consumerSession) ticketOf(d *ticketDraw, node string) (*ticket, error) {
-	_, name := framework.Split(node)
-	k, ok := ticketNumber(name)
-	if !ok {
-		return nil, fmt.Errorf("queue: the server named a ticket %q", name)
-	}
-	t := &ticket{at: d.at, k: k, node: framework.Join(d.at.line.ticketsOf(d.at.seg), name), brief: d.brief}
-	sh.stock.addRef(t.at)
-	sh.lines.ticketDrawn(t)
-	return t, nil
-}
-
-// findTickets finds the tickets of a draw whose reply was lost. It goes on until the servers have answered or the session has
-// ended: a ticket that nobody knows would keep its item from everybody.
-func (sh *consumerSession) findTickets(d *ticketDraw) (tickets []*ticket, err error) {
-	ctx, back := sh.s.Context(), sh.q.client.Backoff()
-	dir := d.at.line.ticketsOf(d.at.seg)
-	for {
-		var names []string
-		if err = sh.s.Sync(ctx, dir); err == nil {
-			names, _, err = sh.s.Children(ctx, dir)
-		}
-		if framework.IsTransient(err) && back.Pause(ctx) == nil {
+	missing := len(d.names)
+	for _, name := range names {
+		t, wrong := d.ticketOf(name)
+		if err = cmp.Or(err, wrong); wrong != nil {
 			continue
 		}
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range names {
-			if slices.Contains(d.names, name[:max(0, len(name)-digits)]) {
-				t, bad := sh.ticketOf(d, name)
-				if err = cmp.Or(err, bad); t != nil {
-					tickets = append(tickets, t)
-				}
-			}
-		}
-		return tickets, err
+		missing--
+		p.cs.refs.add(t.item.at)
+		p.views.ticketDrawn(t)
+		p.cs.tasks.start(func() { p.redeem(ctx, t) })
+	}
+	if missing > 0 {
+		p.endClaims(ctx, missing, err)
 	}
 }
 
-// endClaims gives n claims up. If the consumer stays, and the lanes may have items for others, the recoverer is told.
-func (sh *consumerSession) endClaims(ctx context.Context, n int, err error) {
-	for range n {
-		sh.claimFailed()
+// findTickets finds the names of a draw's tickets after its reply was lost. It continues until the servers have answered or the session has
+// ended: a ticket that its consumer does not know would keep its item from all consumers.
+func (p *parallelOrder) findTickets(d *ticketDraw) (found []string, err error) {
+	s, back := p.cs.s, p.cs.store.client.Backoff()
+	for {
+		var names []string
+		if err = s.Sync(s.Context(), d.at.tickets()); err == nil {
+			names, _, err = s.Children(s.Context(), d.at.tickets())
+		}
+		if framework.IsTransient(err) && back.Pause(s.Context()) == nil {
+			continue
+		}
+		return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+			return !slices.Contains(d.names, name[:max(0, len(name)-digits)])
+		}), err
 	}
+}
+
+// endClaims ends n claims without items. If the consumer session continues, and the lanes may have items for other consumers, it tells the recoverer.
+func (p *parallelOrder) endClaims(ctx context.Context, n int, err error) {
+	p.cs.claims.failed(n)
 	if ctx.Err() == nil {
-		sh.end(err)
-	} else if sh.ctx.Err() == nil && sh.lines.mayBeSpare() {
-		sh.writeTracked(&writeRequest{session: sh.s, ops: []framework.Op{sh.q.signalRecovererOp()}})
+		p.cs.end(err)
+	} else if p.cs.ctx.Err() == nil && p.views.mayHaveUnclaimed() {
+		p.cs.write(&writeRequest{session: p.cs.s, ops: []framework.Op{p.cs.store.nodes.signalRecoverer()}})
 	}
 }
 
-// redeemTicket waits for a ticket's item and hands it out. For a void ticket another one is drawn.
-func (sh *consumerSession) redeemTicket(ctx context.Context, t *ticket) {
-	d, err := sh.waitForTicketItem(ctx, t)
+// redeem waits for a ticket's item and delivers it. In place of a void ticket it draws another one.
+func (p *parallelOrder) redeem(ctx context.Context, t *ticket) {
+	c, err := p.claimTicketItem(ctx, t)
 	if errors.Is(err, errVoidTicket) {
-		sh.redrawTicket(ctx, t)
+		p.redraw(ctx, t)
 		return
 	}
 	if err == nil {
-		err = sh.gate.waitUntilOpen(ctx)
+		err = p.cs.gate.waitUntilOpen(ctx)
 	}
 	if err == nil {
-		sh.offerDelivery(d)
+		p.cs.deliver(c)
 		if t.brief {
-			sh.keepBriefly(d)
+			p.keepBriefly(c)
 		}
 		return
 	}
-	if d != nil && d.markSettled(errTakenBack) == nil {
-		d.unseen = true
-		d.tenure.End(err)
-		d.putBack(d.attempt-1, func(error) {})
+	if c != nil && c.markSettled(errTakenBack) == nil {
+		c.unseen = true
+		c.tenure.End(err)
+		p.putBack(c, c.attempt-1, func() {})
 	}
-	sh.endClaims(ctx, 1, err)
+	p.endClaims(ctx, 1, err)
 }
 
-// keepReturnedFor is how long a consumer keeps a returned item that it has drawn while it returned one, for its next call of Take.
-const keepReturnedFor = 10 * time.Millisecond
-
-// keepBriefly gives a delivery back that no call of Take has wanted for a moment: others may wait.
-func (sh *consumerSession) keepBriefly(d *delivery) {
-	select {
-	case <-time.After(keepReturnedFor):
-	case <-sh.ctx.Done():
-		return // all go back
-	}
-	sh.c.mu.Lock()
-	i := slices.Index(sh.ready, d)
-	if i >= 0 {
-		sh.ready = slices.Delete(sh.ready, i, i+1)
-		d.unseen = true
-		sh.held[d] = true
-	}
-	sh.c.mu.Unlock()
-	if i >= 0 {
-		sh.expectTakeLess()
-		var given sync.WaitGroup // nobody waits for it
-		d.takeBack(d.attempt-1, &given)
-	}
-}
-
-// redrawTicket gives a void ticket up and draws another one.
-func (sh *consumerSession) redrawTicket(ctx context.Context, t *ticket) {
-	err := sh.lines.refresh(ctx)
-	if err != nil || t.at.line != sh.q.base { // the recoverer has to know
-		sh.deleteTicket(t)
+// redraw gives a void ticket up and draws another one.
+func (p *parallelOrder) redraw(ctx context.Context, t *ticket) {
+	err := p.views.refresh(ctx)
+	if err != nil || t.item.at.line != p.cs.store.nodes.base { // the recoverer has to know
+		p.deleteTicket(t)
 	} else {
-		sh.writeTracked(&writeRequest{session: sh.s, ops: []framework.Op{framework.DeleteOp(t.node, framework.AnyVersion)},
-			then: func([]framework.OpResult, error) { sh.itemSettled(t.at) }})
+		p.cs.write(&writeRequest{session: p.cs.s, ops: []framework.Op{framework.DeleteOp(t.node, framework.AnyVersion)},
+			then: func([]framework.OpResult, error) { p.cs.itemSettled(t.item.at) }})
 	}
 	if err != nil {
-		sh.endClaims(ctx, 1, err)
+		p.endClaims(ctx, 1, err)
 		return
 	}
-	sh.drawTickets(ctx, 1)
+	p.draw(ctx, 1)
 }
 
-// waitForTicketItem waits for a ticket's item. It returns errVoidTicket if there will be none. When it returns a delivery and an error, the
-// item has come as the wait ended: it is given back as one that nobody had.
-func (sh *consumerSession) waitForTicketItem(ctx context.Context, t *ticket) (*delivery, error) {
-	data, st, err := sh.findTicketItem(ctx, t)
+// errVoidTicket says that a ticket's number will not get an item any more.
+var errVoidTicket = errors.New("void ticket")
+
+// claimTicketItem waits for a ticket's item, or returns errVoidTicket. If it returns an item and an error, the item
+// came as the wait ended: it goes back as one that no caller has had.
+func (p *parallelOrder) claimTicketItem(ctx context.Context, t *ticket) (*claimedItem, error) {
+	n, err := p.waitForItem(ctx, t)
 	if errors.Is(err, errVoidTicket) {
 		return nil, err
 	}
 	if err != nil {
 		var missing error
-		if data, st, missing = sh.s.Get(sh.s.Context(), t.item()); missing != nil {
-			sh.deleteTicket(t)
+		if n.Data, n.Stat, missing = p.cs.s.Get(p.cs.s.Context(), t.item.node()); missing != nil {
+			p.deleteTicket(t)
 			return nil, err
 		}
 	}
-	d := &delivery{session: sh, item: t.item(), version: st.Version, claim: t.node}
-	d, broken := d.openDelivery(data, st)
-	return d, cmp.Or(err, broken)
-}
-
-// errVoidTicket says that a ticket's number will never have an item.
-var errVoidTicket = errors.New("void ticket")
-
-// findTicketItem waits for a ticket's item; in a lane it does not wait, since tickets are drawn there for items that were put.
-func (sh *consumerSession) findTicketItem(ctx context.Context, t *ticket) ([]byte, framework.Stat, error) {
-	past := sh.lines.isBehind(t.at) // before the item is looked for
-	data, st, err := sh.reads.readItem(ctx, t.item())
-	if t.at.line == sh.q.base {
-		sh.lines.waited.Store(errors.Is(err, framework.ErrNoNode))
+	c := &claimedItem{session: p.cs, node: t.item.node(), version: n.Stat.Version, ticket: t.node}
+	c.readItem(n.Data, n.Stat)
+	hold, lost := p.cs.s.Hold(context.Background(), t.node)
+	if lost != nil {
+		return nil, cmp.Or(err, lost)
 	}
-	for rang := false; errors.Is(err, framework.ErrNoNode); rang = true {
-		if past {
-			return nil, framework.Stat{}, errVoidTicket
-		}
-		if t.at.line != sh.q.base { // others have drawn too many, or the item was purged
-			sh.lines.skipSegment(t.at)
-			return nil, framework.Stat{}, errVoidTicket
-		}
-		if !rang && sh.lines.mayBeSpare() { // the recoverer may have looked before it could see this ticket
-			sh.writeTracked(&writeRequest{session: sh.s, ops: []framework.Op{sh.q.signalLanesOp()}})
-		}
-		if err := sh.awaitItem(ctx, t); err != nil {
-			return nil, framework.Stat{}, err
-		}
-		data, st, err = sh.reads.readItem(ctx, t.item())
+	c.tenure = hold
+	return c, err
+}
+
+// waitForItem waits for a ticket's item. In a lane it does not wait, since tickets are drawn there for items that exist.
+func (p *parallelOrder) waitForItem(ctx context.Context, t *ticket) (framework.Node, error) {
+	inBase := t.item.at.line == p.cs.store.nodes.base
+	passed := p.views.hasPassed(t.item.at) // before the item is read
+	n := p.cs.reads.read(ctx, t.item.node())
+	if inBase {
+		p.views.waited.Store(errors.Is(n.Err, framework.ErrNoNode))
 	}
-	return data, st, err
+	for signalled := false; errors.Is(n.Err, framework.ErrNoNode); signalled = true {
+		if passed {
+			return n, errVoidTicket
+		}
+		if !inBase { // other consumers have drawn more tickets than there are items, or the item was purged
+			p.views.skip(t.item.at)
+			return n, errVoidTicket
+		}
+		if !signalled && p.views.mayHaveUnclaimed() { // the recoverer may have looked before this ticket existed
+			p.cs.write(&writeRequest{session: p.cs.s, ops: []framework.Op{p.cs.store.nodes.signalLanes()}})
+		}
+		p.setWaiting(t, true)
+		err := p.watchItem(ctx, t)
+		p.setWaiting(t, false)
+		if err != nil {
+			return n, err
+		}
+		n = p.cs.reads.read(ctx, t.item.node())
+	}
+	return n, n.Err
 }
 
-// awaitItem is coming, and says meanwhile that the claim waits for an item.
-func (sh *consumerSession) awaitItem(ctx context.Context, t *ticket) error {
-	sh.c.mu.Lock()
-	sh.waiting[t.item()] = true
-	sh.c.mu.Unlock()
-	defer func() {
-		sh.c.mu.Lock()
-		delete(sh.waiting, t.item())
-		sh.c.mu.Unlock()
-	}()
-	return sh.waitForItem(ctx, t)
+// setWaiting notes for TryTake whether a ticket waits for its item.
+func (p *parallelOrder) setWaiting(t *ticket, waits bool) {
+	p.cs.claims.takes.mu.Lock()
+	defer p.cs.claims.takes.mu.Unlock()
+	if waits {
+		p.waiting[t.item.node()] = true
+	} else {
+		delete(p.waiting, t.item.node())
+	}
 }
 
-// waitForItem waits until the item is there or its segment has changed. It returns errVoidTicket when it cannot come any more.
-func (sh *consumerSession) waitForItem(ctx context.Context, t *ticket) error {
-	_, there, err := sh.s.WatchExists(ctx, t.item())
+// watchItem waits until the item exists or its segment has changed. It returns errVoidTicket if the item cannot come any more.
+func (p *parallelOrder) watchItem(ctx context.Context, t *ticket) error {
+	at, s := t.item.at, p.cs.s
+	_, created, err := s.WatchExists(ctx, t.item.node())
 	if err == nil {
-		there.Stop()
+		created.Stop()
 		return nil
 	}
 	if !errors.Is(err, framework.ErrNoNode) {
 		return err
 	}
-	defer there.Stop()
-	_, st, changed, err := sh.s.WatchData(ctx, t.at.line.segment(t.at.seg))
+	defer created.Stop()
+	_, st, changed, err := s.WatchData(ctx, at.dir())
 	if errors.Is(err, framework.ErrNoNode) {
-		sh.lines.skipSegment(t.at)
+		p.views.skip(at)
 		return errVoidTicket
 	}
 	if err != nil {
 		return err
 	}
 	defer changed.Stop()
-	if st.Version > 0 || childrenEver(st) > t.k {
-		if _, err = sh.s.Exists(ctx, t.item()); errors.Is(err, framework.ErrNoNode) {
+	if st.Version > 0 || childrenEver(st) > t.item.k {
+		if _, err = s.Exists(ctx, t.item.node()); errors.Is(err, framework.ErrNoNode) {
 			if st.Version > 0 {
-				sh.lines.skipSegment(t.at)
+				p.views.skip(at)
 			}
-			err = errVoidTicket // whatever the number was given to
+			err = errVoidTicket // the number was given to another node, or is closed
 		}
 		return err
 	}
 	select {
-	case <-there.C():
+	case <-created.C():
 	case <-changed.C():
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -379,21 +321,131 @@ func (sh *consumerSession) waitForItem(ctx context.Context, t *ticket) error {
 	return nil
 }
 
-// deleteTicket deletes a ticket whose item has not come, and tells the recoverer. If the item comes in between, nobody has had it:
-// its header is made to say that this claim was no attempt.
-func (sh *consumerSession) deleteTicket(t *ticket) {
-	_, err := sh.q.writer.do(context.Background(), &writeRequest{session: sh.s, ops: []framework.Op{framework.DeleteOp(t.node, framework.AnyVersion)}})
-	sh.itemSettled(t.at)
-	notice := []framework.Op{sh.q.signalRecovererOp()}
+// deleteTicket deletes a ticket whose item has not come, and tells the recoverer. If the item comes in between, its header
+// is made to say that this claim was no attempt.
+func (p *parallelOrder) deleteTicket(t *ticket) {
+	s := p.cs.s
+	_, err := p.cs.writer.do(context.Background(), &writeRequest{session: s, ops: []framework.Op{framework.DeleteOp(t.node, framework.AnyVersion)}})
+	p.cs.itemSettled(t.item.at)
+	notice := []framework.Op{p.cs.store.nodes.signalRecoverer()}
 	if err == nil {
-		if data, st, err := sh.s.Get(sh.s.Context(), t.item()); err == nil {
-			d := &delivery{session: sh, item: t.item(), version: st.Version}
-			if d.readItem(data, st); d.decodeErr == nil {
-				if p := d.uncountRequest(); p != nil {
-					_, _ = sh.q.writer.do(context.Background(), p) // refused if the recoverer was faster
+		if data, st, err := s.Get(s.Context(), t.item.node()); err == nil {
+			c := &claimedItem{session: p.cs, node: t.item.node(), version: st.Version}
+			if c.readItem(data, st); c.decodeErr == nil {
+				if r := c.uncountRequest(); r != nil {
+					_, _ = p.cs.writer.do(context.Background(), r) // refused if the recoverer was faster
 				}
 			}
 		}
 	}
-	sh.writeTracked(&writeRequest{session: sh.s, ops: notice})
+	p.cs.write(&writeRequest{session: s, ops: notice})
+}
+
+// giveBack moves an item to the lane redo, where it is claimed next, or to the delayed items.
+func (p *parallelOrder) giveBack(c *claimedItem, attempts int, after time.Duration, reason error, finished func(error)) {
+	data, err := c.env.afterFailure(attempts, reason).encode()
+	if err != nil {
+		c.end(err)
+		finished(err)
+		return
+	}
+	nodes := p.cs.store.nodes
+	if after > 0 {
+		c.writeLast(c.request(append(c.removeOps(), nodes.signalDelayed()), newItem{delay: after, data: data}), finished)
+		return
+	}
+	r := c.request(c.removeOps(), newItem{line: nodes.redo, data: data})
+	c.endWith(r, finished)
+	if c.unseen || !p.drawReturned(r) {
+		r.ops = append(r.ops, nodes.signalLanes())
+	}
+	p.cs.write(r)
+}
+
+// putBack gives an item back at once. An item that cannot be read stays; the recoverer returns it.
+func (p *parallelOrder) putBack(c *claimedItem, attempts int, given func()) {
+	if c.decodeErr != nil {
+		c.end(ErrClosed)
+		given()
+		return
+	}
+	p.giveBack(c, attempts, 0, nil, func(error) { given() })
+}
+
+// drawReturned adds to a request that returns an item to the lane redo the draw of a ticket of that lane, if the consumer wants another
+// item: then the number of unclaimed items stays the same, and no consumer has to be told. It returns false if it has added nothing.
+func (p *parallelOrder) drawReturned(r *writeRequest) bool {
+	ctx := p.cs.claims.waitContext()
+	d := p.views.planReturned()
+	if d == nil || p.cs.ctx.Err() != nil {
+		return false
+	}
+	p.cs.claims.expect(1)
+	if p.cs.claims.begin(1, false) == 0 {
+		p.cs.claims.expect(-1)
+		return false
+	}
+	if !p.cs.tasks.begin() {
+		p.endClaims(ctx, 1, context.Cause(p.cs.ctx))
+		return false
+	}
+	removal, then := slices.Clip(r.ops), r.then
+	r.ops = append(removal, d.ops(p.cs.store.nodes)...)
+	drawn := r.ops[len(removal)].Path()
+	r.then = func(results []framework.OpResult, err error) {
+		var refused *framework.TxError
+		if errors.As(err, &refused) && refused.Path == drawn && errors.Is(err, framework.ErrNoNode) {
+			again := r.retryCopy() // the segment of the ticket was removed: without the draw
+			again.ops, again.then = append(removal, p.cs.store.nodes.signalLanes()), then
+			p.cs.write(again)
+		} else {
+			then(results, err)
+		}
+		if err == nil && results != nil {
+			results = results[len(removal):]
+		}
+		p.drawAnswered(ctx, d, results, err)
+	}
+	return true
+}
+
+// keepReturnedFor is how long a consumer keeps a returned item, whose ticket it drew while it returned one, for its next call of Take.
+const keepReturnedFor = 10 * time.Millisecond
+
+// keepBriefly gives an item back that no call of Take has wanted for a moment: other consumers may wait.
+func (p *parallelOrder) keepBriefly(c *claimedItem) {
+	select {
+	case <-time.After(keepReturnedFor):
+	case <-p.cs.ctx.Done():
+		return // all items go back
+	}
+	if p.cs.claims.releaseIfReady(c) {
+		p.cs.claims.expect(-1)
+		c.takeBack(c.attempt-1, func() {})
+	}
+}
+
+func (p *parallelOrder) hasPassed(at segmentID) bool { return p.views.hasPassed(at) }
+
+func (p *parallelOrder) awaited() (items []string) {
+	p.cs.claims.takes.mu.Lock()
+	defer p.cs.claims.takes.mu.Unlock()
+	for item := range p.waiting {
+		items = append(items, item)
+	}
+	return items
+}
+
+// claimable counts the items without tickets. Claims on their way are undecided, unless their tickets wait for items that have not come.
+func (p *parallelOrder) claimable(state queueState, _ bool) (n int, undecided bool) {
+	claims := p.cs.claims
+	claims.takes.mu.Lock()
+	defer claims.takes.mu.Unlock()
+	making := claims.making
+	for _, item := range state.asked { // other tickets may have got their items since these were asked for
+		if p.waiting[item] {
+			making--
+		}
+	}
+	return state.unclaimed(), making > 0 || state.arrived > 0 || len(claims.ready) > 0
 }

@@ -106,11 +106,11 @@ func FuzzDecodeProgress(f *testing.F) {
 		again, err := decodeProgress(p.encode())
 		require.NoError(t, err)
 		require.Equal(t, p.Lines, again.Lines)
-		at := segmentID{itemLine{dir: "/q/items"}, 3}
-		p.reach(at, 5)
-		require.True(t, p.covers(at, 5))
-		require.True(t, p.covers(segmentID{at.line, 2}, 9))
-		require.False(t, p.covers(at, 6))
-		require.False(t, p.covers(segmentID{at.line, 4}, 0))
+		at := itemLine{dir: "/q/items"}.at(3)
+		p.reach(itemID{at, 5})
+		require.True(t, p.covers(itemID{at, 5}))
+		require.True(t, p.covers(itemID{at.line.at(2), 9}))
+		require.False(t, p.covers(itemID{at, 6}))
+		require.False(t, p.covers(itemID{at.line.at(4), 0}))
 	})
 }

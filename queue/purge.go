@@ -8,103 +8,138 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// Purge removes the items that are in the queue when it is called, also those that are being worked on, whose
-// acknowledgement then returns ErrLost, and those for later; not the dead letters. It returns how many it has
-// removed. Items that are put, or come due, while it runs may be removed or stay. When it returns an error some may be left.
+// Purge removes the items that are in the queue when it is called: also those that consumers have, whose
+// acknowledgement then returns ErrLost, and delayed ones; not the dead letters. It returns how many it has
+// removed. Items that are put, or come due, while it runs may be removed or stay. If it returns an error, some items may be left.
 func (q *Queue[T]) Purge(ctx context.Context) (n int, err error) {
-	s, err := q.core.lookSession(ctx)
+	s, err := q.core.store.lookSession(ctx)
 	if err == nil {
-		n, err = q.core.purgeAll(ctx, s)
+		n, err = q.core.store.purgeAll(ctx, s)
 	}
-	return n, framework.Wrap("purge", q.core.path, ignoreAbsent(err))
+	return n, framework.Wrap("purge", q.Path(), ignoreAbsent(err))
 }
 
-// mostReturns bounds how often a Purge looks for items that were given back, so that consumers that give items back all the
-// time do not keep it.
+// PurgeDead removes the dead letters and returns their number. If several callers run at once, two may count the same letter after a lost reply.
+func (q *Queue[T]) PurgeDead(ctx context.Context) (n int, err error) {
+	for item, err := range q.core.store.deadItems(ctx) {
+		if err == nil {
+			err = item.session.Delete(ctx, item.path, item.node.Stat.Version)
+		}
+		if errors.Is(err, framework.ErrOutcomeUnknown) {
+			if _, gone := item.session.Exists(ctx, item.path); errors.Is(gone, framework.ErrNoNode) {
+				err = nil // a letter's name is given once
+			}
+		}
+		if err == nil {
+			n++
+		} else if !errors.Is(err, framework.ErrNoNode) {
+			return n, framework.Wrap("purge", q.Path(), err)
+		}
+	}
+	return n, nil
+}
+
+// mostReturns bounds how often a Purge looks for items that were given back, so that it ends even if consumers give items back all the
+// time.
 const mostReturns = 20
 
-// purgeAll empties all lines and what is for later, and then, until there is nothing, where consumers have put what they gave back
-// meanwhile: such an item may have left a line before that was emptied.
-func (q *engine) purgeAll(ctx context.Context, s *framework.Session) (n int, err error) {
-	lanes, err := q.listLanes(ctx, s)
+// purgeAll empties all lines and removes the delayed items. Then it empties the places for given back items until they are empty: such an item
+// may have left a line before that was emptied.
+func (st *store) purgeAll(ctx context.Context, s *framework.Session) (n int, err error) {
+	lines, err := st.nodes.listLines(ctx, s)
 	if err != nil {
 		return 0, err
 	}
-	lines := append(lanes, q.base)
 	for round := range mostReturns {
 		removed := 0
 		for _, l := range lines {
-			k, err := q.purgeLine(ctx, s, l)
+			k, err := st.purgeLine(ctx, s, l)
 			removed += k
-			if err != nil && !(round > 0 && errors.Is(err, framework.ErrNoNode)) { // nothing was ever given back
+			if err != nil && !(round > 0 && errors.Is(err, framework.ErrNoNode)) { // no item was ever given back
 				return n + removed, err
 			}
 		}
-		k, err := q.purgeLater(ctx, s)
+		k, err := st.purgeDelayed(ctx, s)
 		removed += k
 		n += removed
 		if err != nil || round > 0 && removed == 0 {
 			return n, err
 		}
-		lines = []itemLine{q.laneNamed(redoLane)}
+		lines = []itemLine{st.nodes.redo}
 	}
 	return n, nil
 }
 
-// PurgeDead removes the dead letters and returns how many. Of several callers at once, two may count the same letter if an answer is lost.
-func (q *Queue[T]) PurgeDead(ctx context.Context) (n int, err error) {
-	err = q.core.eachDead(ctx, func(s *framework.Session, node string, _ []byte, st framework.Stat) error {
-		err := s.Delete(ctx, node, st.Version)
-		if errors.Is(err, framework.ErrOutcomeUnknown) {
-			if _, gone := s.Exists(ctx, node); errors.Is(gone, framework.ErrNoNode) {
-				err = nil // no other letter ever has this name
-			}
-		}
-		if err == nil {
-			n++
-		}
-		if errors.Is(err, framework.ErrNoNode) {
-			return nil
-		}
-		return err
-	})
-	return n, framework.Wrap("purge", q.core.path, err)
-}
-
-// purgeLine closes a line's last segment, so that its consumers go on to the next, and empties all before that.
-func (q *engine) purgeLine(ctx context.Context, s *framework.Session, l itemLine) (n int, err error) {
+// purgeLine closes a line's last segment, so that its consumers continue in the next one, and empties all segments up to the closed one.
+func (st *store) purgeLine(ctx context.Context, s *framework.Session, l itemLine) (n int, err error) {
 	segments, err := l.segments(ctx, s)
 	if err != nil || len(segments) == 0 {
 		return 0, err
 	}
 	last := segments[len(segments)-1]
-	if _, err := s.Multi(ctx, l.rollOps(last)...); err != nil && !errors.Is(err, framework.ErrBadVersion) && !errors.Is(err, framework.ErrNoNode) {
+	if _, err := s.Multi(ctx, last.closeOps()...); err != nil && !errors.Is(err, framework.ErrBadVersion) && !errors.Is(err, framework.ErrNoNode) {
 		return 0, err
 	}
-	for _, seg := range segments {
-		removed, err := q.emptyDir(ctx, s, l.segment(seg), q.purgeMarkOps())
+	for _, at := range segments {
+		removed, err := st.emptyDir(ctx, s, at.dir(), st.purgeMarkOps())
 		n += removed
 		if err != nil {
 			return n, err
 		}
-		_ = l.removeSegment(ctx, s, seg) // refused while consumers hold tickets
+		_ = at.remove(ctx, s) // refused while consumers have tickets
 	}
 	return n, nil
 }
 
-func (q *engine) purgeLater(ctx context.Context, s *framework.Session) (n int, err error) {
-	hours, err := numbersIn(ctx, s, q.below(laterDir), "")
-	if err != nil {
-		return 0, err
+// purgeMarkOps go with the removal of unclaimed items of a strict queue: the holder of its lock may have read these items, and must not
+// claim them any more.
+func (st *store) purgeMarkOps() []framework.Op {
+	if st.record().Order != Strict {
+		return nil
 	}
-	for _, hour := range hours {
-		seconds, err := numbersIn(ctx, s, framework.Join(q.below(laterDir), number(hour)), "")
+	return []framework.Op{framework.SetOp(st.nodes.below(itemsDir), nil, framework.AnyVersion)}
+}
+
+func (st *store) purgeDelayed(ctx context.Context, s *framework.Session) (n int, err error) {
+	for second, err := range st.nodes.delayedSeconds(ctx, s) {
+		removed := 0
+		if err == nil && !second.endOfHour {
+			removed, err = st.emptyDir(ctx, s, second.dir, nil)
+		}
+		n += removed
 		if err != nil {
 			return n, err
 		}
-		for _, t := range seconds {
-			removed, err := q.emptyDir(ctx, s, q.secondDir(t), nil) // nobody has read them
-			n += removed
+	}
+	return n, nil
+}
+
+// emptyDir removes the items of a directory, some at a time, or one by one if other clients change them meanwhile. The operations of with go with
+// each transaction.
+func (st *store) emptyDir(ctx context.Context, s *framework.Session, dir string, with []framework.Op) (n int, err error) {
+	items, err := numbersIn(ctx, s, dir, itemPrefix)
+	if err != nil {
+		return 0, err
+	}
+	for some := range slices.Chunk(items, 400) {
+		ops := slices.Clone(with)
+		for _, k := range some {
+			ops = append(append(ops, framework.DeleteOp(framework.Join(dir, itemPrefix+number(k)), framework.AnyVersion)), st.countLeaving()...)
+		}
+		_, err := s.Multi(ctx, ops...)
+		var tx *framework.TxError
+		switch {
+		case err == nil:
+			n += len(some)
+			continue
+		case !errors.As(err, &tx):
+			return n, err
+		}
+		for _, k := range some {
+			removed, err := st.removeItem(ctx, s, framework.Join(dir, itemPrefix+number(k)), with)
+			if removed {
+				n++
+			}
 			if err != nil {
 				return n, err
 			}
@@ -113,42 +148,9 @@ func (q *engine) purgeLater(ctx context.Context, s *framework.Session) (n int, e
 	return n, nil
 }
 
-// emptyDir removes the items of a directory, some at a time, or one by one where somebody else is at work. Operations go with
-// each transaction.
-func (q *engine) emptyDir(ctx context.Context, s *framework.Session, dir string, with []framework.Op) (n int, err error) {
-	items, err := numbersIn(ctx, s, dir, itemPrefix)
-	for len(items) > 0 && err == nil {
-		some := items[:min(len(items), 400)]
-		items = items[len(some):]
-		ops := slices.Clone(with)
-		for _, k := range some {
-			ops = append(append(ops, framework.DeleteOp(framework.Join(dir, itemPrefix+number(k)), framework.AnyVersion)), q.leaveOps()...)
-		}
-		if _, err = s.Multi(ctx, ops...); err == nil {
-			n += len(some)
-			continue
-		}
-		var tx *framework.TxError
-		if !errors.As(err, &tx) {
-			break
-		}
-		err = nil
-		for _, k := range some {
-			removed, e := q.removeItem(ctx, s, framework.Join(dir, itemPrefix+number(k)), with)
-			if removed {
-				n++
-			}
-			if e != nil {
-				return n, e
-			}
-		}
-	}
-	return n, err
-}
-
-// removeItem removes one item; false if it has gone.
-func (q *engine) removeItem(ctx context.Context, s *framework.Session, item string, with []framework.Op) (bool, error) {
-	_, err := s.Multi(ctx, slices.Concat([]framework.Op{framework.DeleteOp(item, framework.AnyVersion)}, q.leaveOps(), with)...)
+// removeItem removes one item. It returns false if the item has gone.
+func (st *store) removeItem(ctx context.Context, s *framework.Session, item string, with []framework.Op) (bool, error) {
+	_, err := s.Multi(ctx, slices.Concat([]framework.Op{framework.DeleteOp(item, framework.AnyVersion)}, st.countLeaving(), with)...)
 	var tx *framework.TxError
 	if errors.As(err, &tx) && tx.Index == 0 && errors.Is(err, framework.ErrNoNode) {
 		return false, nil

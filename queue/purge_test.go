@@ -99,7 +99,7 @@ func TestItemsOfADeadConsumerComeBackBehindAnEmptyClosedSegment(t *testing.T) {
 		a, b, recoverer := w.member("a"), w.member("b"), w.member("recoverer")
 		_, err := a.Paused(t.Context()) // makes the queue
 		require.NoError(t, err)
-		_, err = a.client.Multi(t.Context(), a.core.base.rollOps(0)...)
+		_, err = a.client.Multi(t.Context(), a.core.store.nodes.base.at(0).closeOps()...)
 		require.NoError(t, err)
 		a.put(names(0, 2)...)
 		first := recoverer.take()

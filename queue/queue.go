@@ -2,23 +2,25 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// Queue puts items of one type into a queue and takes them out. It may be used by many goroutines at once. Several
-// may be made for one path; each is a consumer of its own. Close it when it is no longer needed.
+// Queue puts items of one type into a queue and takes them out. Many goroutines may use it at once. If a program makes several
+// for one path, each is a consumer of its own. Close it when it is no longer needed.
 type Queue[T any] struct {
 	core  *engine
 	codec Codec[T]
 }
 
-// New returns a queue at path. Nothing is created before it is used: the first to put or take makes it, who looks does not. An
-// argument that cannot be used makes every call return an error that says so.
+// New returns a queue at path. It creates no nodes: the first Put or Take makes the queue; read-only calls never do. If an
+// argument or an option is invalid, each call returns an error that says so.
 func New[T any](client *framework.Client, path string, codec Codec[T], opts ...Option) *Queue[T] {
 	q := &Queue[T]{newEngine(client, path, opts), codec}
 	if codec == nil && q.core.err == nil {
@@ -28,85 +30,63 @@ func New[T any](client *framework.Client, path string, codec Codec[T], opts ...O
 }
 
 // Path is the queue's path.
-func (q *Queue[T]) Path() string { return q.core.path }
+func (q *Queue[T]) Path() string { return q.core.path() }
 
-// Close stops taking: deliveries that are open end, with ErrClosed as the cause of their contexts, and their items go
-// to other consumers. Puts and acknowledgements that were begun are finished. When ctx ends first its error is
-// returned, and the rest goes on in the background, until the client is closed at the latest. It may be called more
-// than once.
+// Close stops taking. Open deliveries end, with ErrClosed as the cause of their contexts, and their items go
+// to other consumers. Puts and acknowledgements in progress are finished. If ctx ends first, Close returns its error
+// and the rest continues in the background, until the client is closed at the latest. Closing again is harmless.
 func (q *Queue[T]) Close(ctx context.Context) error { return q.core.close(ctx) }
+
+// Limits of one put, of the codec's bytes. With headers, names and ACLs that is less than the servers' limit.
+const (
+	maxBatch      = 1000
+	maxBatchBytes = 500_000
+)
 
 // Put puts a value at the end of the queue and waits until the servers have it.
 //
-// Guarantee: when the error is nil the item is in the queue, once, however many replies were lost; when it wraps
-// ErrUnknown it may be, since ctx ended while it was on its way or the session was lost for too long; with any
-// other error it is not. The puts of one goroutine stay in order. The errors wrap ErrCodec, framework.ErrTooLarge,
+// Guarantee: if the error is nil, the item is in the queue, once, however many replies were lost. If the error wraps
+// ErrUnknown, it may be there: ctx ended while the put was on its way, or the session was lost for too long. With any
+// other error it is not there. The puts of one goroutine stay in order. The errors wrap ErrCodec, framework.ErrTooLarge,
 // ErrMismatch, ErrNotQueue, ErrDuplicate, ErrFull, ErrRefused, framework.ErrNoAuth, ErrClosed, framework.ErrClosed or the end of ctx.
 func (q *Queue[T]) Put(ctx context.Context, value T, opts ...PutOption) error {
 	return q.PutBatch(ctx, []T{value}, opts...)
 }
 
-// PutBatch puts values in their order, with nothing in between, all or none, in one transaction: at most 1,000 items of
-// 500,000 bytes together, of what the codec makes of them and of their headers. Its guarantee and its errors are those of Put;
-// options hold for each value.
+// PutBatch puts values in their order, with no items in between, all or none, in one transaction: at most 1,000 items of
+// 500,000 bytes together, counting the codec's bytes and the headers. Its guarantee and its errors are those of Put.
+// The options apply to each value.
 func (q *Queue[T]) PutBatch(ctx context.Context, values []T, opts ...PutOption) error {
-	p, end, err := q.prepare(ctx, values, opts)
+	r, end, err := q.prepare(ctx, values, opts)
 	if err == nil {
-		err = q.core.putAndWait(ctx, p)
+		err = q.core.put(ctx, r)
 		end(err)
 	}
-	return framework.Wrap("put", q.core.path, err)
+	return framework.Wrap("put", q.Path(), err)
 }
 
-// Pending is a put, or an acknowledgement, that is on its way.
-type Pending struct {
-	done chan struct{}
-	err  error
-}
-
-func newPending() *Pending { return &Pending{done: make(chan struct{})} }
-
-func (p *Pending) finish(err error) {
-	p.err = err
-	close(p.done)
-}
-
-// Done is closed when the outcome is there.
-func (p *Pending) Done() <-chan struct{} { return p.done }
-
-// Wait returns the outcome, or the end of ctx; then what was begun goes on.
-func (p *Pending) Wait(ctx context.Context) error {
-	select {
-	case <-p.done:
-		return p.err
-	case <-ctx.Done():
-		return framework.Ended(ctx)
-	}
-}
-
-// PutAsync is Put, and does not wait: puts that are on their way at once share transactions, in the order of the calls.
-// Wait for the outcome. ctx lends its trace context only. Of a bounded queue, a put that finds no room fails with ErrFull.
-// While as many bytes wait to be sent as WithBacklog allows, it fails with ErrBacklog.
+// PutAsync is Put without waiting. Puts that are on their way at once share transactions, in the order of the calls.
+// Wait for the outcome. PutAsync takes only the trace context from ctx. In a full bounded queue it fails with ErrFull.
+// If as many bytes wait to be sent as WithBacklog allows, it fails with ErrBacklog.
 func (q *Queue[T]) PutAsync(ctx context.Context, value T, opts ...PutOption) *Pending {
 	pending := newPending()
-	p, end, err := q.prepare(ctx, []T{value}, opts)
+	r, end, err := q.prepare(ctx, []T{value}, opts)
 	if err != nil {
-		pending.finish(framework.Wrap("put", q.core.path, err))
+		pending.finish(framework.Wrap("put", q.Path(), err))
 		return pending
 	}
-	p.then = func(_ []framework.OpResult, err error) {
+	r.then = func(_ []framework.OpResult, err error) {
 		end(err)
-		pending.finish(framework.Wrap("put", q.core.path, err))
+		pending.finish(framework.Wrap("put", q.Path(), err))
 	}
-	if err := q.core.writer.addWithin(p, q.core.backlog); err != nil {
-		p.then(nil, err)
+	if err := q.core.writer.addWithin(q.core.settings.backlog, r); err != nil {
+		r.then(nil, err)
 	}
 	return pending
 }
 
-// prepare encodes values into a part, or refuses them before anything is sent. The span that it begins is to be ended
-// with the outcome.
-func (q *Queue[T]) prepare(ctx context.Context, values []T, opts []PutOption) (*writeRequest, func(error), error) {
+// prepare encodes values into a request, or refuses them before anything is sent. It begins a span; end ends it with the outcome.
+func (q *Queue[T]) prepare(ctx context.Context, values []T, opts []PutOption) (r *writeRequest, end func(error), err error) {
 	if err := q.core.usable(); err != nil {
 		return nil, nil, err
 	}
@@ -122,86 +102,148 @@ func (q *Queue[T]) prepare(ctx context.Context, values []T, opts []PutOption) (*
 			return nil, nil, err
 		}
 	}
-	if ttl := time.Duration(how.header.TTL) * time.Millisecond; ttl > 0 && how.after >= ttl {
-		return nil, nil, fmt.Errorf("%w: WithExpiry: %v is over before the item comes, after %v (WithDelay)", ErrOption, ttl, how.after)
+	if ttl := time.Duration(how.header.TTL) * time.Millisecond; ttl > 0 && how.delay >= ttl {
+		return nil, nil, fmt.Errorf("%w: WithExpiry: %v is over before the item comes, after %v (WithDelay)", ErrOption, ttl, how.delay)
 	}
-	trace, end := q.core.tel.put(ctx, len(values))
-	how.header.Trace = trace
-	p, err := q.encode(how, values)
-	if err != nil {
+	how.header.Trace, end = q.core.tel.put(ctx, len(values))
+	if r, err = q.encode(how, values); err != nil {
 		end(err)
 	}
-	return p, end, err
+	return r, end, err
 }
 
+// encode makes the request that puts values.
 func (q *Queue[T]) encode(how putting, values []T) (*writeRequest, error) {
-	extra, err := how.header.headersSize()
+	headers, err := how.header.headersSize()
 	if err != nil {
 		return nil, err
 	}
-	items, size := make([][]byte, len(values)), 0
-	for i, v := range values {
+	if how.header.ID != "" && len(values) > 1 {
+		return nil, fmt.Errorf("%w: WithID is for single items, not for a batch of %d", ErrOption, len(values))
+	}
+	item, ops := q.core.store.nodes.putTarget(how.header.Priority, how.delay)
+	r := &writeRequest{ops: ops, with: how.with, adds: len(values), id: how.header.ID}
+	size := 0
+	for _, v := range values {
 		payload, err := encode(q.codec, v)
 		if err != nil {
 			return nil, err
 		}
-		size += len(payload) + extra
-		if items[i], err = (envelope{how.header, payload}).encodeNew(); err != nil {
+		size += len(payload) + headers
+		if item.data, err = (envelope{how.header, payload}).encodeNew(); err != nil {
 			return nil, err
 		}
+		r.items = append(r.items, item)
 	}
-	if len(items) > maxBatch || len(items) > 1 && size > maxBatchBytes {
+	if len(values) > maxBatch || len(values) > 1 && size > maxBatchBytes {
 		return nil, fmt.Errorf("%w: a batch of %d items and %d bytes, at most %d and %d are taken",
-			framework.ErrTooLarge, len(items), size, maxBatch, maxBatchBytes)
+			framework.ErrTooLarge, len(values), size, maxBatch, maxBatchBytes)
 	}
-	return q.core.newPutRequest(how, items)
+	return r, nil
 }
 
 // Take waits for an item and claims it. Its errors wrap ErrMismatch, ErrNotQueue, framework.ErrNoAuth, ErrClosed,
-// framework.ErrClosed or the end of ctx. A suspended connection and a lost session are waited out.
+// framework.ErrClosed or the end of ctx. Take continues over a suspended connection and a lost session.
 //
-// An item that cannot be decoded, was claimed more often than WithMaxAttempts allows, or whose time is over (WithExpiry), is moved to
+// An item that cannot be decoded, was claimed more often than WithMaxAttempts allows, or has expired (WithExpiry) is moved to
 // the dead letters and not returned. The codec runs in the caller's goroutine.
 //
-// A Queue from which nothing was taken for a time (WithIdleTimeout) looks first, which writes nothing. Only when there is an item, or
-// after 100 ms, does it join the line of consumers. So a call that ends sooner, on an empty queue, costs the servers some reads.
+// A Queue from which no item was taken for the idle timeout (WithIdleTimeout) first looks, which writes nothing. It joins the line of
+// consumers when there is an item, or after 100 ms. So a shorter call on an empty queue costs the servers some reads only.
 func (q *Queue[T]) Take(ctx context.Context) (*Delivery[T], error) {
 	if err := q.core.usable(); err != nil {
-		return nil, framework.Wrap("take", q.core.path, err)
+		return nil, framework.Wrap("take", q.Path(), err)
 	}
 	began := time.Now()
 	for {
-		d, err := q.core.consumer.take(ctx)
+		item, err := q.core.consumer.take(ctx)
 		if err != nil {
-			return nil, framework.Wrap("take", q.core.path, err)
+			return nil, framework.Wrap("take", q.Path(), err)
 		}
-		if out := q.handOut(ctx, began, d); out != nil {
-			return out, nil
+		if d := q.open(ctx, began, item); d != nil {
+			return d, nil
 		}
 	}
 }
 
-// handOut decodes an item. One that cannot be decoded, or whose time is over, goes to the dead letters; then it returns nil.
-func (q *Queue[T]) handOut(ctx context.Context, began time.Time, d *delivery) *Delivery[T] {
-	if d.env.header.expired(q.core.clock.now()) {
-		d.expire()
+// open makes a delivery of a claimed item. If the item has expired or cannot be decoded, it goes to the dead letters, and open returns nil.
+func (q *Queue[T]) open(ctx context.Context, began time.Time, item *claimedItem) *Delivery[T] {
+	header := item.env.header
+	if header.expired(q.core.store.clock.now()) {
+		item.expire()
 		return nil
 	}
-	value, err := decode(q.codec, d.env.payload)
+	value, err := decode(q.codec, item.env.payload)
 	if err != nil {
-		if d.markSettled(ErrSettled) == nil {
-			d.moveToDeadLetters(err, func(error) {})
-		}
+		item.buryUnseen(err)
 		return nil
 	}
-	return &Delivery[T]{Value: value, Attempt: d.attempt, ID: d.env.header.ID, d: d,
-		Priority: d.env.header.Priority, LastError: d.env.header.Error,
-		Headers: maps.Clone(d.env.header.Headers), EnqueuedAt: d.env.header.enqueued(),
-		ctx: q.core.tel.taken(ctx, d.tenure.Context(), began, d)}
+	return &Delivery[T]{Value: value, Attempt: item.attempt, ID: header.ID, Priority: header.Priority, LastError: header.Error,
+		Headers: maps.Clone(header.Headers), EnqueuedAt: header.enqueued(),
+		item: item, tel: &q.core.tel, ctx: q.core.tel.taken(ctx, item.tenure.Context(), began, header, item.attempt)}
 }
 
-// Messages yields deliveries until ctx ends, which is no error, or Take fails, which is yielded last. Each has to be
-// settled by the loop's body, or elsewhere.
+// TryTake claims an item if there is one now, and else returns ErrEmpty without waiting for one.
+//
+// Now means at a moment of the call, after a sync, so TryTake sees all earlier puts. There is no item for this
+// Queue if other consumers have all items, if all are delayed, if they come back from a dead consumer whose session has not ended or
+// that the recoverer has not reached, or if faster consumers get them; if the queue is paused or does not exist; if as many
+// deliveries are open as WithMaxInFlight allows; in a strict queue also if another consumer has its lock, or an item was given back
+// for a time. TryTake waits for the servers, also while the connection is suspended, until ctx ends.
+//
+// On an empty queue it costs a sync and a read, and writes nothing. With an item it costs as much more as Take. Its other
+// errors are those of Take.
+func (q *Queue[T]) TryTake(ctx context.Context) (*Delivery[T], error) {
+	ds, err := q.takeNow(ctx, 1)
+	if err != nil {
+		return nil, framework.Wrap("take", q.Path(), err)
+	}
+	return ds[0], nil
+}
+
+// TakeBatch waits for an item as Take does, and returns it with up to n-1 others that can be claimed now (see TryTake), in their
+// order. Their claims share transactions. With the open deliveries, there are at most as many as WithMaxInFlight allows. Settle
+// each delivery on its own, or several with AckAll. If an error comes after the first item, TakeBatch returns the items it has.
+func (q *Queue[T]) TakeBatch(ctx context.Context, n int) ([]*Delivery[T], error) {
+	if n <= 0 {
+		return nil, framework.Wrap("take", q.Path(), fmt.Errorf("%w: a batch of %d, at least 1", ErrOption, n))
+	}
+	first, err := q.Take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if n == 1 {
+		return []*Delivery[T]{first}, nil
+	}
+	others, _ := q.takeNow(ctx, n-1) // a lasting error comes again in the next call
+	all := append([]*Delivery[T]{first}, others...)
+	nodes := q.core.store.nodes
+	slices.SortFunc(all, func(a, b *Delivery[T]) int { return compareItems(nodes.itemOf(a.Node()), nodes.itemOf(b.Node())) })
+	return all, nil
+}
+
+// takeNow takes up to n items that can be claimed now; ErrEmpty if there is none.
+func (q *Queue[T]) takeNow(ctx context.Context, n int) (out []*Delivery[T], err error) {
+	if err := q.core.usable(); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	for len(out) == 0 {
+		items, err := q.core.consumer.takeNow(ctx, n)
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range items {
+			if d := q.open(ctx, began, item); d != nil {
+				out = append(out, d)
+			}
+		}
+	}
+	return out, nil
+}
+
+// Messages yields deliveries until ctx ends, which is no error, or Take fails, which it yields last. Settle each delivery
+// in the loop's body, or elsewhere.
 func (q *Queue[T]) Messages(ctx context.Context) iter.Seq2[*Delivery[T], error] {
 	return func(yield func(*Delivery[T], error) bool) {
 		for {
@@ -214,4 +256,37 @@ func (q *Queue[T]) Messages(ctx context.Context) iter.Seq2[*Delivery[T], error] 
 			}
 		}
 	}
+}
+
+// AckAll acknowledges deliveries and waits for all outcomes. Those of one Queue share one transaction, unless they are too
+// many for the servers. Each delivery is acknowledged on its own: if one was lost, the others are still
+// acknowledged. The error joins theirs, each with its item's node; see Delivery.Ack. If ctx ends first, the acknowledgements continue.
+func AckAll[T any](ctx context.Context, deliveries ...*Delivery[T]) error {
+	pending := make([]*Pending, len(deliveries))
+	acks := map[*consumerSession][]*writeRequest{}
+	for i, d := range deliveries {
+		pending[i] = d.pending("ack", func(finished func(error)) {
+			if r := d.item.ackRequest(finished); r != nil {
+				acks[d.item.session] = append(acks[d.item.session], r)
+			}
+		})
+	}
+	for cs, requests := range acks {
+		cs.write(append(requests, cs.nextAfterAcks(len(requests))...)...)
+	}
+	var errs []error
+	for _, p := range pending {
+		errs = append(errs, p.Wait(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// RetryPolicy returns the policy that is stored with the queue, as this Queue has read it with its last put or take; false if
+// there is none.
+func (q *Queue[T]) RetryPolicy() (RetryPolicy, bool) {
+	r := q.core.store.found.Load()
+	if r == nil || r.Retry == nil {
+		return RetryPolicy{}, false
+	}
+	return r.Retry.policy(), true
 }

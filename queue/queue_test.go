@@ -176,6 +176,7 @@ func TestAConsumerThatLingersGivesItsTicketBack(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		a.put("one")
 		require.Equal(t, []string{"one"}, c.drain(1), "after a while")
+		time.Sleep(time.Second)
 		require.Equal(t, 1, len(w.Children(testPath+"/lock")), "b is no consumer any more")
 		a.put("two")
 		c.drain(1)

@@ -12,57 +12,48 @@ import (
 )
 
 // recoverer is the first of the consumers of a parallel queue. It returns the items of consumers that have gone, and wakes
-// idle ones for items of the lanes (docs/adr/0038-one-claim-mechanism-for-all-lines.md).
+// idle consumers for items of the lanes (docs/adr/0038-one-claim-mechanism-for-all-lines.md).
 type recoverer struct {
-	sh      *consumerSession
-	lease   *locks.Lease
-	ctx     context.Context // done when the lease or the consumer session has ended
-	members []string        // of the line, when it was read last
-	missing map[segmentID]map[int64]bool
-	woke    int64              // the look that consumers were woken for last
-	open    int64              // the last segment of the base line, when it was swept last
-	again   chan struct{}      // has a token when there is reason for another sweep
-	watched context.CancelFunc // ends the watches for missing numbers
+	store        *store
+	writer       *writer
+	s            *framework.Session
+	views        *segmentViews
+	lease        *locks.Lease    // of the first place in line
+	ctx          context.Context // done when the lease or the consumer session has ended
+	tasks        *taskGroup
+	removeIfDone func(segmentID)
+
+	members     []string // of the line, when it was listed last
+	missing     map[segmentID]map[int64]bool
+	woke        int64              // the read of the lanes that consumers were woken for last
+	open        segmentID          // the last segment of the base line, when it was swept last
+	again       chan struct{}      // has a token when there is a reason for another sweep
+	stopWatches context.CancelFunc // ends the watches for missing numbers
 }
 
-// recoverItems serves as the recoverer until the lease ends. It calls ready after the first sweep. Its error ends the consumer session.
-func (sh *consumerSession) recoverItems(lease *locks.Lease, ready func()) error {
-	ctx, cancel := context.WithCancelCause(lease.Context())
-	defer cancel(nil)
-	defer context.AfterFunc(sh.ctx, func() { cancel(context.Cause(sh.ctx)) })()
-	r := &recoverer{sh: sh, lease: lease, ctx: ctx, again: make(chan struct{}, 1), watched: func() {}}
-	sh.tasks.start(func() { sh.end(sh.moveDelayed(ctx)) })
-	if sh.q.deadExpiry > 0 {
-		sh.tasks.start(func() { sh.end(sh.expireDead(ctx)) })
-	}
-	err := r.recover(ready)
-	r.watched()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
-}
-
-// recover sweeps when somebody has left, on a notice, and for a missing number; and wakes idle consumers after a sweep and on a ring.
-func (r *recoverer) recover(ready func()) error {
+// run sweeps when a consumer has left the line, after a notice, and for a missing number. After a sweep, and after a signal, it wakes idle consumers.
+// It calls ready after the first sweep.
+func (r *recoverer) run(ready func()) error {
 	var members, notices *framework.Watch
-	stop := func(w *framework.Watch) {
-		if w != nil {
-			w.Stop()
+	defer func() {
+		r.stopWatches()
+		for _, w := range []*framework.Watch{members, notices} {
+			if w != nil {
+				w.Stop()
+			}
 		}
-	}
-	defer func() { stop(members); stop(notices) }()
+	}()
 	for sweep := true; ; {
 		var err error
 		if members == nil {
 			var names []string
-			if names, _, members, err = r.sh.s.WatchChildren(r.ctx, r.sh.q.below(lockDir)); err != nil {
+			if names, _, members, err = r.s.WatchChildren(r.ctx, r.store.nodes.below(lockDir)); err != nil {
 				return err
 			}
-			sweep = r.departed(names) || sweep
+			sweep = r.hasDeparted(names) || sweep
 		}
 		if notices == nil {
-			if _, _, notices, err = r.sh.s.WatchData(r.ctx, r.sh.q.below(ticketsDir)); err != nil {
+			if _, _, notices, err = r.s.WatchData(r.ctx, r.store.nodes.below(ticketsDir)); err != nil {
 				return err
 			}
 			sweep = true
@@ -71,10 +62,10 @@ func (r *recoverer) recover(ready func()) error {
 			if err = r.sweep(); err != nil {
 				return err
 			}
-			r.sh.lines.invalidate()
+			r.views.invalidate()
 		}
 		ready()
-		if err = r.sh.lines.refresh(r.ctx); err == nil {
+		if err = r.views.refresh(r.ctx); err == nil {
 			err = r.wakeIdleConsumers()
 		}
 		if err != nil {
@@ -86,9 +77,9 @@ func (r *recoverer) recover(ready func()) error {
 			members = nil
 		case <-notices.C():
 			notices = nil
-		case <-r.sh.lines.waitForSignal():
-			r.sh.lines.invalidate()
-		case <-r.sh.lines.rings:
+		case <-r.views.nextSignal():
+			r.views.invalidate()
+		case <-r.views.signals:
 		case <-r.again:
 			sweep = true
 		case <-r.ctx.Done():
@@ -97,8 +88,8 @@ func (r *recoverer) recover(ready func()) error {
 	}
 }
 
-// departed reports whether anybody has left the line since it was read last.
-func (r *recoverer) departed(names []string) bool {
+// hasDeparted reports whether a consumer has left the line since it was listed last.
+func (r *recoverer) hasDeparted(names []string) bool {
 	before := r.members
 	r.members = slices.Clone(names)
 	return slices.ContainsFunc(before, func(name string) bool { return !slices.Contains(names, name) })
@@ -115,19 +106,18 @@ func (r *recoverer) sweepAgain() {
 type segmentContents struct {
 	at      segmentID
 	drawn   int64            // tickets ever
-	changed int64            // the transaction that has changed the list of tickets last
-	tickets map[int64]string // those that are there: their nodes by their numbers
+	changed int64            // the last transaction that has changed the list of tickets
+	tickets map[int64]string // the nodes of the present tickets, by their numbers
 	put     int64            // items ever
-	items   []int64          // that are there
+	items   []int64          // the present ones
 	closed  bool
 }
 
-// inspect reads the number of tickets, then the tickets, then the number of items, then the items: a ticket below the first number that is not
-// there has gone for good, and a number that the items have not reached is not used yet.
+// inspect reads the number of tickets, then the tickets, then the number of items, then the items. So a ticket below the first number that is
+// missing has gone for good, and a number that the items have not reached is unused.
 func (r *recoverer) inspect(at segmentID) (in segmentContents, err error) {
-	s, tickets := r.sh.s, at.line.ticketsOf(at.seg)
-	in.at, in.tickets = at, map[int64]string{}
-	nodes, err := s.GetAll(r.ctx, tickets, at.line.segment(at.seg))
+	in.at = at
+	nodes, err := r.s.GetAll(r.ctx, at.tickets(), at.dir())
 	if err != nil {
 		return in, err
 	}
@@ -138,66 +128,62 @@ func (r *recoverer) inspect(at segmentID) (in segmentContents, err error) {
 	}
 	in.drawn, in.put, in.closed = childrenEver(nodes[0].Stat), childrenEver(nodes[1].Stat), nodes[1].Stat.Version > 0
 	if in.drawn == 0 || nodes[1].Stat.NumChildren == 0 && in.drawn <= in.put {
-		return in, nil // nothing to be done with tickets
+		return in, nil // no ticket is without an item, and no item without a ticket
 	}
-	names, st, err := s.Children(r.ctx, tickets)
+	if _, in.changed, err = r.listTickets(&in); err != nil {
+		return in, err
+	}
+	st, err := r.s.Exists(r.ctx, at.dir())
 	if err != nil {
 		return in, err
 	}
-	in.changed = st.Pzxid
-	for _, name := range names {
-		if k, ok := ticketNumber(name); ok {
-			in.tickets[k] = framework.Join(tickets, name)
-		}
-	}
-	if st, err = s.Exists(r.ctx, at.line.segment(at.seg)); err != nil {
-		return in, err
-	}
 	in.put, in.closed = childrenEver(st), st.Version > 0
-	in.items, err = at.line.items(r.ctx, s, at.seg)
+	in.items, err = at.items(r.ctx, r.s)
 	return in, err
 }
 
-// missingNumbers are the numbers from one to another whose tickets were drawn and are not there.
-func (in segmentContents) missingNumbers(from, to int64) (numbers []int64) {
-	for k := from; k < to; k++ {
-		if in.tickets[k] == "" {
-			numbers = append(numbers, k)
+// listTickets lists the tickets of a segment. It returns how many were drawn, and the transaction that has changed the list last.
+func (r *recoverer) listTickets(in *segmentContents) (drawn, changed int64, err error) {
+	names, st, err := r.s.Children(r.ctx, in.at.tickets())
+	in.tickets = map[int64]string{}
+	for _, name := range names {
+		if k, ok := ticketNumber(name); ok {
+			in.tickets[k] = framework.Join(in.at.tickets(), name)
 		}
 	}
-	return numbers
+	return childrenEver(st), st.Pzxid, err
 }
 
 // sweep looks at all segments in which tickets were drawn.
 func (r *recoverer) sweep() error {
-	lanes, err := r.sh.q.listLanes(r.ctx, r.sh.s)
+	lines, err := r.store.nodes.listLines(r.ctx, r.s)
 	if err != nil {
 		return err
 	}
-	r.watched()
+	r.stopWatches()
 	ctx, cancel := context.WithCancel(r.ctx)
 	before := r.missing
-	r.watched, r.missing = cancel, map[segmentID]map[int64]bool{}
-	for _, l := range append(lanes, r.sh.q.base) {
-		segments, err := l.segments(r.ctx, r.sh.s)
+	r.stopWatches, r.missing = cancel, map[segmentID]map[int64]bool{}
+	for _, l := range lines {
+		segments, err := l.segments(r.ctx, r.s)
 		if err != nil {
 			return err
 		}
-		for _, seg := range segments {
-			in, err := r.inspect(segmentID{l, seg})
+		for _, at := range segments {
+			in, err := r.inspect(at)
 			if errors.Is(err, framework.ErrNoNode) {
 				continue // it was removed
 			}
 			if err != nil {
 				return err
 			}
-			if l == r.sh.q.base {
-				r.open = seg
+			if l == r.store.nodes.base {
+				r.open = at
 			}
 			if in.drawn == 0 && (!in.closed || in.put > 0) {
 				break // no consumer has come so far: they pass a segment without a ticket only if it was closed without items
 			}
-			if err := r.recoverSegment(ctx, in, before[in.at]); err != nil {
+			if err := r.recoverSegment(ctx, in, before[at]); err != nil {
 				return err
 			}
 		}
@@ -205,7 +191,7 @@ func (r *recoverer) sweep() error {
 	return nil
 }
 
-// recoverSegment returns a segment's orphans and deals with its missing numbers, or removes the segment.
+// recoverSegment returns a segment's orphans, and voids its missing numbers or watches for them. It removes a segment that is closed and empty.
 func (r *recoverer) recoverSegment(ctx context.Context, in segmentContents, missed map[int64]bool) error {
 	var orphans []int64
 	for _, k := range in.items {
@@ -218,41 +204,46 @@ func (r *recoverer) recoverSegment(ctx context.Context, in segmentContents, miss
 	}
 	if in.closed {
 		if len(in.items) == len(orphans) {
-			r.sh.removeIfDone(in.at)
+			r.removeIfDone(in.at)
 		}
 		return nil
 	}
-	missing := in.missingNumbers(in.put, in.drawn)
+	missing := map[int64]bool{} // numbers of the future whose tickets were drawn and are gone
+	head, next := in.put, int64(-1)
+	for k := in.put; k < in.drawn; k++ {
+		if in.tickets[k] != "" {
+			continue
+		}
+		missing[k] = true
+		switch {
+		case k == head:
+			head++
+		case next < 0:
+			next = k
+		}
+	}
 	if len(missing) == 0 {
 		return nil
 	}
-	r.missing[in.at] = map[int64]bool{}
-	for _, k := range missing {
-		r.missing[in.at][k] = true
-	}
-	head := in.put
-	for len(missing) > 0 && missing[0] == head {
-		missing, head = missing[1:], head+1
-	}
+	r.missing[in.at] = missing
 	if err := r.voidNumbers(in, in.put, head); err != nil {
 		return err
 	}
-	if len(missing) > 0 {
-		r.sh.tasks.start(func() { r.watchFor(ctx, in.at, missing[0]) })
+	if next >= 0 {
+		r.tasks.start(func() { r.watchFor(ctx, itemID{in.at, next}) })
 	}
 	return nil
 }
 
 // returnOrphans moves items without tickets to the lane redo, in order. It counts an attempt for each, unless its ticket had
-// gone before the item was put, as far as is known. It is no error if an item has gone elsewhere.
+// gone before the item was put, as far as is known. It ignores items that have gone elsewhere.
 func (r *recoverer) returnOrphans(in segmentContents, orphans []int64, missed map[int64]bool) error {
 	for some := range slices.Chunk(orphans, 100) {
 		var done sync.WaitGroup
 		outcomes := make([]error, len(some))
-		var parts []*writeRequest
+		var requests []*writeRequest
 		for i, k := range some {
-			item := in.at.line.item(in.at.seg, k)
-			data, st, err := r.sh.s.Get(r.ctx, item)
+			data, st, err := r.s.Get(r.ctx, in.at.item(k))
 			if errors.Is(err, framework.ErrNoNode) {
 				continue
 			}
@@ -263,16 +254,14 @@ func (r *recoverer) returnOrphans(in segmentContents, orphans []int64, missed ma
 			if missed[k] || st.Czxid > in.changed {
 				claims = 0
 			}
-			p := &writeRequest{session: r.sh.s, ops: []framework.Op{framework.DeleteOp(item, st.Version), r.sh.q.signalLanesOp()},
-				puts: []itemPut{{line: r.sh.q.laneNamed(redoLane), data: withClaims(data, st, claims)}}}
+			nodes := r.store.nodes
 			done.Add(1)
-			p.then = func(_ []framework.OpResult, err error) {
-				outcomes[i] = err
-				done.Done()
-			}
-			parts = append(parts, p)
+			requests = append(requests, &writeRequest{session: r.s,
+				ops:   []framework.Op{framework.DeleteOp(in.at.item(k), st.Version), nodes.signalLanes()},
+				items: []newItem{{line: nodes.redo, data: countClaims(data, st, claims)}},
+				then:  func(_ []framework.OpResult, err error) { outcomes[i] = err; done.Done() }})
 		}
-		r.sh.q.writer.add(parts...)
+		r.writer.add(requests...)
 		done.Wait()
 		for _, err := range outcomes {
 			var refused *framework.TxError
@@ -287,14 +276,14 @@ func (r *recoverer) returnOrphans(in segmentContents, orphans []int64, missed ma
 	return nil
 }
 
-// withClaims is an item as it is returned, with its claims counted. What cannot be read is kept as it is.
-func withClaims(data []byte, st framework.Stat, claims int) []byte {
+// countClaims is an item with its claims counted as attempts. An item that cannot be read stays as it is.
+func countClaims(data []byte, st framework.Stat, claims int) []byte {
 	e, err := decodeItem(data, st)
 	if err != nil {
 		return data
 	}
 	if e.header.Unseen > 0 {
-		claims = 1 // it is made up for
+		claims = 1 // unseen makes up for it
 	}
 	e.header.Attempts += int(st.Version) + claims - e.header.Unseen
 	e.header.Unseen = 0
@@ -304,66 +293,58 @@ func withClaims(data []byte, st framework.Stat, claims int) []byte {
 	return data
 }
 
-// watchFor sweeps again when the items come near a missing number, which waiting tickets are before, or when the connection was replaced.
-func (r *recoverer) watchFor(ctx context.Context, at segmentID, missing int64) {
+// watchFor sweeps again when the items come near a missing number behind waiting tickets, and after the connection was replaced.
+func (r *recoverer) watchFor(ctx context.Context, missing itemID) {
 	defer func() {
 		if ctx.Err() == nil {
 			r.sweepAgain()
 		}
 	}()
-	_, there, err := r.sh.s.WatchExists(ctx, at.line.item(at.seg, missing-1))
-	if there != nil {
-		defer there.Stop()
+	_, created, err := r.s.WatchExists(ctx, missing.at.item(missing.k-1))
+	if created != nil {
+		defer created.Stop()
 	}
 	if !errors.Is(err, framework.ErrNoNode) {
 		return
 	}
-	if st, err := r.sh.s.Exists(ctx, at.line.segment(at.seg)); err != nil || childrenEver(st) >= missing {
-		return // it has come, and is done with
+	if st, err := r.s.Exists(ctx, missing.at.dir()); err != nil || childrenEver(st) >= missing.k {
+		return // the item before has come and gone
 	}
 	select {
-	case <-there.C():
+	case <-created.C():
 	case <-ctx.Done():
 	}
 }
 
-// wakeIdleConsumers wakes as many idle consumers as the lanes have items without tickets, the first ones first. These find their tickets
-// void, and look at the lanes.
+// wakeIdleConsumers wakes one idle consumer for each item of the lanes without a ticket, the first ones first: it makes their tickets
+// void, so that they read the lanes.
 func (r *recoverer) wakeIdleConsumers() error {
-	spare, look := r.sh.lines.unclaimedInLanes()
-	if spare == 0 || look == r.woke {
+	unclaimed, read := r.views.unclaimedInLanes()
+	if unclaimed == 0 || read == r.woke {
 		return nil
 	}
-	r.woke = look // those who are woken may not have drawn yet
+	r.woke = read // the woken consumers may not have drawn yet
 	in, err := r.listIdleTickets()
 	if err != nil {
 		return err
 	}
 	end := in.put
-	for k := in.put; k < in.drawn && spare > 0; k++ {
+	for k := in.put; k < in.drawn && unclaimed > 0; k++ {
 		if in.tickets[k] != "" {
 			end = k + 1
-			spare--
+			unclaimed--
 		}
 	}
 	return r.voidNumbers(in, in.put, end)
 }
 
-// listIdleTickets reads the tickets of the open segment of the base line, and then how many items it has had.
+// listIdleTickets reads the tickets of the open segment of the base line, and then its number of items.
 func (r *recoverer) listIdleTickets() (in segmentContents, err error) {
-	base, s := r.sh.q.base, r.sh.s
 	for {
-		in = segmentContents{at: segmentID{base, r.open}, tickets: map[int64]string{}}
-		dir := base.ticketsOf(r.open)
-		names, st, err := s.Children(r.ctx, dir)
-		if err == nil {
-			in.drawn = childrenEver(st)
-			for _, name := range names {
-				if k, ok := ticketNumber(name); ok {
-					in.tickets[k] = framework.Join(dir, name)
-				}
-			}
-			st, err = s.Exists(r.ctx, base.segment(r.open))
+		var st framework.Stat
+		in = segmentContents{at: r.open}
+		if in.drawn, _, err = r.listTickets(&in); err == nil {
+			st, err = r.s.Exists(r.ctx, r.open.dir())
 		}
 		if err == nil && st.Version == 0 {
 			in.put = childrenEver(st)
@@ -372,34 +353,36 @@ func (r *recoverer) listIdleTickets() (in segmentContents, err error) {
 		if err != nil && !errors.Is(err, framework.ErrNoNode) {
 			return in, err
 		}
-		segments, err := base.segments(r.ctx, s) // it was closed
+		segments, err := r.store.nodes.base.segments(r.ctx, r.s) // the segment was closed
 		if err != nil {
 			return in, err
 		}
-		if len(segments) == 0 || segments[len(segments)-1] <= r.open {
+		if len(segments) == 0 || segments[len(segments)-1].n <= r.open.n {
 			return segmentContents{}, nil
 		}
 		r.open = segments[len(segments)-1]
 	}
 }
 
-// voidNumbers makes the servers count numbers of an open segment as put. If that is refused, an item has come or a ticket has gone, and
-// there is another sweep.
+// voidAtOnce is how many numbers a transaction voids at most.
+const voidAtOnce = 200
+
+// voidNumbers makes the servers count numbers of an open segment as put. If they refuse, an item has come or a ticket has gone, and
+// another sweep follows.
 func (r *recoverer) voidNumbers(in segmentContents, from, to int64) error {
 	for ; from < to; from += voidAtOnce {
-		ops := []framework.Op{in.at.line.checkOpen(in.at.seg)}
+		ops := []framework.Op{in.at.checkOpen()}
 		for k := from; k < min(to, from+voidAtOnce); k++ {
 			if ticket := in.tickets[k]; ticket != "" {
 				ops = append(ops, framework.SetOp(ticket, nil, 0))
 			}
-			item := in.at.line.item(in.at.seg, k)
-			ops = append(ops, framework.CreateOp(item, nil, framework.Persistent), framework.DeleteOp(item, 0))
+			ops = append(ops, framework.CreateOp(in.at.item(k), nil, framework.Persistent), framework.DeleteOp(in.at.item(k), 0))
 		}
-		_, err := r.sh.q.writer.do(context.Background(), &writeRequest{session: r.sh.s, guard: r.lease, ops: ops})
+		_, err := r.writer.do(context.Background(), &writeRequest{session: r.s, requires: []precondition{leaseHeld{r.lease}}, ops: ops})
 		var refused *framework.TxError
 		switch {
 		case errors.As(err, &refused) && refused.Path == r.lease.Guard().Path():
-			return fmt.Errorf("%w: %w", errSessionReplaced, err)
+			return fmt.Errorf("%w: %w", errPlaceLost, err)
 		case errors.As(err, &refused) && !errors.Is(err, framework.ErrNoAuth):
 			r.sweepAgain()
 			return nil
@@ -409,6 +392,3 @@ func (r *recoverer) voidNumbers(in segmentContents, from, to int64) error {
 	}
 	return nil
 }
-
-// voidAtOnce is how many numbers a transaction voids at most.
-const voidAtOnce = 200

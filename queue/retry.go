@@ -3,12 +3,11 @@ package queue
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"time"
 )
 
-// RetryPolicy says how long an item that was given back waits until it comes again. It is stored with the queue, and so
-// all consumers keep to it. After attempt k the item waits Min × Factor^(k-1), at most Max, made shorter at random by up to the share Jitter.
+// RetryPolicy is how long an item waits after a failed attempt. It is stored with the queue, so it is the same for all
+// consumers. After attempt k the item waits Min × Factor^(k-1), at most Max, made shorter at random by up to the share Jitter.
 type RetryPolicy struct {
 	// Min is the time after the first attempt, from 1ms.
 	Min time.Duration
@@ -16,7 +15,7 @@ type RetryPolicy struct {
 	Max time.Duration
 	// Factor is how much longer each wait is than the one before, from 1 to 100. Default 2.
 	Factor float64
-	// Jitter is the share of a wait that is left to chance, from 0 to 1, so that items that failed together do not come again together. Default 0.
+	// Jitter is the random share of a wait, from 0 to 1: items that failed together do not all come again together. Default 0.
 	Jitter float64
 }
 
@@ -28,29 +27,9 @@ type storedRetry struct {
 	Jitter float64 `json:"jitter,omitempty"`
 }
 
-// WithRetry says how long an item waits after an attempt that has failed: in Work, and in Nack without a delay. Times are
-// kept in milliseconds, and rounded up to seconds where items wait in a parallel queue. The items of a lost consumer come again at once.
-// Default: as it is stored; no wait if the queue is made now. Another policy than the stored one is refused with ErrMismatch.
-func WithRetry(p RetryPolicy) Option {
-	return func(q *engine) error {
-		p, err := p.complete()
-		if err != nil {
-			return err
-		}
-		q.record.Retry = &storedRetry{p.Min.Milliseconds(), p.Max.Milliseconds(), p.Factor, p.Jitter}
-		return nil
-	}
-}
-
-// RetryPolicy returns the policy that is stored with the queue, as this Queue has read it with its last put or take; false if
-// there is none.
-func (q *Queue[T]) RetryPolicy() (RetryPolicy, bool) {
-	r := q.core.found.Load()
-	if r == nil || r.Retry == nil {
-		return RetryPolicy{}, false
-	}
-	return RetryPolicy{Min: time.Duration(r.Retry.Min) * time.Millisecond, Max: time.Duration(r.Retry.Max) * time.Millisecond,
-		Factor: r.Retry.Factor, Jitter: r.Retry.Jitter}, true
+// policy is the stored policy as an application gives it.
+func (s storedRetry) policy() RetryPolicy {
+	return RetryPolicy{Min: time.Duration(s.Min) * time.Millisecond, Max: time.Duration(s.Max) * time.Millisecond, Factor: s.Factor, Jitter: s.Jitter}
 }
 
 // complete fills in the defaults, or refuses a value.
@@ -88,13 +67,4 @@ func (s storedRetry) String() string {
 func (s storedRetry) wait(attempt int, chance float64) time.Duration {
 	ms := math.Min(float64(s.Max), float64(s.Min)*math.Pow(s.Factor, float64(max(0, attempt-1))))
 	return time.Duration(ms * (1 - s.Jitter*chance) * float64(time.Millisecond))
-}
-
-// retryDelay is how long an item is to wait after an attempt.
-func (q *engine) retryDelay(attempt int) time.Duration {
-	retry := q.storedRecord().Retry
-	if retry == nil {
-		return 0
-	}
-	return retry.wait(attempt, rand.Float64())
 }

@@ -181,25 +181,25 @@ func TestAnIdleConsumerRingsAgain(t *testing.T) {
 func TestASegmentIsClosedAndRemovedOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", bound(2))
-		l := a.core.base
+		l := a.core.store.nodes.base
 		b := w.member("b", bound(2))
 		s, err := b.client.Session(t.Context())
 		require.NoError(t, err)
 		a.put("x")
-		require.NoError(t, l.removeSegment(t.Context(), s, 0))
+		require.NoError(t, l.at(0).remove(t.Context(), s))
 		require.Len(t, w.Children(l.dir), 1, "it has an item")
 		a.drain(1)
 		require.NoError(t, a.Close(t.Context()))
-		require.NoError(t, l.removeSegment(t.Context(), s, 0))
+		require.NoError(t, l.at(0).remove(t.Context(), s))
 		require.Len(t, w.Children(l.dir), 1, "it is open")
 		b.put("y", "z")
 		require.Equal(t, []string{"0000000000", "0000000001"}, w.Children(l.dir))
-		_, err = b.client.Multi(t.Context(), l.rollOps(0)...)
+		_, err = b.client.Multi(t.Context(), l.at(0).closeOps()...)
 		require.ErrorIs(t, err, framework.ErrBadVersion)
 		require.Equal(t, []string{"y", "z"}, b.drain(2))
 		time.Sleep(time.Minute)
 		require.Equal(t, []string{"0000000001"}, w.Children(l.dir))
-		_, err = b.client.Multi(t.Context(), l.rollOps(0)...)
+		_, err = b.client.Multi(t.Context(), l.at(0).closeOps()...)
 		require.ErrorIs(t, err, framework.ErrNoNode)
 	})
 }

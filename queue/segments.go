@@ -4,104 +4,109 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// The names below a queue's node.
-const (
-	itemsDir    = "items"
-	ticketsDir  = "tickets"
-	lanesDir    = "lanes"
-	deadDir     = "dead"
-	laterDir    = "later"
-	writersDir  = "writers"
-	lockDir     = "lock"
-	roomDir     = "room"
-	pausedNode  = "paused"
-	placesDir   = "places"
-	inNode      = "in"
-	outNode     = "out"
-	idsDir      = "ids"
-	claimedNode = "claimed"
-	droppedNode = "dropped"
-
-	redoLane   = "redo"
-	itemPrefix = "i-"
-)
-
-// itemLine is a row of items in numbered segments below one directory.
-type itemLine struct {
-	dir     string
-	tickets string // the directory of its tickets' segments; "" where no tickets are drawn
-}
-
-// name is the line's within its queue.
-func (l itemLine) name() string {
-	_, name := framework.Split(l.dir)
-	return name
-}
-
-func (l itemLine) segment(n int64) string { return framework.Join(l.dir, number(n)) }
-func (l itemLine) item(seg, k int64) string {
-	return framework.Join(l.segment(seg), itemPrefix+number(k))
-}
-func (l itemLine) ticketsOf(n int64) string       { return framework.Join(l.tickets, number(n)) }
-func (l itemLine) appendPath(n int64) string      { return framework.Join(l.segment(n), itemPrefix) }
-func (l itemLine) checkOpen(n int64) framework.Op { return framework.CheckOp(l.segment(n), 0) }
-
-// openOps are the operations that make a segment.
-func (l itemLine) openOps(n int64) []framework.Op {
-	ops := []framework.Op{framework.CreateOp(l.segment(n), nil, framework.Persistent)}
-	if l.tickets != "" {
-		ops = append(ops, framework.CreateOp(l.ticketsOf(n), nil, framework.Persistent))
+// segments lists a line's segments in order. A line that does not exist has no segments.
+func (l itemLine) segments(ctx context.Context, s *framework.Session) ([]segmentID, error) {
+	numbers, err := numbersIn(ctx, s, l.dir, "")
+	segments := make([]segmentID, len(numbers))
+	for i, n := range numbers {
+		segments[i] = l.at(n)
 	}
-	return ops
+	return segments, err
 }
 
-// rollOps are the operations that close a segment and make the next one.
-func (l itemLine) rollOps(n int64) []framework.Op {
-	return append([]framework.Op{framework.SetOp(l.segment(n), []byte("closed"), 0)}, l.openOps(n+1)...)
+// items lists the numbers of a segment's items in order. A segment that does not exist has no items.
+func (s segmentID) items(ctx context.Context, session *framework.Session) ([]int64, error) {
+	return numbersIn(ctx, session, s.dir(), itemPrefix)
 }
 
-// removeSegment removes a segment if it is closed and empty. What is put or drawn meanwhile makes the servers refuse it.
-func (l itemLine) removeSegment(ctx context.Context, s *framework.Session, n int64) error {
-	st, err := s.Exists(ctx, l.segment(n))
+// remove removes the segment if it is closed and empty. The servers refuse the removal if an item or a ticket is created meanwhile.
+func (s segmentID) remove(ctx context.Context, session *framework.Session) error {
+	st, err := session.Exists(ctx, s.dir())
 	if err != nil || st.Version == 0 || st.NumChildren > 0 {
 		return err
 	}
-	ops := []framework.Op{framework.DeleteOp(l.segment(n), st.Version)}
-	if l.tickets != "" {
-		ops = append(ops, framework.DeleteOp(l.ticketsOf(n), framework.AnyVersion))
+	ops := []framework.Op{framework.DeleteOp(s.dir(), st.Version)}
+	if s.line.tickets != "" {
+		ops = append(ops, framework.DeleteOp(s.tickets(), framework.AnyVersion))
 	}
-	_, err = s.Multi(ctx, ops...)
+	_, err = session.Multi(ctx, ops...)
 	return err
 }
 
-// openAfter makes the segment after a closed one that is the last. The segment was closed by hand: whoever closes one makes
-// the next in the same transaction.
-func (l itemLine) openAfter(ctx context.Context, s *framework.Session, n int64) error {
-	_, err := s.Multi(ctx, append([]framework.Op{framework.CheckOp(l.segment(n), framework.AnyVersion)}, l.openOps(n+1)...)...)
+// makeNext makes the segment behind this one, which is closed and the last of its line: an operator has closed it, since this package makes the
+// next segment in the transaction that closes one.
+func (s segmentID) makeNext(ctx context.Context, session *framework.Session) error {
+	_, err := session.Multi(ctx, append([]framework.Op{framework.CheckOp(s.dir(), framework.AnyVersion)}, s.next().makeOps()...)...)
 	if errors.Is(err, framework.ErrNodeExists) || errors.Is(err, framework.ErrNoNode) {
-		return nil // somebody else was faster, and may have removed the closed one
+		return nil // another client was faster, and may have removed the closed one
 	}
 	return err
 }
 
-// segments lists a line's segments in order; none if the line does not exist.
-func (l itemLine) segments(ctx context.Context, s *framework.Session) ([]int64, error) {
-	return numbersIn(ctx, s, l.dir, "")
+// listLanes lists the lanes in the order in which their items go.
+func (l *layout) listLanes(ctx context.Context, s *framework.Session) ([]itemLine, error) {
+	names, _, err := s.Children(ctx, l.below(lanesDir))
+	if err != nil {
+		return nil, err
+	}
+	var lanes []itemLine
+	for _, name := range names {
+		if _, ok := lanePriority(name); ok || name == redoLane {
+			lanes = append(lanes, l.lane(name))
+		}
+	}
+	slices.SortFunc(lanes, func(a, b itemLine) int { return compareItems(itemID{at: a.at(0)}, itemID{at: b.at(0)}) })
+	return lanes, nil
 }
 
-// items lists the numbers of a segment's items in order; none if there is no such segment.
-func (l itemLine) items(ctx context.Context, s *framework.Session, seg int64) ([]int64, error) {
-	return numbersIn(ctx, s, l.segment(seg), itemPrefix)
+// listLines lists the lanes and the base line in the order in which their items go.
+func (l *layout) listLines(ctx context.Context, s *framework.Session) ([]itemLine, error) {
+	lanes, err := l.listLanes(ctx, s)
+	return append(lanes, l.base), err
 }
 
-// numbersIn lists the numbers of the names with a prefix, in order. Other names are somebody else's.
+// delayedSeconds lists the seconds of Unix time at which delayed items are due, in order, hour by hour. After the last second of an
+// hour it yields that hour's directory with second -1.
+func (l *layout) delayedSeconds(ctx context.Context, s *framework.Session) iter.Seq2[delayedSecond, error] {
+	return func(yield func(delayedSecond, error) bool) {
+		hours, err := numbersIn(ctx, s, l.below(laterDir), "")
+		if err != nil {
+			yield(delayedSecond{}, err)
+			return
+		}
+		for _, hour := range hours {
+			dir := framework.Join(l.below(laterDir), number(hour))
+			seconds, err := numbersIn(ctx, s, dir, "")
+			if err != nil {
+				yield(delayedSecond{}, err)
+				return
+			}
+			for _, t := range seconds {
+				if !yield(delayedSecond{l.secondDir(t), t, false}, nil) {
+					return
+				}
+			}
+			if !yield(delayedSecond{dir, 0, true}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// delayedSecond is a directory of delayed items.
+type delayedSecond struct {
+	dir       string
+	t         int64 // of Unix time
+	endOfHour bool  // dir is the hour's directory, behind its last second
+}
+
+// numbersIn lists the numbers of the names with a prefix, in order. It ignores other names.
 func numbersIn(ctx context.Context, s *framework.Session, dir, prefix string) ([]int64, error) {
 	names, _, err := s.Children(ctx, dir)
 	if errors.Is(err, framework.ErrNoNode) {
@@ -120,86 +125,63 @@ func numbersIn(ctx context.Context, s *framework.Session, dir, prefix string) ([
 	return numbers, nil
 }
 
-// childrenEver is how many children a node has ever had.
-func childrenEver(st framework.Stat) int64 { return (int64(st.Cversion) + int64(st.NumChildren)) / 2 }
-
-// digits is the length of the number that ends a sequential node's name.
-const digits = 10
-
-func number(n int64) string { return fmt.Sprintf("%0*d", digits, n) }
-
-// parseNumber reads a name that consists of a prefix and ten digits.
-func parseNumber(name, prefix string) (int64, bool) {
-	text, ok := strings.CutPrefix(name, prefix)
-	if !ok || len(text) != digits || strings.Trim(text, "0123456789") != "" {
-		return 0, false
+// readMany reads any number of nodes, up to 500 in one request.
+func readMany(ctx context.Context, s *framework.Session, paths []string) ([]framework.Node, error) {
+	nodes := make([]framework.Node, 0, len(paths))
+	for some := range slices.Chunk(paths, 500) {
+		got, err := s.GetAll(ctx, some...)
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, got...)
 	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	return n, err == nil
+	return nodes, nil
 }
 
-// ticketNumber reads the number at the end of a ticket's name, t-<id>-#.
-func ticketNumber(name string) (int64, bool) {
-	if !strings.HasPrefix(name, "t-") || len(name) < len("t-")+digits {
-		return 0, false
+// countIn adds up the children of directories. A directory that is gone has no children.
+func countIn(ctx context.Context, s *framework.Session, dirs []string) (n int, err error) {
+	nodes, err := readMany(ctx, s, dirs)
+	for _, node := range nodes {
+		if node.Err != nil && !errors.Is(node.Err, framework.ErrNoNode) {
+			return n, node.Err
+		}
+		n += int(node.Stat.NumChildren)
 	}
-	return parseNumber(name[len(name)-digits:], "")
+	return n, err
 }
 
-// segmentOf is the segment of an item.
-func (q *engine) segmentOf(item string) segmentID {
-	above, _ := framework.Split(item)
-	dir, name := framework.Split(above)
-	l := q.base
-	if _, lane := framework.Split(dir); dir != l.dir {
-		l = q.laneNamed(lane)
+// removeTree deletes a node and all below it. The operations of with go with each transaction.
+func removeTree(ctx context.Context, s *framework.Session, path string, with ...framework.Op) error {
+	names, _, err := s.Children(ctx, path)
+	if errors.Is(err, framework.ErrNoNode) {
+		return nil
 	}
-	seg, _ := parseNumber(name, "") // we have made the path from one
-	return segmentID{l, seg}
-}
-
-// laneNamed is the line of a lane.
-func (q *engine) laneNamed(name string) itemLine {
-	return itemLine{dir: framework.Join(q.below(lanesDir), name), tickets: framework.Join(q.below(ticketsDir), name)}
-}
-
-// listLanes lists the lanes in the order in which their items go.
-func (q *engine) listLanes(ctx context.Context, s *framework.Session) ([]itemLine, error) {
-	names, _, err := s.Children(ctx, q.below(lanesDir))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var lanes []itemLine
-	for _, name := range names {
-		if _, ok := lanePriority(name); ok || name == redoLane {
-			lanes = append(lanes, q.laneNamed(name))
+	for some := range slices.Chunk(names, 500) {
+		ops := slices.Clone(with)
+		for _, name := range some {
+			ops = append(ops, framework.DeleteOp(framework.Join(path, name), framework.AnyVersion))
+		}
+		if _, err := s.Multi(ctx, ops...); err != nil { // some have children, or are gone
+			for _, name := range some {
+				if err := removeTree(ctx, s, framework.Join(path, name), with...); err != nil {
+					return err
+				}
+			}
 		}
 	}
-	slices.SortFunc(lanes, func(a, b itemLine) int { return strings.Compare(lineRank(b), lineRank(a)) })
-	return lanes, nil
-}
-
-// lanePriority reads the name of a priority's lane. A later release may have more priorities than this one.
-func lanePriority(name string) (int64, bool) {
-	n, err := strconv.ParseInt(name, 10, 32)
-	return n, err == nil && n > 0 && strconv.FormatInt(n, 10) == name
-}
-
-// lineRank orders lines: redo comes first, then the priorities, the highest first, then the base line.
-func lineRank(l itemLine) string {
-	priority, ok := lanePriority(l.name())
-	if !ok && l.name() == redoLane {
-		return "redo" // after all digits
+	_, err = s.Multi(ctx, append(slices.Clone(with), framework.DeleteOp(path, framework.AnyVersion))...)
+	var refused *framework.TxError
+	if err == nil || errors.As(err, &refused) && refused.Path == path && errors.Is(err, framework.ErrNoNode) {
+		return nil
 	}
-	return number(priority)
+	return fmt.Errorf("remove: %w", err)
 }
 
-// signalLanesOp tells the consumers that a lane may have an item without a ticket.
-func (q *engine) signalLanesOp() framework.Op {
-	return framework.SetOp(q.below(lanesDir), nil, framework.AnyVersion)
-}
-
-// signalRecovererOp tells the recoverer that a ticket has gone while its consumer stays.
-func (q *engine) signalRecovererOp() framework.Op {
-	return framework.SetOp(q.below(ticketsDir), nil, framework.AnyVersion)
+// refusedByOthers reports whether an error says that another client has changed the nodes meanwhile.
+func refusedByOthers(err error) bool {
+	return errors.Is(err, framework.ErrNoNode) || errors.Is(err, framework.ErrNotEmpty) || errors.Is(err, framework.ErrBadVersion) ||
+		errors.Is(err, framework.ErrNodeExists)
 }

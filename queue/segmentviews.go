@@ -11,18 +11,57 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
+// ticket claims the item with its number in its segment.
+type ticket struct {
+	item  itemID
+	node  string
+	brief bool // its item goes back soon unless a call of Take wants it
+}
+
+// ticketDraw is tickets of one segment that are drawn in one transaction.
+type ticketDraw struct {
+	at      segmentID
+	names   []string // of the tickets, without their numbers
+	checked bool     // it is refused unless the directory of the tickets has this version
+	version int32
+	brief   bool // the tickets are
+	signal  bool // tells the other consumers: the items of the line's next segment can be claimed now
+}
+
+// ops are the operations of the draw, the creates last.
+func (d *ticketDraw) ops(nodes *layout) (ops []framework.Op) {
+	if d.checked {
+		ops = append(ops, framework.SetOp(d.at.tickets(), nil, d.version))
+	}
+	if d.signal {
+		ops = append(ops, nodes.signalLanes())
+	}
+	for _, name := range d.names {
+		ops = append(ops, framework.CreateOp(framework.Join(d.at.tickets(), name), nil, framework.EphemeralSequential))
+	}
+	return ops
+}
+
+// ticketOf is the ticket of a draw with a node's name, which ends with the number that the server gave.
+func (d *ticketDraw) ticketOf(name string) (*ticket, error) {
+	k, ok := ticketNumber(name)
+	if !ok {
+		return nil, fmt.Errorf("queue: the server has named a ticket %q", name)
+	}
+	return &ticket{itemID{d.at, k}, framework.Join(d.at.tickets(), name), d.brief}, nil
+}
+
 // segmentView is what a consumer knows of the segment of a line in which it draws tickets.
 type segmentView struct {
-	line    itemLine
-	known   bool // the rest is
-	seg     int64
-	put     int64 // items ever created in the segment
-	drawn   int64 // tickets ever created in it
+	at      segmentID // n is -1 before a segment was found
+	known   bool      // the rest is
+	put     int64     // items ever created in the segment
+	drawn   int64     // tickets ever created in it
 	closed  bool
 	version int32 // of the directory of its tickets
 }
 
-// unclaimed is how many items nobody has a ticket for, as far as is known.
+// unclaimed is the number of items without tickets, as far as is known.
 func (v *segmentView) unclaimed() int64 {
 	if !v.known {
 		return 0
@@ -30,195 +69,7 @@ func (v *segmentView) unclaimed() int64 {
 	return max(0, v.put-v.drawn)
 }
 
-// segmentViews are a consumer's views of the lines of a parallel queue. It looks at the lanes again when the ring has sounded
-// since its last look, or a draw was refused (docs/adr/0038-one-claim-mechanism-for-all-lines.md).
-type segmentViews struct {
-	q       *engine
-	s       *framework.Session
-	id      string          // of the consumer, for the names of tickets
-	left    func(segmentID) // is told of a segment that the consumer will not draw in any more
-	names   atomic.Int64    // of tickets so far
-	looking chan struct{}   // held by who looks
-	rings   chan struct{}   // gets a token when a ring was noticed: for the recoverer
-	waited  atomic.Bool     // the last ticket of the base line had to wait for its item: others may wait, too
-
-	mu     sync.Mutex
-	base   segmentView
-	lanes  []*segmentView // in the order in which their items go
-	listed int32          // the version of the list of lanes
-	watch  *framework.Watch
-	looks  int64 // so far
-	dirty  int64 // reasons to look so far
-	clean  int64 // those that the last look has answered
-}
-
-func newSegmentViews(q *engine, s *framework.Session, id string, left func(segmentID)) *segmentViews {
-	return &segmentViews{q: q, s: s, id: id, left: left, base: segmentView{line: q.base, seg: -1}, listed: -1, dirty: 1,
-		looking: make(chan struct{}, 1), rings: make(chan struct{}, 1)}
-}
-
-// needLook reports whether the consumer has to look before it draws. It is so until the look is over.
-func (v *segmentViews) needLook() bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.needsLook()
-}
-
-// needsLook is needLook; v.mu is held.
-func (v *segmentViews) needsLook() bool {
-	if v.watch != nil {
-		select {
-		case <-v.watch.C():
-			v.dirty++
-			select {
-			case v.rings <- struct{}{}:
-			default:
-			}
-		default:
-		}
-	}
-	return v.dirty != v.clean
-}
-
-// waitForSignal is the channel of the next ring, unless that is noticed otherwise first: then rings has a token.
-func (v *segmentViews) waitForSignal() <-chan framework.Event {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.watch == nil {
-		return nil
-	}
-	return v.watch.C()
-}
-
-// invalidate makes the next draw look first.
-func (v *segmentViews) invalidate() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.dirty++
-}
-
-// refresh looks if that is needed. Only one caller at a time asks the servers.
-func (v *segmentViews) refresh(ctx context.Context) error {
-	if !v.needLook() {
-		return nil
-	}
-	select {
-	case v.looking <- struct{}{}:
-		defer func() { <-v.looking }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	if !v.needLook() {
-		return nil
-	}
-	return v.readLanes(ctx)
-}
-
-// readLanes sets the watch of the ring, and then reads the lanes.
-func (v *segmentViews) readLanes(ctx context.Context) error {
-	_, st, w, err := v.s.WatchData(ctx, v.q.below(lanesDir))
-	if err != nil {
-		return err
-	}
-	v.mu.Lock()
-	if v.watch != nil {
-		v.watch.Stop()
-	}
-	v.watch = w
-	answers, listed, lanes, base := v.dirty, v.listed, v.lanes, v.base
-	read := make([]segmentView, len(lanes))
-	for i, lane := range lanes {
-		read[i] = *lane
-	}
-	v.mu.Unlock()
-	if listed != st.Cversion {
-		if read, err = v.listLanes(ctx, read); err != nil {
-			return err
-		}
-	}
-	if err := v.readCounts(ctx, read); err != nil {
-		return err
-	}
-	if !base.known {
-		if err := v.findOpenSegment(ctx, &base); err != nil {
-			return err
-		}
-	}
-	v.storeLook(read, base, st.Cversion, answers)
-	return nil
-}
-
-// storeLook takes in what a look has read.
-func (v *segmentViews) storeLook(read []segmentView, base segmentView, listed int32, answers int64) {
-	v.mu.Lock()
-	var left []segmentID
-	for i := range read {
-		if before := v.viewOf(read[i].line); before != nil && before.seg >= 0 && before.seg != read[i].seg {
-			left = append(left, segmentID{before.line, before.seg})
-		}
-	}
-	if v.base.seg >= 0 && v.base.seg != base.seg {
-		left = append(left, segmentID{v.base.line, v.base.seg})
-	}
-	v.base, v.lanes, v.listed, v.clean = base, nil, listed, answers
-	v.looks++
-	for i := range read {
-		v.lanes = append(v.lanes, &read[i])
-	}
-	v.mu.Unlock()
-	select {
-	case v.rings <- struct{}{}: // the recoverer may wait for the watch of before
-	default:
-	}
-	for _, at := range left {
-		v.left(at)
-	}
-}
-
-// listLanes lists the lanes, and keeps the views of those that were known.
-func (v *segmentViews) listLanes(ctx context.Context, before []segmentView) (views []segmentView, err error) {
-	lanes, err := v.q.listLanes(ctx, v.s)
-	if err != nil {
-		return nil, err
-	}
-	for _, l := range lanes {
-		view := segmentView{line: l, seg: -1}
-		if i := slices.IndexFunc(before, func(known segmentView) bool { return known.line == l }); i >= 0 {
-			view = before[i]
-		}
-		views = append(views, view)
-	}
-	return views, nil
-}
-
-// readCounts reads the counts of lanes, in one request for all whose segments are known and not used up.
-func (v *segmentViews) readCounts(ctx context.Context, views []segmentView) error {
-	var paths []string
-	for i := range views {
-		if !views[i].known {
-			if err := v.findOpenSegment(ctx, &views[i]); err != nil {
-				return err
-			}
-		}
-		paths = append(paths, views[i].line.segment(views[i].seg), views[i].line.ticketsOf(views[i].seg))
-	}
-	nodes, err := v.s.GetAll(ctx, paths...)
-	if err != nil {
-		return err
-	}
-	for i := range views {
-		usedUp, err := views[i].updateFrom(nodes[2*i], nodes[2*i+1])
-		if err == nil && usedUp {
-			err = v.findOpenSegment(ctx, &views[i])
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// updateFrom takes in the state of a segment and of its tickets, and reports whether there is nothing to draw there any more.
+// updateFrom takes in the state of a segment and of its tickets, and reports whether there is no item to draw and will be none.
 func (v *segmentView) updateFrom(segment, tickets framework.Node) (usedUp bool, err error) {
 	for _, n := range []framework.Node{segment, tickets} {
 		if errors.Is(n.Err, framework.ErrNoNode) {
@@ -233,62 +84,240 @@ func (v *segmentView) updateFrom(segment, tickets framework.Node) (usedUp bool, 
 	return v.closed && (v.drawn >= v.put || segment.Stat.NumChildren == 0), nil
 }
 
-// findOpenSegment finds the first segment of a line that is not used up: that has an item which nobody has a ticket for, or is open.
-// If the last one was closed by hand, it makes the next.
-func (v *segmentViews) findOpenSegment(ctx context.Context, view *segmentView) error {
+// segmentViews are a consumer's views of the lines of a parallel queue, from which it plans its draws. The lanes have to be read again after a signal since the
+// last read, and after a draw was refused (docs/adr/0038-one-claim-mechanism-for-all-lines.md).
+type segmentViews struct {
+	nodes   *layout
+	s       *framework.Session
+	id      string          // of the consumer session, for the names of tickets
+	window  int             // claims of a consumer session
+	onLeave func(segmentID) // is called for each segment that the consumer has left behind
+	names   atomic.Int64    // tickets named so far
+	reading chan struct{}   // held by the goroutine that reads
+	signals chan struct{}   // has a token after a signal was noticed: for the recoverer
+	waited  atomic.Bool     // the last ticket of the base line had to wait for its item: other consumers may wait, too
+
+	mu     sync.Mutex
+	base   segmentView
+	lanes  []*segmentView // in the order in which their items go
+	listed int32          // the version of the list of lanes
+	watch  *framework.Watch
+	reads  int64 // so far
+	dirty  int64 // reasons to read so far
+	clean  int64 // reasons that the last read has answered
+}
+
+func newSegmentViews(nodes *layout, s *framework.Session, id string, window int, onLeave func(segmentID)) *segmentViews {
+	return &segmentViews{nodes: nodes, s: s, id: id, window: window, onLeave: onLeave, base: segmentView{at: nodes.base.at(-1)}, listed: -1, dirty: 1,
+		reading: make(chan struct{}, 1), signals: make(chan struct{}, 1)}
+}
+
+// isStale reports whether the lanes have to be read before a draw.
+func (v *segmentViews) isStale() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.checkStale()
+}
+
+// checkStale is isStale; v.mu is held.
+func (v *segmentViews) checkStale() bool {
+	if v.watch != nil {
+		select {
+		case <-v.watch.C():
+			v.dirty++
+			v.passSignal()
+		default:
+		}
+	}
+	return v.dirty != v.clean
+}
+
+func (v *segmentViews) passSignal() {
+	select {
+	case v.signals <- struct{}{}:
+	default:
+	}
+}
+
+// nextSignal is the channel of the next signal. If isStale notices the signal first, signals has a token instead.
+func (v *segmentViews) nextSignal() <-chan framework.Event {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.watch == nil {
+		return nil
+	}
+	return v.watch.C()
+}
+
+// invalidate makes the next draw read the lanes first.
+func (v *segmentViews) invalidate() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.dirty++
+}
+
+// refresh reads the lanes if they are stale. One caller at a time asks the servers.
+func (v *segmentViews) refresh(ctx context.Context) error {
+	if !v.isStale() {
+		return nil
+	}
+	select {
+	case v.reading <- struct{}{}:
+		defer func() { <-v.reading }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if !v.isStale() {
+		return nil
+	}
+	return v.readLanes(ctx)
+}
+
+// readLanes sets the watch of the signal, and then reads the lanes.
+func (v *segmentViews) readLanes(ctx context.Context) error {
+	_, st, w, err := v.s.WatchData(ctx, v.nodes.below(lanesDir))
+	if err != nil {
+		return err
+	}
+	v.mu.Lock()
+	if v.watch != nil {
+		v.watch.Stop()
+	}
+	v.watch = w
+	answers, base := v.dirty, v.base
+	lanes := make([]segmentView, len(v.lanes))
+	for i, lane := range v.lanes {
+		lanes[i] = *lane
+	}
+	listed := v.listed
+	v.mu.Unlock()
+	if listed != st.Cversion {
+		if lanes, err = v.listLanes(ctx, lanes); err != nil {
+			return err
+		}
+	}
+	if err := v.readCounts(ctx, lanes); err != nil {
+		return err
+	}
+	if !base.known {
+		if err := v.findSegment(ctx, &base); err != nil {
+			return err
+		}
+	}
+	v.store(lanes, base, st.Cversion, answers)
+	return nil
+}
+
+// store stores what was read.
+func (v *segmentViews) store(lanes []segmentView, base segmentView, listed int32, answers int64) {
+	v.mu.Lock()
+	var left []segmentID
+	for _, read := range append(slices.Clone(lanes), base) {
+		if before := v.viewOf(read.at.line); before != nil && before.at.n >= 0 && before.at != read.at {
+			left = append(left, before.at)
+		}
+	}
+	v.base, v.lanes, v.listed, v.clean = base, nil, listed, answers
+	v.reads++
+	for i := range lanes {
+		v.lanes = append(v.lanes, &lanes[i])
+	}
+	v.mu.Unlock()
+	v.passSignal() // the recoverer may wait for the former watch
+	for _, at := range left {
+		v.onLeave(at)
+	}
+}
+
+// listLanes lists the lanes, and keeps the views of known ones.
+func (v *segmentViews) listLanes(ctx context.Context, before []segmentView) (views []segmentView, err error) {
+	lanes, err := v.nodes.listLanes(ctx, v.s)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range lanes {
+		view := segmentView{at: l.at(-1)}
+		if i := slices.IndexFunc(before, func(known segmentView) bool { return known.at.line == l }); i >= 0 {
+			view = before[i]
+		}
+		views = append(views, view)
+	}
+	return views, nil
+}
+
+// readCounts reads the counts of the lanes, in one request if their segments are known and not used up.
+func (v *segmentViews) readCounts(ctx context.Context, views []segmentView) error {
+	var paths []string
+	for i := range views {
+		if !views[i].known {
+			if err := v.findSegment(ctx, &views[i]); err != nil {
+				return err
+			}
+		}
+		paths = append(paths, views[i].at.dir(), views[i].at.tickets())
+	}
+	nodes, err := v.s.GetAll(ctx, paths...)
+	if err != nil {
+		return err
+	}
+	for i := range views {
+		usedUp, err := views[i].updateFrom(nodes[2*i], nodes[2*i+1])
+		if err == nil && usedUp {
+			err = v.findSegment(ctx, &views[i])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findSegment finds the first segment of a line that is not used up: it has an item without a ticket, or is open.
+// If an operator has closed the last one, findSegment makes the next.
+func (v *segmentViews) findSegment(ctx context.Context, view *segmentView) error {
 	for {
-		segments, err := view.line.segments(ctx, v.s)
+		segments, err := view.at.line.segments(ctx, v.s)
 		if err != nil {
 			return err
 		}
 		if len(segments) == 0 {
-			return fmt.Errorf("%w: %s has no segment to take from", ErrNotQueue, view.line.dir)
+			return fmt.Errorf("%w: %s has no segment to take from", ErrNotQueue, view.at.line.dir)
 		}
-		for _, n := range segments {
-			nodes, err := v.s.GetAll(ctx, view.line.segment(n), view.line.ticketsOf(n))
+		for _, at := range segments {
+			nodes, err := v.s.GetAll(ctx, at.dir(), at.tickets())
 			if err != nil {
 				return err
 			}
-			view.seg = n
+			view.at = at
 			usedUp, err := view.updateFrom(nodes[0], nodes[1])
 			if err != nil || !usedUp {
 				return err
 			}
 		}
-		if err := view.line.openAfter(ctx, v.s, segments[len(segments)-1]); err != nil {
+		if err := view.at.makeNext(ctx, v.s); err != nil {
 			return err
 		}
 	}
 }
 
-// ticketDraw is tickets of one segment that are drawn together.
-type ticketDraw struct {
-	at      segmentID
-	names   []string // without their numbers
-	checked bool     // at the version of the tickets' directory
-	version int32
-	brief   bool // of tickets drawn beside a return
-	rings   bool // since the items of the segment after a closed one are spare now
-}
-
-// plentyFactor is how many times a consumer's window a lane has to have to spare for a draw without a check: about as many
+// plentyFactor is how many times a consumer's window a lane must have unclaimed for a draw without a check: about as many
 // consumers can draw at once before there are more tickets than items.
 const plentyFactor = 8
 
-// planDraws divides n tickets among the lines: the lanes in their order, as many as they have to spare, and then the base line. It
-// returns how many are left to be drawn after another look, since a lane goes on in another segment.
+// planDraws divides n tickets among the lines: to each lane, in order, as many as it has unclaimed items, and the rest to the base line. It
+// returns how many remain to be drawn after another read, since a lane continues in another segment.
 func (v *segmentViews) planDraws(n int) (draws []*ticketDraw, rest int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, lane := range v.lanes {
 		if m := min(int64(n), lane.unclaimed()); m > 0 {
-			d := v.drawOf(lane, int(m))
-			if d.checked = lane.unclaimed() < plentyFactor*int64(v.q.windowSize()); d.checked {
+			d := v.newDraw(lane, int(m))
+			if d.checked = lane.unclaimed() < int64(plentyFactor*v.window); d.checked {
 				d.version = lane.version
 				lane.version++
 			}
 			lane.drawn += m
-			if d.rings = lane.closed && lane.unclaimed() == 0; d.rings {
+			if d.signal = lane.closed && lane.unclaimed() == 0; d.signal {
 				lane.known = false
 				v.dirty++
 			}
@@ -300,102 +329,87 @@ func (v *segmentViews) planDraws(n int) (draws []*ticketDraw, rest int) {
 		return draws, n
 	}
 	if n > 0 {
-		draws = append(draws, v.drawOf(&v.base, n))
+		draws = append(draws, v.newDraw(&v.base, n))
 	}
 	return draws, 0
 }
 
-// planReturned is a ticket in the line of returned items, for who returns one; nil if that line is not known well, or if others
-// may wait for items: these come first.
+// planReturned plans a ticket of the lane redo for a consumer that returns an item there. It returns nil if the lane is not known well, or if other
+// consumers may wait for items: they come first.
 func (v *segmentViews) planReturned() *ticketDraw {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.waited.Load() || len(v.lanes) == 0 || !v.lanes[0].known || v.lanes[0].line.name() != redoLane {
+	if v.waited.Load() || len(v.lanes) == 0 || !v.lanes[0].known || v.lanes[0].at.line != v.nodes.redo {
 		return nil
 	}
-	d := v.drawOf(v.lanes[0], 1)
+	d := v.newDraw(v.lanes[0], 1)
 	d.brief = true
 	return d
 }
 
-func (v *segmentViews) drawOf(view *segmentView, n int) *ticketDraw {
-	d := &ticketDraw{at: segmentID{view.line, view.seg}}
+func (v *segmentViews) newDraw(view *segmentView, n int) *ticketDraw {
+	d := &ticketDraw{at: view.at}
 	for range n {
 		d.names = append(d.names, fmt.Sprintf("t-%s.%x-", v.id, v.names.Add(1)))
 	}
 	return d
 }
 
-// drawOps are the operations that draw, the creates last.
-func (q *engine) drawOps(d *ticketDraw) (ops []framework.Op) {
-	dir := d.at.line.ticketsOf(d.at.seg)
-	if d.checked {
-		ops = append(ops, framework.SetOp(dir, nil, d.version))
-	}
-	if d.rings {
-		ops = append(ops, q.signalLanesOp())
-	}
-	for _, name := range d.names {
-		ops = append(ops, framework.CreateOp(framework.Join(dir, name), nil, framework.EphemeralSequential))
-	}
-	return ops
-}
-
-// ticketDrawn takes in that a ticket was drawn.
+// ticketDrawn counts a ticket that was drawn.
 func (v *segmentViews) ticketDrawn(t *ticket) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if view := v.viewOf(t.at.line); view != nil && view.seg == t.at.seg {
-		view.drawn = max(view.drawn, t.k+1)
+	if view := v.viewOf(t.item.at.line); view != nil && view.at == t.item.at {
+		view.drawn = max(view.drawn, t.item.k+1)
 	}
 }
 
 // viewOf is the view of a line, or nil; v.mu is held.
 func (v *segmentViews) viewOf(l itemLine) *segmentView {
-	if l == v.base.line {
+	if l == v.base.at.line {
 		return &v.base
 	}
 	for _, lane := range v.lanes {
-		if lane.line == l {
+		if lane.at.line == l {
 			return lane
 		}
 	}
 	return nil
 }
 
-// isBehind reports whether the consumer draws behind a segment, which was closed then.
-func (v *segmentViews) isBehind(at segmentID) bool {
+// hasPassed reports whether the consumer draws behind a segment, which is closed then.
+func (v *segmentViews) hasPassed(at segmentID) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	view := v.viewOf(at.line)
-	return view != nil && view.known && view.seg > at.seg
+	return view != nil && view.known && view.at.n > at.n
 }
 
-// skipSegment has the next look find another segment than one that is closed.
-func (v *segmentViews) skipSegment(at segmentID) {
+// skip makes the next read find another segment than this one, which is closed.
+func (v *segmentViews) skip(at segmentID) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if view := v.viewOf(at.line); view != nil && view.seg == at.seg {
+	if view := v.viewOf(at.line); view != nil && view.at == at {
 		view.known = false
 		v.dirty++
 	}
 }
 
-// mayBeSpare reports whether the lanes may have items without tickets, that the recoverer may have to wake somebody for.
-func (v *segmentViews) mayBeSpare() bool {
+// mayHaveUnclaimed reports whether the lanes may have items without tickets, which the recoverer has to wake consumers for.
+func (v *segmentViews) mayHaveUnclaimed() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.needsLook() || v.sumUnclaimed() > 0
+	return v.checkStale() || v.sumUnclaimed() > 0
 }
 
-// unclaimedInLanes is how many items of the lanes nobody has a ticket for, and in which look that was seen.
-func (v *segmentViews) unclaimedInLanes() (n, look int64) {
+// unclaimedInLanes is the number of items of the lanes without tickets, and the read in which that was seen.
+func (v *segmentViews) unclaimedInLanes() (n, read int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.sumUnclaimed(), v.looks
+	return v.sumUnclaimed(), v.reads
 }
 
-// sumUnclaimed is spare; v.mu is held.
+// sumUnclaimed is unclaimedInLanes; v.mu is held.
 func (v *segmentViews) sumUnclaimed() (n int64) {
 	for _, lane := range v.lanes {
 		n += lane.unclaimed()

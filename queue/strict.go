@@ -3,221 +3,295 @@ package queue
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// strictConsumer is what the holder of a strict queue's lock works at.
-type strictConsumer struct {
-	*consumerSession
-	lease   *locks.Lease
-	lockCtx context.Context // done when the lease or the consumer session has ended
-	wg      sync.WaitGroup
-	readers []*strictReader // in the order in which their items go
-	heads   map[*strictReader]*fetched
-
-	claims sync.Mutex     // held while claims are made, so that they are made in order
-	over   bool           // no more claims are made; guarded by claims
-	onWay  sync.WaitGroup // claims whose outcome is not known yet
-
-	before claimProgress // of the holders before this one
-	purges int32         // the version of the items' directory, before they are read
-
-	mu      sync.Mutex
-	reached claimProgress
-	again   []returned // in order
-	waking  time.Time  // that a timer is set to
-	solo    bool       // what is open goes alone
+// strictOrder claims items one behind the other, while its consumer holds the queue's lock.
+type strictOrder struct {
+	cs     *consumerSession
+	holder atomic.Pointer[lockHolder] // nil before the lock was granted
 }
 
-// returned is an item that was given back and goes first when its time has come.
-type returned struct {
-	item *fetched
+// claimItems claims items when the consumer has the queue's lock.
+func (o *strictOrder) claimItems() error {
+	if err := o.cs.standInLine(o.holdLock); err != nil {
+		return err
+	}
+	return o.cs.claimLoop(func() { o.cs.writer.add(o.nextAfterAcks(0)...) }, func() {})
+}
+
+// nextAfterAcks claims the next items. A claim counts an attempt, so it expects no further calls of Take.
+func (o *strictOrder) nextAfterAcks(int) []*writeRequest {
+	if h := o.holder.Load(); h != nil {
+		return h.nextClaims()
+	}
+	return nil
+}
+
+// giveBack makes the item the first again, after a time. It stays in its place in the queue.
+func (o *strictOrder) giveBack(c *claimedItem, _ int, after time.Duration, _ error, finished func(error)) {
+	o.holder.Load().returnFirst(c, after)
+	c.end(nil)
+	finished(nil)
+}
+
+// putBack ends the delivery. Its item is in its place in the queue.
+func (o *strictOrder) putBack(c *claimedItem, _ int, given func()) {
+	c.end(ErrClosed)
+	given()
+}
+
+// hasPassed reports whether the reader of a line has left a segment behind.
+func (o *strictOrder) hasPassed(at segmentID) bool {
+	h := o.holder.Load()
+	if h == nil {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.ContainsFunc(h.readers, func(r *strictReader) bool { return r.line == at.line && r.at.Load() > at.n })
+}
+
+func (o *strictOrder) awaited() []string { return nil }
+
+// claimable counts the items that the holder of the lock may claim now: not those that are open, and not those behind an item that was given back
+// for a time. An item that was claimed before goes alone.
+func (o *strictOrder) claimable(state queueState, first bool) (n int, undecided bool) {
+	h := o.holder.Load()
+	switch {
+	case !first:
+		return 0, false
+	case h == nil:
+		return state.items(), false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	next, _ := h.first()
+	alone := h.solo || next != nil && next.claimed
+	above := int64(-1) // the rank of the line of an item that waits
+	if len(h.returned) > 0 && time.Until(h.returned[0].when) > 0 {
+		above = h.returned[0].item.id.at.line.rank()
+	}
+	claims := o.cs.claims
+	claims.takes.mu.Lock()
+	defer claims.takes.mu.Unlock()
+	switch {
+	case claims.making+claims.ending+len(claims.ready) > 0:
+		return 0, true
+	case len(claims.held) > 0 && alone:
+		return 0, false
+	}
+	for _, l := range state.lines {
+		if l.line.rank() > above {
+			n += l.items
+		}
+	}
+	for c := range claims.held {
+		if o.cs.store.nodes.segmentOf(c.node).line.rank() > above {
+			n--
+		}
+	}
+	return max(0, n), false
+}
+
+// holdLock reads and claims until the lease or the consumer session has ended, and then ends what is open, before the lock is released.
+func (o *strictOrder) holdLock(lease *locks.Lease, ready func()) {
+	ready()
+	cs := o.cs
+	ctx, cancel := context.WithCancelCause(lease.Context())
+	context.AfterFunc(cs.ctx, func() { cancel(context.Cause(cs.ctx)) })
+	h := &lockHolder{cs: cs, lease: lease, ctx: ctx, heads: map[*strictReader]*fetchedItem{}}
+	o.holder.Store(h)
+	defer h.tasks.Wait()
+	if err := h.loadProgress(); err != nil {
+		cs.end(err)
+		return
+	}
+	for _, task := range newHousekeeping(cs) {
+		h.tasks.Go(func() { cs.end(task(ctx)) })
+	}
+	cs.end(h.readLines())
+	<-ctx.Done()
+	h.finishClaims()
+	h.uncountUnseen()
+	cs.takeBackAll()
+}
+
+// lockHolder is the consumer that has the lock of a strict queue: only it claims items, in order.
+type lockHolder struct {
+	cs    *consumerSession
+	lease *locks.Lease
+	ctx   context.Context // done when the lease or the consumer session has ended
+	tasks sync.WaitGroup
+
+	before claimProgress // of the holders before this one
+	purges int32         // the version of the items' directory, before the items were read; a purge raises it
+
+	claiming sync.Mutex     // held while claims are made, so that they are made in order
+	over     bool           // no more claims are made; guarded by claiming
+	onWay    sync.WaitGroup // claims on their way
+
+	mu       sync.Mutex
+	readers  []*strictReader // in the order in which their items go
+	heads    map[*strictReader]*fetchedItem
+	reached  claimProgress
+	returned []returnedItem // in order
+	waking   time.Time      // the time that a timer is set to
+	solo     bool           // the open delivery goes alone
+}
+
+// returnedItem is an item that was given back. It goes first once its time has come.
+type returnedItem struct {
+	item *fetchedItem
 	when time.Time
 }
 
-// consumeStrictly serves when it has the queue's lock.
-func (sh *consumerSession) consumeStrictly() error {
-	if err := sh.standInLine(func(lease *locks.Lease, ready func()) { ready(); sh.newStrictConsumer(lease).serveUntilLost() }); err != nil {
-		return err
-	}
-	return sh.claimLoop(func() {
-		if d := sh.currentStrictConsumer(); d != nil {
-			sh.q.writer.add(d.nextParts()...)
-		}
-	}, func() {})
-}
-
-func (sh *consumerSession) newStrictConsumer(lease *locks.Lease) *strictConsumer {
-	d := &strictConsumer{consumerSession: sh, lease: lease, heads: map[*strictReader]*fetched{}}
-	ctx, cancel := context.WithCancelCause(lease.Context())
-	d.lockCtx = ctx
-	context.AfterFunc(sh.ctx, func() { cancel(context.Cause(sh.ctx)) })
-	sh.c.mu.Lock()
-	sh.strict = d
-	sh.c.mu.Unlock()
-	return d
-}
-
-func (sh *consumerSession) currentStrictConsumer() *strictConsumer {
-	sh.c.mu.Lock()
-	defer sh.c.mu.Unlock()
-	return sh.strict
-}
-
-// serveUntilLost reads until the lease or the consumer session has ended, and then ends what is open, before the lock is released.
-func (d *strictConsumer) serveUntilLost() {
-	defer d.wg.Wait()
-	if err := d.loadProgress(); err != nil {
-		d.end(err)
-		return
-	}
-	d.wg.Go(func() { d.end(d.moveDelayed(d.lockCtx)) })
-	if d.q.deadExpiry > 0 {
-		d.wg.Go(func() { d.end(d.expireDead(d.lockCtx)) })
-	}
-	d.end(d.followLanes())
-	<-d.lockCtx.Done()
-	d.finishClaims()
-	d.takeBackClaims()
-	d.returnPrefetched()
-}
-
-// finishClaims waits for the claims that are on their way, and lets no others begin.
-func (d *strictConsumer) finishClaims() {
-	d.claims.Lock()
-	d.over = true
-	d.claims.Unlock()
-	d.onWay.Wait()
-}
-
-// followLanes starts a reader of the queue's line and of each lane, as they appear.
-func (d *strictConsumer) followLanes() error {
+// loadProgress reads how far the queue was claimed, and the number of purges. The last holder has made its last claim before: this server has seen
+// that holder's place in the line go.
+func (h *lockHolder) loadProgress() error {
+	nodes, s := h.cs.store.nodes, h.cs.s
 	for {
-		_, _, rung, err := d.s.WatchData(d.lockCtx, d.q.below(lanesDir))
+		read, err := s.GetAll(h.ctx, nodes.below(itemsDir), nodes.below(claimedNode))
 		if err != nil {
 			return err
 		}
-		lanes, err := d.q.listLanes(d.lockCtx, d.s)
-		if err != nil {
-			rung.Stop()
-			return err
-		}
-		d.read(append(lanes, d.q.base))
-		select {
-		case <-rung.C():
-		case <-d.lockCtx.Done():
-			rung.Stop()
-			return context.Cause(d.lockCtx)
-		}
-	}
-}
-
-// read starts the readers that are missing.
-func (d *strictConsumer) read(lines []itemLine) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, l := range lines {
-		if slices.ContainsFunc(d.readers, func(r *strictReader) bool { return r.line == l }) {
+		items, claimed := read[0], read[1]
+		if items.Err == nil && errors.Is(claimed.Err, framework.ErrNoNode) {
+			_, err := s.Multi(h.ctx, nodes.checkExists(), framework.CreateOp(nodes.below(claimedNode), nil, framework.Persistent))
+			if err != nil && !errors.Is(err, framework.ErrNodeExists) {
+				return err
+			}
 			continue
 		}
-		r := &strictReader{sh: d.consumerSession, line: l, before: d.before, out: make(chan *fetched, max(readAhead, d.q.windowSize())),
-			less: make(chan struct{}, 1)}
-		r.most.Store(int64(max(1, d.q.prefetchBytes/firstLookups)))
-		d.readers = append(d.readers, r)
-		d.wg.Go(func() { d.end(r.readLine(d.lockCtx)) })
+		if err := cmp.Or(items.Err, claimed.Err); err != nil {
+			return err
+		}
+		if h.before, err = decodeProgress(claimed.Data); err != nil {
+			return err
+		}
+		h.reached, h.purges = h.before.clone(), items.Stat.Version
+		return nil
 	}
-	slices.SortFunc(d.readers, func(a, b *strictReader) int { return strings.Compare(lineRank(b.line), lineRank(a.line)) })
 }
 
-// nextParts claim what is wanted, in order.
-func (d *strictConsumer) nextParts() (parts []*writeRequest) {
-	d.claims.Lock()
-	defer d.claims.Unlock()
-	for !d.over && d.gate.isOpen() {
-		item := d.nextItem()
+// readLines starts a reader for the base line and for each lane, as they appear.
+func (h *lockHolder) readLines() error {
+	nodes, s := h.cs.store.nodes, h.cs.s
+	for {
+		_, _, signal, err := s.WatchData(h.ctx, nodes.below(lanesDir))
+		if err != nil {
+			return err
+		}
+		lines, err := nodes.listLines(h.ctx, s)
+		if err != nil {
+			signal.Stop()
+			return err
+		}
+		h.startReaders(lines)
+		select {
+		case <-signal.C():
+		case <-h.ctx.Done():
+			signal.Stop()
+			return context.Cause(h.ctx)
+		}
+	}
+}
+
+func (h *lockHolder) startReaders(lines []itemLine) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, l := range lines {
+		if slices.ContainsFunc(h.readers, func(r *strictReader) bool { return r.line == l }) {
+			continue
+		}
+		r := newStrictReader(h.cs, l, h.before)
+		h.readers = append(h.readers, r)
+		h.tasks.Go(func() { h.cs.end(r.readLine(h.ctx)) })
+	}
+	slices.SortFunc(h.readers, func(a, b *strictReader) int { return cmp.Compare(b.line.rank(), a.line.rank()) })
+}
+
+// nextClaims returns requests that claim the items that are wanted, in order.
+func (h *lockHolder) nextClaims() (requests []*writeRequest) {
+	h.claiming.Lock()
+	defer h.claiming.Unlock()
+	for !h.over && h.cs.gate.isOpen() {
+		item := h.nextItem()
 		if item == nil {
 			break
 		}
-		d.onWay.Add(1)
-		parts = append(parts, d.claim(item))
+		h.onWay.Add(1)
+		requests = append(requests, h.claim(item))
 	}
-	return parts
+	return requests
 }
 
-// nextItem takes the item that goes next, if it is there already and wanted. One that was claimed before goes alone, and
-// only when somebody waits for it: if it kills its consumers, it takes no others with it.
-func (d *strictConsumer) nextItem() *fetched {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	busy := d.busy()
-	if d.solo && busy {
+// nextItem takes the next item, if it was read and is wanted. An item that was claimed before goes alone, and
+// only when a call of Take waits: if it makes its consumers crash, no other item is lost with it.
+func (h *lockHolder) nextItem() *fetchedItem {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	busy := h.cs.claims.busy()
+	if h.solo && busy {
 		return nil
 	}
-	item, take := d.first()
-	if item == nil || item.claimed && busy || d.beginClaims(1, item.claimed) == 0 {
+	item, take := h.first()
+	if item == nil || item.claimed && busy || h.cs.claims.begin(1, item.claimed) == 0 {
 		return nil
 	}
 	take()
-	if d.solo = item.claimed; !item.claimed {
-		d.reached.reach(item.at, item.k)
+	if h.solo = item.claimed; !item.claimed {
+		h.reached.reach(item.id)
 	}
 	return item
 }
 
-// first finds the item that goes next, and how to take it. An item that was given back for a time holds up those behind
-// it, and none of a line before its own. d.mu is held.
-func (d *strictConsumer) first() (item *fetched, take func()) {
-	for _, r := range d.readers {
-		if len(d.again) > 0 && lineRank(d.again[0].item.at.line) >= lineRank(r.line) {
-			return d.firstAgain()
+// first finds the next item, and how to take it. An item that was given back for a time holds up its line and those of lower rank; h.mu is held.
+func (h *lockHolder) first() (item *fetchedItem, take func()) {
+	for _, r := range h.readers {
+		if len(h.returned) > 0 && h.returned[0].item.id.at.line.rank() >= r.line.rank() {
+			first := h.returned[0]
+			if time.Until(first.when) > 0 {
+				h.wakeAt(first.when)
+				return nil, nil
+			}
+			return first.item, func() { h.returned = h.returned[1:] }
 		}
 		idle := r.idle.Load() // before its items are looked at
-		if f := d.head(r); f != nil {
-			return f, func() { delete(d.heads, r); r.itemTaken(f) }
+		if f := h.head(r); f != nil {
+			return f, func() { delete(h.heads, r); r.itemTaken(f) }
 		}
-		if !idle || d.heads[r] != nil {
-			return nil, nil // it may have one soon
+		if !idle || h.heads[r] != nil {
+			return nil, nil // it may have an item soon
 		}
 	}
 	return nil, nil
 }
 
-// firstAgain is the first item that was given back, if its time has come. d.mu is held.
-func (d *strictConsumer) firstAgain() (item *fetched, take func()) {
-	first := d.again[0]
-	if time.Until(first.when) > 0 {
-		d.wake(first.when)
-		return nil, nil
-	}
-	return first.item, func() { d.again = d.again[1:] }
-}
-
-// wake has the claims looked at again when an item's time has come. d.mu is held.
-func (d *strictConsumer) wake(at time.Time) {
-	if !at.Equal(d.waking) {
-		d.waking = at
-		time.AfterFunc(time.Until(at), d.c.kick)
+// wakeAt makes the claim loop look again at a time; h.mu is held.
+func (h *lockHolder) wakeAt(at time.Time) {
+	if !at.Equal(h.waking) {
+		h.waking = at
+		time.AfterFunc(time.Until(at), h.cs.claims.takes.kick)
 	}
 }
 
-// head is a reader's first item, if its answer is there.
-func (d *strictConsumer) head(r *strictReader) *fetched {
+// head is a reader's first item, if it was read; h.mu is held.
+func (h *lockHolder) head(r *strictReader) *fetchedItem {
 	for {
-		f := d.heads[r]
+		f := h.heads[r]
 		if f == nil {
 			select {
 			case f = <-r.out:
-				d.heads[r] = f
+				h.heads[r] = f
 			default:
 				return nil
 			}
@@ -227,257 +301,144 @@ func (d *strictConsumer) head(r *strictReader) *fetched {
 		default:
 			return nil
 		}
-		if f.Err == nil {
+		if f.node.Err == nil {
 			return f
 		}
-		delete(d.heads, r)
-		if !errors.Is(f.Err, framework.ErrNoNode) {
-			d.end(f.Err)
+		delete(h.heads, r)
+		if !errors.Is(f.node.Err, framework.ErrNoNode) {
+			h.cs.end(f.node.Err)
 			return nil
 		}
-		d.tasks.start(func() { d.itemSettled(f.at) }) // a foreign node's number, or it was purged
+		h.cs.tasks.start(func() { h.cs.itemSettled(f.id.at) }) // another program's node had the number, or the item was purged
 	}
 }
 
-// claim claims an item under the lock, and hands it out. An item's first claim is that of all up to it; each
-// other one raises its version.
-func (d *strictConsumer) claim(f *fetched) *writeRequest {
-	p, version := &writeRequest{session: d.s, guard: d.lease}, f.Stat.Version
+// claim is the request that claims an item and delivers it. The first claim of an item is written as the progress of its line. Each further claim
+// raises the item's version.
+func (h *lockHolder) claim(f *fetchedItem) *writeRequest {
+	version := f.node.Stat.Version
+	r := &writeRequest{session: h.cs.s, requires: []precondition{leaseHeld{h.lease}}}
 	if f.claimed {
-		p.ops = []framework.Op{framework.SetOp(f.path, f.Data, version)}
+		r.ops = []framework.Op{framework.SetOp(f.id.node(), f.node.Data, version)}
 		version++
 	} else {
-		p.desk = d
+		r.requires = append(r.requires, firstClaims{h})
 	}
-	p.then = func(_ []framework.OpResult, err error) {
-		defer d.onWay.Done()
+	r.then = func(_ []framework.OpResult, err error) {
+		defer h.onWay.Done()
 		if err != nil {
-			d.itemSettled(f.at)
-			d.claimFailed()
-			d.refused(f, err)
+			h.cs.itemSettled(f.id.at)
+			h.cs.claims.failed(1)
+			h.claimFailed(f, err)
 			return
 		}
-		got := &delivery{session: d.consumerSession, item: f.path, version: version, guard: d.lease, data: f.Data, tenure: d.lease.Lifetime().Child(d.lease.Context())}
-		got.readItem(f.Data, f.Stat)
-		if d.behind(f) {
-			d.claimFailed()
-			d.returnUnseen(got)
+		c := &claimedItem{session: h.cs, node: f.id.node(), version: version, lease: h.lease, data: f.node.Data, tenure: h.lease.Lifetime().Child(h.lease.Context())}
+		c.readItem(f.node.Data, f.node.Stat)
+		if h.isBehindReturned(f) {
+			h.cs.claims.failed(1)
+			h.returnUnseen(c)
 			return
 		}
-		d.offerDelivery(got)
+		h.cs.deliver(c)
 	}
-	return p
+	return r
 }
 
-// refused deals with a claim that has failed: its item was purged, and perhaps what was read after it; or the lock was
-// lost, which ends the consumer session. A first claim that was refused is none: the next holder of the lock counts no attempt.
-func (d *strictConsumer) refused(f *fetched, err error) {
+// firstClaims is the precondition of first claims: no purge has removed items since they were read. It writes how far the claims go.
+type firstClaims struct{ h *lockHolder }
+
+func (f firstClaims) ops() []framework.Op {
+	f.h.mu.Lock()
+	defer f.h.mu.Unlock()
+	nodes := f.h.cs.store.nodes
+	return []framework.Op{framework.CheckOp(nodes.below(itemsDir), f.h.purges),
+		framework.SetOp(nodes.below(claimedNode), f.h.reached.encode(), framework.AnyVersion)}
+}
+
+// claimFailed handles a claim that has failed: the item was purged, or the lock was lost, which ends the consumer session. A
+// first claim that was refused counts no attempt for the next holder.
+func (h *lockHolder) claimFailed(f *fetchedItem, err error) {
 	var tx *framework.TxError
 	if !f.claimed && errors.As(err, &tx) {
-		d.mu.Lock()
-		d.reached.lower(f.at, f.k)
-		d.mu.Unlock()
+		h.mu.Lock()
+		h.reached.lower(f.id)
+		h.mu.Unlock()
 	}
 	switch {
 	case errors.Is(err, framework.ErrNoAuth):
 	case f.claimed:
 		return
 	default:
-		err = fmt.Errorf("%w: %w", errSessionReplaced, err)
+		err = fmt.Errorf("%w: %w", errPlaceLost, err)
 	}
-	d.end(err)
+	h.cs.end(err)
 }
 
-// returnFirst makes a delivery's item the first again, once its time has come. What was claimed behind it and handed to nobody
-// goes behind it.
-func (d *strictConsumer) returnFirst(got *delivery, after time.Duration) {
-	d.c.mu.Lock()
-	unseen := d.takeReady()
-	d.c.mu.Unlock()
-	d.goesAgain(got, true, after)
+// returnFirst makes an item the first again, after a time. Claimed items behind it that no call of Take has got go behind it.
+func (h *lockHolder) returnFirst(c *claimedItem, after time.Duration) {
+	unseen := h.cs.claims.releaseReady()
+	h.addReturned(c, true, after)
 	for _, other := range unseen {
-		d.returnUnseen(other)
+		h.returnUnseen(other)
 	}
 }
 
-// returnUnseen ends a delivery that nobody was handed. If it was its item's first claim, the next one is so again.
-func (d *strictConsumer) returnUnseen(got *delivery) {
-	if got.markSettled(errTakenBack) == nil {
-		d.goesAgain(got, got.version > 0, 0)
-		got.endDelivery(nil)
+// returnUnseen ends a delivery that no call of Take has got. If it was the item's first claim, the next claim is the first again.
+func (h *lockHolder) returnUnseen(c *claimedItem) {
+	if c.markSettled(errTakenBack) == nil {
+		h.addReturned(c, c.version > 0, 0)
+		c.end(nil)
 	}
 }
 
-func (d *strictConsumer) goesAgain(got *delivery, claimed bool, after time.Duration) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	st := got.stat
-	st.Version = got.version
-	f := &fetched{path: got.item, at: d.q.segmentOf(got.item), claimed: claimed, Node: framework.Node{Data: got.data, Stat: st}}
-	_, name := framework.Split(got.item)
-	f.k, _ = parseNumber(name, itemPrefix)
-	d.again = append(d.again, returned{f, time.Now().Add(after)})
-	d.stock.addRef(f.at)
-	slices.SortFunc(d.again, func(a, b returned) int { return order(a.item, b.item) })
+func (h *lockHolder) addReturned(c *claimedItem, claimed bool, after time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	st := c.stat
+	st.Version = c.version
+	f := &fetchedItem{id: h.cs.store.nodes.itemOf(c.node), claimed: claimed, node: framework.Node{Data: c.data, Stat: st}}
+	h.returned = append(h.returned, returnedItem{f, time.Now().Add(after)})
+	h.cs.refs.add(f.id.at)
+	slices.SortFunc(h.returned, func(a, b returnedItem) int { return compareItems(a.item.id, b.item.id) })
 }
 
-// order is that in which items go.
-func order(a, b *fetched) int {
-	return cmp.Or(strings.Compare(lineRank(b.at.line), lineRank(a.at.line)), strings.Compare(a.path, b.path))
+// isBehindReturned reports whether an item that was given back goes before this one.
+func (h *lockHolder) isBehindReturned(f *fetchedItem) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.returned) > 0 && compareItems(h.returned[0].item.id, f.id) < 0
 }
 
-// behind reports whether something that was given back goes before an item.
-func (d *strictConsumer) behind(f *fetched) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.again) > 0 && order(d.again[0].item, f) < 0
+// finishClaims waits for the claims on their way, and lets no others begin.
+func (h *lockHolder) finishClaims() {
+	h.claiming.Lock()
+	h.over = true
+	h.claiming.Unlock()
+	h.onWay.Wait()
 }
 
-// linePassed reports whether the reader of a line has left a segment behind.
-func (d *strictConsumer) linePassed(at segmentID) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.ContainsFunc(d.readers, func(r *strictReader) bool { return r.line == at.line && r.at.Load() > at.seg })
-}
-
-// claimProgress is how far the lines of a strict queue have been claimed: all items up to there were claimed once, by the
-// holder of the lock, who writes it with each claim. So a claim costs nothing for each item.
-type claimProgress struct {
-	V int `json:"v"`
-	// Lines are the positions by the lines' names.
-	Lines map[string]position `json:"lines"`
-}
-
-// position is a segment and a number in it.
-type position [2]int64
-
-const progressVersion = 1
-
-// decodeProgress is the one reader of what progress.encode has written. Its errors wrap ErrNotQueue or ErrNewer.
-func decodeProgress(data []byte) (p claimProgress, err error) {
-	if len(data) == 0 {
-		return claimProgress{V: progressVersion, Lines: map[string]position{}}, nil
-	}
-	if err := json.Unmarshal(data, &p); err != nil || p.V < 1 {
-		return p, fmt.Errorf("%w: its %s cannot be read: %.80q", ErrNotQueue, claimedNode, data)
-	}
-	if p.V > progressVersion {
-		return p, fmt.Errorf("%w: %s of version %d, this release reads %d", ErrNewer, claimedNode, p.V, progressVersion)
-	}
-	if p.Lines == nil {
-		p.Lines = map[string]position{}
-	}
-	return p, nil
-}
-
-func (p claimProgress) encode() []byte {
-	data, err := json.Marshal(p)
-	if err != nil {
-		panic("queue: numbers cannot be written: " + err.Error())
-	}
-	return data
-}
-
-// covers reports whether an item was claimed before.
-func (p claimProgress) covers(at segmentID, k int64) bool {
-	to, known := p.Lines[at.line.name()]
-	return known && (at.seg < to[0] || at.seg == to[0] && k <= to[1])
-}
-
-// reach notes that an item is claimed, and with it all before it.
-func (p claimProgress) reach(at segmentID, k int64) { p.Lines[at.line.name()] = position{at.seg, k} }
-
-// lower says of an item that neither it nor any behind it is claimed.
-func (p claimProgress) lower(at segmentID, k int64) {
-	if p.covers(at, k) {
-		p.reach(at, k-1)
-	}
-}
-
-// loadProgress reads how far the queue was claimed, and what reports whether it was purged since. It comes after the last holder's
-// last claim: this server has seen the end of that one's place in the lock's line.
-func (d *strictConsumer) loadProgress() error {
-	for {
-		nodes, err := d.s.GetAll(d.lockCtx, d.q.below(itemsDir), d.q.below(claimedNode))
-		if err != nil {
-			return err
-		}
-		items, claimed := nodes[0], nodes[1]
-		if items.Err == nil && errors.Is(claimed.Err, framework.ErrNoNode) {
-			_, err := d.s.Multi(d.lockCtx, d.q.queueExistsOp(), framework.CreateOp(d.q.below(claimedNode), nil, framework.Persistent))
-			if err != nil && !errors.Is(err, framework.ErrNodeExists) {
-				return err
-			}
-			continue
-		}
-		if err := cmp.Or(items.Err, claimed.Err); err != nil {
-			return err
-		}
-		if d.before, err = decodeProgress(claimed.Data); err != nil {
-			return err
-		}
-		d.reached = claimProgress{V: d.before.V, Lines: maps.Clone(d.before.Lines)}
-		d.purges = items.Stat.Version
-		return nil
-	}
-}
-
-// firstClaimOps are the operations that first claims share: the items that were read are still there, and this is how far the
-// claims go.
-func (d *strictConsumer) firstClaimOps() []framework.Op {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return []framework.Op{framework.CheckOp(d.q.below(itemsDir), d.purges),
-		framework.SetOp(d.q.below(claimedNode), d.reached.encode(), framework.AnyVersion)}
-}
-
-// purgeMarkOps is the operation that goes with the removal of items that were not claimed: who has read them must not
-// claim them any more.
-func (q *engine) purgeMarkOps() []framework.Op {
-	if q.storedRecord().Order != Strict {
-		return nil
-	}
-	return []framework.Op{framework.SetOp(q.below(itemsDir), nil, framework.AnyVersion)}
-}
-
-// takeBackClaims takes back the claims of what nobody was handed: the next holder of the lock is not to count them as attempts.
-// What the strict consumer claimed of a line and nobody has had is the end of what it claimed of that line.
-func (d *strictConsumer) takeBackClaims() {
-	d.c.mu.Lock()
-	ready := slices.Clone(d.ready)
-	d.c.mu.Unlock()
-	d.mu.Lock()
-	changed := len(ready)+len(d.again) > 0
-	for _, got := range ready {
-		if got.version == 0 {
-			_, name := framework.Split(got.item)
-			k, _ := parseNumber(name, itemPrefix)
-			d.reached.lower(d.q.segmentOf(got.item), k)
-			continue
-		}
-		if p := got.uncountRequest(); p != nil {
-			d.writeTracked(p)
+// uncountUnseen takes back the claims of items that no call of Take has got: the next holder does not count them as attempts. In each line
+// these items are the last that were claimed.
+func (h *lockHolder) uncountUnseen() {
+	ready := h.cs.claims.readyItems()
+	h.mu.Lock()
+	changed := len(ready)+len(h.returned) > 0
+	for _, c := range ready {
+		if c.version == 0 {
+			h.reached.lower(h.cs.store.nodes.itemOf(c.node))
+		} else if r := c.uncountRequest(); r != nil {
+			h.cs.write(r)
 		}
 	}
-	for _, r := range d.again {
+	for _, r := range h.returned {
 		if !r.item.claimed {
-			d.reached.lower(r.item.at, r.item.k)
+			h.reached.lower(r.item.id)
 		}
 	}
-	data := d.reached.encode()
-	d.mu.Unlock()
+	data := h.reached.encode()
+	h.mu.Unlock()
 	if changed {
-		d.writeTracked(&writeRequest{session: d.s, guard: d.lease, ops: []framework.Op{framework.SetOp(d.q.below(claimedNode), data, framework.AnyVersion)}})
+		h.cs.write(&writeRequest{session: h.cs.s, requires: []precondition{leaseHeld{h.lease}},
+			ops: []framework.Op{framework.SetOp(h.cs.store.nodes.below(claimedNode), data, framework.AnyVersion)}})
 	}
-}
-
-// uncountRequest is the part that has the item's last claim count as no attempt; nil if the item cannot be written.
-func (d *delivery) uncountRequest() *writeRequest {
-	e := d.env
-	e.header.Unseen += 2 // the claim has raised the version, and so does this
-	data, err := e.encode()
-	if err != nil {
-		return nil
-	}
-	return d.newRequest([]framework.Op{framework.SetOp(d.item, data, d.version)})
 }

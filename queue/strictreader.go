@@ -9,151 +9,131 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// readAhead is how many items a reader has asked for or keeps at least, or as many as a consumer's window has.
+// readAhead is how many items a reader asks for ahead, at least; it is more if the consumer's window is larger.
 const readAhead = 64
 
-// fetched is an item that a reader has asked for.
-type fetched struct {
-	path    string
-	at      segmentID
-	k       int64
+// fetchedItem is an item that a reader has asked for.
+type fetchedItem struct {
+	id      itemID
 	claimed bool          // before
-	done    chan struct{} // closed when the answer is there
-	framework.Node
+	done    chan struct{} // closed when node is there
+	node    framework.Node
 }
 
-// strictReader reads a line's items in order, for the one consumer of a strict queue.
+// strictReader reads a line's items in order, for the holder of a strict queue's lock.
 type strictReader struct {
-	sh     *consumerSession
+	cs     *consumerSession
 	line   itemLine
-	before claimProgress // of the holders before this one
-	out    chan *fetched // in order; the consumer is kicked when there is another
-	at     atomic.Int64  // the segment
-	idle   atomic.Bool   // it has asked for all that there is
-	bytes  atomic.Int64  // of what the consumer has not taken: of what is being read, the largest item's each
-	most   atomic.Int64  // the largest item's, or what is taken for that before the first was read
-	known  atomic.Bool   // an item was read
-	less   chan struct{} // has room; bytes has changed
+	before claimProgress     // of the holders before this one
+	out    chan *fetchedItem // in order; the consumer session is kicked when there is another
+	at     atomic.Int64      // the number of the segment
+	idle   atomic.Bool       // it has asked for all items
+	bytes  atomic.Int64      // of the items in out; one that is being read counts as much as the largest
+	most   atomic.Int64      // bytes of the largest item, or an estimate before the first was read
+	known  atomic.Bool       // an item was read
+	less   chan struct{}     // has a token after bytes has changed
+}
+
+func newStrictReader(cs *consumerSession, line itemLine, before claimProgress) *strictReader {
+	r := &strictReader{cs: cs, line: line, before: before, out: make(chan *fetchedItem, max(readAhead, cs.claims.size)), less: make(chan struct{}, 1)}
+	r.most.Store(int64(max(1, cs.settings.prefetchBytes/firstLookups)))
+	return r
 }
 
 // readLine reads until ctx ends.
 func (r *strictReader) readLine(ctx context.Context) error {
-	segments, err := r.line.segments(ctx, r.sh.s)
+	segments, err := r.line.segments(ctx, r.cs.s)
 	if err != nil {
 		return err
 	}
-	if len(segments) == 0 { // somebody is about to make the first
+	if len(segments) == 0 { // another client is about to make the first
 		return fmt.Errorf("%w: %s has no segments", framework.ErrSessionLost, r.line.dir)
 	}
-	for seg := segments[0]; ; {
-		r.at.Store(seg)
-		if err := r.readSegment(ctx, seg); err != nil {
+	for at := segments[0]; ; {
+		r.at.Store(at.n)
+		if err := r.readSegment(ctx, at); err != nil {
 			return err
 		}
-		next, err := r.nextSegment(ctx, seg)
+		next, err := r.segmentAfter(ctx, at)
 		if err != nil {
 			return err
 		}
-		r.at.Store(next)
-		r.sh.segmentPassed(segmentID{r.line, seg})
-		seg = next
+		r.at.Store(next.n)
+		r.cs.segmentPassed(at)
+		at = next
 	}
 }
 
-// nextSegment is the segment after one that was closed. It is made if there is none, since the segment was closed by hand.
-func (r *strictReader) nextSegment(ctx context.Context, seg int64) (int64, error) {
+// segmentAfter is the segment behind a closed one. It makes that segment if an operator has closed the last one.
+func (r *strictReader) segmentAfter(ctx context.Context, at segmentID) (segmentID, error) {
 	for {
-		segments, err := r.line.segments(ctx, r.sh.s)
+		segments, err := r.line.segments(ctx, r.cs.s)
 		if err != nil {
-			return 0, err
+			return at, err
 		}
-		for _, n := range segments {
-			if n > seg {
-				return n, nil
+		for _, other := range segments {
+			if other.n > at.n {
+				return other, nil
 			}
 		}
 		if len(segments) == 0 {
-			return 0, fmt.Errorf("%w: %s has no segments", framework.ErrSessionLost, r.line.dir)
+			return at, fmt.Errorf("%w: %s has no segments", framework.ErrSessionLost, r.line.dir)
 		}
-		if err := r.line.openAfter(ctx, r.sh.s, segments[len(segments)-1]); err != nil {
-			return 0, err
+		if err := segments[len(segments)-1].makeNext(ctx, r.cs.s); err != nil {
+			return at, err
 		}
 	}
 }
 
-// readSegment reads one segment to its end: what is listed, then by number what comes.
-func (r *strictReader) readSegment(ctx context.Context, seg int64) error {
-	items, err := r.line.items(ctx, r.sh.s, seg)
+// readSegment reads one segment to its end: first the items in the list, then each new one by its number.
+func (r *strictReader) readSegment(ctx context.Context, at segmentID) error {
+	items, err := at.items(ctx, r.cs.s)
 	if err != nil {
 		return err
 	}
 	next := int64(0)
 	for _, k := range items {
-		if err := r.fetchItem(ctx, seg, k); err != nil {
+		if err := r.fetch(ctx, itemID{at, k}); err != nil {
 			return err
 		}
 		next = k + 1
 	}
 	for {
-		closed, put, changed, err := r.watchSegment(ctx, seg)
-		if err != nil || closed == gone {
-			return err
+		_, st, changed, err := r.cs.s.WatchData(ctx, at.dir())
+		if errors.Is(err, framework.ErrNoNode) {
+			return nil // it was removed
 		}
-		for ; next < put; next++ {
-			if err := r.fetchItem(ctx, seg, next); err != nil {
-				changed.Stop()
-				return err
-			}
-		}
-		if closed == shut {
-			changed.Stop()
-			return nil
-		}
-		err = r.waitForItem(ctx, r.line.item(seg, next), changed)
-		changed.Stop()
 		if err != nil {
 			return err
 		}
+		for put := childrenEver(st); next < put && err == nil; next++ {
+			err = r.fetch(ctx, itemID{at, next})
+		}
+		closed := st.Version > 0
+		if err == nil && !closed {
+			err = r.waitForItem(ctx, at.item(next), changed)
+		}
+		changed.Stop()
+		if err != nil || closed {
+			return err
+		}
 	}
 }
 
-// segmentState is a segment's.
-type segmentState int
-
-const (
-	taking segmentState = iota // items
-	shut
-	gone
-)
-
-// watchSegment reads a segment and watches for its end.
-func (r *strictReader) watchSegment(ctx context.Context, seg int64) (segmentState, int64, *framework.Watch, error) {
-	_, st, changed, err := r.sh.s.WatchData(ctx, r.line.segment(seg))
-	switch {
-	case errors.Is(err, framework.ErrNoNode):
-		return gone, 0, nil, nil
-	case err != nil:
-		return gone, 0, nil, err
-	case st.Version > 0:
-		return shut, childrenEver(st), changed, nil
-	}
-	return taking, childrenEver(st), changed, nil
-}
-
-// waitForItem waits until an item is there or its segment has changed.
+// waitForItem waits until an item exists or its segment has changed.
 func (r *strictReader) waitForItem(ctx context.Context, item string, changed *framework.Watch) error {
-	_, there, err := r.sh.s.WatchExists(ctx, item)
-	if there != nil {
-		defer there.Stop()
+	_, created, err := r.cs.s.WatchExists(ctx, item)
+	if created != nil {
+		defer created.Stop()
 	}
 	if !errors.Is(err, framework.ErrNoNode) {
 		return err
 	}
 	r.idle.Store(true)
 	defer r.idle.Store(false)
-	r.sh.c.kick()
+	r.cs.claims.takes.kick()
 	select {
-	case <-there.C():
+	case <-created.C():
 	case <-changed.C():
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -161,30 +141,30 @@ func (r *strictReader) waitForItem(ctx context.Context, item string, changed *fr
 	return nil
 }
 
-// itemTaken takes in that the consumer has taken an item.
-func (r *strictReader) itemTaken(f *fetched) {
-	r.bytes.Add(-int64(len(f.Data)))
-	r.wakeFetch()
+// itemTaken is called when the holder has taken an item.
+func (r *strictReader) itemTaken(f *fetchedItem) {
+	r.bytes.Add(-int64(len(f.node.Data)))
+	r.noteLess()
 }
 
-// wakeFetch has fetch look again whether there is room.
-func (r *strictReader) wakeFetch() {
+// noteLess makes fetch look again whether there is room.
+func (r *strictReader) noteLess() {
 	select {
 	case r.less <- struct{}{}:
 	default:
 	}
 }
 
-// fetchItem asks for an item, once there is room for it.
-func (r *strictReader) fetchItem(ctx context.Context, seg, k int64) error {
-	for r.bytes.Load() > 0 && r.bytes.Load()+r.most.Load() > int64(r.sh.q.prefetchBytes) {
+// fetch asks for an item, when there is room for it.
+func (r *strictReader) fetch(ctx context.Context, id itemID) error {
+	for r.bytes.Load() > 0 && r.bytes.Load()+r.most.Load() > int64(r.cs.settings.prefetchBytes) {
 		select {
 		case <-r.less:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
-	f := &fetched{path: r.line.item(seg, k), at: segmentID{r.line, seg}, k: k, done: make(chan struct{})}
+	f := &fetchedItem{id: id, done: make(chan struct{})}
 	select {
 	case r.out <- f:
 	case <-ctx.Done():
@@ -192,18 +172,18 @@ func (r *strictReader) fetchItem(ctx context.Context, seg, k int64) error {
 	}
 	assumed := r.most.Load()
 	r.bytes.Add(assumed)
-	r.sh.stock.addRef(f.at)
-	r.sh.reads.readAsync(f.path, func(n framework.Node) {
-		f.Node = n
+	r.cs.refs.add(id.at)
+	r.cs.reads.readAsync(id.node(), func(n framework.Node) {
+		f.node = n
 		size := int64(len(n.Data))
 		r.bytes.Add(size - assumed)
 		if size > r.most.Load() || n.Err == nil && r.known.CompareAndSwap(false, true) {
 			r.most.Store(size)
 		}
-		r.wakeFetch()
-		f.claimed = n.Stat.Version > 0 || r.before.covers(f.at, f.k)
+		r.noteLess()
+		f.claimed = n.Stat.Version > 0 || r.before.covers(id)
 		close(f.done)
-		r.sh.c.kick()
+		r.cs.claims.takes.kick()
 	})
 	return nil
 }

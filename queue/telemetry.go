@@ -106,11 +106,11 @@ func (t *telemetry) put(ctx context.Context, items int) (map[string]string, func
 
 // taken makes a consumer's span, which began with the call of Take and links to the producer's, and returns a context
 // within it.
-func (t *telemetry) taken(ctx, held context.Context, began time.Time, d *delivery) context.Context {
-	producer := trace.SpanContextFromContext(t.client.Propagators().Extract(context.Background(), propagation.MapCarrier(d.env.header.Trace)))
+func (t *telemetry) taken(ctx, held context.Context, began time.Time, header itemHeader, attempt int) context.Context {
+	producer := trace.SpanContextFromContext(t.client.Propagators().Extract(context.Background(), propagation.MapCarrier(header.Trace)))
 	opts := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithTimestamp(began), trace.WithAttributes(takes.attrs...),
-		trace.WithAttributes(attribute.String("messaging.destination.name", t.path), attribute.Int("lockstep.queue.attempt", d.attempt))}
-	if id := d.env.header.ID; id != "" {
+		trace.WithAttributes(attribute.String("messaging.destination.name", t.path), attribute.Int("lockstep.queue.attempt", attempt))}
+	if id := header.ID; id != "" {
 		opts = append(opts, trace.WithAttributes(attribute.String("messaging.message.id", id)))
 	}
 	if producer.IsValid() {

@@ -75,7 +75,7 @@ func (q *Queue[T]) Work(ctx context.Context, n int, handler Handler[T], opts ...
 	if err == nil && handler == nil {
 		err = fmt.Errorf("%w: Work: the handler is nil", ErrOption)
 	}
-	if most := max(q.core.window, DefaultMaxInFlight); err == nil && (n <= 0 || n > most) {
+	if most := max(q.core.settings.window, DefaultMaxInFlight); err == nil && (n <= 0 || n > most) {
 		err = fmt.Errorf("%w: Work: %d workers, want 1 to %d, which is the window (WithMaxInFlight)", ErrOption, n, most)
 	}
 	for _, set := range opts {
@@ -84,10 +84,10 @@ func (q *Queue[T]) Work(ctx context.Context, n int, handler Handler[T], opts ...
 		}
 	}
 	if err != nil {
-		return framework.Wrap("work", q.core.path, err)
+		return framework.Wrap("work", q.Path(), err)
 	}
 	w := &workers[T]{q: q, handler: handler, workOptions: o}
-	return framework.Wrap("work", q.core.path, w.work(ctx, n))
+	return framework.Wrap("work", q.Path(), w.work(ctx, n))
 }
 
 // workers are one call of Work.
@@ -131,7 +131,7 @@ func (w *workers[T]) work(ctx context.Context, n int) error {
 		defer late.Stop()
 		<-drained
 	}
-	w.q.core.consumer.releaseTickets()
+	w.q.core.consumer.releaseAhead()
 	err := context.Cause(w.taking)
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		err = nil
@@ -150,12 +150,12 @@ func (w *workers[T]) loop() {
 			w.running.Go(w.loop)
 		}
 	}()
-	back := w.q.core.client.Backoff()
+	back := w.q.core.store.client.Backoff()
 	for w.taking.Err() == nil {
 		d, err := w.q.Take(w.taking)
 		switch {
 		case err == nil && w.taking.Err() != nil:
-			w.q.core.consumer.handBack(d.d)
+			w.q.core.consumer.takes.handBack(d.item)
 		case err == nil:
 			back.Reset()
 			w.handle(d)
@@ -185,10 +185,10 @@ func (w *workers[T]) handle(d *Delivery[T]) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
-			w.q.core.client.Logger().Error("a handler has panicked", "path", w.q.core.path, "item", d.Node(), "panic", p, "stack", string(debug.Stack()))
+			w.q.core.store.client.Logger().Error("a handler has panicked", "path", w.q.Path(), "item", d.Node(), "panic", p, "stack", string(debug.Stack()))
 		}
 		if settled := w.settle(context.Cause(ctx), d, err); settled != nil && !errors.Is(settled, ErrSettled) {
-			w.q.core.client.Logger().Warn("an item that a handler has worked on could not be settled", "path", w.q.core.path, "item", d.Node(), "error", settled)
+			w.q.core.store.client.Logger().Warn("an item that a handler has worked on could not be settled", "path", w.q.Path(), "item", d.Node(), "error", settled)
 		}
 	}()
 	err = w.handler(ctx, d)
@@ -209,11 +209,11 @@ func (w *workers[T]) settle(ended error, d *Delivery[T], err error) error {
 	var retry *RetryError
 	switch {
 	case errors.As(err, &bury):
-		return d.pending("bury", func(finished func(error)) { d.d.discard(err, finished) }).Wait(w.settling)
+		return d.bury(err).Wait(w.settling)
 	case errors.As(err, &retry):
 		return d.nack(retry.After, err).Wait(w.settling)
 	}
-	return d.nack(d.d.session.q.retryDelay(d.Attempt), err).Wait(w.settling)
+	return d.nack(w.q.core.store.retryDelay(d.Attempt), err).Wait(w.settling)
 }
 
 // RetryError is an error with which a handler of Work says when the item is to come again. See RetryAfter.

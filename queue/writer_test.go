@@ -27,19 +27,26 @@ func (w *world) written() (*member, *writer, *framework.Session) {
 	return m, m.core.writer, s
 }
 
+// putRequest is the request of a put of an item that is stored so.
+func (m *member) putRequest(stored ...byte) *writeRequest {
+	item, ops := m.core.store.nodes.putTarget(0, 0)
+	item.data = stored
+	return &writeRequest{ops: ops, items: []newItem{item}, adds: 1}
+}
+
 // TestAFenceTellsItselfFromATransaction: the reply of a fence may be lost too.
 func TestAFenceTellsItselfFromATransaction(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		_, wr, s := w.written()
 		for range 3 {
-			applied, err := wr.writeFence(t.Context(), s)
+			applied, err := wr.fence.set(t.Context(), s)
 			require.NoError(t, err)
 			require.False(t, applied)
-			wr.version-- // as it was before its reply
+			wr.fence.version-- // as it was before its reply
 		}
-		_, err := s.Set(t.Context(), wr.marker, wr.nextMark(), wr.version+1)
+		_, err := s.Multi(t.Context(), framework.SetOp(wr.fence.marker, []byte("4"), wr.fence.version+1))
 		require.NoError(t, err)
-		applied, err := wr.writeFence(t.Context(), s)
+		applied, err := wr.fence.set(t.Context(), s)
 		require.NoError(t, err)
 		require.True(t, applied)
 	})
@@ -48,10 +55,8 @@ func TestAFenceTellsItselfFromATransaction(t *testing.T) {
 func TestATransactionFromBeforeAFenceIsRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, wr, s := w.written()
-		p, err := m.core.newPutRequest(putting{}, [][]byte{{1, 0}})
-		require.NoError(t, err)
-		late := wr.assemble([]*writeRequest{p})
-		_, err = wr.writeFence(t.Context(), s)
+		late := wr.assemble([]*writeRequest{m.putRequest(1, 0)})
+		_, err := wr.fence.set(t.Context(), s)
 		require.NoError(t, err)
 		_, err = s.Multi(t.Context(), late.ops...)
 		require.ErrorIs(t, err, framework.ErrBadVersion)
@@ -62,8 +67,8 @@ func TestATransactionFromBeforeAFenceIsRefused(t *testing.T) {
 func (m *member) removeMarker(s *framework.Session) {
 	m.t.Helper()
 	wr := m.core.writer
-	require.NoError(m.t, m.client.Delete(m.t.Context(), wr.sessionChild(s), framework.AnyVersion))
-	require.NoError(m.t, m.client.Delete(m.t.Context(), wr.marker, framework.AnyVersion))
+	require.NoError(m.t, m.client.Delete(m.t.Context(), wr.fence.child(s), framework.AnyVersion))
+	require.NoError(m.t, m.client.Delete(m.t.Context(), wr.fence.marker, framework.AnyVersion))
 }
 
 func TestWithoutItsMarkerAnOutcomeIsUnknown(t *testing.T) {
@@ -71,8 +76,7 @@ func TestWithoutItsMarkerAnOutcomeIsUnknown(t *testing.T) {
 		m, wr, s := w.written()
 		m.removeMarker(s)
 		outcome := make(chan error, 1)
-		again, err := wr.resolveLostReply(t.Context(), []*writeRequest{{then: func(_ []framework.OpResult, err error) { outcome <- err }}}, framework.ErrSuspended)
-		require.NoError(t, err)
+		again := wr.resolve(t.Context(), []*writeRequest{{then: func(_ []framework.OpResult, err error) { outcome <- err }}}, framework.ErrSuspended)
 		require.Empty(t, again)
 		require.ErrorIs(t, <-outcome, ErrUnknown)
 		m.put("y")
@@ -99,10 +103,9 @@ func TestWhatIsRefusedTakesNothingElseWithIt(t *testing.T) {
 		lease, err := locks.NewMutex(m.client, "/lock").Lock(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, m.client.Delete(t.Context(), lease.Node(), framework.AnyVersion))
-		y, err := m.core.newPutRequest(putting{}, [][]byte{{1, 0, 'y'}})
-		require.NoError(t, err)
+		y := m.putRequest(1, 0, 'y')
 		missing := framework.DeleteOp(testPath+"/missing", framework.AnyVersion)
-		parts := []*writeRequest{{ops: []framework.Op{missing}}, {guard: lease}, {session: other}, y}
+		parts := []*writeRequest{{ops: []framework.Op{missing}}, {requires: []precondition{leaseHeld{lease}}}, {session: other}, y}
 		outcomes := make([]chan error, len(parts))
 		for i, p := range parts {
 			outcomes[i] = make(chan error, 1)

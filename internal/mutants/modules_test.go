@@ -22,6 +22,6 @@ var moduleMutants = []mutant{
 	},
 	{
 		name: "an id goes into a queue that does not remember it", file: "queue/writer.go", test: "TestAnIDIsRefusedWhereNothingRemembersIt",
-		old: "parts = w.without(parts, func(p *writeRequest) bool { return p.id != \"\" }, errNoDedup)", new: "_ = errNoDedup",
+		old: "requests = w.failMatching(requests, hasID, errNoDedup)", new: "_ = errNoDedup",
 	},
 }

@@ -5,8 +5,8 @@ func init() { lists["queue_parallel"] = queueParallelMutants }
 // queueParallelMutants are the safeguards of the parallel order of package queue.
 var queueParallelMutants = []mutant{
 	{
-		name: "a poll does not look for items of dead consumers", file: "queue/claimable.go", test: "TestTryTakeFindsWhatDeadConsumersHad",
-		old: "return n + state.items(), false, nil\n	case !strict:", new: "return n + state.spare(), false, nil\n	case !strict:",
+		name: "a poll does not look for items of dead consumers", file: "queue/trytake.go", test: "TestTryTakeFindsWhatDeadConsumersHad",
+		old: "\t\tn = state.items()\n", new: "\t\tn = state.unclaimed()\n",
 	},
 	{
 		name: "a call joins the line before it has looked", file: "queue/consumer.go", test: "TestAPollOfAnEmptyQueueWritesNothing",
@@ -23,7 +23,7 @@ var queueParallelMutants = []mutant{
 	},
 	{
 		name: "who leaves the line is not noticed", file: "queue/recoverer.go", test: "TestTheRecovererNoticesThatAConsumerHasGone",
-		old: "sweep = r.departed(names) || sweep", new: "_ = r.departed(names)",
+		old: "sweep = r.hasDeparted(names) || sweep", new: "_ = r.hasDeparted(names)",
 	},
 	{
 		name: "missing numbers stay at the head", file: "queue/recoverer.go", test: "TestAMissingNumberBehindAWaitingTicketIsVoided|TestTicketsBeyondALanesItemsAreVoided",
@@ -31,7 +31,7 @@ var queueParallelMutants = []mutant{
 	},
 	{
 		name: "missing numbers behind waiting tickets are forgotten", file: "queue/recoverer.go", test: "TestAHoleIsWatchedOnTheNextConnection|TestAMissingNumberBehindAWaitingTicketIsVoided",
-		old: "r.sh.tasks.start(func() { r.watchFor(ctx, in.at, missing[0]) })", new: "_ = ctx",
+		old: "r.tasks.start(func() { r.watchFor(ctx, itemID{in.at, next}) })", new: "_ = ctx",
 	},
 	{
 		name: "idle consumers are not woken for a lane", file: "queue/recoverer.go", test: "TestAnUrgentItemWakesAnIdleConsumer",
@@ -39,7 +39,7 @@ var queueParallelMutants = []mutant{
 	},
 	{
 		name: "others are woken for the same items", file: "queue/recoverer.go", test: "TestUrgentItemsWakeOneConsumerEach",
-		old: "if spare == 0 || look == r.woke {", new: "if unclaimedInLanes == 0 || look < 0 {",
+		old: "if unclaimed == 0 || read == r.woke {", new: "if unclaimed == 0 || read < 0 {",
 	},
 	{
 		name: "a move that was refused is not tried again", file: "queue/recoverer.go", test: "TestWhatTheRecovererReturnsKeepsItsAttempts",
@@ -51,31 +51,31 @@ var queueParallelMutants = []mutant{
 	},
 	{
 		name: "an item that comes as its ticket is given up counts an attempt", file: "queue/parallel.go", test: "TestAnItemForATicketThatIsGivenUpIsNew",
-		old: "if p := d.uncountRequest(); p != nil {", new: "if p := d.uncountRequest(); false && p != nil {",
+		old: "if r := c.uncountRequest(); r != nil {", new: "if r := c.uncountRequest(); false && r != nil {",
 	},
 	{
 		name: "who gives up a ticket tells nobody", file: "queue/parallel.go", test: "TestATicketThatIsGivenUpEarlyLosesNoItem|TestATicketOfATakeThatHasEndedIsGivenBack",
-		old: "\tsh.writeTracked(&writeRequest{session: sh.s, ops: notice})\n", new: "	_ = notice\n",
+		old: "\tp.cs.write(&writeRequest{session: s, ops: notice})\n", new: "\t_ = notice\n",
 	},
 	{
 		name: "an idle consumer does not ring again", file: "queue/parallel.go", test: "TestAnIdleConsumerRingsAgain",
-		old: "if !rang && sh.lines.mayBeSpare() {", new: "if false && !rang {",
+		old: "if !signalled && p.views.mayHaveUnclaimed() {", new: "if false && !signalled {",
 	},
 	{
 		name: "the last items of a lane are drawn without a check", file: "queue/segmentviews.go", test: "TestConsumersDrawALanesLastItemOnce",
-		old: "d.checked = lane.unclaimed() < plentyFactor*int64(v.q.windowSize()); d.checked", new: "d.checked = false; d.checked",
+		old: "d.checked = lane.unclaimed() < int64(plentyFactor*v.window); d.checked", new: "d.checked = false; d.checked",
 	},
 	{
 		name: "a lane's next segment is told to nobody", file: "queue/segmentviews.go", test: "TestALanesItemsInSeveralSegmentsWakeAsMany",
-		old: "	if d.rings {\n", new: "	if false && d.rings {\n",
+		old: "\tif d.signal {\n", new: "\tif false && d.signal {\n",
 	},
 	{
 		name: "a lost reply of a draw is not looked up", file: "queue/parallel.go", test: "TestALostReplyOfATicketIsFound|TestALostReplyOfAReturn",
-		old: "tickets, err = sh.findTickets(d)", new: "err = framework.ErrSuspended",
+		old: "names, err = p.findTickets(d)", new: "err = framework.ErrSuspended",
 	},
 	{
 		name: "a return is not tried without its draw", file: "queue/parallel.go", test: "TestAReturnWhoseSegmentWasRemoved",
-		old: "refused.Path == p.ops[returned].Path() && errors.Is(err, framework.ErrNoNode)", new: "refused.Path == \"\" && returned > 0",
+		old: "refused.Path == drawn && errors.Is(err, framework.ErrNoNode)", new: "refused.Path == \"\" && drawn != \"\"",
 	},
 	{
 		name: "a returned item is kept though nobody takes", file: "queue/parallel.go", test: "TestAReturnedItemThatNobodyTakesGoesBackSoon",
@@ -83,23 +83,23 @@ var queueParallelMutants = []mutant{
 	},
 	{
 		name: "a segment that was closed by hand is the last", file: "queue/segments.go", test: "TestASegmentThatWasClosedByHandIsFollowedByAnother",
-		old: "\t_, err := s.Multi(ctx, append([]framework.Op{framework.CheckOp(l.segment(n), framework.AnyVersion)}, l.openOps(n+1)...)...)", new: "	_, err := s.Multi(ctx, framework.CheckOp(l.segment(n), framework.AnyVersion))",
+		old: "\t_, err := session.Multi(ctx, append([]framework.Op{framework.CheckOp(s.dir(), framework.AnyVersion)}, s.next().makeOps()...)...)", new: "\t_, err := session.Multi(ctx, framework.CheckOp(s.dir(), framework.AnyVersion))",
 	},
 	{
 		name: "the number of items is not asked for again after the tickets", file: "queue/recoverer.go", test: "TestANumberThatIsUsedDuringASweepIsNotMissing",
-		old: "\tin.put, in.closed = childrenEver(st), st.Version > 0\n\tin.items, err", new: "	in.items, err",
+		old: "\tin.put, in.closed = childrenEver(st), st.Version > 0\n\tin.items, err", new: "\t_ = st\n\tin.items, err",
 	},
 	{
 		name: "tickets are counted after they were listed", file: "queue/recoverer.go", test: "TestATicketThatIsDrawnDuringASweepOwnsItsItem",
-		old: "	in.changed = st.Pzxid\n", new: "\tin.changed = st.Pzxid\n\tif st, err = s.Exists(r.ctx, tickets); err == nil {\n\t\tin.drawn = childrenEver(st)\n\t}\n",
+		old: "\tst, err := r.s.Exists(r.ctx, at.dir())\n", new: "\tif late, failed := r.s.Exists(r.ctx, at.tickets()); failed == nil {\n\t\tin.drawn = childrenEver(late)\n\t}\n\tst, err := r.s.Exists(r.ctx, at.dir())\n",
 	},
 	{
 		name: "who is the recoverer no more skips numbers", file: "queue/recoverer.go", test: "TestWhoIsTheRecovererNoMoreSkipsNoNumber",
-		old: "guard: r.lease, ops: ops})", new: "ops: ops})",
+		old: "requires: []precondition{leaseHeld{r.lease}}, ops: ops})", new: "ops: ops})",
 	},
 	{
-		name: "numbers of a closed segment are skipped", file: "queue/recoverer.go", old: "		ops := []framework.Op{in.at.line.checkOpen(in.at.seg)}",
-		new: "		ops := []framework.Op{}", redundant: "a consumer reads that the segment is closed, and takes no number of it for used or unused any more",
+		name: "numbers of a closed segment are skipped", file: "queue/recoverer.go", old: "\t\tops := []framework.Op{in.at.checkOpen()}",
+		new: "\t\tops := []framework.Op{}", redundant: "a consumer reads that the segment is closed, and takes no number of it for used or unused any more",
 	},
 	{
 		name: "a ticket is voided twice", file: "queue/recoverer.go", old: "framework.SetOp(ticket, nil, 0)", new: "framework.SetOp(ticket, nil, framework.AnyVersion)",

@@ -6,13 +6,13 @@ func init() { lists["queue"] = queueMutants }
 var queueMutants = []mutant{
 	{
 		name: "a strict consumer that leaves keeps the claims that nobody was handed", file: "queue/strict.go", test: "TestWhatNobodyWasHandedCountsNoAttempt",
-		old: "\td.takeBackClaims()\n",
-		new: "\t_ = d.takeBackClaims\n",
+		old: "\th.uncountUnseen()\n",
+		new: "\t_ = h.uncountUnseen\n",
 	},
 	{
 		name: "claims that are on their way are not waited for", file: "queue/strict.go", test: "TestAClaimThatNobodyWaitsForAnyMoreCountsNoAttempt",
-		old: "\td.finishClaims()\n",
-		new: "\t_ = d.finishClaims\n",
+		old: "\th.finishClaims()\n",
+		new: "\t_ = h.finishClaims\n",
 	},
 	{
 		name: "a panic ends the process", file: "queue/work.go", test: "TestAPanicDoesNotEndAWorker",
@@ -47,51 +47,51 @@ var queueMutants = []mutant{
 		old: "	if after == 0 {\n", new: "	if after < 0 {\n",
 	},
 	{
-		name: "another retry policy is let through", file: "queue/engine.go", test: "TestThePolicyIsStored",
+		name: "another retry policy is let through", file: "queue/record.go", test: "TestThePolicyIsStored",
 		old: "case given.Retry != nil && (", new: "case given.Retry != nil && given.Order == \"none\" && (",
 	},
 	{
-		name: "a poll takes what has another consumer of a strict queue", file: "queue/claimable.go", test: "TestTryTakeTakesOnlyWhatIsThere",
-		old: "case strict && !first:\n		return 0, false, nil\n", new: "case strict && !first:\n		return state.items(), false, nil\n",
+		name: "a poll takes what has another consumer of a strict queue", file: "queue/strict.go", test: "TestTryTakeTakesOnlyWhatIsThere",
+		old: "\tcase !first:\n\t\treturn 0, false\n", new: "\tcase !first:\n\t\treturn state.items(), false\n",
 	},
 	{
-		name: "a poll of a paused queue waits", file: "queue/claimable.go", test: "TestTryTakeTakesOnlyWhatIsThere",
+		name: "a poll of a paused queue waits", file: "queue/trytake.go", test: "TestTryTakeTakesOnlyWhatIsThere",
 		old: "if err != nil || state.paused {", new: "if err != nil {",
 	},
 	{
-		name: "a pause hands out what was claimed ahead", file: "queue/consumer.go", test: "TestAPauseKeepsBackWhatWasClaimedAhead",
-		old: " || !sh.gate.isOpen() {",
+		name: "a pause hands out what was claimed ahead", file: "queue/takes.go", test: "TestAPauseKeepsBackWhatWasClaimedAhead",
+		old: " || !s.gate.isOpen() {",
 		new: " {",
 	},
 	{
 		name: "a lost delivery keeps its place in the window", file: "queue/consumersession.go", test: "TestALostDeliveryMakesRoom",
-		old: "\td.settleWhenLost()\n",
-		new: "",
+		old: "\tc.settleWhenLost()\n\tif err",
+		new: "\tif err",
 	},
 	{
 		name: "a put that was given up stays queued", file: "queue/writer.go", test: "TestPutsThatWereGivenUpLeaveNothing",
-		old: "\tw.queue = slices.DeleteFunc(w.queue, func(other *writeRequest) bool { return other == p })\n",
+		old: "\tw.queue = slices.DeleteFunc(w.queue, func(other *writeRequest) bool { return other == r })\n",
 		new: "",
 	},
 	{
 		name: "a reader has no bound in bytes", file: "queue/strictreader.go", test: "TestWhatIsKeptAheadIsBoundedInBytes",
-		old: " && r.bytes.Load()+r.most.Load() > int64(r.sh.q.prefetchBytes)",
+		old: " && r.bytes.Load()+r.most.Load() > int64(r.cs.settings.prefetchBytes)",
 		new: " && false",
 	},
 	{
-		name: "items that are due are moved one by one", file: "queue/delay.go", test: "TestWhatIsDueAtOnceIsMovedTogether",
+		name: "items that are due are moved one by one", file: "queue/housekeeping.go", test: "TestWhatIsDueAtOnceIsMovedTogether",
 		old: "const moveTogether = 64",
 		new: "const moveTogether = 1",
 	},
 	{
 		name: "who comes anew takes places before the line", file: "queue/capacity.go", test: "TestALineThatNobodyStandsInStopsNobody",
-		old: "if r.line && !first {",
-		new: "if r.line && !first && false {",
+		old: "if c.line && !first {",
+		new: "if c.line && !first && false {",
 	},
 	{
 		name: "places ahead lead past a batch that waits", file: "queue/capacity.go", test: "TestPlacesAheadAreNoWayPastABatchThatWaits",
-		old: "p.first || !waiting",
-		new: "p.first || !waiting || true",
+		old: "r.first || !putsWait",
+		new: "r.first || !putsWait || true",
 	},
 	{
 		name: "places of dead writers stay", file: "queue/capacity.go", test: "TestNothingIsLeftOfADeadWritersPlaces",
@@ -100,18 +100,18 @@ var queueMutants = []mutant{
 	},
 	{
 		name: "a dead letter that comes back takes no place", file: "queue/inspect.go", test: "TestRequeueTakesAPlace",
-		old: "&writeRequest{session: s, adds: 1, ops:", new: "&writeRequest{foundSession: s, ops:",
+		old: "&writeRequest{session: item.session, adds: 1, ops:", new: "&writeRequest{session: item.session, ops:",
 	},
 	{
-		name: "what has ended is handed out", file: "queue/consumer.go", test: "TestWhatEndedWhileItsProcessStoodStillIsNotHandedOut",
-		old: "if d.tenure.Err() != nil {", new: "if false {",
+		name: "what has ended is handed out", file: "queue/takes.go", test: "TestWhatEndedWhileItsProcessStoodStillIsNotHandedOut",
+		old: "if item.tenure.Err() != nil {", new: "if false {",
 	},
 	{
 		name: "a claim that was refused counts an attempt", file: "queue/strict.go", test: "TestAClaimThatIsRefusedSinceTheQueueWasPurgedCountsNoAttempt",
 		old: "if !f.claimed && errors.As(err, &tx) {", new: "if false && errors.As(err, &tx) {",
 	},
 	{
-		name: "a delivery ends after its item was given back", file: "queue/delivery.go", test: "TestADeliveryThatIsGivenBackEndsBeforeAnybodyElseHasItsItem",
-		old: "	d.tenure.End(ErrSettled) // before anybody else can have the item\n", new: "",
+		name: "a delivery ends after its item was given back", file: "queue/claimeditem.go", test: "TestADeliveryThatIsGivenBackEndsBeforeAnybodyElseHasItsItem",
+		old: "\tc.tenure.End(ErrSettled) // before another consumer can have the item\n", new: "",
 	},
 }

@@ -104,26 +104,26 @@ var safeguards = []mutant{
 		old: "if s.most > 0 && s.used >= s.most {", new: "if s.most > 0 && s.used > s.most {",
 	},
 	{
-		name: "an item leaves without its ticket", file: "queue/delivery.go", recipes: "lines", rule: anyRule,
-		old: "		ops = append(ops, framework.DeleteOp(d.claim, framework.AnyVersion))\n	}\n	return append(ops, framework.DeleteOp(d.item, d.version))",
-		new: "		ops = append(ops, framework.CheckOp(d.claim, framework.AnyVersion))\n	}\n	return append(ops, framework.DeleteOp(d.item, d.version))",
+		name: "an item leaves without its ticket", file: "queue/claimeditem.go", recipes: "lines", rule: anyRule,
+		old: "\t\tops = append(ops, framework.DeleteOp(c.ticket, framework.AnyVersion))\n\t}\n\treturn append(ops, framework.DeleteOp(c.node, c.version))",
+		new: "\t\tops = append(ops, framework.CheckOp(c.ticket, framework.AnyVersion))\n\t}\n\treturn append(ops, framework.DeleteOp(c.node, c.version))",
 	},
 	{
 		name: "a ticket is not checked before an item of a lane is taken to be nobody's", file: "queue/recoverer.go", recipes: "lines", rule: anyRule,
-		old: "if k < in.drawn && in.tickets[k] == \"\" {", new: "if k < in.drawn && (in.tickets[k] == \"\" || in.at.line != r.sh.q.base) {",
+		old: "if k < in.drawn && in.tickets[k] == \"\" {", new: "if k < in.drawn && (in.tickets[k] == \"\" || in.at.line != r.store.nodes.base) {",
 	},
 	{
 		name: "the recoverer skips the lines of priorities", file: "queue/recoverer.go", recipes: "lines", rule: anyRule,
-		old: "range append(lanes, r.sh.q.base)",
-		new: "range append(slices.DeleteFunc(listLanes, func(l line) bool { return l.name() != redoLane }), r.sh.q.base)",
+		old: "\tfor _, l := range lines {\n\t\tsegments, err",
+		new: "\tfor _, l := range slices.DeleteFunc(lines, func(l itemLine) bool { _, priority := lanePriority(l.name()); return priority }) {\n\t\tsegments, err",
 	},
 	{
-		name: "an acknowledged item gives no room back", file: "queue/delivery.go", recipes: "lines", rule: "bound",
-		old: "\tp := d.newRequest(append(d.removeOps(), d.session.q.leaveOps()...))\n\td.settleBy", new: "\tp := d.newRequest(d.removeOps())\n\td.settleBy",
+		name: "an acknowledged item gives no room back", file: "queue/claimeditem.go", recipes: "lines", rule: "bound",
+		old: "\tr := c.request(c.leaveOps())\n\tc.endWith(r, finished)", new: "\tr := c.request(c.removeOps())\n\tc.endWith(r, finished)",
 	},
 	{
 		name: "a bound is counted with one place too many", file: "queue/capacity.go", recipes: "lines", rule: "bound",
-		old: "return max(0, q.storedRecord().Capacity-int(int32(r.in-r.out)))", new: "return max(0, q.storedRecord().Capacity+1-int(int32(r.in-r.out)))",
+		old: "return max(0, c.store.record().Capacity-int(int32(c.in-c.out)))", new: "return max(0, c.store.record().Capacity+1-int(int32(c.in-c.out)))",
 	},
 	{
 		name: "a purge leaves what is given back meanwhile", file: "queue/purge.go", recipes: "lines", rule: "purges",
@@ -131,10 +131,10 @@ var safeguards = []mutant{
 	},
 	{
 		name: "a purge leaves what is for later", file: "queue/purge.go", recipes: "lines", rule: "purges",
-		old: "		k, err := q.purgeLater(ctx, s)", new: "		k, err := 0, error(nil)",
+		old: "\t\tk, err := st.purgeDelayed(ctx, s)", new: "\t\tk, err := 0, error(nil)",
 	},
 	{
-		name: "a pause is ignored", file: "queue/consumersession.go", recipes: "lines", rule: "pauses",
+		name: "a pause is ignored", file: "queue/pausegate.go", recipes: "lines", rule: "pauses",
 		old: "g.set(true)", new: "g.set(false)",
 	},
 	{
@@ -142,16 +142,16 @@ var safeguards = []mutant{
 		old: "int(st.Version) + claims - e.header.Unseen", new: "int(st.Version) + 2*claims - e.header.Unseen",
 	},
 	{
-		name: "an attempt of who gives back is counted twice", file: "queue/delivery.go", recipes: "lines", rule: "attempts",
-		old: "d.giveBack(d.attempt, after, reason, finished)", new: "d.returnFirst(d.attempt+1, after, reason, finished)",
+		name: "an attempt of who gives back is counted twice", file: "queue/claimeditem.go", recipes: "lines", rule: "attempts",
+		old: "c.session.order.giveBack(c, c.attempt, after, reason, finished)", new: "c.session.order.giveBack(c, c.attempt+1, after, reason, finished)",
 	},
 	{
 		name: "a claim that was refused counts an attempt", file: "queue/strict.go", recipes: "lines", rule: "attempts",
 		old: "if !f.claimed && errors.As(err, &tx) {", new: "if false && errors.As(err, &tx) {",
 	},
 	{
-		name: "items for later come too soon", file: "queue/delay.go", recipes: "lines", rule: "delays",
-		old: "wait > 0 {\n				return wait, nil", new: "wait > 3*time.Second {\n				return wait, nil",
+		name: "items for later come too soon", file: "queue/housekeeping.go", recipes: "lines", rule: "delays",
+		old: "wait > 0 {\n\t\t\t\treturn wait, nil", new: "wait > 3*time.Second {\n\t\t\t\treturn wait, nil",
 	},
 	{
 		name: "a job that is registered again is taken for the removed one", file: "scheduler/transitions.go", recipes: "jobs", rule: "registration",

@@ -1,0 +1,186 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// SetCapacity changes the capacity of a bounded queue (WithCapacity) for all its users, now and later. Producers that wait for
+// room continue at once if there is some. If the queue has more than n items, they stay; after SetCapacity has returned nil, no put succeeds
+// until there are fewer.
+//
+// An unbounded queue does not count its items, so it cannot be bounded: ErrOption. Drop it, and make it anew. For a
+// queue that is practically unbounded, n may be up to 2^30. A Queue that was made with WithCapacity continues; one that is made
+// with another capacity afterwards gets ErrMismatch. Calling SetCapacity again is harmless.
+func (q *Queue[T]) SetCapacity(ctx context.Context, n int) error {
+	err := fmt.Errorf("%w: SetCapacity: %d is not between 1 and %d", ErrOption, n, maxCapacity)
+	if n > 0 && n <= maxCapacity {
+		st := q.core.store
+		err = st.repeatOnSessions(ctx, func(s *framework.Session) error { return st.setCapacity(ctx, s, n) })
+	}
+	return framework.Wrap("change", q.Path(), err)
+}
+
+// SetDedup changes how long the queue remembers ids (WithDedup), for all its users, now and later. A queue that has
+// not remembered ids so far begins to. Earlier ids are remembered for the old time or the new one. A Queue that only puts may learn of a
+// shorter time late. Calling SetDedup again is harmless.
+func (q *Queue[T]) SetDedup(ctx context.Context, window time.Duration) error {
+	err := fmt.Errorf("%w: SetDedup: %v, at least 1s", ErrOption, window)
+	if window >= time.Second {
+		st := q.core.store
+		err = st.repeatOnSessions(ctx, func(s *framework.Session) error { return st.setDedup(ctx, s, window) })
+	}
+	return framework.Wrap("change", q.Path(), err)
+}
+
+// Drop removes the queue: its items, delayed and claimed ones too, its dead letters, its ids and
+// its record. Dropping a queue that does not exist is no error. If Drop returns an error, the next user of the queue finishes the removal.
+//
+// The next use of the path makes the queue anew, by its options and else as it was known; a waiting Take does so, too.
+// To change what is stored with the queue, close all that use it first, or see SetCapacity and SetDedup. Calls in progress may end with ErrUnknown.
+func (q *Queue[T]) Drop(ctx context.Context) error {
+	err := q.core.usable()
+	if err == nil {
+		err = q.core.store.dropQueue(ctx)
+	}
+	return framework.Wrap("drop", q.Path(), err)
+}
+
+// Pause keeps all consumers from handing out items until Resume, prefetched ones too. Open deliveries continue, and
+// puts too. Consumers learn of it a moment later. Pausing again is harmless.
+func (q *Queue[T]) Pause(ctx context.Context) error {
+	st := q.core.store
+	err := st.repeatOnSessions(ctx, func(s *framework.Session) error {
+		_, err := s.Multi(ctx, st.nodes.checkExists(), framework.CreateOp(st.nodes.below(pausedNode), nil, framework.Persistent))
+		if errors.Is(err, framework.ErrNodeExists) {
+			return nil
+		}
+		return err
+	})
+	return framework.Wrap("pause", q.Path(), err)
+}
+
+// Resume ends a pause.
+func (q *Queue[T]) Resume(ctx context.Context) error {
+	st := q.core.store
+	err := st.repeatOnSessions(ctx, func(s *framework.Session) error { return s.DeleteIfPresent(ctx, st.nodes.below(pausedNode)) })
+	return framework.Wrap("resume", q.Path(), err)
+}
+
+// Paused reports whether the queue is paused.
+func (q *Queue[T]) Paused(ctx context.Context) (bool, error) {
+	s, err := q.core.store.foundSession(ctx)
+	if err == nil {
+		_, err = s.Exists(ctx, q.core.store.nodes.below(pausedNode))
+	}
+	if errors.Is(err, framework.ErrNoNode) {
+		return false, nil
+	}
+	return err == nil, framework.Wrap("look", q.Path(), err)
+}
+
+// changeRecord writes the record as change changes it, together with the operations that change returns. After a conflict with another client it starts again.
+func (st *store) changeRecord(ctx context.Context, s *framework.Session, change func(r *queueRecord) ([]framework.Op, error)) error {
+	for {
+		data, stat, err := s.Get(ctx, st.nodes.path)
+		if err != nil {
+			return err
+		}
+		before, err := decodeRecord(data)
+		if err != nil {
+			return err
+		}
+		after := before
+		ops, err := change(&after)
+		if err != nil || after == before {
+			return err
+		}
+		if data, err = after.encode(); err != nil {
+			return err
+		}
+		_, err = s.Multi(ctx, append(ops, framework.SetOp(st.nodes.path, data, stat.Version), st.nodes.checkExists())...)
+		switch {
+		case err == nil:
+			after.version, after.born = stat.Version+1, stat.Czxid
+			st.learn(after)
+			return nil
+		case !errors.Is(err, framework.ErrBadVersion):
+			return err // after a lost reply the caller repeats it
+		}
+	}
+}
+
+// setCapacity writes <path>/in in the same transaction: the servers refuse a producer that reserves places by what it has read before, and it reads the
+// record again. setCapacity counts one place more in and one more out, which wakes the first producer in line.
+func (st *store) setCapacity(ctx context.Context, s *framework.Session, n int) error {
+	err := st.changeRecord(ctx, s, func(r *queueRecord) ([]framework.Op, error) {
+		if r.Capacity == 0 {
+			return nil, fmt.Errorf("%w: SetCapacity: the queue was made without a bound, and its items are not counted; drop it and make it anew with WithCapacity", ErrOption)
+		}
+		r.Capacity = n
+		data, stat, err := s.Get(ctx, st.nodes.below(inNode))
+		if err != nil {
+			return nil, err
+		}
+		in, line, err := decodeIn(data)
+		if err != nil {
+			return nil, framework.Wrap("read", st.nodes.below(inNode), err)
+		}
+		return []framework.Op{framework.SetOp(st.nodes.below(inNode), encodeIn(in+1, line), stat.Version),
+			framework.SetOp(st.nodes.below(outNode), nil, framework.AnyVersion)}, nil
+	})
+	if err != nil {
+		return err
+	}
+	return st.takeBackPlaces(ctx, s, n)
+}
+
+// takeBackPlaces takes back unused places of producers while more places are given out than the capacity. Producers get no new
+// places then, so each of them is soon taken back or used.
+func (st *store) takeBackPlaces(ctx context.Context, s *framework.Session, capacity int) error {
+	for {
+		c := capacityCounter{store: st}
+		if err := c.readState(ctx, s); err != nil {
+			return err
+		}
+		if int(int32(c.in-c.out)) <= capacity {
+			return nil
+		}
+		all, _, err := c.unusedByOthers(ctx, s)
+		if err != nil {
+			return err
+		}
+		left := 0
+		for _, p := range all {
+			if p.left == 0 {
+				continue
+			}
+			left += p.left
+			_, err := s.Multi(ctx, framework.SetOp(st.nodes.below(inNode), encodeIn(c.in-uint32(p.left), c.line), c.version), framework.DeleteOp(p.path, p.version))
+			if err != nil && !refusedByOthers(err) {
+				return err
+			}
+			break // <path>/in has changed
+		}
+		if left == 0 {
+			return nil
+		}
+	}
+}
+
+// setDedup writes <path>/ids in the same transaction: the servers refuse a producer that closes a bucket by what it has read before, and it reads the
+// record again.
+func (st *store) setDedup(ctx context.Context, s *framework.Session, window time.Duration) error {
+	return st.changeRecord(ctx, s, func(r *queueRecord) ([]framework.Op, error) {
+		r.Dedup = window.Milliseconds()
+		data, stat, err := s.Get(ctx, st.nodes.below(idsDir))
+		if errors.Is(err, framework.ErrNoNode) {
+			return nil, nil // no bucket was closed so far
+		}
+		return []framework.Op{framework.SetOp(st.nodes.below(idsDir), data, stat.Version)}, err
+	})
+}

@@ -1,0 +1,298 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+// claimedItem is an item that this Queue has claimed, from its claim until it is settled. It is the untyped part of a Delivery.
+type claimedItem struct {
+	session   *consumerSession
+	node      string
+	stat      framework.Stat // of the node, as it was read
+	version   int32          // of the node, after the claim
+	ticket    string         // the node of the claim; "" in a strict queue
+	lease     *locks.Lease   // of the queue's lock; nil in a parallel queue
+	attempt   int
+	env       envelope
+	data      []byte // as stored; kept in a strict queue only
+	decodeErr error  // why the item cannot be read, or nil
+	tenure    tenure
+
+	mu       sync.Mutex
+	settled  error       // why it cannot be settled any more, or nil
+	stopLoss func() bool // stops watching for the end of tenure
+
+	// Guarded by the takeQueue's mutex.
+	settling bool // it counts as being settled
+	unseen   bool // it goes back, and no caller has had it
+}
+
+// tenure is the time in which no other consumer can have the item.
+type tenure interface {
+	Context() context.Context
+	Err() error
+	End(cause error)
+}
+
+var (
+	// errTakenBack is why a delivery cannot be settled after its Queue was closed.
+	errTakenBack = fmt.Errorf("%w: %w", ErrLost, ErrClosed)
+	// errExpired is the reason of dead letters that have expired.
+	errExpired = errors.New("expired")
+)
+
+// readItem takes the item's data in. Data that is no envelope is kept as it is. The attempt is the stored one, plus the version, plus one.
+func (c *claimedItem) readItem(data []byte, st framework.Stat) {
+	c.stat = st
+	if c.env, c.decodeErr = decodeItem(data, st); c.decodeErr != nil {
+		c.env = envelope{itemHeader{Put: max(0, st.Ctime.UnixMilli())}, data}
+	}
+	c.attempt = c.env.header.Attempts + int(c.version) + 1 - c.env.header.Unseen
+}
+
+// removeOps remove the claim and the item together.
+func (c *claimedItem) removeOps() []framework.Op {
+	var ops []framework.Op
+	if c.ticket != "" {
+		ops = append(ops, framework.DeleteOp(c.ticket, framework.AnyVersion))
+	}
+	return append(ops, framework.DeleteOp(c.node, c.version))
+}
+
+// leaveOps are removeOps of an item that leaves a bounded queue.
+func (c *claimedItem) leaveOps() []framework.Op {
+	return append(c.removeOps(), c.session.store.countLeaving()...)
+}
+
+// request is a request that is valid only while the claim is.
+func (c *claimedItem) request(ops []framework.Op, items ...newItem) *writeRequest {
+	r := &writeRequest{session: c.session.s, ops: ops, items: items}
+	if c.lease != nil {
+		r.requires = []precondition{leaseHeld{c.lease}}
+	}
+	return r
+}
+
+// leaseHeld is the precondition that a lease of the queue's lock is held.
+type leaseHeld struct{ lease *locks.Lease }
+
+func (l leaseHeld) ops() []framework.Op { return []framework.Op{l.lease.Guard()} }
+
+// uncountRequest makes the item's last claim count as no attempt. It is nil if the item cannot be encoded.
+func (c *claimedItem) uncountRequest() *writeRequest {
+	e := c.env
+	e.header.Unseen += 2 // the claim has raised the version, and this write does
+	data, err := e.encode()
+	if err != nil {
+		return nil
+	}
+	return c.request([]framework.Op{framework.SetOp(c.node, data, c.version)})
+}
+
+// guard is the operation that the servers refuse once another consumer can have the item: a ticket's name belongs to one claim, and in a strict
+// queue each further claim raises the item's version.
+func (c *claimedItem) guard() framework.Op {
+	if c.ticket != "" {
+		return framework.CheckOp(c.ticket, framework.AnyVersion).When(c.tenure.Err)
+	}
+	return framework.CheckOp(c.node, c.version).When(c.tenure.Err)
+}
+
+// token is the transaction that has created the item's node, plus the number of its changes. Each change took a
+// transaction, so a node that the item is moved to has a higher token.
+func (c *claimedItem) token() int64 { return c.stat.Czxid + int64(c.version) }
+
+// settleWhenLost makes room for another delivery when this one is lost, even if its caller does not settle it.
+func (c *claimedItem) settleWhenLost() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.settled == nil {
+		c.stopLoss = context.AfterFunc(c.tenure.Context(), func() { _ = c.markSettled(ErrLost) })
+	}
+}
+
+// markSettled marks the item as settled for a reason. Only the first call succeeds, and only before the tenure has ended.
+func (c *claimedItem) markSettled(reason error) error {
+	c.mu.Lock()
+	if c.settled != nil {
+		defer c.mu.Unlock()
+		return c.settled
+	}
+	err := c.tenure.Err()
+	if err != nil {
+		reason = fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	c.settled = reason
+	if c.stopLoss != nil {
+		c.stopLoss()
+	}
+	c.mu.Unlock()
+	if err == nil {
+		return nil
+	}
+	if c.session.ctx.Err() == nil {
+		c.end(reason) // makes room: the consumer session continues
+	}
+	return reason
+}
+
+// reopen opens a delivery again whose settlement was refused as a whole. If its consumer session has ended meanwhile, the item goes back.
+func (c *claimedItem) reopen() {
+	c.mu.Lock()
+	c.settled = nil
+	c.mu.Unlock()
+	c.settleWhenLost()
+	if c.session.ctx.Err() != nil {
+		c.takeBack(c.attempt, func() {})
+	}
+}
+
+// endWith makes a request, which is to be written next, end the delivery. finished is called once with the outcome.
+func (c *claimedItem) endWith(r *writeRequest, finished func(error)) {
+	r.then = func(_ []framework.OpResult, err error) {
+		err = settlementError(err)
+		c.end(err)
+		finished(err)
+	}
+	c.session.claims.settling(c)
+}
+
+// writeLast writes a request that ends the delivery.
+func (c *claimedItem) writeLast(r *writeRequest, finished func(error)) {
+	c.endWith(r, finished)
+	c.session.write(r)
+}
+
+// settlementError is the error of a settlement whose request has failed.
+func settlementError(err error) error {
+	var tx *framework.TxError
+	if errors.As(err, &tx) || errors.Is(err, framework.ErrSessionLost) || errors.Is(err, framework.ErrClosed) || errors.Is(err, ErrClosed) {
+		return fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	return err
+}
+
+// end ends the tenure and makes room for another delivery. If the item was not settled, its ticket is given up, so that the recoverer returns it.
+func (c *claimedItem) end(err error) {
+	if err == nil {
+		err = ErrSettled
+	} else if c.ticket != "" {
+		c.session.write(c.request([]framework.Op{framework.DeleteOp(c.ticket, framework.AnyVersion), c.session.store.nodes.signalRecoverer()}))
+	}
+	c.tenure.End(err)
+	c.session.itemSettled(c.session.store.nodes.segmentOf(c.node))
+	c.session.claims.closed(c)
+}
+
+// ack removes the item.
+func (c *claimedItem) ack(finished func(error)) {
+	if r := c.ackRequest(finished); r != nil {
+		c.session.write(append([]*writeRequest{r}, c.session.nextAfterAcks(1)...)...)
+	}
+}
+
+// ackRequest is the request that removes the item, to be written next. It is nil if the delivery has ended.
+func (c *claimedItem) ackRequest(finished func(error)) *writeRequest {
+	if err := c.markSettled(ErrSettled); err != nil {
+		finished(err)
+		return nil
+	}
+	r := c.request(c.leaveOps())
+	c.endWith(r, finished)
+	return r
+}
+
+// ackWith is ack together with the caller's own operations. If the servers refuse one of these, the delivery is open again.
+func (c *claimedItem) ackWith(ops []framework.Op, finished func(error)) {
+	if err := c.markSettled(ErrSettled); err != nil {
+		finished(err)
+		return
+	}
+	r := c.request(c.leaveOps())
+	r.with = ops
+	r.then = func(_ []framework.OpResult, err error) {
+		if errors.Is(err, ErrRefused) {
+			c.reopen()
+		} else {
+			err = settlementError(err)
+			c.end(err)
+		}
+		finished(err)
+	}
+	c.session.write(r)
+}
+
+// nack gives the item back after a failed attempt: at once, later, or to the dead letters if its attempts are used up.
+func (c *claimedItem) nack(after time.Duration, reason error, finished func(error)) {
+	if err := c.markSettled(ErrSettled); err != nil {
+		finished(err)
+		return
+	}
+	c.tenure.End(ErrSettled) // before another consumer can have the item
+	if most := c.session.settings.maxAttempts; most > 0 && c.attempt >= most {
+		c.moveToDeadLetters(reason, finished)
+		return
+	}
+	c.session.order.giveBack(c, c.attempt, after, reason, finished)
+}
+
+// bury makes the item a dead letter, even if it has attempts left.
+func (c *claimedItem) bury(reason error, finished func(error)) {
+	if err := c.markSettled(ErrSettled); err != nil {
+		finished(err)
+		return
+	}
+	c.tenure.End(ErrSettled)
+	c.moveToDeadLetters(reason, finished)
+}
+
+// buryUnseen makes an item a dead letter that no caller has had.
+func (c *claimedItem) buryUnseen(reason error) {
+	if c.markSettled(ErrSettled) == nil {
+		c.moveToDeadLetters(reason, func(error) {})
+	}
+}
+
+// expire removes an item that has expired, or makes it a dead letter. Its claim is no attempt.
+func (c *claimedItem) expire() {
+	if c.markSettled(ErrSettled) != nil {
+		return
+	}
+	c.attempt--
+	if c.session.settings.dropExpired {
+		c.writeLast(c.request(c.leaveOps()), func(error) {})
+		return
+	}
+	c.moveToDeadLetters(errExpired, func(error) {})
+}
+
+// moveToDeadLetters moves the item to the dead letters, with the reason.
+func (c *claimedItem) moveToDeadLetters(reason error, finished func(error)) {
+	e := c.env.afterFailure(c.attempt, reason)
+	e.header.Raw = e.header.Raw || c.decodeErr != nil
+	data, err := e.encode()
+	if err != nil {
+		c.end(err)
+		finished(err)
+		return
+	}
+	c.writeLast(c.request(c.leaveOps(), newItem{line: c.session.store.nodes.dead, data: data}), finished)
+}
+
+// takeBack ends a delivery that its caller has not settled, and gives the item back with a number of attempts. Then it calls given, also if
+// the delivery was settled before.
+func (c *claimedItem) takeBack(attempts int, given func()) {
+	if c.markSettled(errTakenBack) != nil {
+		given()
+		return
+	}
+	c.tenure.End(ErrClosed)
+	c.session.order.putBack(c, attempts, given)
+}

@@ -1,0 +1,174 @@
+package queue
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// fence settles lost replies of one writer, by a node of its own, the marker <path>/writers/<uuid>. Each transaction
+// sets the marker at the version that the last one left. After a lost reply, fence sets the marker itself at the version from before: if that succeeds, the
+// transaction was not applied and cannot be applied any more (docs/adr/0022-one-writer-and-its-marker.md).
+type fence struct {
+	store   *store
+	marker  string // its node, or ""
+	next    string // a marker that may have been made, with a lost reply; or ""
+	version int32  // of the marker
+	count   int64  // transactions so far
+	session *framework.Session
+}
+
+var errMarkerGone = errors.New("the writer's marker is gone")
+
+// ready reports whether the marker exists, and has a child of this session. The servers remove a marker without children.
+func (f *fence) ready(s *framework.Session) bool { return f.marker != "" && f.session == s }
+
+// prepare makes the marker and its ephemeral child. It returns errMarkerGone if the servers have removed the marker.
+func (f *fence) prepare(ctx context.Context, s *framework.Session) error {
+	if f.marker == "" {
+		if err := f.makeMarker(ctx, s); err != nil {
+			return err
+		}
+	}
+	asked := time.Now()
+	err := s.Create(ctx, f.child(s), nil, framework.Ephemeral)
+	if errors.Is(err, framework.ErrNoNode) {
+		return errMarkerGone
+	}
+	if err != nil && !errors.Is(err, framework.ErrNodeExists) {
+		return err
+	}
+	st, missing := s.Exists(ctx, f.child(s))
+	if missing != nil {
+		return missing
+	}
+	if err == nil || f.store.clock.unset() { // a child that existed may be older than the question
+		f.store.clock.noteAnswer(st.Ctime, asked)
+	}
+	f.session = s
+	return nil
+}
+
+// makeMarker makes the marker in a transaction that checks the record: a queue that is being dropped gets no new markers.
+func (f *fence) makeMarker(ctx context.Context, s *framework.Session) error {
+	writers := f.store.nodes.below(writersDir)
+	if f.next == "" {
+		f.next = framework.Join(writers, uuid.NewString())
+	}
+	for {
+		record := framework.CheckOp(f.store.nodes.path, f.store.record().version)
+		_, err := s.Multi(ctx, record, framework.CreateOp(f.next, nil, framework.Container))
+		var refused *framework.TxError
+		switch {
+		case err == nil, errors.Is(err, framework.ErrNodeExists): // made by a create whose reply was lost
+			f.marker, f.next, f.version = f.next, "", 0
+			return nil
+		case !errors.As(err, &refused) || errors.Is(err, framework.ErrNoAuth):
+			return err
+		case refused.Index == 1: // the directory of markers is missing
+			_, err = s.Multi(ctx, record, framework.CreateOp(writers, nil, framework.Container))
+			if err == nil || errors.Is(err, framework.ErrNodeExists) {
+				continue
+			}
+		}
+		f.store.stale.Store(true)
+		if !refusedByOthers(err) {
+			return err
+		}
+		if err := f.store.findOrMake(ctx, s); err != nil {
+			return err
+		}
+	}
+}
+
+// op is the operation of the next transaction that sets the marker.
+func (f *fence) op() framework.Op {
+	return framework.SetOp(f.marker, strconv.AppendInt(nil, f.count+1, 10), f.version)
+}
+
+// noteApplied counts a transaction whose reply came.
+func (f *fence) noteApplied() {
+	f.version++
+	f.count++
+}
+
+// forget forgets the marker, which the servers have removed.
+func (f *fence) forget() { f.marker = "" }
+
+// resolve reports whether the last transaction, whose reply was lost, was applied. If not, it can never be applied any more.
+// The error is framework.ErrNoNode if the marker is gone, or says why the outcome remains unknown.
+func (f *fence) resolve(ctx context.Context) (applied bool, err error) {
+	back := f.store.client.Backoff()
+	for {
+		s, err := f.store.client.Session(ctx)
+		if err == nil {
+			applied, err = f.set(ctx, s)
+		}
+		if err == nil {
+			if applied {
+				f.count++
+			}
+			return applied, nil
+		}
+		if ctx.Err() != nil || !framework.IsTransient(err) {
+			return false, err
+		}
+		if err := back.Pause(ctx); err != nil {
+			return false, err
+		}
+	}
+}
+
+func (f *fence) set(ctx context.Context, s *framework.Session) (applied bool, err error) {
+	data := fmt.Appendf(nil, "%d fence", f.count)
+	st, err := s.Set(ctx, f.marker, data, f.version)
+	if err == nil {
+		f.version = st.Version
+		return false, nil
+	}
+	if !errors.Is(err, framework.ErrBadVersion) {
+		return false, err
+	}
+	found, st, err := s.Get(ctx, f.marker) // maybe the fence that was set on a session that was lost
+	if err != nil {
+		return false, err
+	}
+	f.version = st.Version
+	return !bytes.Equal(found, data), nil
+}
+
+// remove removes the marker after the last transaction.
+func (f *fence) remove() {
+	if f.marker == "" || f.session == nil {
+		return
+	}
+	child := framework.DeleteOp(f.child(f.session), framework.AnyVersion)
+	err := f.writeUntilAnswered(child, framework.DeleteOp(f.marker, framework.AnyVersion))
+	if errors.Is(err, framework.ErrNotEmpty) { // a former session has not ended yet; the servers remove the rest then
+		_ = f.writeUntilAnswered(child)
+	} // else the servers remove both after the session
+	f.marker = ""
+}
+
+// writeUntilAnswered writes until the servers have answered, or the session has ended.
+func (f *fence) writeUntilAnswered(ops ...framework.Op) error {
+	ctx, back := f.session.Context(), f.store.client.Backoff()
+	for {
+		_, err := f.session.Multi(ctx, ops...)
+		if !errors.Is(err, framework.ErrSuspended) || back.Pause(ctx) != nil {
+			return err
+		}
+	}
+}
+
+// child is the marker's child of a session.
+func (f *fence) child(s *framework.Session) string {
+	return framework.Join(f.marker, strconv.FormatInt(s.ID(), 16))
+}

@@ -1,0 +1,235 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// newHousekeeping returns the tasks of the first consumer in line: moving delayed items, and removing old dead letters. Each runs until its
+// context ends, and then returns an error.
+func newHousekeeping(cs *consumerSession) []func(context.Context) error {
+	mover := delayMover{cs.store, cs.writer, cs.s, cs.reads}
+	tasks := []func(context.Context) error{mover.run}
+	if cs.settings.deadExpiry > 0 {
+		tasks = append(tasks, deadRemover{cs.store, cs.writer, cs.s, cs.settings.deadExpiry}.run)
+	}
+	return tasks
+}
+
+// delayMover moves delayed items when they are due. They are in <path>/later/<hour>/<second>/i-#, by the ensemble's clock, so that each list is short.
+// A put of a delayed item sets the node <path>/later, which makes the mover look again.
+type delayMover struct {
+	store  *store
+	writer *writer
+	s      *framework.Session
+	reads  *batchReader
+}
+
+// run moves delayed items until ctx ends.
+func (m delayMover) run(ctx context.Context) error {
+	if err := m.writer.readClock(ctx, m.s); err != nil {
+		return err
+	}
+	for {
+		_, _, more, err := m.s.WatchData(ctx, m.store.nodes.below(laterDir))
+		if err != nil {
+			return err
+		}
+		wait, err := m.moveDue(ctx)
+		if err != nil {
+			more.Stop()
+			return err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-more.C():
+		case <-timer.C:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		timer.Stop()
+		more.Stop()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// idleDelay is how long the mover waits when there are no delayed items.
+const idleDelay = 24 * time.Hour
+
+// moveDue moves all items that are due, and returns how long the next one has to wait.
+func (m delayMover) moveDue(ctx context.Context) (time.Duration, error) {
+	for second, err := range m.store.nodes.delayedSeconds(ctx, m.s) {
+		if err != nil {
+			return 0, err
+		}
+		if !second.endOfHour {
+			if wait := time.Unix(second.t, 0).Sub(m.store.clock.now()); wait > 0 {
+				return wait, nil
+			}
+			items, err := numbersIn(ctx, m.s, second.dir, itemPrefix)
+			if err != nil {
+				return 0, err
+			}
+			for some := range slices.Chunk(items, moveTogether) {
+				if err := m.moveItems(ctx, second.dir, some); err != nil {
+					return 0, err
+				}
+			}
+		}
+		if err := m.s.DeleteIfPresent(ctx, second.dir); err != nil && !errors.Is(err, framework.ErrNotEmpty) {
+			return 0, err
+		}
+	}
+	return idleDelay, nil
+}
+
+// moveTogether is how many items are read, and moved, at a time.
+const moveTogether = 64
+
+// moveItems puts items where they belong now, in order: at the end, into their lanes, or first if they were given back. It passes over
+// items that are gone, or that another consumer moves meanwhile.
+func (m delayMover) moveItems(ctx context.Context, dir string, items []int64) error {
+	read := make([]chan framework.Node, len(items))
+	for i, k := range items {
+		answer := make(chan framework.Node, 1)
+		read[i] = answer
+		m.reads.readAsync(framework.Join(dir, itemPrefix+number(k)), func(n framework.Node) { answer <- n })
+	}
+	var requests []*writeRequest
+	moved := make(chan error, len(items))
+	for i, k := range items {
+		n := <-read[i] // comes at the end of the consumer session at the latest
+		if errors.Is(n.Err, framework.ErrNoNode) {
+			continue
+		}
+		if n.Err != nil {
+			return n.Err
+		}
+		r := m.moveRequest(framework.Join(dir, itemPrefix+number(k)), n)
+		r.then = func(_ []framework.OpResult, err error) { moved <- err }
+		requests = append(requests, r)
+	}
+	m.writer.add(requests...)
+	for range requests {
+		select {
+		case err := <-moved:
+			var tx *framework.TxError
+			if err != nil && !(errors.As(err, &tx) && errors.Is(err, framework.ErrNoNode)) {
+				return err
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// moveRequest moves an item that is due. An item that cannot be read goes to the end, and from there to the dead letters.
+func (m delayMover) moveRequest(item string, n framework.Node) *writeRequest {
+	e, err := decodeItem(n.Data, n.Stat)
+	to, ops := m.store.nodes.putTarget(e.header.Priority, 0)
+	if e.header.Attempts > 0 {
+		to, ops = newItem{line: m.store.nodes.redo}, []framework.Op{m.store.nodes.signalLanes()}
+	}
+	to.data = n.Data
+	if err == nil {
+		if data, err := e.encode(); err == nil {
+			to.data = data // with the time of its put
+		}
+	}
+	return &writeRequest{session: m.s, ops: append(ops, framework.DeleteOp(item, n.Stat.Version)), items: []newItem{to}}
+}
+
+// deadRemover removes dead letters that are older than expiry.
+type deadRemover struct {
+	store  *store
+	writer *writer
+	s      *framework.Session
+	expiry time.Duration
+}
+
+// run removes old dead letters until ctx ends.
+func (d deadRemover) run(ctx context.Context) error {
+	if err := d.writer.readClock(ctx, d.s); err != nil {
+		return err
+	}
+	for {
+		wait, err := d.removeExpired(ctx)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+const (
+	mostExpired     = 500         // dead letters that a round removes
+	expiredTogether = 100         // dead letters that a transaction removes
+	nextExpired     = time.Second // until the next round if there are more
+)
+
+// removeExpired removes the oldest dead letters, and returns how long to wait. They are in the order in which they were
+// buried: the first one that has not expired ends the round.
+func (d deadRemover) removeExpired(ctx context.Context) (time.Duration, error) {
+	removed := 0
+	segments, err := d.store.nodes.dead.segments(ctx, d.s)
+	if err != nil {
+		return 0, err
+	}
+	for i, at := range segments {
+		items, err := at.items(ctx, d.s)
+		if err != nil {
+			return 0, err
+		}
+		for some := range slices.Chunk(items, expiredTogether) {
+			wait, err := d.removeSome(ctx, at, some)
+			if err != nil || wait > 0 {
+				return wait, err
+			}
+			if removed += len(some); removed >= mostExpired {
+				return nextExpired, nil
+			}
+		}
+		if i < len(segments)-1 {
+			_ = at.remove(ctx, d.s) // refused if it is open or not empty
+		}
+	}
+	return d.expiry, nil // of the dead letters that are buried from now on
+}
+
+// removeSome removes expired dead letters among these, and returns how long the next one has left: 0 if all have expired.
+func (d deadRemover) removeSome(ctx context.Context, at segmentID, items []int64) (wait time.Duration, err error) {
+	var ops []framework.Op
+	for _, k := range items {
+		st, err := d.s.Exists(ctx, at.item(k))
+		if errors.Is(err, framework.ErrNoNode) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		if wait = st.Ctime.Add(d.expiry).Sub(d.store.clock.now()); wait > 0 {
+			break
+		}
+		ops = append(ops, framework.DeleteOp(at.item(k), st.Version))
+	}
+	if len(ops) == 0 {
+		return max(0, wait), nil
+	}
+	_, err = d.writer.do(ctx, &writeRequest{session: d.s, ops: ops})
+	var refused *framework.TxError
+	if errors.As(err, &refused) && errors.Is(err, framework.ErrNoNode) { // one was requeued or removed meanwhile
+		return nextExpired, nil
+	}
+	return max(0, wait), err
+}

@@ -1,0 +1,207 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+// putLine holds the puts of one Queue that wait for room, in order. One goroutine stands in line for all of them, at the lock <path>/room,
+// behind the other Queues'. While that line is not empty, only its first member reserves places, so each producer gets its turn.
+type putLine struct {
+	store  *store
+	writer *writer
+	work   context.Context // done when the Queue is being closed
+	tasks  *taskGroup
+
+	mu      sync.Mutex
+	puts    []*waitingPut
+	running bool
+	leave   context.CancelFunc // leaves the line
+	trying  int                // puts that the writer has
+	tried   chan struct{}      // closed when trying is 0 again
+}
+
+// waitingPut is a put that waits for room.
+type waitingPut struct {
+	request *writeRequest
+	trying  bool
+	done    chan error // has room
+}
+
+// putsInTurn is how many puts a Queue writes when it is first in line.
+const putsInTurn = 64
+
+// waiting reports whether puts wait.
+func (l *putLine) waiting() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.puts) > 0
+}
+
+// put waits for room, behind earlier puts, and writes the request.
+func (l *putLine) put(ctx context.Context, r *writeRequest) error {
+	wait := &waitingPut{request: r, done: make(chan error, 1)}
+	l.mu.Lock()
+	l.puts = append(l.puts, wait)
+	start := !l.running
+	l.running = true
+	l.mu.Unlock()
+	if start && !l.tasks.start(l.run) {
+		l.fail(ErrClosed)
+	}
+	select {
+	case err := <-wait.done:
+		return err
+	case <-ctx.Done():
+		if l.withdraw(wait) {
+			return framework.Ended(ctx)
+		}
+		return fmt.Errorf("%w: %w", framework.Ended(ctx), ErrUnknown)
+	}
+}
+
+// withdraw takes a put back. It returns false if the put is on its way to the servers.
+func (l *putLine) withdraw(wait *waitingPut) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	back := !wait.trying || l.writer.withdraw(wait.request)
+	if back && wait.trying {
+		l.noteTried(wait)
+	}
+	l.remove(wait)
+	return back
+}
+
+// remove removes a put from the line; l.mu is held.
+func (l *putLine) remove(wait *waitingPut) {
+	l.puts = slices.DeleteFunc(l.puts, func(other *waitingPut) bool { return other == wait })
+	if len(l.puts) == 0 && l.leave != nil {
+		l.leave()
+	}
+}
+
+// noteTried counts a put that the writer has finished with; l.mu is held.
+func (l *putLine) noteTried(wait *waitingPut) {
+	wait.trying = false
+	if l.trying--; l.trying == 0 {
+		close(l.tried)
+	}
+}
+
+// fail ends all puts with an error.
+func (l *putLine) fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, wait := range l.puts {
+		wait.done <- err
+	}
+	l.puts, l.running = nil, false
+}
+
+// run stands in line again and again until no put waits.
+func (l *putLine) run() {
+	back := l.store.client.Backoff()
+	for {
+		ctx, cancel := context.WithCancel(l.work)
+		l.mu.Lock()
+		l.leave = cancel
+		if len(l.puts) == 0 {
+			l.running = false
+			l.mu.Unlock()
+			cancel()
+			return
+		}
+		l.mu.Unlock()
+		err := l.takeTurn(ctx)
+		left := ctx.Err() != nil && l.work.Err() == nil // the last put was withdrawn; others may have come since
+		cancel()
+		switch {
+		case err == nil, left:
+			back.Reset()
+		case l.work.Err() != nil:
+			l.fail(context.Cause(l.work))
+			return
+		case framework.IsTransient(err) || errors.Is(err, framework.ErrNodeGone):
+			_ = back.Pause(l.work) // the next round sees the end of work
+		default:
+			l.fail(err)
+			return
+		}
+	}
+}
+
+// takeTurn stands in line, and writes some puts when it is first and there is room.
+func (l *putLine) takeTurn(ctx context.Context) error {
+	lease, err := locks.NewMutex(l.store.client, l.store.nodes.below(roomDir)).Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lease.Release(context.WithoutCancel(ctx)) }() // never fails
+	for {
+		s, err := l.store.client.Session(ctx)
+		if err != nil {
+			return err
+		}
+		_, _, left, err := s.WatchData(ctx, l.store.nodes.below(outNode))
+		if framework.IsTransient(err) && lease.Err() == nil && ctx.Err() == nil {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if l.writeSome() {
+			left.Stop()
+			return nil
+		}
+		select {
+		case <-left.C():
+		case <-lease.Context().Done():
+			err = context.Cause(lease.Context())
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		left.Stop()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// writeSome writes the first puts, and reports whether there was room for all of them.
+func (l *putLine) writeSome() bool {
+	l.mu.Lock()
+	some := slices.Clone(l.puts[:min(len(l.puts), putsInTurn)])
+	l.trying, l.tried = len(some), make(chan struct{})
+	tried, full := l.tried, false
+	requests := make([]*writeRequest, len(some))
+	for i, wait := range some {
+		wait.request, wait.trying = wait.request.retryCopy(), true
+		wait.request.first = true
+		wait.request.then = func(_ []framework.OpResult, err error) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if l.noteTried(wait); errors.Is(err, ErrFull) {
+				full = true
+				return
+			}
+			wait.done <- err
+			l.remove(wait)
+		}
+		requests[i] = wait.request
+	}
+	l.mu.Unlock()
+	if len(requests) == 0 {
+		return true
+	}
+	l.writer.add(requests...)
+	<-tried
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !full
+}

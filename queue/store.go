@@ -1,0 +1,305 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// store is a queue as ZooKeeper holds it: its nodes, its record, and the ensemble's clock.
+type store struct {
+	client *framework.Client
+	nodes  *layout
+	clock  serverClock
+	usable func() error // an error of the arguments, or ErrClosed after Close
+
+	given queueRecord                 // by the options of this Queue
+	found atomic.Pointer[queueRecord] // nil until the queue was found or made
+	stale atomic.Bool                 // the record has to be read again
+}
+
+var (
+	errVacant  = errors.New("the node has no data and can become a queue")
+	errAgain   = errors.New("another client was faster")
+	errDropped = errors.New("the queue is being dropped")
+	errAbsent  = errors.New("the queue does not exist yet")
+)
+
+// record is the queue's record, as far as this Queue knows. The queue was found before.
+func (st *store) record() queueRecord { return *st.found.Load() }
+
+// countLeaving is the operation that counts n items that leave a bounded queue. An unbounded queue counts no items.
+func (st *store) countLeaving() []framework.Op {
+	if st.record().Capacity == 0 {
+		return nil
+	}
+	return []framework.Op{framework.SetOp(st.nodes.below(outNode), nil, framework.AnyVersion)}
+}
+
+// retryDelay is how long an item waits after a failed attempt, by the queue's retry policy.
+func (st *store) retryDelay(attempt int) time.Duration {
+	retry := st.record().Retry
+	if retry == nil {
+		return 0
+	}
+	return retry.wait(attempt, rand.Float64())
+}
+
+// findOrMake reads the queue's record, or makes the queue. It first finishes a Drop whose caller has died.
+func (st *store) findOrMake(ctx context.Context, s *framework.Session) error {
+	if st.found.Load() != nil && !st.stale.Load() {
+		return nil
+	}
+	for {
+		err := st.readRecord(ctx, s)
+		if errors.Is(err, errDropped) {
+			if err = st.finishDrop(ctx, s); err == nil {
+				err = errAgain
+			}
+		}
+		if errors.Is(err, framework.ErrNoNode) || errors.Is(err, errVacant) {
+			err = st.makeQueue(ctx, s, errors.Is(err, errVacant))
+		}
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, errAgain):
+			return err
+		}
+	}
+}
+
+// readRecord reads the record and compares it with the options. After the first time it compares only what cannot be changed.
+func (st *store) readRecord(ctx context.Context, s *framework.Session) error {
+	nodes, err := s.GetAll(ctx, st.nodes.path, st.nodes.below(itemsDir))
+	if err != nil {
+		return err
+	}
+	queue, items := nodes[0], nodes[1]
+	if queue.Err != nil {
+		return queue.Err
+	}
+	if len(queue.Data) == 0 {
+		return st.checkVacant(ctx, s, queue.Stat.NumChildren)
+	}
+	r, err := decodeRecord(queue.Data)
+	if err != nil {
+		return err
+	}
+	if r.Dropped {
+		return errDropped
+	}
+	if errors.Is(items.Err, framework.ErrNoNode) {
+		return fmt.Errorf("%w: %s is missing: a part of the queue was deleted; Drop removes the rest", ErrNotQueue, st.nodes.below(itemsDir))
+	}
+	given := st.given
+	if st.found.Load() != nil { // changes since this Queue began are valid for it, too
+		given.Capacity, given.Dedup = 0, 0
+	}
+	if err := r.checkOptions(given); err != nil {
+		return err
+	}
+	r.version, r.born = queue.Stat.Version, queue.Stat.Czxid
+	st.learn(r)
+	st.stale.Store(false)
+	return nil
+}
+
+// learn stores a record that was read, unless a later one of the same queue is known.
+func (st *store) learn(r queueRecord) {
+	for {
+		known := st.found.Load()
+		if known != nil && known.born == r.born && known.version > r.version || st.found.CompareAndSwap(known, &r) {
+			return
+		}
+	}
+}
+
+// learnFrom learns the record from its node.
+func (st *store) learnFrom(n framework.Node) error {
+	if n.Err != nil {
+		return n.Err
+	}
+	r, err := decodeRecord(n.Data)
+	if err != nil {
+		return err
+	}
+	if r.version, r.born = n.Stat.Version, n.Stat.Czxid; !r.Dropped { // else no put succeeds any more
+		st.learn(r)
+	}
+	return nil
+}
+
+// checkVacant returns errVacant if a node without data can become a queue: it has no children but the directories of locks. Waiters for a
+// lock of a dropped queue make that directory again, and the queue's node above it.
+func (st *store) checkVacant(ctx context.Context, s *framework.Session, children int32) error {
+	if children == 0 {
+		return errVacant
+	}
+	names, _, err := s.Children(ctx, st.nodes.path)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if name != lockDir && name != roomDir {
+			return fmt.Errorf("%w: it has children and no record", ErrNotQueue)
+		}
+	}
+	return errVacant
+}
+
+// makeQueue makes the queue in one transaction, in place of an empty node if there is one.
+func (st *store) makeQueue(ctx context.Context, s *framework.Session, vacant bool) error {
+	r := st.given
+	if known := st.found.Load(); known != nil { // the queue was dropped; its record agreed with the options
+		r = *known
+	}
+	r.born = 0
+	if r.Order == "" {
+		r.Order = Parallel
+	}
+	data, err := r.encode()
+	if err != nil {
+		return err
+	}
+	var ops []framework.Op
+	if vacant {
+		ops = append(ops, framework.SetOp(st.nodes.path, data, 0))
+		r.version = 1
+	} else {
+		above, _ := framework.Split(st.nodes.path)
+		if err := s.MakeDirs(ctx, above); err != nil {
+			return err
+		}
+		ops = append(ops, framework.CreateOp(st.nodes.path, data, framework.Persistent))
+		r.version = 0
+	}
+	for _, dir := range []string{itemsDir, ticketsDir, lanesDir, laterDir} {
+		ops = append(ops, framework.CreateOp(st.nodes.below(dir), nil, framework.Persistent))
+	}
+	if r.Capacity > 0 {
+		ops = append(ops, framework.CreateOp(st.nodes.below(inNode), encodeIn(0, false), framework.Persistent),
+			framework.CreateOp(st.nodes.below(outNode), nil, framework.Persistent),
+			framework.CreateOp(st.nodes.below(placesDir), nil, framework.Persistent))
+	}
+	ops = append(ops, framework.CreateOp(st.nodes.base.tickets, nil, framework.Persistent))
+	_, err = s.Multi(ctx, append(ops, st.nodes.base.at(0).makeOps()...)...)
+	switch {
+	case errors.Is(err, framework.ErrNodeExists), errors.Is(err, framework.ErrBadVersion),
+		errors.Is(err, framework.ErrNoNode), errors.Is(err, framework.ErrSuspended):
+		return errAgain
+	case err == nil:
+		st.found.Store(&r)
+		st.stale.Store(false)
+	}
+	return err
+}
+
+// watchRecord follows the record until ctx ends. It returns an error when the queue was dropped, or dropped and made anew.
+func (st *store) watchRecord(ctx context.Context, s *framework.Session) error {
+	for {
+		_, _, changed, err := s.WatchData(ctx, st.nodes.path)
+		if err == nil {
+			err = st.readRecord(ctx, s)
+		}
+		if err != nil {
+			if changed != nil {
+				changed.Stop()
+			}
+			st.stale.Store(true)
+			return err
+		}
+		select {
+		case <-changed.C():
+		case <-ctx.Done():
+			changed.Stop()
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// wasReplaced reports whether the queue was made anew since the record that was born at a transaction. It finds or makes the queue.
+func (st *store) wasReplaced(ctx context.Context, s *framework.Session, born int64) (bool, error) {
+	st.stale.Store(true)
+	if err := st.findOrMake(ctx, s); err != nil {
+		return false, err
+	}
+	now := st.record().born // 0 if findOrMake has just made the queue
+	return now == 0 || now != born, nil
+}
+
+// foundSession returns a session on which the queue was found or made. Reads see all that was written before the call.
+func (st *store) foundSession(ctx context.Context) (*framework.Session, error) {
+	if err := st.usable(); err != nil {
+		return nil, err
+	}
+	s, err := st.client.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := st.findOrMake(ctx, s); err != nil {
+		return nil, err
+	}
+	return s, s.Sync(ctx, st.nodes.path)
+}
+
+// lookSession is foundSession for read-only calls: it makes no queue, and returns errAbsent if there is none.
+func (st *store) lookSession(ctx context.Context) (*framework.Session, error) {
+	if err := st.usable(); err != nil {
+		return nil, err
+	}
+	s, err := st.client.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Sync(ctx, st.nodes.path); err != nil || st.found.Load() != nil && !st.stale.Load() {
+		return s, err
+	}
+	err = st.readRecord(ctx, s)
+	if errors.Is(err, framework.ErrNoNode) || errors.Is(err, errVacant) || errors.Is(err, errDropped) {
+		err = errAbsent
+	}
+	return s, err
+}
+
+// ignoreAbsent returns no error for a read-only call of a queue that does not exist yet.
+func ignoreAbsent(err error) error {
+	if errors.Is(err, errAbsent) {
+		return nil
+	}
+	return err
+}
+
+// mostMissing is how often a missing node makes a call look for the queue again.
+const mostMissing = 10
+
+// repeatOnSessions calls f, which may be repeated, on session after session until it has an answer, or ctx ends. If a node is
+// missing, the queue may have been dropped: then f runs again after the queue was made anew.
+func (st *store) repeatOnSessions(ctx context.Context, f func(*framework.Session) error) error {
+	back := st.client.Backoff()
+	for missing := 0; ; {
+		s, err := st.foundSession(ctx)
+		if err == nil {
+			err = f(s)
+		}
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return framework.Ended(ctx)
+		case errors.Is(err, framework.ErrNoNode) && missing < mostMissing:
+			missing++
+			st.stale.Store(true)
+		case !framework.IsTransient(err):
+			return err
+		}
+		if err := back.Pause(ctx); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,364 @@
+package queue
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// takeQueue holds the calls of Take of one Queue, in order. It hands claimed items out to them, over all consumer sessions.
+type takeQueue struct {
+	kicked chan struct{} // has a token when something has changed that the consumer session has to look at
+
+	mu      sync.Mutex
+	calls   []*takeCall
+	running bool           // the consumer runs
+	claims  *sessionClaims // of the present consumer session, or nil
+	last    time.Time      // a call of Take began or was served
+}
+
+// takeCall is one call of Take.
+type takeCall struct {
+	got chan takeResult // has room
+}
+
+type takeResult struct {
+	item *claimedItem
+	err  error
+}
+
+func newTakeCall() *takeCall { return &takeCall{make(chan takeResult, 1)} }
+
+// add queues a call. It calls start, which starts the consumer, if that does not run.
+func (q *takeQueue) add(call *takeCall, start func() error) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.running {
+		if err := start(); err != nil {
+			return err
+		}
+		q.running = true
+	}
+	q.calls = append(q.calls, call)
+	q.last = time.Now()
+	if q.claims != nil {
+		q.claims.expected = max(0, q.claims.expected-1)
+		q.claims.handOutReady()
+	}
+	q.kick()
+	return nil
+}
+
+// remove removes a call, and returns what it was handed meanwhile, or nil.
+func (q *takeQueue) remove(call *takeCall) *claimedItem {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.calls = slices.DeleteFunc(q.calls, func(other *takeCall) bool { return other == call })
+	q.kick()
+	select {
+	case got := <-call.got:
+		return got.item
+	default:
+		return nil
+	}
+}
+
+// takeReady takes an item that was claimed ahead, if no call waits; or returns nil.
+func (q *takeQueue) takeReady() *claimedItem {
+	call := newTakeCall()
+	q.mu.Lock()
+	if q.claims != nil && len(q.claims.ready) > 0 && len(q.calls) == 0 {
+		q.calls = append(q.calls, call)
+		q.last = time.Now()
+		q.claims.handOutReady()
+	}
+	q.mu.Unlock()
+	return q.remove(call)
+}
+
+// handBack hands an item to the next call whose own call has ended.
+func (q *takeQueue) handBack(c *claimedItem) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if claims := c.session.claims; q.claims == claims && claims.held[c] {
+		delete(claims.held, c)
+		claims.ready = slices.Insert(claims.ready, 0, c)
+		claims.handOutReady()
+	}
+}
+
+// kick makes the consumer session look at what has changed.
+func (q *takeQueue) kick() {
+	select {
+	case q.kicked <- struct{}{}:
+	default:
+	}
+}
+
+// failAll ends all calls with an error. The consumer has ended.
+func (q *takeQueue) failAll(err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, call := range q.calls {
+		call.got <- takeResult{err: err}
+	}
+	q.calls, q.running = nil, false
+}
+
+// endUnlessCalled reports whether the consumer may end: no call waits.
+func (q *takeQueue) endUnlessCalled() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.running = len(q.calls) > 0
+	return !q.running
+}
+
+func (q *takeQueue) isRunning() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.running
+}
+
+// begin makes claims those of the present consumer session; nil if there is none.
+func (q *takeQueue) begin(claims *sessionClaims) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.claims = claims
+}
+
+// sessionClaims are the claims of one consumer session, counted against its window.
+type sessionClaims struct {
+	takes    *takeQueue
+	ctx      context.Context // the consumer session's
+	gate     *pauseGate
+	settings *settings
+	size     int // of the window
+
+	// Guarded by takes.mu.
+	making   int                   // claims on their way
+	ready    []*claimedItem        // claimed, and not handed out
+	held     map[*claimedItem]bool // handed out, and not settled
+	ending   int                   // being settled
+	largest  int                   // bytes of the largest recent item, or 0
+	expected int                   // calls of Take to expect, since deliveries were acknowledged
+	patience context.Context       // of claims that wait for items: done after the idle timeout without a call of Take
+	giveUp   context.CancelFunc    // ends patience
+}
+
+func newSessionClaims(takes *takeQueue, ctx context.Context, gate *pauseGate, settings *settings, size int) *sessionClaims {
+	s := &sessionClaims{takes: takes, ctx: ctx, gate: gate, settings: settings, size: size, held: map[*claimedItem]bool{}}
+	s.patience, s.giveUp = context.WithCancel(ctx)
+	return s
+}
+
+// handOutReady hands ready items out to the calls that wait; takes.mu is held.
+func (s *sessionClaims) handOutReady() {
+	if s.ctx.Err() != nil || !s.gate.isOpen() { // ready items go back, or wait for the end of the pause
+		return
+	}
+	for len(s.ready) > 0 && len(s.takes.calls) > 0 {
+		item := s.ready[0]
+		s.ready = s.ready[1:]
+		if item.tenure.Err() != nil {
+			continue
+		}
+		call := s.takes.calls[0]
+		s.takes.calls = s.takes.calls[1:]
+		s.held[item] = true
+		s.takes.last = time.Now()
+		call.got <- takeResult{item: item}
+	}
+}
+
+// handOutAfterPause hands out the items that were ready during a pause.
+func (s *sessionClaims) handOutAfterPause() {
+	s.takes.mu.Lock()
+	defer s.takes.mu.Unlock()
+	s.handOutReady()
+	s.takes.kick()
+}
+
+// begin counts as many claims as are wanted, up to most, and returns their number. On demand, only claims for waiting calls of Take are wanted.
+func (s *sessionClaims) begin(most int, onDemand bool) (n int) {
+	s.takes.mu.Lock()
+	defer s.takes.mu.Unlock()
+	wanted := len(s.takes.calls)
+	if !onDemand {
+		wanted += max(s.expected, s.wantedAhead(wanted))
+	}
+	mine := s.making + len(s.ready)
+	n = max(0, min(most, wanted-mine, s.size-mine-len(s.held)))
+	s.making += n
+	return n
+}
+
+// wantedAhead is how many claims to make ahead of the calls of Take, when so many calls wait.
+func (s *sessionClaims) wantedAhead(waiting int) int {
+	if waiting == 0 && time.Since(s.takes.last) >= s.settings.idleTimeout {
+		return 0
+	}
+	if s.largest == 0 { // the size of items is unknown
+		return min(s.settings.prefetch, firstLookups)
+	}
+	return min(s.settings.prefetch, max(1, s.settings.prefetchBytes/s.largest))
+}
+
+// failed counts n claims that came to an end without an item.
+func (s *sessionClaims) failed(n int) {
+	s.takes.mu.Lock()
+	defer s.takes.mu.Unlock()
+	s.making -= n
+	s.takes.kick()
+}
+
+// claimed hands an item out, or keeps it ready. An item for the dead letters is not handed out.
+func (s *sessionClaims) claimed(c *claimedItem, handOut bool) {
+	s.takes.mu.Lock()
+	defer s.takes.mu.Unlock()
+	s.making--
+	s.largest = max(1, len(c.env.payload), s.largest-s.largest/8)
+	if handOut {
+		s.ready = append(s.ready, c)
+		s.handOutReady()
+	} else {
+		s.held[c] = true
+	}
+}
+
+// settling makes room for another delivery: this one is being settled.
+func (s *sessionClaims) settling(c *claimedItem) {
+	s.takes.mu.Lock()
+	defer s.takes.mu.Unlock()
+	s.moveToEnding(c)
+}
+
+// moveToEnding moves an item from ready or held to those being settled; takes.mu is held.
+func (s *sessionClaims) moveToEnding(c *claimedItem) {
+	s.ready = slices.DeleteFunc(s.ready, func(other *claimedItem) bool { return other == c })
+	if s.held[c] {
+		delete(s.held, c)
+		c.settling = true
+		s.ending++
+		s.noteUse(c)
+	}
+}
+
+// closed counts an item that was settled, or lost.
+func (s *sessionClaims) closed(c *claimedItem) {
+	s.takes.mu.Lock()
+	defer s.takes.mu.Unlock()
+	s.moveToEnding(c)
+	if c.settling {
+		s.ending--
+	}
+	s.noteUse(c)
+	s.takes.kick()
+}
+
+// noteUse starts the idle timeout again, unless no caller has had the item; takes.mu is held.
+func (s *sessionClaims) noteUse(c *claimedItem) {
+	if !c.unseen {
+		s.takes.last = time.Now()
+	}
+}
+
+// expect expects n calls of Take more, or less if n is negative.
+func (s *sessionClaims) expect(n int) {
+	s.takes.mu.Lock()
+	defer s.takes.mu.Unlock()
+	s.expected = max(0, min(s.expected+n, s.size))
+}
+
+// busy reports whether a claim is on its way or a delivery is open.
+func (s *sessionClaims) busy() bool {
+	s.takes.mu.Lock()
+	defer s.takes.mu.Unlock()
+	return s.making+len(s.ready)+len(s.held) > 0
+}
+
+// idle reports whether the consumer session was not used for the idle timeout, or else how long to wait before the next look.
+func (s *sessionClaims) idle() (bool, time.Duration) {
+	s.takes.mu.Lock()
+	defer s.takes.mu.Unlock()
+	left := s.settings.idleTimeout - time.Since(s.takes.last)
+	if len(s.takes.calls) > 0 || len(s.held) > 0 || s.ending > 0 {
+		left = s.settings.idleTimeout
+	}
+	return left <= 0, left
+}
+
+// waitContext is the context of claims that wait for items.
+func (s *sessionClaims) waitContext() context.Context {
+	s.takes.mu.Lock()
+	defer s.takes.mu.Unlock()
+	return s.patience
+}
+
+// releaseAhead ends the claims made ahead, if no call of Take has come for a time. It returns the items that are ready, to be given back.
+func (s *sessionClaims) releaseAhead(after time.Duration) []*claimedItem {
+	s.takes.mu.Lock()
+	defer s.takes.mu.Unlock()
+	unused := len(s.takes.calls) == 0 && time.Since(s.takes.last) >= after
+	if !unused || s.making+len(s.ready)+s.expected == 0 {
+		return nil
+	}
+	defer s.giveUp()
+	s.expected = 0
+	s.patience, s.giveUp = context.WithCancel(s.ctx)
+	return s.takeUnseen()
+}
+
+// releaseReady returns the items that no call of Take has got, to be given back.
+func (s *sessionClaims) releaseReady() []*claimedItem {
+	s.takes.mu.Lock()
+	defer s.takes.mu.Unlock()
+	return s.takeUnseen()
+}
+
+// releaseIfReady returns whether an item was ready, and is now to be given back.
+func (s *sessionClaims) releaseIfReady(c *claimedItem) bool {
+	s.takes.mu.Lock()
+	defer s.takes.mu.Unlock()
+	i := slices.Index(s.ready, c)
+	if i < 0 {
+		return false
+	}
+	s.ready = slices.Delete(s.ready, i, i+1)
+	c.unseen = true
+	s.held[c] = true
+	return true
+}
+
+// releaseAll returns the items that were handed out, and those that were not, to be given back.
+func (s *sessionClaims) releaseAll() (seen, unseen []*claimedItem) {
+	s.takes.mu.Lock()
+	defer s.takes.mu.Unlock()
+	return slices.Collect(maps.Keys(s.held)), s.takeUnseen()
+}
+
+// takeUnseen takes the ready items; takes.mu is held.
+func (s *sessionClaims) takeUnseen() []*claimedItem {
+	ready := s.ready
+	s.ready = nil
+	for _, c := range ready {
+		c.unseen = true
+		s.held[c] = true
+	}
+	return ready
+}
+
+// readyItems are the items that no call of Take has got.
+func (s *sessionClaims) readyItems() []*claimedItem {
+	s.takes.mu.Lock()
+	defer s.takes.mu.Unlock()
+	return slices.Clone(s.ready)
+}
+
+// full reports whether the window has no room for another delivery.
+func (s *sessionClaims) full() bool {
+	s.takes.mu.Lock()
+	defer s.takes.mu.Unlock()
+	return len(s.held) >= s.size
+}

@@ -1,0 +1,193 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// claimable returns how many items this consumer could claim at a moment of the call, after a sync, and whether that is undecided yet, since claims
+// are on their way. The number may be too high, since other consumers claim at the same time. It writes nothing. Unless always, it returns 1 if the
+// consumer runs.
+func (c *consumer) claimable(ctx context.Context, always bool) (n int, undecided bool, err error) {
+	select {
+	case c.state.reading <- struct{}{}:
+		defer func() { <-c.state.reading }()
+	case <-ctx.Done():
+		return 0, false, framework.Ended(ctx)
+	}
+	if !always && c.takes.isRunning() {
+		return 1, false, nil
+	}
+	s, err := c.store.lookSession(ctx)
+	if err != nil {
+		return 0, false, ignoreAbsent(err)
+	}
+	var awaited []string
+	cs := c.session.Load()
+	if cs != nil {
+		awaited = cs.order.awaited()
+	}
+	state, err := c.state.read(ctx, s, awaited)
+	if errors.Is(err, framework.ErrNoNode) { // the queue is being dropped
+		c.store.stale.Store(true)
+		return 0, false, nil
+	}
+	if err != nil || state.paused {
+		return 0, false, err
+	}
+	cs, others := c.session.Load(), state.consumers
+	if c.takes.isRunning() {
+		others = max(0, others-1) // this consumer stands in line, or is about to
+	}
+	stands := cs != nil && cs.place.stands.Load() && cs.ctx.Err() == nil
+	first := others == 0 || stands && cs.place.first.Load()
+	switch {
+	case stands && cs.claims.full():
+		return 0, false, nil
+	case stands:
+		n, undecided = cs.order.claimable(state, first)
+	case first: // it gets the items of dead consumers, too
+		n = state.items()
+	case c.store.record().Order != Strict:
+		n = state.unclaimed()
+	}
+	if first && state.due {
+		n++
+	}
+	return n, undecided, nil
+}
+
+const (
+	// idlePoll is how long a call of Take waits before it joins the line of a queue without claimable items.
+	idlePoll = 100 * time.Millisecond
+	// mostTry is how long TryTake waits at most, standing in line, for items that seemed to be claimable.
+	mostTry = time.Second
+)
+
+// lookFirst returns when there is something to claim, or after idlePoll. It looks only for the
+// first call of a consumer that does not stand in line: such a call would write a place, a ticket and more for nothing.
+func (c *consumer) lookFirst(ctx context.Context) error {
+	if c.takes.isRunning() {
+		return nil
+	}
+	during, cancel := c.untilClosed(ctx)
+	defer cancel()
+	n, _, err := c.claimable(during, false)
+	if err == nil && n == 0 {
+		timer := time.NewTimer(idlePoll)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-during.Done():
+		}
+	}
+	return c.whyEnded(ctx) // other errors come again, or not, when the consumer begins
+}
+
+// untilClosed is a context that ends with ctx, and when Close begins.
+func (c *consumer) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
+	during, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(c.work, cancel)
+	return during, func() { stop(); cancel() }
+}
+
+func (c *consumer) whyEnded(ctx context.Context) error {
+	if err := context.Cause(c.work); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return framework.Ended(ctx)
+	}
+	return nil
+}
+
+// takeNow takes up to n items that can be claimed now. It returns ErrEmpty if there is none.
+func (c *consumer) takeNow(ctx context.Context, n int) (got []*claimedItem, err error) {
+	during, cancel := c.untilClosed(ctx)
+	defer cancel()
+	var calls []*takeCall // that wait
+	defer func() {
+		for _, call := range calls {
+			if item := c.takes.remove(call); item != nil {
+				got = append(got, item)
+			}
+		}
+		switch {
+		case len(got) > 0:
+			err = nil
+		case err == nil:
+			err = ErrEmpty
+		}
+		if len(calls) > 0 {
+			c.releaseAhead()
+		}
+	}()
+	back, waited := c.store.client.Backoff(), time.Duration(0)
+	for pause := 2 * time.Millisecond; len(got) < n; pause = min(2*pause, 100*time.Millisecond) {
+		for len(calls) == 0 && len(got) < n {
+			item := c.takes.takeReady()
+			if item == nil {
+				break
+			}
+			got = append(got, item)
+		}
+		if len(got) == n {
+			return got, nil
+		}
+		can, undecided, err := c.claimable(during, true)
+		if framework.IsTransient(err) && during.Err() == nil {
+			_ = back.Pause(during)
+			continue
+		}
+		if ended := c.whyEnded(ctx); ended != nil {
+			return got, ended
+		}
+		if err != nil || can == 0 && !undecided || waited >= mostTry {
+			return got, err
+		}
+		for len(calls) < min(can, n-len(got)) {
+			call := newTakeCall()
+			if err := c.addCall(call); err != nil {
+				return got, err
+			}
+			calls = append(calls, call)
+		}
+		if cs := c.session.Load(); cs != nil && cs.place.stands.Load() {
+			waited += pause
+		}
+		if got, calls, err = c.waitForCalls(during, pause, got, calls, n); err != nil {
+			return got, err
+		}
+	}
+	return got, nil
+}
+
+// waitForCalls waits for the results of calls, until there are n items, or for a time. It returns all items, and the calls without a result.
+func (c *consumer) waitForCalls(ctx context.Context, pause time.Duration, got []*claimedItem, calls []*takeCall, n int) ([]*claimedItem, []*takeCall, error) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	for had := len(calls); len(got) < n; {
+		var first chan takeResult
+		if len(calls) > 0 {
+			first = calls[0].got
+		} else if had > 0 {
+			return got, calls, nil
+		}
+		select {
+		case result := <-first:
+			calls = calls[1:]
+			if result.err != nil {
+				return got, calls, result.err
+			}
+			got = append(got, result.item)
+		case <-timer.C:
+			return got, calls, nil
+		case <-ctx.Done():
+			return got, calls, nil
+		}
+	}
+	return got, calls, nil
+}
