@@ -21,17 +21,17 @@ import (
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
-// cronTicks is how many one-second ticks TestCronUnderKills lasts; a process is killed about every ten of them.
-var cronTicks = flag.Int("cron-ticks", 30, "how many seconds jobs run while their processes are killed")
+// cronTicks is how many one-second ticks TestCronJobsRunOnceUnderKills lasts. It kills a process about every ten ticks.
+var cronTicks = flag.Int("cron-ticks", 30, "how many seconds jobs run while processes are killed")
 
 const (
 	cronProcesses = 5
 	cronSpec      = "* * * * * *"
 )
 
-func init() { childRoles["cron"] = playCron }
+func init() { childMains["cron"] = runCron }
 
-// cronJobs are one on the leader and some that are spread, each due every second.
+// cronJobs are one job on the leader and five spread ones, each due every second.
 func cronJobs(run func(context.Context, scheduler.Run) error) (jobs []scheduler.Job) {
 	for i := range 6 {
 		j := scheduler.Job{Name: fmt.Sprint("j", i), Spec: cronSpec, Run: run, Deadline: 3 * time.Second}
@@ -43,20 +43,20 @@ func cronJobs(run func(context.Context, scheduler.Run) error) (jobs []scheduler.
 	return jobs
 }
 
-// playCron runs the jobs until its standard input ends, or it is killed.
-func playCron(ctx context.Context, c *framework.Client) error {
+// runCron runs the jobs until standard input is closed, or the process is killed.
+func runCron(ctx context.Context, c *framework.Client) error {
 	ctx, stop := context.WithCancel(ctx)
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // any end will do
+		_, _ = io.Copy(io.Discard, os.Stdin) // errors end it too
 		stop()
 	}()
 	s := scheduler.New(c, os.Getenv(pathVariable), scheduler.WithObserver(func(e scheduler.Event) {
 		if e.Kind == scheduler.EventLeading {
-			say("leading", e.Run.Token)
+			printLine("leading", e.Run.Token)
 		}
 	}))
 	for _, j := range cronJobs(func(_ context.Context, run scheduler.Run) error {
-		say("ran", fmt.Sprint(run.Job, "@", run.Tick.Format(time.TimeOnly), " ", run.Token))
+		printLine("ran", fmt.Sprint(run.Job, "@", run.Tick.Format(time.TimeOnly), " ", run.Token))
 		return nil
 	}) {
 		if err := s.Add(j); err != nil {
@@ -66,17 +66,17 @@ func playCron(ctx context.Context, c *framework.Client) error {
 	return s.Run(ctx)
 }
 
-// cronTeam is the processes, and what they have said.
-type cronTeam struct {
+// cronCluster is the processes, and the runs that they printed.
+type cronCluster struct {
 	t       *testing.T
 	servers []string
 	path    string
 
-	mu     sync.Mutex
-	all    []*cronProcess
-	leader *cronProcess
-	ran    map[string]int
-	heard  sync.WaitGroup
+	mu        sync.Mutex
+	processes []*cronProcess
+	leader    *cronProcess
+	ran       map[string]int
+	readers   sync.WaitGroup
 }
 
 type cronProcess struct {
@@ -84,11 +84,11 @@ type cronProcess struct {
 	stdin io.Closer
 }
 
-// enlist starts a process.
-func (c *cronTeam) enlist() {
+// startProcess starts a process and reads its output.
+func (c *cronCluster) startProcess() {
 	p := &cronProcess{cmd: exec.Command(os.Args[0])}
 	p.cmd.Env = append(os.Environ(), roleVariable+"=cron", serversVariable+"="+strings.Join(c.servers, ","), pathVariable+"="+c.path)
-	p.cmd.Stderr, p.cmd.SysProcAttr = os.Stderr, ownGroup()
+	p.cmd.Stderr, p.cmd.SysProcAttr = os.Stderr, newProcessGroup()
 	stdin, err := p.cmd.StdinPipe()
 	require.NoError(c.t, err)
 	stdout, err := p.cmd.StdoutPipe()
@@ -96,17 +96,17 @@ func (c *cronTeam) enlist() {
 	require.NoError(c.t, p.cmd.Start())
 	p.stdin = stdin
 	c.mu.Lock()
-	c.all = append(c.all, p)
+	c.processes = append(c.processes, p)
 	c.mu.Unlock()
-	c.heard.Go(func() {
+	c.readers.Go(func() {
 		for lines := bufio.NewScanner(stdout); lines.Scan(); {
-			c.hear(p, lines.Text())
+			c.readLine(p, lines.Text())
 		}
-		_ = p.cmd.Wait() // killed, or stopped: what it has said is what counts
+		_ = p.cmd.Wait() // the exit status does not matter
 	})
 }
 
-func (c *cronTeam) hear(p *cronProcess, line string) {
+func (c *cronCluster) readLine(p *cronProcess, line string) {
 	word, value, _ := strings.Cut(line, " ")
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,64 +121,64 @@ func (c *cronTeam) hear(p *cronProcess, line string) {
 	}
 }
 
-// kill kills the leader, or anybody, and starts another one.
-func (c *cronTeam) kill() {
+// killAndReplace kills the leader or another process, and starts a new one.
+func (c *cronCluster) killAndReplace() {
 	c.mu.Lock()
-	i := rand.IntN(len(c.all))
-	for k, p := range c.all {
+	i := rand.IntN(len(c.processes))
+	for k, p := range c.processes {
 		if p == c.leader && rand.IntN(3) > 0 {
 			i = k
 		}
 	}
-	p := c.all[i]
-	c.all = append(c.all[:i:i], c.all[i+1:]...)
+	p := c.processes[i]
+	c.processes = append(c.processes[:i:i], c.processes[i+1:]...)
 	c.mu.Unlock()
-	_ = p.cmd.Process.Kill() // it lives
-	c.enlist()
+	_ = p.cmd.Process.Kill() // it is alive
+	c.startProcess()
 }
 
-// end stops all and hears them out.
-func (c *cronTeam) end() {
+// stopAll stops all processes and reads the rest of their output.
+func (c *cronCluster) stopAll() {
 	c.mu.Lock()
-	for _, p := range c.all {
+	for _, p := range c.processes {
 		_ = p.stdin.Close()
 	}
 	c.mu.Unlock()
-	c.heard.Wait()
+	c.readers.Wait()
 }
 
-// TestCronUnderKills lets five processes run a tick each second of several jobs while one after the other is
-// killed. No tick runs twice, and each is run, or recorded as missed.
-func TestCronUnderKills(t *testing.T) {
-	c := &cronTeam{t: t, servers: ensemble.Shared(t), path: fmt.Sprintf("/cron-faults-%d", time.Now().UnixNano()), ran: map[string]int{}}
+// TestCronJobsRunOnceUnderKills runs jobs with a tick each second in five processes, and kills one after the other. No tick may run
+// twice, and each must be run or recorded as missed.
+func TestCronJobsRunOnceUnderKills(t *testing.T) {
+	c := &cronCluster{t: t, servers: ensemble.Shared(t), path: fmt.Sprintf("/cron-faults-%d", time.Now().UnixNano()), ran: map[string]int{}}
 	t.Cleanup(func() {
-		for _, p := range c.all {
-			_ = p.cmd.Process.Kill() // most have ended
+		for _, p := range c.processes {
+			_ = p.cmd.Process.Kill() // fails if it has ended
 		}
-		c.heard.Wait()
+		c.readers.Wait()
 	})
 	for range cronProcesses {
-		c.enlist()
+		c.startProcess()
 	}
 	for left := *cronTicks; left > 0; {
 		n := min(left, 7+rand.IntN(6))
 		left -= n
-		pass(t, time.Duration(n)*time.Second)
+		wait(t, time.Duration(n)*time.Second)
 		if left > 0 {
-			c.kill()
+			c.killAndReplace()
 		}
 	}
-	pass(t, 2*timeout) // the dead one's runs are recorded as lost
-	c.end()
-	s := scheduler.New(client(t, config(c.servers...)), c.path)
+	wait(t, 2*sessionTimeout) // the killed process's runs are recorded as lost
+	c.stopAll()
+	s := scheduler.New(mustConnect(t, config(c.servers...)), c.path)
 	for _, j := range cronJobs(nil) {
 		state, err := s.State(t.Context(), j.Name)
 		require.NoError(t, err)
-		c.judge(t, j.Name, state)
+		c.checkCounts(t, j.Name, state)
 	}
 }
 
-func (c *cronTeam) judge(t *testing.T, name string, state scheduler.State) {
+func (c *cronCluster) checkCounts(t *testing.T, name string, state scheduler.State) {
 	schedule, err := scheduler.ParseSpec(cronSpec, nil)
 	require.NoError(t, err)
 	var due, ran int64
@@ -186,11 +186,11 @@ func (c *cronTeam) judge(t *testing.T, name string, state scheduler.State) {
 		due++
 		ran += int64(c.ran[name+"@"+tick.Format(time.TimeOnly)])
 	}
-	t.Logf("%s: %d due, %d run, missed %v; %d said that they ran", name, due, state.Fired, state.Missed, ran)
+	t.Logf("%s: %d due, %d recorded as run, missed %v; %d printed by the processes", name, due, state.Fired, state.Missed, ran)
 	require.Equal(t, due, state.Due(), name)
 	require.Empty(t, state.Running, name)
-	require.GreaterOrEqual(t, ran, state.Fired, "what is recorded as run has run")
-	require.LessOrEqual(t, ran, state.Fired+state.Missed[scheduler.ReasonRunnerLost], "what has run is recorded")
+	require.GreaterOrEqual(t, ran, state.Fired, "each run that is recorded has run")
+	require.LessOrEqual(t, ran, state.Fired+state.Missed[scheduler.ReasonRunnerLost], "each run is recorded as run or lost")
 	require.Greater(t, state.Fired, due/3)
 	require.Greater(t, due, int64(*cronTicks/2))
 }

@@ -1,8 +1,7 @@
-// Package faults proves the foundation's promises on three real Apache ZooKeeper servers that are
-// frozen, killed and cut off from each other: no two holders, nothing left behind, waiting survives.
-// It has nothing but tests, all of which need real servers. They share one ensemble, which each leaves
-// healed; "go test -run TestFaults/NAME" runs one of them.
+// Package faults proves framework's and locks' guarantees on three real Apache ZooKeeper servers that are frozen, killed and cut off
+// from each other: never two holders, no node left behind, waiters keep waiting. It has only tests, and all need real servers. The
+// tests share one ensemble, and each heals it at its end; "go test -run TestFaults/NAME" runs one of them.
 //
-// Time in them is real. A stalled machine may make a holder lose its lease early, which is safe and
-// tolerated; nothing excuses a late loss.
+// The tests run in real time. On a stalled machine a holder may lose its lease early, which is safe and accepted; a late loss always
+// fails.
 package faults

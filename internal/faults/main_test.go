@@ -10,40 +10,40 @@ import (
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 )
 
-// TestMain lets the test binary stand in for a service that is stopped or killed.
+// TestMain runs the test binary as a child process or a watchdog if the environment says so.
 func TestMain(m *testing.M) {
 	framework.WatchdogMain()
-	if playWatched() {
+	if runWatchedHolder() {
 		return
 	}
 	if role := os.Getenv(roleVariable); role != "" {
-		play(role)
+		runChild(role)
 		return
 	}
 	ensemble.Announce()
 	goleak.VerifyTestMain(m)
 }
 
-// TestFaults runs everything on one ensemble, since starting one takes as long as a fault.
+// TestFaults runs all tests on one ensemble, because starting one takes as long as a fault.
 func TestFaults(t *testing.T) {
-	a := &arena{ensemble.Private(t, ensemble.Config{Links: true, NoFsync: true, Patience: patience, HeapMB: 1024})}
+	env := &testEnv{ensemble.Private(t, ensemble.Config{Links: true, NoFsync: true, Patience: waitLimit, HeapMB: 1024})}
 	t.Run("healthy servers", func(t *testing.T) {
-		for name, test := range map[string]func(*testing.T, *arena){
-			"links of clients":       testLinks,
-			"frozen process":         testFrozenProcess,
-			"stopped before sending": testStoppedBeforeSending,
-			"killed processes":       testKilledProcesses,
-			"lost replies":           testLostReplies,
-			"suspended waiter":       testSuspendedWaiter,
-			"lost waiter":            testLostWaiter,
-			"timed-out tries":        testTimedOutTries,
-			"tokens":                 testTokens,
+		for name, test := range map[string]func(*testing.T, *testEnv){
+			"links of clients":         testLinkFaults,
+			"frozen process":           testFrozenProcess,
+			"stopped before sending":   testStoppedBeforeSending,
+			"killed processes":         testKilledProcesses,
+			"lost replies of acquires": testLostReplies,
+			"suspended waiter":         testSuspendedWaiter,
+			"lost waiter":              testLostWaiter,
+			"timed-out acquires":       testTimedOutAcquiresLeaveNothing,
+			"tokens":                   testTokens,
 		} {
-			t.Run(name, func(t *testing.T) { t.Parallel(); test(t, a) })
+			t.Run(name, func(t *testing.T) { t.Parallel(); test(t, env) })
 		}
 	})
 	for _, f := range serverFaults {
-		t.Run(f.name, func(t *testing.T) { f.run(t, a) })
+		t.Run(f.name, func(t *testing.T) { f.run(t, env) })
 	}
-	t.Run("idle waiter granted as its follower is cut off", func(t *testing.T) { testIdleWaiter(t, a) })
+	t.Run("idle waiter granted when its follower is cut off", func(t *testing.T) { testIdleWaiter(t, env) })
 }

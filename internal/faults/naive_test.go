@@ -12,86 +12,86 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fool is a holder as the client library alone would have it: it holds until the library reports that
-// the connection is lost or the session has expired. It shows that a fault bites.
-type fool struct {
-	record *record
+// naiveHolder uses the client library alone: it believes that it holds until the library reports a lost connection or session. It
+// shows that a fault is effective.
+type naiveHolder struct {
+	history *lockHistory
 	conn   *zk.Conn
-	next   <-chan *grant // of a waiter that keeps the rule
+	waiter <-chan *grant // of a waiter that uses Lockstep
 
-	mu    sync.Mutex
-	until time.Time // when it stopped believing; zero while it believes
+	mu        sync.Mutex
+	heldUntil time.Time // when it stopped believing that it holds; zero before
 }
 
-// naiveHolders are some fools on the follower, each with a waiter on the other server.
-func naiveHolders(t *testing.T, a *arena, r roles) []*fool {
-	fools := make([]*fool, perCorner)
-	waiter := client(t, a.at(r.other))
-	require.NoError(t, together(len(fools), func(i int) (err error) {
-		f := &fool{record: &record{t: t, path: fmt.Sprintf("/%s/naive-%d", t.Name(), i)}}
-		fools[i] = f
-		if err := waiter.MakeDirs(t.Context(), f.record.path); err != nil {
+// startNaiveHolders starts naive holders on the follower, each with a waiter on another server.
+func startNaiveHolders(t *testing.T, env *testEnv, r serverRoles) []*naiveHolder {
+	holders := make([]*naiveHolder, contestsPerPlacement)
+	waiter := mustConnect(t, env.clientConfig(r.other))
+	require.NoError(t, runConcurrently(len(holders), func(i int) (err error) {
+		h := &naiveHolder{history: &lockHistory{t: t, path: fmt.Sprintf("/%s/naive-%d", t.Name(), i)}}
+		holders[i] = h
+		if err := waiter.MakeDirs(t.Context(), h.history.path); err != nil {
 			return err
 		}
-		if err := f.hold(t, a.Addr(r.follower)); err != nil {
+		if err := h.hold(t, env.Addr(r.follower)); err != nil {
 			return err
 		}
-		f.next, err = f.record.queue("the waiter", waiter)
+		h.waiter, err = h.history.startWaiter("the waiter", waiter)
 		return err
 	}))
-	return fools
+	return holders
 }
 
-// hold connects and takes the lock, which nobody has.
-func (f *fool) hold(t *testing.T, addr string) error {
-	conn, events, err := zk.Connect([]string{addr}, timeout, zk.WithLogInfo(false), zk.WithLogger(log.New(io.Discard, "", 0)))
+// hold connects and takes the lock, which is free.
+func (h *naiveHolder) hold(t *testing.T, addr string) error {
+	conn, events, err := zk.Connect([]string{addr}, sessionTimeout, zk.WithLogInfo(false), zk.WithLogger(log.New(io.Discard, "", 0)))
 	if err != nil {
 		return err
 	}
-	f.conn = conn
+	h.conn = conn
 	stopped := make(chan struct{})
-	go f.listen(events, stopped)
+	go h.followConnection(events, stopped)
 	t.Cleanup(func() { conn.Close(); <-stopped })
-	_, err = conn.CreateProtectedEphemeralSequential(f.record.path+"/lock-", nil, zk.WorldACL(zk.PermAll))
+	_, err = conn.CreateProtectedEphemeralSequential(h.history.path+"/lock-", nil, zk.WorldACL(zk.PermAll))
 	return err
 }
 
-func (f *fool) listen(events <-chan zk.Event, stopped chan<- struct{}) {
+func (h *naiveHolder) followConnection(events <-chan zk.Event, stopped chan<- struct{}) {
 	defer close(stopped)
 	for e := range events {
 		if e.State == zk.StateDisconnected || e.State == zk.StateExpired {
-			f.mu.Lock()
-			if f.until.IsZero() {
-				f.until = time.Now()
+			h.mu.Lock()
+			if h.heldUntil.IsZero() {
+				h.heldUntil = time.Now()
 			}
-			f.mu.Unlock()
+			h.mu.Unlock()
 		}
 	}
 }
 
-// overlap is how long the fool has held beside the next holder, so far.
-func (f *fool) overlap(next *grant) time.Duration {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.until.IsZero() {
+// overlap is how long the naive holder has believed to hold beside the next holder.
+func (h *naiveHolder) overlap(next *grant) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.heldUntil.IsZero() {
 		return time.Since(next.at)
 	}
-	return f.until.Sub(next.at)
+	return h.heldUntil.Sub(next.at)
 }
 
-// wantOverlap fails unless the fault gave some fool's lock away while the fool still held it.
-func wantOverlap(t *testing.T, fools []*fool) {
+// requireOverlap requires that the fault made at least one naive holder overlap with the next holder.
+func requireOverlap(t *testing.T, holders []*naiveHolder) {
 	t.Helper()
-	if len(fools) == 0 {
+	if len(holders) == 0 {
 		return
 	}
-	deceived := 0
-	for _, f := range fools {
-		next := await(t, f.next)
-		if f.overlap(next) > 0 {
-			deceived++
+	overlapping := 0
+	for _, h := range holders {
+		next := awaitGrant(t, h.waiter)
+		if h.overlap(next) > 0 {
+			overlapping++
 		}
 	}
-	require.Positive(t, deceived, "the fault deceived no naive holder, so it proves nothing of the others")
-	t.Logf("naive: %d of %d held beside the next holder", deceived, len(fools))
+	require.Positive(t, overlapping, "no naive holder overlapped with the next holder, so the fault proves nothing")
+	t.Logf("naive holders: %d of %d overlapped with the next holder", overlapping, len(holders))
 }

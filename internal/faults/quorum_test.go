@@ -15,144 +15,143 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// band is contenders that pass one lock around.
-type band struct {
+// contenders compete for one lock.
+type contenders struct {
 	name   string
-	record *record
+	history *lockHistory
 	lock   func(*framework.Client, string) locks.Locker
-	shared bool // one client for all
+	shared bool // all use one client
 	rounds []atomic.Int64
 }
 
-// members is how many contenders a band has.
-const members = 6
+// contendersPerLock is the number of goroutines that compete for a lock.
+const contendersPerLock = 6
 
-func bands(t *testing.T) []*band {
+func newContenders(t *testing.T) []*contenders {
 	mutex := func(c *framework.Client, path string) locks.Locker { return locks.NewMutex(c, path) }
 	semaphore := func(c *framework.Client, path string) locks.Locker { return locks.NewSemaphore(c, path, 1) }
-	all := []*band{
+	locks := []*contenders{
 		{name: "mutex, a session each", lock: mutex},
 		{name: "mutex, one session", lock: mutex, shared: true},
 		{name: "semaphore, a session each", lock: semaphore},
 		{name: "semaphore, one session", lock: semaphore, shared: true},
 	}
-	for i, b := range all {
-		b.record = &record{t: t, path: fmt.Sprintf("/%s/%d", t.Name(), i)}
-		b.rounds = make([]atomic.Int64, members)
+	for i, lock := range locks {
+		lock.history = &lockHistory{t: t, path: fmt.Sprintf("/%s/%d", t.Name(), i)}
+		lock.rounds = make([]atomic.Int64, contendersPerLock)
 	}
-	return all
+	return locks
 }
 
-// TestQuorum takes two of three servers away from bands, until every session is over, and brings one back.
-// Without a quorum nobody holds and nobody is granted; with it, all go on by themselves. The ensemble is its
-// own, since two servers less would be a fault too many for other tests.
-func TestQuorum(t *testing.T) {
-	a := &arena{ensemble.Private(t, ensemble.Config{NoFsync: true, Patience: patience, HeapMB: 256})}
-	r := a.roles(t)
+// TestLocksAfterQuorumLoss kills two of three servers until every session has ended, and restarts one. Without a quorum there is no
+// holder and no grant; with it, all contenders are granted again. It has an ensemble of its own, because other tests need all servers.
+func TestLocksAfterQuorumLoss(t *testing.T) {
+	env := &testEnv{ensemble.Private(t, ensemble.Config{NoFsync: true, Patience: waitLimit, HeapMB: 256})}
+	r := env.chooseRoles(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	playing, failed := make(chan struct{}), error(nil)
-	all := bands(t)
+	running, failed := make(chan struct{}), error(nil)
+	locks := newContenders(t)
 	t.Cleanup(func() {
 		cancel()
-		<-playing
+		<-running
 	})
 	go func() {
-		defer close(playing)
-		failed = together(len(all), func(i int) error { return all[i].play(ctx, a) })
+		defer close(running)
+		failed = runConcurrently(len(locks), func(i int) error { return locks[i].run(ctx, env) })
 	}()
-	served(t, all)
-	require.NoError(t, a.Kill(r.leader))
-	require.NoError(t, a.Kill(r.follower))
-	pass(t, timeout) // what the servers had agreed upon before is heard of, and then every session is over
-	require.NoError(t, nobody(all))
-	stalled := progress(all)
-	pass(t, timeout)
-	require.NoError(t, nobody(all))
-	require.Equal(t, stalled, progress(all), "granted without a quorum")
-	require.NoError(t, a.Restart(r.follower))
-	served(t, all)
+	awaitGrantsForAll(t, locks)
+	require.NoError(t, env.Kill(r.leader))
+	require.NoError(t, env.Kill(r.follower))
+	wait(t, sessionTimeout) // the last commits arrive, and then every session ends
+	require.NoError(t, checkNoHolder(locks))
+	stalled := grantCount(locks)
+	wait(t, sessionTimeout)
+	require.NoError(t, checkNoHolder(locks))
+	require.Equal(t, stalled, grantCount(locks), "a lock was granted without a quorum")
+	require.NoError(t, env.Restart(r.follower))
+	awaitGrantsForAll(t, locks)
 	cancel()
-	<-playing
+	<-running
 	require.NoError(t, failed)
-	for _, b := range all {
-		b.record.gaps()
+	for _, lock := range locks {
+		lock.history.checkGaps()
 	}
 }
 
-// play lets a band's members take turns until ctx ends.
-func (b *band) play(ctx context.Context, a *arena) error {
-	cfg := a.at(0, 1, 2)
+// run runs the contenders until ctx ends.
+func (lock *contenders) run(ctx context.Context, env *testEnv) error {
+	cfg := env.clientConfig(0, 1, 2)
 	var one *framework.Client
-	if b.shared {
+	if lock.shared {
 		var err error
-		if one, err = connect(b.record.t, cfg); err != nil {
+		if one, err = connect(lock.history.t, cfg); err != nil {
 			return err
 		}
 	}
-	return together(members, func(i int) (err error) {
+	return runConcurrently(contendersPerLock, func(i int) (err error) {
 		c := one
 		if c == nil {
-			if c, err = connect(b.record.t, cfg); err != nil {
+			if c, err = connect(lock.history.t, cfg); err != nil {
 				return err
 			}
 		}
-		return b.take(ctx, c, i)
+		return lock.lockRepeatedly(ctx, c, i)
 	})
 }
 
-// take is one member's turns.
-func (b *band) take(ctx context.Context, c *framework.Client, i int) error {
-	l := b.lock(c, b.record.path)
+// lockRepeatedly locks and releases until ctx ends.
+func (lock *contenders) lockRepeatedly(ctx context.Context, c *framework.Client, i int) error {
+	l := lock.lock(c, lock.history.path)
 	for ctx.Err() == nil {
 		lease, err := l.Lock(ctx)
 		if errors.Is(err, context.Canceled) {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", b.name, err)
+			return fmt.Errorf("%s: %w", lock.name, err)
 		}
-		g := b.record.granted(fmt.Sprintf("%s, member %d", b.name, i), lease)
-		pass(b.record.t, 20*time.Millisecond)
+		g := lock.history.addGrant(fmt.Sprintf("%s, contender %d", lock.name, i), lease)
+		wait(lock.history.t, 20*time.Millisecond)
 		g.release(ctx)
-		b.rounds[i].Add(1)
+		lock.rounds[i].Add(1)
 	}
 	return nil
 }
 
-// served waits until each member of each band has had its turn, from now on.
-func served(t *testing.T, all []*band) {
+// awaitGrantsForAll waits until each contender was granted, from now on.
+func awaitGrantsForAll(t *testing.T, locks []*contenders) {
 	t.Helper()
-	for _, b := range all {
-		for i := range b.rounds {
-			had := b.rounds[i].Load()
+	for _, lock := range locks {
+		for i := range lock.rounds {
+			had := lock.rounds[i].Load()
 			eventually(t, func() error {
-				now := b.rounds[i].Load()
-				return want(fmt.Sprintf("%s: member %d served", b.name, i), now >= had+2, now-had) // one may be from before
+				now := lock.rounds[i].Load()
+				return mismatch(fmt.Sprintf("%s: two grants for contender %d", lock.name, i), now >= had+2, now-had) // the first may be an earlier one
 			})
 		}
 	}
 }
 
-// nobody is an error if somebody holds.
-func nobody(all []*band) error {
-	for _, b := range all {
-		b.record.mu.Lock()
-		defer b.record.mu.Unlock()
-		for _, g := range b.record.grants {
-			if !g.over() {
-				return fmt.Errorf("%s holds", g.who)
+// checkNoHolder returns an error if a lease is alive.
+func checkNoHolder(locks []*contenders) error {
+	for _, lock := range locks {
+		lock.history.mu.Lock()
+		defer lock.history.mu.Unlock()
+		for _, g := range lock.history.grants {
+			if !g.hasEnded() {
+				return fmt.Errorf("%s holds", g.name)
 			}
 		}
 	}
 	return nil
 }
 
-// progress counts the grants of all.
-func progress(all []*band) (grants int) {
-	for _, b := range all {
-		b.record.mu.Lock()
-		grants += len(b.record.grants)
-		b.record.mu.Unlock()
+// grantCount counts the grants of all locks.
+func grantCount(locks []*contenders) (grants int) {
+	for _, lock := range locks {
+		lock.history.mu.Lock()
+		grants += len(lock.history.grants)
+		lock.history.mu.Unlock()
 	}
 	return grants
 }

@@ -16,47 +16,47 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// secured is a real server that wants client certificates, and who signs them.
-type secured struct {
-	*arena
+// tlsServer is a real server that requires client certificates, and its certificate authority.
+type tlsServer struct {
+	*testEnv
 	authority *ensemble.Authority
 }
 
-// TestTLS connects to a real server that wants client certificates.
-func TestTLS(t *testing.T) {
-	s := newSecured(t)
+// TestClientCertificates connects to a real server that requires client certificates.
+func TestClientCertificates(t *testing.T) {
+	s := newTLSServer(t)
 	t.Run("right", func(t *testing.T) { t.Parallel(); testRightCertificate(t, s) })
 	t.Run("identity", func(t *testing.T) { t.Parallel(); testCertificateIsIdentity(t, s) })
 	t.Run("refused", func(t *testing.T) { t.Parallel(); testWrongCertificates(t, s) })
 }
 
-func newSecured(t *testing.T) *secured {
+func newTLSServer(t *testing.T) *tlsServer {
 	t.Helper()
-	a := newAuthority(t)
-	return &secured{authority: a, arena: &arena{ensemble.Private(t, ensemble.Config{
-		Servers: 1, Tick: 2 * time.Second, NoFsync: true, Patience: patience, HeapMB: 512, Authority: a,
+	env := newAuthority(t)
+	return &tlsServer{authority: env, testEnv: &testEnv{ensemble.Private(t, ensemble.Config{
+		Servers: 1, Tick: 2 * time.Second, NoFsync: true, Patience: waitLimit, HeapMB: 512, Authority: env,
 	})}}
 }
 
 func newAuthority(t *testing.T) *ensemble.Authority {
 	t.Helper()
-	a, err := ensemble.NewAuthority("test authority")
+	env, err := ensemble.NewAuthority("test authority")
 	require.NoError(t, err)
-	return a
+	return env
 }
 
-// certificate is one for a client of this name.
-func certificate(t *testing.T, a *ensemble.Authority, name string) tls.Certificate {
+// certificate returns a client certificate with this name.
+func certificate(t *testing.T, env *ensemble.Authority, name string) tls.Certificate {
 	t.Helper()
-	cert, key, err := a.Sign(name)
+	cert, key, err := env.Sign(name)
 	require.NoError(t, err)
 	pair, err := tls.X509KeyPair(cert, key)
 	require.NoError(t, err)
 	return pair
 }
 
-// config is the right one, to the server or what stands before it.
-func (s *secured) config(t *testing.T, addr string) framework.Config {
+// clientConfig is the right configuration, for the server or a proxy to it.
+func (s *tlsServer) clientConfig(t *testing.T, addr string) framework.Config {
 	t.Helper()
 	cfg := config(addr)
 	cfg.Auth = credentials
@@ -67,13 +67,12 @@ func (s *secured) config(t *testing.T, addr string) framework.Config {
 	return cfg
 }
 
-// testRightCertificate locks, goes on with the same session after its connection was cut, and is told from others
-// by its credentials.
-func testRightCertificate(t *testing.T, s *secured) {
+// testRightCertificate locks, keeps its session after its connection was reset, and has the identity of its credentials.
+func testRightCertificate(t *testing.T, s *tlsServer) {
 	proxy, err := ensemble.NewProxy(s.SecureAddr(0))
 	require.NoError(t, err)
 	t.Cleanup(proxy.Close)
-	c := client(t, s.config(t, proxy.Addr()))
+	c := mustConnect(t, s.clientConfig(t, proxy.Addr()))
 	lease, err := locks.NewMutex(c, "/tls/lock").Lock(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, c.Create(t.Context(), "/tls-secret", []byte("secret"), framework.Persistent))
@@ -81,7 +80,7 @@ func testRightCertificate(t *testing.T, s *secured) {
 	require.NoError(t, err)
 
 	proxy.Reset()
-	_, _, err = c.Get(t.Context(), "/tls-secret") // over another connection
+	_, _, err = c.Get(t.Context(), "/tls-secret") // over a new connection
 	require.NoError(t, err)
 	after, err := c.Session(t.Context())
 	require.NoError(t, err)
@@ -90,38 +89,38 @@ func testRightCertificate(t *testing.T, s *secured) {
 	require.NoError(t, lease.Release(t.Context()))
 
 	plain := config(s.Addr(0))
-	_, _, err = client(t, plain).Get(t.Context(), "/tls-secret")
+	_, _, err = mustConnect(t, plain).Get(t.Context(), "/tls-secret")
 	require.ErrorIs(t, err, framework.ErrNoAuth)
 	plain.Auth = credentials
-	_, _, err = client(t, plain).Get(t.Context(), "/tls-secret")
-	require.NoError(t, err, "the same credentials count without TLS too")
-	certified := s.config(t, s.SecureAddr(0))
+	_, _, err = mustConnect(t, plain).Get(t.Context(), "/tls-secret")
+	require.NoError(t, err, "credentials give access without TLS too")
+	certified := s.clientConfig(t, s.SecureAddr(0))
 	certified.Auth = nil
-	_, _, err = client(t, certified).Get(t.Context(), "/tls-secret")
-	require.NoError(t, err, "the creator is whoever has its credentials or its certificate's name")
+	_, _, err = mustConnect(t, certified).Get(t.Context(), "/tls-secret")
+	require.NoError(t, err, "the creator's certificate gives access without its credentials")
 }
 
-// testCertificateIsIdentity shows what SECURITY.md says of certificates: the server takes their subject for an
-// identity, which counts if the ACL asks for it, and is not asked for by default.
-func testCertificateIsIdentity(t *testing.T, s *secured) {
+// testCertificateIsIdentity: the server uses the certificate's subject as an identity if the ACL asks for it, and not by default.
+// SECURITY.md says so.
+func testCertificateIsIdentity(t *testing.T, s *tlsServer) {
 	as := func(name string, acl []framework.ACL) *framework.Client {
-		cfg := s.config(t, s.SecureAddr(0))
+		cfg := s.clientConfig(t, s.SecureAddr(0))
 		cfg.Auth, cfg.ACL = nil, acl
 		cfg.TLS.Certificates = []tls.Certificate{certificate(t, s.authority, name)}
-		return client(t, cfg)
+		return mustConnect(t, cfg)
 	}
-	require.NoError(t, as("ann", framework.CreatorOnly()).Create(t.Context(), "/anns", nil, framework.Persistent))
-	require.NoError(t, as("ann", nil).Create(t.Context(), "/anybodys", nil, framework.Persistent))
+	require.NoError(t, as("ann", framework.CreatorOnly()).Create(t.Context(), "/only-ann", nil, framework.Persistent))
+	require.NoError(t, as("ann", nil).Create(t.Context(), "/unrestricted", nil, framework.Persistent))
 	for name, want := range map[string]error{"ann": nil, "bob": framework.ErrNoAuth} {
-		_, _, err := as(name, nil).Get(t.Context(), "/anns")
+		_, _, err := as(name, nil).Get(t.Context(), "/only-ann")
 		require.ErrorIs(t, err, want)
-		_, _, err = as(name, nil).Get(t.Context(), "/anybodys")
+		_, _, err = as(name, nil).Get(t.Context(), "/unrestricted")
 		require.NoError(t, err)
 	}
 }
 
-// testWrongCertificates sees each refusal in the log as it happens, and in the error when the caller gives up.
-func testWrongCertificates(t *testing.T, s *secured) {
+// testWrongCertificates: each refusal is logged when it happens, and returned when the caller gives up.
+func testWrongCertificates(t *testing.T, s *tlsServer) {
 	for name, c := range map[string]struct {
 		spoil func(*framework.Config)
 		says  string
@@ -136,49 +135,49 @@ func testWrongCertificates(t *testing.T, s *secured) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cfg := s.config(t, s.SecureAddr(0))
+			cfg := s.clientConfig(t, s.SecureAddr(0))
 			c.spoil(&cfg)
-			told := newEar(c.says)
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			log := newLogMatcher(c.says)
+			ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 			defer cancel()
-			stop := context.AfterFunc(told, cancel) // it is known why: nothing more to wait for
+			stop := context.AfterFunc(log, cancel) // the reason was logged: no need to wait longer
 			defer stop()
-			got, err := framework.Connect(ctx, cfg, framework.WithLogger(slog.New(slog.NewTextHandler(told, &slog.HandlerOptions{Level: slog.LevelDebug}))))
+			got, err := framework.Connect(ctx, cfg, framework.WithLogger(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 			require.Nil(t, got)
 			require.ErrorContains(t, err, c.says)
-			require.ErrorIs(t, err, context.Canceled, "the log did not tell:\n%s", told)
+			require.ErrorIs(t, err, context.Canceled, "the log has no such refusal:\n%s", log)
 			require.ErrorAs(t, err, new(*framework.ConnectError))
 		})
 	}
 }
 
-// ear is a log, and a context that is done once the log has said a word.
-type ear struct {
+// logMatcher is a log, and a context that ends once the log contains a pattern.
+type logMatcher struct {
 	context.Context
-	hear context.CancelFunc
-	word []byte
+	matched context.CancelFunc
+	pattern []byte
 
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func newEar(word string) *ear {
-	e := &ear{word: []byte(word)}
-	e.Context, e.hear = context.WithCancel(context.Background())
-	return e
+func newLogMatcher(word string) *logMatcher {
+	m := &logMatcher{pattern: []byte(word)}
+	m.Context, m.matched = context.WithCancel(context.Background())
+	return m
 }
 
-func (e *ear) Write(line []byte) (int, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if bytes.Contains(line, e.word) {
-		e.hear()
+func (m *logMatcher) Write(line []byte) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if bytes.Contains(line, m.pattern) {
+		m.matched()
 	}
-	return e.text.Write(line)
+	return m.text.Write(line)
 }
 
-func (e *ear) String() string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.text.String()
+func (m *logMatcher) String() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.text.String()
 }

@@ -12,24 +12,23 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// testTokens compares tokens with the transactions that created the leases' nodes, while the same
-// sessions and others write as fast as they can.
-func testTokens(t *testing.T, a *arena) {
+// testTokens compares tokens with the zxids that created the leases' nodes, while the same sessions and others write.
+func testTokens(t *testing.T, env *testEnv) {
 	const clients, grants = 4, 40
-	require.NoError(t, client(t, a.at(0, 1, 2)).MakeDirs(t.Context(), "/"+t.Name()))
-	ctx, stop := context.WithTimeout(t.Context(), patience)
+	require.NoError(t, mustConnect(t, env.clientConfig(0, 1, 2)).MakeDirs(t.Context(), "/"+t.Name()))
+	ctx, stop := context.WithTimeout(t.Context(), waitLimit)
 	defer stop()
 	var cs []*framework.Client
 	for range clients {
-		cs = append(cs, client(t, a.at(0, 1, 2)))
+		cs = append(cs, mustConnect(t, env.clientConfig(0, 1, 2)))
 	}
 	written := make(chan error, 1)
 	go func() {
-		written <- together(clients, func(i int) error {
+		written <- runConcurrently(clients, func(i int) error {
 			return keepWriting(ctx, cs[i], fmt.Sprintf("/%s/written-%d", t.Name(), i))
 		})
 	}()
-	err := together(clients, func(i int) error {
+	err := runConcurrently(clients, func(i int) error {
 		return takeTokens(ctx, cs[i], fmt.Sprintf("/%s/lock-%d", t.Name(), i%2), grants)
 	})
 	stop()
@@ -49,7 +48,7 @@ func keepWriting(ctx context.Context, c *framework.Client, path string) error {
 	return nil
 }
 
-// takeTokens takes a lock n times and checks each token, which must also rise.
+// takeTokens locks n times and checks that each token is the node's czxid, and that tokens rise.
 func takeTokens(ctx context.Context, c *framework.Client, path string, n int) error {
 	last := int64(0)
 	for range n {
@@ -57,7 +56,7 @@ func takeTokens(ctx context.Context, c *framework.Client, path string, n int) er
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(wantCzxid(ctx, c, lease), want(fmt.Sprintf("a token above %#x", last), lease.Token() > last, lease.Token())); err != nil {
+		if err := errors.Join(checkTokenIsCzxid(ctx, c, lease), mismatch(fmt.Sprintf("a token above %#x", last), lease.Token() > last, lease.Token())); err != nil {
 			return err
 		}
 		last = lease.Token()

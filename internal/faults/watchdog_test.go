@@ -22,25 +22,25 @@ import (
 )
 
 const (
-	// hourglass is a session timeout that no test waits for, and soon a wait that is well below it.
-	hourglass = 30 * time.Second
-	soon      = hourglass / 2
-	// brief is the shortest session timeout that the servers here grant.
-	brief = 4 * time.Second
+	// longTimeout is a session timeout that no test waits for. soonerThanTimeout is a wait well below it.
+	longTimeout       = 30 * time.Second
+	soonerThanTimeout = longTimeout / 2
+	// minSessionTimeout is the shortest session timeout that the servers here accept.
+	minSessionTimeout = 4 * time.Second
 )
 
-// TestWatchdog ends holders in every way, on a single server and on an ensemble.
-func TestWatchdog(t *testing.T) {
+// TestWatchdogClosesSession ends holders' processes in every way, on a single server and on an ensemble.
+func TestWatchdogClosesSession(t *testing.T) {
 	for _, servers := range []int{1, 3} {
-		a := &arena{ensemble.Private(t, ensemble.Config{
-			Servers: servers, Tick: 2 * time.Second, NoFsync: true, Patience: patience, HeapMB: 512,
-			Properties: map[string]string{ // nothing is answered before the credentials were presented
+		env := &testEnv{ensemble.Private(t, ensemble.Config{
+			Servers: servers, Tick: 2 * time.Second, NoFsync: true, Patience: waitLimit, HeapMB: 512,
+			Properties: map[string]string{ // servers answer only authenticated clients
 				"zookeeper.enforce.auth.enabled": "true", "zookeeper.enforce.auth.schemes": "digest",
 			},
 		})}
 		t.Run(fmt.Sprintf("servers=%d", servers), func(t *testing.T) {
-			for name, test := range map[string]func(*testing.T, *arena){
-				"dead processes":       testDead,
+			for name, test := range map[string]func(*testing.T, *testEnv){
+				"dead processes":       testEndOfProcess,
 				"commands":             testCommandsDieFirst,
 				"stopped parent":       testStoppedParent,
 				"stopped watchdog":     testStoppedWatchdog,
@@ -49,140 +49,140 @@ func TestWatchdog(t *testing.T) {
 				"inherited descriptor": testInheritedDescriptor,
 				"replaced session":     testReplacedSession,
 				"unreachable servers":  testUnreachableServers,
-				"through another":      testThroughAnother,
+				"through another":      testCloseThroughAnotherServer,
 				"late write":           testLateWrite,
-				"load":                 testLoad,
+				"load":                 testNoCloseUnderLoad,
 			} {
-				t.Run(name, func(t *testing.T) { t.Parallel(); test(t, a) })
+				t.Run(name, func(t *testing.T) { t.Parallel(); test(t, env) })
 			}
 		})
 	}
 }
 
-// prey is a process that holds a lock and has a watchdog.
-type prey struct {
-	t     *testing.T
-	cmd   *exec.Cmd
-	stdin io.WriteCloser
-	lines *bufio.Reader
-	path  string
-	dog   int
-	token int64
-	next  *framework.Client // of who waits for the lock
+// watchedProcess is a child process that holds a lock and has a watchdog.
+type watchedProcess struct {
+	t            *testing.T
+	cmd          *exec.Cmd
+	stdin        io.WriteCloser
+	lines        *bufio.Reader
+	path         string
+	watchdogPID  int
+	token        int64
+	waiterClient *framework.Client // waits for the lock
 }
 
-// hunt starts a holder on these servers and waits until its watchdog is armed.
-func hunt(t *testing.T, a *arena, timeout time.Duration, servers ...string) *prey {
+// startWatched starts a holder on these servers and waits until its watchdog is armed.
+func startWatched(t *testing.T, env *testEnv, timeout time.Duration, servers ...string) *watchedProcess {
 	t.Helper()
-	p := &prey{t: t, cmd: exec.Command(os.Args[0]), path: "/" + strings.ReplaceAll(t.Name(), "/", "-")}
-	p.cmd.Env = append(os.Environ(), watchedVariable+"=1", pathVariable+"="+p.path, targetVariable+"="+p.path+"-target",
+	holder := &watchedProcess{t: t, cmd: exec.Command(os.Args[0]), path: "/" + strings.ReplaceAll(t.Name(), "/", "-")}
+	holder.cmd.Env = append(os.Environ(), watchedVariable+"=1", pathVariable+"="+holder.path, targetVariable+"="+holder.path+"-target",
 		framework.EnvServers+"="+strings.Join(servers, ","), framework.EnvSessionTimeout+"="+timeout.String(),
 		framework.EnvAuth+"="+string(credentials[0].Auth), "GORACE=atexit_sleep_ms=0")
-	p.cmd.SysProcAttr = ownGroup()
+	holder.cmd.SysProcAttr = newProcessGroup()
 	var err error
-	p.stdin, err = p.cmd.StdinPipe()
+	holder.stdin, err = holder.cmd.StdinPipe()
 	require.NoError(t, err)
-	out, err := p.cmd.StdoutPipe()
+	out, err := holder.cmd.StdoutPipe()
 	require.NoError(t, err)
-	p.lines = bufio.NewReader(out)
-	require.NoError(t, p.cmd.Start())
-	t.Cleanup(func() { _ = p.cmd.Process.Kill(); _ = p.cmd.Wait() })
-	for p.dog == 0 || p.token == 0 {
-		switch word, value := p.line(); word {
+	holder.lines = bufio.NewReader(out)
+	require.NoError(t, holder.cmd.Start())
+	t.Cleanup(func() { _ = holder.cmd.Process.Kill(); _ = holder.cmd.Wait() })
+	for holder.watchdogPID == 0 || holder.token == 0 {
+		switch word, value := holder.readLine(); word {
 		case "armed":
-			p.dog = int(number(t, value))
+			holder.watchdogPID = int(parseNumber(t, value))
 		case "held":
-			p.token = number(t, value)
+			holder.token = parseNumber(t, value)
 		}
 	}
-	cfg := config(a.Addrs()...)
-	cfg.SessionTimeout, cfg.Auth = hourglass, credentials
-	p.next = client(t, cfg)
-	return p
+	cfg := config(env.Addrs()...)
+	cfg.SessionTimeout, cfg.Auth = longTimeout, credentials
+	holder.waiterClient = mustConnect(t, cfg)
+	return holder
 }
 
-func number(t *testing.T, text string) int64 {
+func parseNumber(t *testing.T, text string) int64 {
 	t.Helper()
 	n, err := strconv.ParseInt(text, 10, 64)
 	require.NoError(t, err)
 	return n
 }
 
-// line is a word that the holder says, and what comes with it.
-func (p *prey) line() (word, value string) {
-	p.t.Helper()
-	timer := time.AfterFunc(patience, func() { _ = p.cmd.Process.Signal(syscall.SIGQUIT) })
+// readLine returns the next word that the holder prints, and its value.
+func (holder *watchedProcess) readLine() (word, value string) {
+	holder.t.Helper()
+	timer := time.AfterFunc(waitLimit, func() { _ = holder.cmd.Process.Signal(syscall.SIGQUIT) })
 	defer timer.Stop()
-	line, err := p.lines.ReadString('\n')
-	require.NoError(p.t, err)
+	line, err := holder.lines.ReadString('\n')
+	require.NoError(holder.t, err)
 	word, value, _ = strings.Cut(strings.TrimSpace(line), " ")
 	return word, value
 }
 
-// hear waits for a word.
-func (p *prey) hear(want string) string {
-	p.t.Helper()
+// awaitLine reads lines until one begins with want, and returns its value.
+func (holder *watchedProcess) awaitLine(want string) string {
+	holder.t.Helper()
 	for {
-		if word, value := p.line(); word == want {
+		if word, value := holder.readLine(); word == want {
 			return value
 		}
 	}
 }
 
-func (p *prey) order(what string) {
-	p.t.Helper()
-	_, err := fmt.Fprintln(p.stdin, what)
-	require.NoError(p.t, err)
+func (holder *watchedProcess) order(what string) {
+	holder.t.Helper()
+	_, err := fmt.Fprintln(holder.stdin, what)
+	require.NoError(holder.t, err)
 }
 
-func (p *prey) signal(pid int, s syscall.Signal) {
-	p.t.Helper()
-	require.NoError(p.t, syscall.Kill(pid, s))
+func (holder *watchedProcess) signal(pid int, s syscall.Signal) {
+	holder.t.Helper()
+	require.NoError(holder.t, syscall.Kill(pid, s))
 }
 
-func (p *prey) kill() { p.signal(p.cmd.Process.Pid, syscall.SIGKILL) }
+func (holder *watchedProcess) kill() { holder.signal(holder.cmd.Process.Pid, syscall.SIGKILL) }
 
-// line of waiters behind the holder: the channel gets the next one's grant.
-func (p *prey) queue() <-chan *grant {
-	p.t.Helper()
-	r := &record{t: p.t, path: p.path}
-	next, err := r.queue("the next", p.next)
-	require.NoError(p.t, err)
+// startWaiter waits for the lock behind the holder. The channel receives the grant.
+func (holder *watchedProcess) startWaiter() <-chan *grant {
+	holder.t.Helper()
+	r := &lockHistory{t: holder.t, path: holder.path}
+	next, err := r.startWaiter("the waiter", holder.waiterClient)
+	require.NoError(holder.t, err)
 	return next
 }
 
-// inherited returns the next one's grant, which must come within a time.
-func (p *prey) inherited(next <-chan *grant, within time.Duration, since time.Time) *grant {
-	p.t.Helper()
+// awaitTakeover returns the waiter's grant, which must arrive within a time.
+func (holder *watchedProcess) awaitTakeover(next <-chan *grant, within time.Duration, began time.Time) *grant {
+	holder.t.Helper()
 	select {
 	case g := <-next:
-		require.NotNil(p.t, g)
-		require.Greater(p.t, g.lease.Token(), p.token)
-		p.t.Logf("%s: %v", p.t.Name(), g.at.Sub(since).Round(100*time.Microsecond))
+		require.NotNil(holder.t, g)
+		require.Greater(holder.t, g.lease.Token(), holder.token)
+		holder.t.Logf("%s: %v", holder.t.Name(), g.at.Sub(began).Round(100*time.Microsecond))
 		return g
 	case <-time.After(within):
-		require.Fail(p.t, "nobody took over")
+		require.Fail(holder.t, "the waiter was not granted in time")
 		return nil
 	}
 }
 
-// pending fails if the next one is granted within a time.
-func (p *prey) pending(next <-chan *grant, d time.Duration) {
-	p.t.Helper()
+// requireNoTakeover fails if the waiter is granted within d.
+func (holder *watchedProcess) requireNoTakeover(next <-chan *grant, d time.Duration) {
+	holder.t.Helper()
 	select {
 	case <-next:
-		require.Fail(p.t, "the lock was given away")
+		require.Fail(holder.t, "the waiter was granted while the holder's session must live")
 	case <-time.After(d):
 	}
 }
 
-// ended waits until a process is gone, or waits for its parent only.
-func (p *prey) ended(pid int) {
-	p.t.Helper()
-	eventually(p.t, func() error { return want("the end of a process", !runs(pid), pid) })
+// awaitProcessEnd waits until a process has ended, or is a zombie.
+func (holder *watchedProcess) awaitProcessEnd(pid int) {
+	holder.t.Helper()
+	eventually(holder.t, func() error { return mismatch("no process", !isRunning(pid), pid) })
 }
 
-func runs(pid int) bool {
+func isRunning(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return false
 	}
@@ -190,188 +190,191 @@ func runs(pid int) bool {
 	return err != nil || !strings.Contains(string(stat), ") Z ")
 }
 
-func testDead(t *testing.T, a *arena) {
-	for name, end := range map[string]func(*prey){
-		"kill":    (*prey).kill,
-		"group":   func(p *prey) { p.signal(-p.cmd.Process.Pid, syscall.SIGKILL) },
-		"panic":   func(p *prey) { p.order("panic") },
-		"exit":    func(p *prey) { p.order("exit") },
-		"return":  func(p *prey) { p.stdin.Close() },
-		"orderly": func(p *prey) { p.order("close"); require.Equal(p.t, "<nil>", p.hear("closed")) },
+func testEndOfProcess(t *testing.T, env *testEnv) {
+	for name, end := range map[string]func(*watchedProcess){
+		"kill":         (*watchedProcess).kill,
+		"group":        func(holder *watchedProcess) { holder.signal(-holder.cmd.Process.Pid, syscall.SIGKILL) },
+		"panic":        func(holder *watchedProcess) { holder.order("panic") },
+		"exit":         func(holder *watchedProcess) { holder.order("exit") },
+		"main returns": func(holder *watchedProcess) { holder.stdin.Close() },
+		"orderly close": func(holder *watchedProcess) {
+			holder.order("close")
+			require.Equal(holder.t, "<nil>", holder.awaitLine("closed"))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := hunt(t, a, hourglass, a.Addrs()...)
-			next := p.queue()
-			since := time.Now()
-			end(p)
-			p.inherited(next, soon, since)
-			p.ended(p.dog)
+			holder := startWatched(t, env, longTimeout, env.Addrs()...)
+			next := holder.startWaiter()
+			began := time.Now()
+			end(holder)
+			holder.awaitTakeover(next, soonerThanTimeout, began)
+			holder.awaitProcessEnd(holder.watchdogPID)
 		})
 	}
 }
 
-// startCommand has the holder run a command, and returns its processes.
-func (p *prey) startCommand() (pids []int) {
-	p.t.Helper()
-	p.order("command")
-	for _, pid := range strings.Fields(p.hear("command")) {
-		pids = append(pids, int(number(p.t, pid)))
+// startCommand lets the holder run a registered command, and returns the command's processes.
+func (holder *watchedProcess) startCommand() (pids []int) {
+	holder.t.Helper()
+	holder.order("command")
+	for _, pid := range strings.Fields(holder.awaitLine("command")) {
+		pids = append(pids, int(parseNumber(holder.t, pid)))
 	}
-	require.Len(p.t, pids, 2)
-	p.t.Cleanup(func() { _ = syscall.Kill(-pids[0], syscall.SIGKILL) })
+	require.Len(holder.t, pids, 2)
+	holder.t.Cleanup(func() { _ = syscall.Kill(-pids[0], syscall.SIGKILL) })
 	return pids
 }
 
-func (p *prey) wantDead(pids []int) {
-	p.t.Helper()
+func (holder *watchedProcess) requireDead(pids []int) {
+	holder.t.Helper()
 	for _, pid := range pids {
-		require.False(p.t, runs(pid), "a command runs beside the next holder")
+		require.False(holder.t, isRunning(pid), "a command is alive beside the next holder")
 	}
 }
 
-func testCommandsDieFirst(t *testing.T, a *arena) {
-	p := hunt(t, a, hourglass, a.Addrs()...)
-	pids := p.startCommand()
-	next := p.queue()
-	since := time.Now()
-	p.kill()
-	p.inherited(next, soon, since)
-	p.wantDead(pids)
+func testCommandsDieFirst(t *testing.T, env *testEnv) {
+	holder := startWatched(t, env, longTimeout, env.Addrs()...)
+	pids := holder.startCommand()
+	next := holder.startWaiter()
+	began := time.Now()
+	holder.kill()
+	holder.awaitTakeover(next, soonerThanTimeout, began)
+	holder.requireDead(pids)
 }
 
-// testStoppedParent stops a holder until its session has expired: not before, and its command is dead by then.
-func testStoppedParent(t *testing.T, a *arena) {
-	p := hunt(t, a, brief, a.Addrs()...)
-	pids := p.startCommand()
-	pass(t, 2*brief) // leases move on, and the command lives
-	require.True(t, runs(pids[0]) && runs(pids[1]))
-	next := p.queue()
-	since := time.Now()
-	require.NoError(t, stopProcess(p.cmd.Process))
-	p.pending(next, brief/2)
-	p.inherited(next, patience, since)
-	p.wantDead(pids)
-	require.True(t, runs(p.dog))
+// testStoppedParent stops a holder until its session has expired. The takeover happens not before, and the command is dead by then.
+func testStoppedParent(t *testing.T, env *testEnv) {
+	holder := startWatched(t, env, minSessionTimeout, env.Addrs()...)
+	pids := holder.startCommand()
+	wait(t, 2*minSessionTimeout) // the lease is extended, and the command lives
+	require.True(t, isRunning(pids[0]) && isRunning(pids[1]))
+	next := holder.startWaiter()
+	began := time.Now()
+	require.NoError(t, stopProcess(holder.cmd.Process))
+	holder.requireNoTakeover(next, minSessionTimeout/2)
+	holder.awaitTakeover(next, waitLimit, began)
+	holder.requireDead(pids)
+	require.True(t, isRunning(holder.watchdogPID))
 }
 
-// testStoppedWatchdog leaves it to the session timeout, and the watchdog ends when it goes on.
-func testStoppedWatchdog(t *testing.T, a *arena) {
-	p := hunt(t, a, brief, a.Addrs()...)
-	next := p.queue()
-	p.signal(p.dog, syscall.SIGSTOP)
-	since := time.Now()
-	p.kill()
-	p.inherited(next, patience, since)
-	p.signal(p.dog, syscall.SIGCONT)
-	p.ended(p.dog)
+// testStoppedWatchdog: the session ends by its timeout, and the watchdog exits when it continues.
+func testStoppedWatchdog(t *testing.T, env *testEnv) {
+	holder := startWatched(t, env, minSessionTimeout, env.Addrs()...)
+	next := holder.startWaiter()
+	holder.signal(holder.watchdogPID, syscall.SIGSTOP)
+	began := time.Now()
+	holder.kill()
+	holder.awaitTakeover(next, waitLimit, began)
+	holder.signal(holder.watchdogPID, syscall.SIGCONT)
+	holder.awaitProcessEnd(holder.watchdogPID)
 }
 
-func testKilledWatchdog(t *testing.T, a *arena) {
-	p := hunt(t, a, hourglass, a.Addrs()...)
-	next := p.queue()
+func testKilledWatchdog(t *testing.T, env *testEnv) {
+	holder := startWatched(t, env, longTimeout, env.Addrs()...)
+	next := holder.startWaiter()
 	for range 3 {
-		p.signal(p.dog, syscall.SIGKILL)
-		p.dog = int(number(t, p.hear("armed")))
+		holder.signal(holder.watchdogPID, syscall.SIGKILL)
+		holder.watchdogPID = int(parseNumber(t, holder.awaitLine("armed")))
 	}
-	since := time.Now()
-	p.kill()
-	p.inherited(next, soon, since)
+	began := time.Now()
+	holder.kill()
+	holder.awaitTakeover(next, soonerThanTimeout, began)
 }
 
-func testBothKilled(t *testing.T, a *arena) {
-	p := hunt(t, a, brief, a.Addrs()...)
-	next := p.queue()
-	require.NoError(t, stopProcess(p.cmd.Process)) // so that it starts no other
-	since := time.Now()
-	p.signal(p.dog, syscall.SIGKILL)
-	p.kill()
-	p.inherited(next, patience, since)
+func testBothKilled(t *testing.T, env *testEnv) {
+	holder := startWatched(t, env, minSessionTimeout, env.Addrs()...)
+	next := holder.startWaiter()
+	require.NoError(t, stopProcess(holder.cmd.Process)) // so that it cannot restart the watchdog
+	began := time.Now()
+	holder.signal(holder.watchdogPID, syscall.SIGKILL)
+	holder.kill()
+	holder.awaitTakeover(next, waitLimit, began)
 }
 
-// testInheritedDescriptor delays the end until nobody has the pipe any more.
-func testInheritedDescriptor(t *testing.T, a *arena) {
-	p := hunt(t, a, hourglass, a.Addrs()...)
-	p.order("inherit")
-	heir := int(number(t, p.hear("inherited")))
-	next := p.queue()
-	p.kill()
-	p.pending(next, 2*time.Second)
-	since := time.Now()
-	p.signal(heir, syscall.SIGKILL)
-	p.inherited(next, soon, since)
+// testInheritedDescriptor: the watchdog waits until the last process that inherited the pipe has ended.
+func testInheritedDescriptor(t *testing.T, env *testEnv) {
+	holder := startWatched(t, env, longTimeout, env.Addrs()...)
+	holder.order("inherit")
+	heir := int(parseNumber(t, holder.awaitLine("inherited")))
+	next := holder.startWaiter()
+	holder.kill()
+	holder.requireNoTakeover(next, 2*time.Second)
+	began := time.Now()
+	holder.signal(heir, syscall.SIGKILL)
+	holder.awaitTakeover(next, soonerThanTimeout, began)
 }
 
-// testReplacedSession cuts the holder off until its session is lost, and kills it in the next one.
-func testReplacedSession(t *testing.T, a *arena) {
-	proxy := a.proxy(t, 0)
-	p := hunt(t, a, brief, proxy.Addr())
-	p.order("again")
+// testReplacedSession cuts the holder off until its session is lost, and kills it in the next session.
+func testReplacedSession(t *testing.T, env *testEnv) {
+	proxy := env.newProxy(t, 0)
+	holder := startWatched(t, env, minSessionTimeout, proxy.Addr())
+	holder.order("again")
 	proxy.Cut()
-	pass(t, 2*brief)
+	wait(t, 2*minSessionTimeout)
 	proxy.Heal()
-	token := number(t, p.hear("held"))
-	require.Greater(t, token, p.token)
-	next := p.queue()
-	since := time.Now()
-	p.kill()
-	p.inherited(next, soon, since) // in milliseconds; the figure is logged
+	token := parseNumber(t, holder.awaitLine("held"))
+	require.Greater(t, token, holder.token)
+	next := holder.startWaiter()
+	began := time.Now()
+	holder.kill()
+	holder.awaitTakeover(next, soonerThanTimeout, began) // it takes milliseconds; the figure is logged
 }
 
-func testUnreachableServers(t *testing.T, a *arena) {
-	proxy := a.proxy(t, 0)
-	p := hunt(t, a, hourglass, proxy.Addr())
-	next := p.queue()
+func testUnreachableServers(t *testing.T, env *testEnv) {
+	proxy := env.newProxy(t, 0)
+	holder := startWatched(t, env, longTimeout, proxy.Addr())
+	next := holder.startWaiter()
 	proxy.Cut()
-	p.kill()
-	p.pending(next, 2*time.Second)
+	holder.kill()
+	holder.requireNoTakeover(next, 2*time.Second)
 	proxy.Heal()
-	p.inherited(next, soon, time.Now())
+	holder.awaitTakeover(next, soonerThanTimeout, time.Now())
 }
 
-// detour is a holder that is connected through near, and knows far too.
-func detour(t *testing.T, a *arena) (p *prey, near, far *ensemble.Proxy) {
-	near, far = a.proxy(t, 0), a.proxy(t, a.Size()-1)
+// startWithTwoLinks starts a holder that is connected through near, and knows far too.
+func startWithTwoLinks(t *testing.T, env *testEnv) (holder *watchedProcess, near, far *ensemble.Proxy) {
+	near, far = env.newProxy(t, 0), env.newProxy(t, env.Size()-1)
 	far.Cut()
-	p = hunt(t, a, hourglass, near.Addr(), far.Addr())
+	holder = startWatched(t, env, longTimeout, near.Addr(), far.Addr())
 	far.Heal()
-	return p, near, far
+	return holder, near, far
 }
 
-func testThroughAnother(t *testing.T, a *arena) {
-	p, near, _ := detour(t, a)
-	next := p.queue()
+func testCloseThroughAnotherServer(t *testing.T, env *testEnv) {
+	holder, near, _ := startWithTwoLinks(t, env)
+	next := holder.startWaiter()
 	near.Hold(ensemble.Both)
-	since := time.Now()
-	p.kill()
-	p.inherited(next, soon, since)
+	began := time.Now()
+	holder.kill()
+	holder.awaitTakeover(next, soonerThanTimeout, began)
 }
 
-// testLateWrite has the holder's last write reach a server after the next holder's.
-func testLateWrite(t *testing.T, a *arena) {
-	p, near, _ := detour(t, a)
-	target := p.path + "-target"
-	require.NoError(t, p.next.Create(t.Context(), target, []byte("none"), framework.Persistent))
-	next := p.queue()
+// testLateWrite: the dead holder's last write reaches a server after the next holder's write, and must be refused.
+func testLateWrite(t *testing.T, env *testEnv) {
+	holder, near, _ := startWithTwoLinks(t, env)
+	target := holder.path + "-target"
+	require.NoError(t, holder.waiterClient.Create(t.Context(), target, []byte("none"), framework.Persistent))
+	next := holder.startWaiter()
 	near.Hold(ensemble.Up)
-	p.order("write")
-	p.hear("writing")
-	pass(t, 200*time.Millisecond) // it is on its way, as far as the proxy
-	p.kill()
-	g := p.inherited(next, soon, time.Now())
-	_, err := p.next.Multi(t.Context(), g.lease.Guard(), framework.SetOp(target, []byte("next"), framework.AnyVersion))
+	holder.order("write")
+	holder.awaitLine("writing")
+	wait(t, 200*time.Millisecond) // it has reached the proxy
+	holder.kill()
+	g := holder.awaitTakeover(next, soonerThanTimeout, time.Now())
+	_, err := holder.waiterClient.Multi(t.Context(), g.lease.Guard(), framework.SetOp(target, []byte("next"), framework.AnyVersion))
 	require.NoError(t, err)
 	near.Release(ensemble.Up)
-	pass(t, 500*time.Millisecond)
-	text, _, err := p.next.Get(t.Context(), target)
+	wait(t, 500*time.Millisecond)
+	text, _, err := holder.waiterClient.Get(t.Context(), target)
 	require.NoError(t, err)
 	require.Equal(t, "next", string(text))
 }
 
-// testLoad has nobody act while the holder lives and works.
-func testLoad(t *testing.T, a *arena) {
-	p := hunt(t, a, hourglass, a.Addrs()...)
-	p.order("work")
-	require.Equal(t, "true", p.hear("worked"))
-	p.order("close")
-	require.Equal(t, "<nil>", p.hear("closed"))
+// testNoCloseUnderLoad: the watchdog closes nothing while the holder lives and works.
+func testNoCloseUnderLoad(t *testing.T, env *testEnv) {
+	holder := startWatched(t, env, longTimeout, env.Addrs()...)
+	holder.order("work")
+	require.Equal(t, "true", holder.awaitLine("worked"))
+	holder.order("close")
+	require.Equal(t, "<nil>", holder.awaitLine("closed"))
 }

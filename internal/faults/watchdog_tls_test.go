@@ -14,38 +14,38 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// TestWatchdogOverTLS ends holders whose sessions can only be closed over TLS, with a client certificate.
+// TestWatchdogOverTLS ends holders whose sessions can be closed only over TLS with a client certificate.
 func TestWatchdogOverTLS(t *testing.T) {
-	s := newSecured(t)
-	s.export(t)
+	s := newTLSServer(t)
+	s.exportCertificates(t)
 	t.Run("dead processes", func(t *testing.T) {
-		for name, end := range map[string]func(*prey){
-			"kill": (*prey).kill,
-			"exit": func(p *prey) { p.order("exit") },
+		for name, end := range map[string]func(*watchedProcess){
+			"kill": (*watchedProcess).kill,
+			"exit": func(holder *watchedProcess) { holder.order("exit") },
 		} {
 			t.Run(name, func(t *testing.T) {
-				p := hunt(t, s.arena, hourglass, s.SecureAddr(0))
-				next := p.queue()
-				since := time.Now()
-				end(p)
-				p.inherited(next, soon, since)
-				p.ended(p.dog)
+				holder := startWatched(t, s.testEnv, longTimeout, s.SecureAddr(0))
+				next := holder.startWaiter()
+				began := time.Now()
+				end(holder)
+				holder.awaitTakeover(next, soonerThanTimeout, began)
+				holder.awaitProcessEnd(holder.watchdogPID)
 			})
 		}
 	})
 	t.Run("commands", func(t *testing.T) {
-		p := hunt(t, s.arena, hourglass, s.SecureAddr(0))
-		pids := p.startCommand()
-		next := p.queue()
-		since := time.Now()
-		p.kill()
-		p.inherited(next, soon, since)
-		p.wantDead(pids)
+		holder := startWatched(t, s.testEnv, longTimeout, s.SecureAddr(0))
+		pids := holder.startCommand()
+		next := holder.startWaiter()
+		began := time.Now()
+		holder.kill()
+		holder.awaitTakeover(next, soonerThanTimeout, began)
+		holder.requireDead(pids)
 	})
 }
 
-// export puts the right certificates into the environment, for processes.
-func (s *secured) export(t *testing.T) {
+// exportCertificates sets the environment variables of the right certificates, for child processes.
+func (s *tlsServer) exportCertificates(t *testing.T) {
 	t.Helper()
 	cert, key, err := s.authority.Sign("client")
 	require.NoError(t, err)

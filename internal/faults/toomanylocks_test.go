@@ -15,12 +15,13 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// TestAClientCannotHoldTooMuch has one client ask for 30,000 locks. The servers could not close a session that holds them: the transaction would be
-// longer than they accept, and the ensemble would not serve any more. So the client is refused in time, closes, and the ensemble goes on.
-func TestAClientCannotHoldTooMuch(t *testing.T) {
-	a := &arena{ensemble.Private(t, ensemble.Config{NoFsync: true, Patience: patience, HeapMB: 1024})}
-	cfg := framework.Config{Servers: a.Addrs(), SessionTimeout: longTimeout}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+// TestLocksBeyondTheTransactionLimitAreRefused requests 30,000 locks with one client. A server closes a session in one transaction,
+// and a transaction above the limit would stop the ensemble. So the client refuses locks in time, and the ensemble serves on after it
+// closes.
+func TestLocksBeyondTheTransactionLimitAreRefused(t *testing.T) {
+	env := &testEnv{ensemble.Private(t, ensemble.Config{NoFsync: true, Patience: waitLimit, HeapMB: 1024})}
+	cfg := framework.Config{Servers: env.Addrs(), SessionTimeout: maxSessionTimeout}
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
 	client, err := framework.Connect(ctx, cfg)
 	require.NoError(t, err)
@@ -55,14 +56,14 @@ func TestAClientCannotHoldTooMuch(t *testing.T) {
 	require.Positive(t, refused)
 	s, err := client.Session(ctx)
 	require.NoError(t, err)
-	require.NoError(t, s.Err(), "the session lives on")
+	require.NoError(t, s.Err(), "the session must survive")
 	require.NoError(t, client.Close(ctx))
 
-	time.Sleep(5 * time.Second) // servers that cannot write the transaction fail now
-	for _, server := range a.Addrs() {
+	time.Sleep(5 * time.Second) // servers that cannot write the transaction would fail within this time
+	for _, server := range env.Addrs() {
 		cfg.Servers = []string{server}
 		next, err := framework.Connect(ctx, cfg)
-		require.NoError(t, err, "server %s takes no session any more", server)
+		require.NoError(t, err, "server %s does not accept sessions", server)
 		lease, err := locks.NewMutex(next, "/locks/00000").Lock(ctx)
 		require.NoError(t, err)
 		require.NoError(t, lease.Release(ctx))

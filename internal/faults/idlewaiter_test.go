@@ -1,0 +1,84 @@
+package faults
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// idleLocks is the number of locks whose idle waiters are granted around the moment of the fault.
+const idleLocks = 6
+
+// testIdleWaiter grants waiters that have held nothing for 3 T, just when the link from their follower to the leader is lost. Their
+// sessions' heartbeats must have run while they were idle.
+func testIdleWaiter(t *testing.T, env *testEnv) {
+	r := env.chooseRoles(t)
+	ls := make([]*idleWaiterLock, idleLocks)
+	require.NoError(t, runConcurrently(len(ls), func(i int) (err error) {
+		wait(t, sessionTimeout/4*time.Duration(i)/idleLocks)
+		ls[i], err = newIdleWaiterLock(t, env, r, i)
+		return err
+	}))
+	wait(t, 3*sessionTimeout)
+	t.Cleanup(func() { env.healAndAwait(t) })
+
+	// A release takes some milliseconds to reach the waiter: it is granted 0 to 50 ms after the cut.
+	began := time.Now()
+	require.NoError(t, env.Hold(r.follower, r.leader))
+	require.NoError(t, runConcurrently(len(ls), func(i int) error {
+		wait(t, time.Until(began.Add(50*time.Millisecond*time.Duration(i)/idleLocks)))
+		ls[i].holder.release(t.Context())
+		return nil
+	}))
+	granted := 0
+	for _, l := range ls {
+		awaitGrant(t, l.lastWaiter)
+		granted += l.idleWaiterGrants()
+		for _, gap := range l.history.checkGaps() {
+			t.Logf("%s: the next grant came %v after the idle waiter's loss", l.history.path, gap)
+		}
+	}
+	require.Positive(t, granted, "no idle waiter was granted: the fault was too early")
+	env.healAndAwait(t)
+}
+
+// idleWaiterLock is a lock with a healthy holder, an idle waiter on the follower, and a last waiter behind it.
+type idleWaiterLock struct {
+	history                 *lockHistory
+	holder                 *grant
+	idleWaiter, lastWaiter <-chan *grant
+}
+
+func newIdleWaiterLock(t *testing.T, env *testEnv, r serverRoles, i int) (*idleWaiterLock, error) {
+	l := &idleWaiterLock{history: &lockHistory{t: t, path: fmt.Sprintf("/%s/%d", t.Name(), i)}}
+	holder, err := connect(t, env.clientConfig(r.other))
+	if err != nil {
+		return nil, err
+	}
+	if l.holder, err = l.history.lock("the first holder", holder); err != nil {
+		return nil, err
+	}
+	idler, err := connect(t, env.clientConfig(r.follower))
+	if err != nil {
+		return nil, err
+	}
+	if l.idleWaiter, err = l.history.startWaiter("the idle waiter", idler); err != nil {
+		return nil, err
+	}
+	last, err := connect(t, env.clientConfig(r.leader))
+	if err != nil {
+		return nil, err
+	}
+	l.lastWaiter, err = l.history.startWaiter("the last waiter", last)
+	return l, err
+}
+
+// idleWaiterGrants is 1 if the idle waiter was granted before the last one.
+func (l *idleWaiterLock) idleWaiterGrants() int {
+	if len(l.idleWaiter) > 0 {
+		return 1
+	}
+	return 0
+}

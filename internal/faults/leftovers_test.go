@@ -1,0 +1,169 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/ensemble"
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+// awaitNoContenders waits until no contender is left at any of the paths.
+func awaitNoContenders(t *testing.T, c *framework.Client, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		eventually(t, func() error {
+			names, _, err := c.Children(t.Context(), path)
+			if errors.Is(err, framework.ErrNoNode) {
+				return nil
+			}
+			return errors.Join(err, mismatch("no contender at "+path, len(names) == 0, names))
+		})
+	}
+}
+
+// testKilledProcesses kills processes with SIGKILL at random points of their acquires. Their nodes must vanish with their sessions.
+func testKilledProcesses(t *testing.T, env *testEnv) {
+	paths := []string{"/" + t.Name() + "/a", "/" + t.Name() + "/b"}
+	c := mustConnect(t, env.clientConfig(0, 1, 2))
+	left := 0
+	for range 3 { // later rounds find the nodes that earlier ones left
+		children := make([]*child, 3)
+		for i := range children {
+			children[i] = startChild(t, env, "acquirer", pathVariable+"="+paths[0]+","+paths[1])
+		}
+		for _, c := range children {
+			c.readLine(t, "ready")
+		}
+		for _, c := range children {
+			wait(t, randomBelow(200*time.Millisecond))
+			c.kill()
+		}
+		for _, path := range paths {
+			contenders, err := locks.NewMutex(c, path).Contenders(t.Context())
+			require.NoError(t, err)
+			left += len(contenders)
+		}
+	}
+	require.Positive(t, left, "no process was killed while it had a node in a line")
+	awaitNoContenders(t, c, paths...)
+	for _, path := range paths {
+		lease, err := locks.NewMutex(c, path).TryLock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, lease.Release(t.Context()))
+	}
+}
+
+// connectionResets is a client whose connections are reset at random, often after the server has carried out a request and before its
+// reply.
+type connectionResets struct {
+	client *framework.Client
+	proxy  *ensemble.Proxy
+	resets atomic.Int64
+}
+
+// resetUntil drops replies and resets the connection until ctx ends: of a create, and sometimes of the look-up that follows.
+func (resets *connectionResets) resetUntil(ctx context.Context) {
+	wait := func(d time.Duration) { <-time.After(d) }
+	for ctx.Err() == nil {
+		wait(randomBelow(80 * time.Millisecond))
+		for again := true; again; again = rand.N(3) == 0 {
+			resets.proxy.Hold(ensemble.Down)
+			wait(randomBelow(15 * time.Millisecond))
+			resets.proxy.Reset()
+			resets.proxy.Release(ensemble.Down)
+			resets.resets.Add(1)
+			wait(randomBelow(20 * time.Millisecond))
+		}
+	}
+}
+
+// acquireOutcomes counts how acquires ended.
+type acquireOutcomes struct{ granted, timedOut atomic.Int64 }
+
+// testLostReplies ends contexts at random moments of acquires while replies are lost. The sessions survive, so only the client can
+// clean up.
+func testLostReplies(t *testing.T, env *testEnv) {
+	const clients, goroutines, locksTried = 2, 6, 3
+	var paths []string
+	for i := range locksTried {
+		paths = append(paths, fmt.Sprintf("/%s/%d", t.Name(), i))
+	}
+	storms := make([]*connectionResets, clients)
+	for i := range storms {
+		storms[i] = newConnectionResets(t, env, i)
+	}
+	var outcomes acquireOutcomes
+	for round := range 4 {
+		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+		require.NoError(t, runConcurrently(clients*(goroutines+1), func(i int) error {
+			resets := storms[i%clients]
+			if i < clients {
+				resets.resetUntil(ctx)
+				return nil
+			}
+			return outcomes.acquireUntil(ctx, resets.client, paths)
+		}))
+		cancel()
+		awaitNoContenders(t, storms[round%clients].client, paths...)
+	}
+	for i, resets := range storms {
+		session, err := resets.client.Session(t.Context())
+		require.NoError(t, err)
+		t.Logf("client %d: %d resets, %d sessions", i, resets.resets.Load(), session.Epoch())
+	}
+	t.Logf("%d grants, %d timed out", outcomes.granted.Load(), outcomes.timedOut.Load())
+	require.Positive(t, outcomes.granted.Load())
+	require.Positive(t, outcomes.timedOut.Load())
+}
+
+func newConnectionResets(t *testing.T, env *testEnv, i int) *connectionResets {
+	t.Helper()
+	resets := &connectionResets{proxy: env.newProxy(t, i)}
+	cfg := config(resets.proxy.Addr())
+	cfg.SessionTimeout = maxSessionTimeout
+	resets.client = mustConnect(t, cfg)
+	return resets
+}
+
+// acquireUntil acquires until ctx ends. A token must be the czxid of the lease's node, even when the reply of the create was lost.
+func (outcomes *acquireOutcomes) acquireUntil(ctx context.Context, c *framework.Client, paths []string) error {
+	for ctx.Err() == nil {
+		patient := 60 * time.Millisecond
+		if rand.N(8) == 0 { // so that some are granted on a slow machine
+			patient = time.Second
+		}
+		waiting, cancel := context.WithTimeout(ctx, randomBelow(patient))
+		lease, err := locks.NewMutex(c, paths[rand.N(len(paths))]).Lock(waiting)
+		cancel()
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+			outcomes.timedOut.Add(1)
+			continue
+		case err != nil:
+			return err
+		}
+		outcomes.granted.Add(1)
+		if err := errors.Join(checkTokenIsCzxid(ctx, c, lease), lease.Release(ctx)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkTokenIsCzxid compares a lease's token with its node, unless ctx or the lease has ended.
+func checkTokenIsCzxid(ctx context.Context, c *framework.Client, lease *locks.Lease) error {
+	st, err := c.Exists(ctx, lease.Node())
+	if ctx.Err() != nil || lease.Err() != nil {
+		return nil
+	}
+	return errors.Join(err, mismatch(fmt.Sprintf("czxid %#x of %s", lease.Token(), lease.Node()), err != nil || st.Czxid == lease.Token(), st.Czxid))
+}

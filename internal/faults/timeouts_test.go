@@ -1,0 +1,99 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+// testTimedOutAcquiresLeaveNothing runs ten thousand acquires that time out, on one session and behind a waiter. They must leave no
+// node and no watch.
+func testTimedOutAcquiresLeaveNothing(t *testing.T, env *testEnv) {
+	const tries, goroutines = 10000, 40
+	steady := env.clientConfig(0, 1, 2)
+	steady.SessionTimeout = maxSessionTimeout
+	r := &lockHistory{t: t, path: "/" + t.Name()}
+	holder, err := r.lock("the holder", mustConnect(t, steady))
+	require.NoError(t, err)
+	next, err := r.startWaiter("the waiter", mustConnect(t, steady))
+	require.NoError(t, err)
+	c := mustConnect(t, steady)
+	m := locks.NewMutex(c, r.path)
+	require.NoError(t, runConcurrently(goroutines, func(int) error {
+		for range tries / goroutines {
+			if err := lockUntilTimeout(t.Context(), m); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	require.False(t, holder.hasEnded(), "the holder was lost during the test")
+	awaitTwoContenders(t, c, r.path)
+	checkWatches(t, env, c, holder.lease.Node())
+	holder.release(t.Context())
+	awaitGrant(t, next).release(t.Context())
+}
+
+// lockUntilTimeout waits for the lock, which is held, for a random time.
+func lockUntilTimeout(ctx context.Context, m *locks.Mutex) error {
+	ctx, cancel := context.WithTimeout(ctx, randomBelow(40*time.Millisecond))
+	defer cancel()
+	_, err := m.Lock(ctx)
+	return mismatch("a wait that ends with its context", ctx.Err() != nil && err != nil, err)
+}
+
+// awaitTwoContenders waits until only the holder and the waiter are left.
+func awaitTwoContenders(t *testing.T, c *framework.Client, path string) {
+	t.Helper()
+	eventually(t, func() error {
+		names, _, err := c.Children(t.Context(), path)
+		return errors.Join(err, mismatch("two contenders", len(names) == 2, names))
+	})
+}
+
+// checkWatches fails if a session watches a node of the lock that is gone, or one node twice. The waiter's watch on held must be
+// reported, otherwise the servers' report was misread.
+func checkWatches(t *testing.T, env *testEnv, c *framework.Client, held string) {
+	t.Helper()
+	dir, _ := framework.Split(held)
+	seen := map[string]bool{}
+	for path, session := range serverWatches(t, env) {
+		if above, _ := framework.Split(path); above != dir {
+			continue
+		}
+		require.False(t, seen[path+session], "session %s watches %s twice", session, path)
+		seen[path+session] = true
+		_, err := c.Exists(t.Context(), path)
+		require.NoError(t, err, "session %s watches a node that is gone", session)
+	}
+	require.NotEmpty(t, seen)
+	require.LessOrEqual(t, len(seen), 4, "at most two nodes and two sessions: %v", seen)
+}
+
+// serverWatches yields what the servers report as "wchp": each watched path, followed by an indented line for each session that
+// watches it.
+func serverWatches(t *testing.T, env *testEnv) iter.Seq2[string, string] {
+	return func(yield func(path, session string) bool) {
+		for i := range env.Size() {
+			answer, err := env.FourLetter(i, "wchp")
+			require.NoError(t, err)
+			path := ""
+			for line := range strings.Lines(answer) {
+				session, indented := strings.CutPrefix(strings.TrimRight(line, "\n"), "\t")
+				if !indented {
+					path = session
+				} else if !yield(path, session) {
+					return
+				}
+			}
+		}
+	}
+}
