@@ -43,7 +43,7 @@ func WithExactExpiry() Option {
 // WithContainerInterval sets the time between two searches for empty containers
 // and overdue TTL nodes, 1 min by default.
 func WithContainerInterval(d time.Duration) Option {
-	return setDuration("container interval", d, func(c *zkserver.Config) { c.ReapInterval = d })
+	return setDuration("container interval", d, func(c *zkserver.Config) { c.ContainerInterval = d })
 }
 
 // WithExtendedTypes admits TTL nodes, as a real server does with zookeeper.extendedTypesEnabled. Without it

@@ -26,7 +26,7 @@ func TestOptionsRefuseBadValues(t *testing.T) {
 		"jute.maxbuffer of 0 bytes":                          WithJuteMaxBuffer(0),
 		"JuteMaxBuffer 7 is not between":                     WithJuteMaxBuffer(7),
 		"0 connections":                                      WithMaxClientCnxns(0),
-		`"rouk", which is none`:                              WithFourLetterWords("srvr", "rouk"),
+		`"rouk", which is not a four-letter word`:            WithFourLetterWords("srvr", "rouk"),
 		`setting "tikTime" is none of 4lw`:                   WithSetting("tikTime", "1"),
 		"tick of 0s is less than 1ms (zookeeper.tickTime=0)": WithSetting("zookeeper.tickTime", "0"),
 		`"1s" is no number`:                                  WithSetting("tickTime", "1s"),
@@ -50,7 +50,7 @@ func TestSettingsOfARealServer(t *testing.T) {
 		require.NoError(t, WithSetting(name, value)(&got))
 	}
 	want.Tick, want.MinSessionTimeout, want.MaxSessionTimeout = 100*time.Millisecond, 300*time.Millisecond, 400*time.Millisecond
-	want.ReapInterval, want.JuteMaxBuffer, want.ExtendedTypes = 500*time.Millisecond, 600, true
+	want.ContainerInterval, want.JuteMaxBuffer, want.ExtendedTypes = 500*time.Millisecond, 600, true
 	want.ReconfigEnabled, want.HandshakeTimeout = true, 700*time.Millisecond
 	want.FourLetterWords, want.SuperDigest = []string{"ruok", "srvr", "*"}, "super:x"
 	require.Equal(t, want, got)

@@ -18,23 +18,23 @@ const (
 	schemeSuper  = "super" // of the super user's own identity, which no ACL names
 )
 
-// allowed reports whether the ACL grants one of the permissions to one of the
+// isAllowed reports whether the ACL grants one of the permissions to one of the
 // identities. The super user needs no grant.
-func allowed(acl []wire.ACL, perms int32, ids []wire.Identity) bool {
+func isAllowed(acl []wire.ACL, perms int32, ids []wire.Identity) bool {
 	for _, id := range ids {
 		if id.Scheme == schemeSuper {
 			return true
 		}
 	}
 	for _, a := range acl {
-		if a.Perms&perms != 0 && grants(a, ids) {
+		if a.Perms&perms != 0 && entryMatches(a, ids) {
 			return true
 		}
 	}
 	return len(acl) == 0
 }
 
-func grants(a wire.ACL, ids []wire.Identity) bool {
+func entryMatches(a wire.ACL, ids []wire.Identity) bool {
 	if isWorld(a) {
 		return true
 	}
@@ -42,7 +42,7 @@ func grants(a wire.ACL, ids []wire.Identity) bool {
 		if id.Scheme != a.Scheme {
 			continue
 		}
-		if id.ID == a.ID || a.Scheme == schemeIP && inRange(id.ID, a.ID) {
+		if id.ID == a.ID || a.Scheme == schemeIP && inIPRange(id.ID, a.ID) {
 			return true
 		}
 	}
@@ -51,11 +51,11 @@ func grants(a wire.ACL, ids []wire.Identity) bool {
 
 func isWorld(a wire.ACL) bool { return a.Scheme == "world" && a.ID == "anyone" }
 
-// expand turns an entry of a request into the entries to be stored; none when
+// expandACL turns an entry of a request into the entries to be stored; none when
 // it is not valid.
-func expand(a wire.ACL, ids []wire.Identity) []wire.ACL {
+func expandACL(a wire.ACL, ids []wire.Identity) []wire.ACL {
 	if a.Scheme != "auth" {
-		if isWorld(a) || a.Scheme == schemeDigest && validDigest(a.ID) || a.Scheme == schemeIP && validRange(a.ID) {
+		if isWorld(a) || a.Scheme == schemeDigest && validDigest(a.ID) || a.Scheme == schemeIP && validIPRange(a.ID) {
 			return []wire.ACL{a}
 		}
 		return nil
@@ -80,9 +80,9 @@ func digestOf(credentials []byte) wire.Identity {
 // end.
 func validDigest(id string) bool { return strings.Count(strings.TrimRight(id, ":"), ":") == 1 }
 
-// redacted hides the hashes of digest entries, as those without the ADMIN
+// redactDigests hides the hashes of digest entries, as those without the ADMIN
 // permission see an ACL.
-func redacted(acl []wire.ACL) []wire.ACL {
+func redactDigests(acl []wire.ACL) []wire.ACL {
 	out := make([]wire.ACL, len(acl))
 	for i, a := range acl {
 		if user, _, found := strings.Cut(a.ID, ":"); found && a.Scheme == schemeDigest {
@@ -93,13 +93,13 @@ func redacted(acl []wire.ACL) []wire.ACL {
 	return out
 }
 
-func validRange(expr string) bool {
-	_, ok := parseRange(expr)
+func validIPRange(expr string) bool {
+	_, ok := parseIPRange(expr)
 	return ok
 }
 
-func inRange(address, expr string) bool {
-	r, ok := parseRange(expr)
+func inIPRange(address, expr string) bool {
+	r, ok := parseIPRange(expr)
 	if !ok {
 		return false
 	}
@@ -107,8 +107,8 @@ func inRange(address, expr string) bool {
 	return err == nil && r.Contains(a)
 }
 
-// parseRange reads a.b.c.d or a.b.c.d/bits.
-func parseRange(expr string) (netip.Prefix, bool) {
+// parseIPRange reads a.b.c.d or a.b.c.d/bits.
+func parseIPRange(expr string) (netip.Prefix, bool) {
 	host, bits, cut := strings.Cut(expr, "/")
 	a, ok := parseIPv4(host)
 	if !ok {

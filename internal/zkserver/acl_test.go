@@ -15,15 +15,15 @@ func TestAddressesAreReadAsJavaReadsThem(t *testing.T) {
 		"127.0.0.1": true, "127.0.0.01": true, "+127.-0.000.1": true, "127.9.9.9/8": true, "1.2.3.4/0": true, "127.0.0.1/+032": true,
 		"127.0.0.2": false, "127.0.0.0/32": false,
 	} {
-		require.True(t, validRange(expr), expr)
-		require.Equal(t, covered, inRange("127.0.0.1", expr), expr)
+		require.True(t, validIPRange(expr), expr)
+		require.Equal(t, covered, inIPRange("127.0.0.1", expr), expr)
 	}
 	for _, expr := range []string{
 		"", "127", "127.0.0", "127.0.0.", "127.0.0.1.1", "127.0.0.256", "127.0.0.-1", "127.0.0.1 ", "127.0.0.0x1", "::1", "::ffff:127.0.0.1",
 		"127.0.0.1/", "127.0.0.1/33", "127.0.0.1/-1", "127.0.0.1/8/8", "/8",
 	} {
-		require.False(t, validRange(expr), expr)
-		require.False(t, inRange("127.0.0.1", expr), expr)
+		require.False(t, validIPRange(expr), expr)
+		require.False(t, inIPRange("127.0.0.1", expr), expr)
 	}
 }
 

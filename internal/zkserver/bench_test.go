@@ -12,7 +12,7 @@ import (
 // bench feeds requests straight to the server, without a network.
 type bench struct {
 	s     *Server
-	c     *conn
+	c     *connection
 	frame wire.Encoder
 }
 
@@ -20,11 +20,7 @@ func newBench(b *testing.B) *bench {
 	s, err := New(Config{})
 	require.NoError(b, err)
 	b.Cleanup(s.Close)
-	c := newConn(s, silentConn{}, 1)
-	s.conns[c] = struct{}{}
-	var hello wire.Encoder
-	(&wire.ConnectRequest{Timeout: 10000}).Encode(&hello)
-	require.True(b, s.connect(c, hello.Bytes()))
+	c := addSilentConnection(s)
 	b.ReportAllocs()
 	return &bench{s: s, c: c}
 }
@@ -33,10 +29,10 @@ func (f *bench) do(b *testing.B, op wire.Op, body wire.Request) {
 	f.frame.Reset()
 	wire.RequestHeader{Xid: 1, Op: op}.Encode(&f.frame)
 	body.Encode(&f.frame)
-	if !f.s.serve(f.c, f.frame.Bytes()) {
+	if !f.s.process(f.c, f.frame.Bytes()) {
 		b.Fatal(op)
 	}
-	f.c.pending, f.c.out = 0, f.c.out[:0]
+	f.c.outgoing.pending, f.c.outgoing.frames = 0, f.c.outgoing.frames[:0]
 }
 
 func BenchmarkPing(b *testing.B) {

@@ -21,9 +21,9 @@ type Config struct {
 	// Otherwise the end is put off to the next whole tick since the server's
 	// start, as a ZooKeeper server does; it never comes early.
 	ExactExpiry bool
-	// ReapInterval is the time between two searches for empty containers and
+	// ContainerInterval is the time between two searches for empty containers and
 	// overdue TTL nodes; 1 min when zero.
-	ReapInterval time.Duration
+	ContainerInterval time.Duration
 	// HandshakeTimeout is how long a connection may last without a session;
 	// 10 s when zero.
 	HandshakeTimeout time.Duration
@@ -61,7 +61,7 @@ func (c Config) withDefaults() Config {
 	c.Tick = orDefault(c.Tick, 2*time.Second)
 	c.MinSessionTimeout = orDefault(c.MinSessionTimeout, 2*c.Tick)
 	c.MaxSessionTimeout = orDefault(c.MaxSessionTimeout, 20*c.Tick)
-	c.ReapInterval = orDefault(c.ReapInterval, time.Minute)
+	c.ContainerInterval = orDefault(c.ContainerInterval, time.Minute)
 	c.HandshakeTimeout = orDefault(c.HandshakeTimeout, 10*time.Second)
 	c.OutgoingLimit = orDefault(c.OutgoingLimit, 16<<20)
 	c.JuteMaxBuffer = orDefault(c.JuteMaxBuffer, wire.MaxFrame)
@@ -77,15 +77,15 @@ func orDefault[T comparable](v, otherwise T) T {
 	return v
 }
 
-// Validate returns an error that names the first value which cannot be used.
-func (c Config) Validate() error {
+// validate returns an error that names the first value which cannot be used.
+func (c Config) validate() error {
 	full := c.withDefaults()
 	for _, d := range []struct {
 		name  string
 		value time.Duration
 	}{
 		{"Tick", full.Tick}, {"MinSessionTimeout", full.MinSessionTimeout}, {"MaxSessionTimeout", full.MaxSessionTimeout},
-		{"ReapInterval", full.ReapInterval}, {"HandshakeTimeout", full.HandshakeTimeout},
+		{"ContainerInterval", full.ContainerInterval}, {"HandshakeTimeout", full.HandshakeTimeout},
 	} {
 		if d.value < time.Millisecond {
 			return fmt.Errorf("zkserver: %s is %v, less than 1ms", d.name, d.value)
@@ -103,11 +103,6 @@ func (c Config) Validate() error {
 		return fmt.Errorf("zkserver: MaxClientCnxns %d is negative", full.MaxClientCnxns)
 	case full.SuperDigest != "" && !validDigest(full.SuperDigest):
 		return fmt.Errorf("zkserver: SuperDigest %q is not user:digest", full.SuperDigest)
-	}
-	for _, word := range full.FourLetterWords {
-		if _, known := fourLetterWords[word]; !known && word != everyWord {
-			return fmt.Errorf("zkserver: FourLetterWords has %q, which is none", word)
-		}
 	}
 	return nil
 }

@@ -1,92 +1,242 @@
 package zkserver
 
 import (
-	"bufio"
-	"encoding/binary"
 	"fmt"
-	"io"
+	"maps"
+	"runtime"
 	"slices"
 	"strings"
+	"time"
 )
 
-// fourLetterWords are the commands a connection may begin with instead of a
-// handshake.
-var fourLetterWords map[string]func(*Server, *strings.Builder)
+// fourLetterCommands answers the four-letter words: the commands that a connection may begin with instead of a handshake. The
+// server's mutex guards it.
+type fourLetterCommands struct {
+	config      Config
+	db          *database
+	connections *connections
+	port        func() int // the lowest TCP port that the server listens on; -1 without one
+	traceMask   int64
+}
 
-// everyWord in a whitelist stands for all words; srvr needs no whitelist, as the real server's scripts depend on it.
-const everyWord, freeWord = "*", "srvr"
+// anyWord in a whitelist allows all words. The scripts of the real server need alwaysAllowedWord.
+const anyWord, alwaysAllowedWord = "*", "srvr"
 
 // setTraceMask is the one word with an argument, of eight bytes.
 const setTraceMask = "stmk"
 
-// Set here, since the functions refer to the server, and it to the map.
-func init() {
-	fourLetterWords = map[string]func(*Server, *strings.Builder){
-		"ruok":       func(_ *Server, w *strings.Builder) { fmt.Fprint(w, "imok") },
-		"isro":       func(_ *Server, w *strings.Builder) { fmt.Fprint(w, "rw") },
-		"srvr":       (*Server).writeServer,
-		"stat":       (*Server).writeStat,
-		"mntr":       (*Server).writeMonitor,
-		"wchs":       (*Server).writeWatchSummary,
-		"wchc":       (*Server).writeWatchesByClient,
-		"wchp":       (*Server).writeWatchesByPath,
-		"cons":       (*Server).writeConnections,
-		"conf":       (*Server).writeConfig,
-		"envi":       (*Server).writeEnvironment,
-		"dump":       (*Server).writeDump,
-		"dirs":       (*Server).writeDirectories,
-		"hash":       func(*Server, *strings.Builder) {}, // the real one tells digests of its tree, which this one has not
-		"srst":       (*Server).resetServer,
-		"crst":       (*Server).resetConnections,
-		"gtmk":       (*Server).writeTraceMask,
-		setTraceMask: (*Server).writeTraceMask,
-	}
+// fourLetterWords are the commands and what writes their answers.
+var fourLetterWords = map[string]func(*fourLetterCommands, *strings.Builder){
+	"ruok":       func(_ *fourLetterCommands, w *strings.Builder) { fmt.Fprint(w, "imok") },
+	"isro":       func(_ *fourLetterCommands, w *strings.Builder) { fmt.Fprint(w, "rw") },
+	"srvr":       (*fourLetterCommands).writeServer,
+	"stat":       (*fourLetterCommands).writeStat,
+	"mntr":       (*fourLetterCommands).writeMonitor,
+	"wchs":       (*fourLetterCommands).writeWatchSummary,
+	"wchc":       (*fourLetterCommands).writeWatchesByClient,
+	"wchp":       (*fourLetterCommands).writeWatchesByPath,
+	"cons":       (*fourLetterCommands).writeConnections,
+	"conf":       (*fourLetterCommands).writeConfig,
+	"envi":       (*fourLetterCommands).writeEnvironment,
+	"dump":       (*fourLetterCommands).writeDump,
+	"dirs":       (*fourLetterCommands).writeDirectories,
+	"hash":       func(*fourLetterCommands, *strings.Builder) {}, // the real one tells digests of its tree, which this one has not
+	"srst":       (*fourLetterCommands).resetServer,
+	"crst":       (*fourLetterCommands).resetConnections,
+	"gtmk":       (*fourLetterCommands).writeTraceMask,
+	setTraceMask: (*fourLetterCommands).writeTraceMask,
 }
 
-// fourLetter answers a four-letter word and closes the connection.
-func (s *Server) fourLetter(c *conn, word string, in *bufio.Reader) {
-	enabled := s.answers(word)
-	var mask [len(setTraceMask) + 8]byte
-	if word == setTraceMask && enabled {
-		if _, err := io.ReadFull(in, mask[:]); err != nil {
-			return
+// checkWhitelist returns an error that names the first word which does not exist.
+func checkWhitelist(words []string) error {
+	for _, word := range words {
+		if _, known := fourLetterWords[word]; !known && word != anyWord {
+			return fmt.Errorf("zkserver: FourLetterWords has %q, which is not a four-letter word of the server", word)
 		}
 	}
-	if !s.enter(c) {
-		return
-	}
-	defer s.mu.Unlock()
-	s.countReceived(c)
+	return nil
+}
+
+// run returns the answer to a word that is allowed. The mask is that of setTraceMask.
+func (f *fourLetterCommands) run(word string, mask int64) string {
 	var out strings.Builder
-	switch {
-	case !enabled:
-		fmt.Fprintf(&out, "%s is not executed because it is not in the whitelist.\n", word)
-	case s.failure != nil && word != "ruok":
+	if f.db.failure != nil && word != "ruok" {
 		fmt.Fprintln(&out, "This ZooKeeper instance is not currently serving requests")
-	default:
-		if word == setTraceMask {
-			s.traceMask = int64(binary.BigEndian.Uint64(mask[len(setTraceMask):]))
-		}
-		fourLetterWords[word](s, &out)
+		return out.String()
 	}
-	s.send(c, []byte(out.String()), 0)
-	s.finish(c)
+	if word == setTraceMask {
+		f.traceMask = mask
+	}
+	fourLetterWords[word](f, &out)
+	return out.String()
 }
 
-// answers reports whether the whitelist has the word.
-func (s *Server) answers(word string) bool {
-	list := s.config.FourLetterWords
-	return list == nil || word == freeWord || slices.Contains(list, word) || slices.Contains(list, everyWord)
+// allows reports whether the whitelist has the word.
+func (f *fourLetterCommands) allows(word string) bool {
+	list := f.config.FourLetterWords
+	return list == nil || word == alwaysAllowedWord || slices.Contains(list, word) || slices.Contains(list, anyWord)
 }
 
-func (s *Server) resetServer(w *strings.Builder) {
-	s.received, s.sent = 0, 0
+func (f *fourLetterCommands) resetServer(w *strings.Builder) {
+	f.connections.packetsReceived, f.connections.packetsSent = 0, 0
 	fmt.Fprintln(w, "Server stats reset.")
 }
 
-func (s *Server) resetConnections(w *strings.Builder) {
-	for c := range s.conns {
-		c.received, c.sent = 0, 0
+func (f *fourLetterCommands) resetConnections(w *strings.Builder) {
+	for c := range f.connections.open {
+		c.packetsReceived, c.packetsSent = 0, 0
 	}
 	fmt.Fprintln(w, "Connection stats reset.")
+}
+
+// javaDate is how Java prints a time.
+const javaDate = "Mon Jan 02 15:04:05 MST 2006"
+
+const versionLine = "3.8.0-in-memory, built on 2022-02-25 00:00 UTC"
+
+func (f *fourLetterCommands) writeServer(w *strings.Builder) {
+	fmt.Fprintf(w, "Zookeeper version: %s\n", versionLine)
+	f.writeStatistics(w)
+}
+
+func (f *fourLetterCommands) writeStat(w *strings.Builder) {
+	fmt.Fprintf(w, "Zookeeper version: %s\nClients:\n", versionLine)
+	for _, c := range f.connections.byAge() {
+		fmt.Fprintf(w, " /%v[1](queued=0,recved=%d,sent=%d)\n", c.nc.RemoteAddr(), c.packetsReceived, c.packetsSent)
+	}
+	fmt.Fprintln(w)
+	f.writeStatistics(w)
+}
+
+func (f *fourLetterCommands) writeStatistics(w *strings.Builder) {
+	fmt.Fprintf(w, "Latency min/avg/max: 0/0.0/0\nReceived: %d\nSent: %d\nConnections: %d\nOutstanding: 0\nZxid: 0x%x\nMode: standalone\nNode count: %d\n",
+		f.connections.packetsReceived, f.connections.packetsSent, f.connections.attached, f.db.zxid, f.nodeCount())
+}
+
+// nodeCount counts the root twice, as the real server does.
+func (f *fourLetterCommands) nodeCount() int { return len(f.db.tree.nodes) + 1 }
+
+func (f *fourLetterCommands) writeMonitor(w *strings.Builder) {
+	for _, line := range []struct {
+		key   string
+		value any
+	}{
+		{"version", versionLine},
+		{"server_state", "standalone"},
+		{"ephemerals_count", f.db.tree.countEphemerals()},
+		{"num_alive_connections", f.connections.attached},
+		{"avg_latency", "0.0"},
+		{"min_latency", 0},
+		{"max_latency", 0},
+		{"outstanding_requests", 0},
+		{"znode_count", f.nodeCount()},
+		{"global_sessions", len(f.db.sessions.byID)},
+		{"packets_sent", f.connections.packetsSent},
+		{"packets_received", f.connections.packetsReceived},
+		{"watch_count", f.db.countWatches()},
+		{"approximate_data_size", f.db.tree.dataBytes},
+		{"uptime", time.Since(f.db.sessions.started).Milliseconds()},
+	} {
+		fmt.Fprintf(w, "zk_%s\t%v\n", line.key, line.value)
+	}
+}
+
+// writeWatchSummary covers the watches on data only, as the real server's.
+func (f *fourLetterCommands) writeWatchSummary(w *strings.Builder) {
+	fmt.Fprintf(w, "%d connections watching %d paths\nTotal watches:%d\n",
+		len(f.db.dataWatches.byWatcher), len(f.db.dataWatches.byPath), f.db.dataWatches.total)
+}
+
+// writeWatchesByClient and writeWatchesByPath too cover the watches on data only.
+func (f *fourLetterCommands) writeWatchesByClient(w *strings.Builder) {
+	for _, c := range f.connections.byAge() {
+		paths := f.db.dataWatches.byWatcher[c]
+		if len(paths) == 0 {
+			continue
+		}
+		fmt.Fprintln(w, sessionName(c.session.id))
+		for _, path := range slices.Sorted(maps.Keys(paths)) {
+			fmt.Fprintf(w, "\t%s\n", path)
+		}
+	}
+	fmt.Fprintln(w)
+}
+
+func (f *fourLetterCommands) writeWatchesByPath(w *strings.Builder) {
+	for _, path := range slices.Sorted(maps.Keys(f.db.dataWatches.byPath)) {
+		fmt.Fprintln(w, path)
+		for _, c := range f.connections.byAge() {
+			if _, watches := f.db.dataWatches.byPath[path][c]; watches {
+				fmt.Fprintf(w, "\t%s\n", sessionName(c.session.id))
+			}
+		}
+	}
+	fmt.Fprintln(w)
+}
+
+func (f *fourLetterCommands) writeConnections(w *strings.Builder) {
+	for _, c := range f.connections.byAge() {
+		fmt.Fprintf(w, " /%v[1](queued=0,recved=%d,sent=%d", c.nc.RemoteAddr(), c.packetsReceived, c.packetsSent)
+		if c.session != nil {
+			fmt.Fprintf(w, ",sid=0x%x,lop=NA,est=%d,to=%d,lzxid=0x%x,lresp=0,llat=0,minlat=0,avglat=0,maxlat=0",
+				c.session.id, c.opened.UnixMilli(), c.session.timeout.Milliseconds(), f.db.zxid)
+		}
+		fmt.Fprintln(w, ")")
+	}
+	fmt.Fprintln(w)
+}
+
+// writeDump lists sessions by when they end, ephemeral nodes by session, and connections.
+func (f *fourLetterCommands) writeDump(w *strings.Builder) {
+	ends := map[time.Time][]*session{}
+	owners := 0
+	for _, id := range slices.Sorted(maps.Keys(f.db.sessions.byID)) {
+		sess := f.db.sessions.byID[id]
+		ends[sess.expires] = append(ends[sess.expires], sess)
+		if len(f.db.tree.ephemeralsOf(id)) > 0 {
+			owners++
+		}
+	}
+	fmt.Fprintf(w, "SessionTracker dump:\nSession Sets (%d)/(%d):\n", len(ends), len(f.db.sessions.byID))
+	for _, end := range slices.SortedFunc(maps.Keys(ends), time.Time.Compare) {
+		fmt.Fprintf(w, "%d expire at %s:\n", len(ends[end]), end.Format(javaDate))
+		for _, sess := range ends[end] {
+			fmt.Fprintf(w, "\t%s\n", sessionName(sess.id))
+		}
+	}
+	fmt.Fprintf(w, "ephemeral nodes dump:\nSessions with Ephemerals (%d):\n", owners)
+	for _, id := range slices.Sorted(maps.Keys(f.db.sessions.byID)) {
+		owned := f.db.tree.ephemeralPaths(id)
+		if len(owned) > 0 {
+			fmt.Fprintf(w, "%s:\n\t%s\n", sessionName(id), strings.Join(owned, "\n\t"))
+		}
+	}
+	conns := f.connections.byAge()
+	fmt.Fprintf(w, "Connections dump:\nConnections Sets (%d)/(%[1]d):\n", len(conns))
+	for _, c := range conns {
+		end, id := c.opened.Add(f.config.HandshakeTimeout), int64(0)
+		if c.session != nil {
+			end, id = c.session.expires, c.session.id
+		}
+		fmt.Fprintf(w, "1 expire at %s:\n\tip: /%v sessionId: %s\n", end.Format(javaDate), c.nc.RemoteAddr(), sessionName(id))
+	}
+}
+
+// writeDirectories tells of data and logs, of which there are none.
+func (f *fourLetterCommands) writeDirectories(w *strings.Builder) {
+	fmt.Fprintln(w, "datadir_size: 0\nlogdir_size: 0")
+}
+
+// writeTraceMask tells the mask that stmk has set. Nothing is traced by it.
+func (f *fourLetterCommands) writeTraceMask(w *strings.Builder) { fmt.Fprint(w, f.traceMask) }
+
+func (f *fourLetterCommands) writeConfig(w *strings.Builder) {
+	fmt.Fprintf(w, "clientPort=%d\nsecureClientPort=-1\ndataDir=\ndataDirSize=0\ndataLogDir=\ndataLogSize=0\n", f.port())
+	fmt.Fprintf(w, "tickTime=%d\nmaxClientCnxns=%d\nminSessionTimeout=%d\nmaxSessionTimeout=%d\nclientPortListenBacklog=-1\nserverId=0\n",
+		f.config.Tick.Milliseconds(), f.config.MaxClientCnxns, f.config.MinSessionTimeout.Milliseconds(), f.config.MaxSessionTimeout.Milliseconds())
+}
+
+func (f *fourLetterCommands) writeEnvironment(w *strings.Builder) {
+	fmt.Fprintf(w, "Environment:\nzookeeper.version=%s\njava.version=none: %s\nos.name=%s\nos.arch=%s\n",
+		versionLine, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -45,18 +45,18 @@ func FuzzRanges(f *testing.F) {
 		f.Add("10.0.0.1", expr)
 	}
 	f.Fuzz(func(t *testing.T, address, expr string) {
-		r, ok := parseRange(expr)
+		r, ok := parseIPRange(expr)
 		if !ok {
-			require.False(t, inRange(address, expr))
+			require.False(t, inIPRange(address, expr))
 			return
 		}
 		require.True(t, r.IsValid())
-		again, ok := parseRange(r.String())
+		again, ok := parseIPRange(r.String())
 		require.True(t, ok)
 		require.Equal(t, r, again)
-		require.True(t, inRange(r.Addr().String(), expr))
+		require.True(t, inIPRange(r.Addr().String(), expr))
 		if a, err := netip.ParseAddr(address); err == nil {
-			require.Equal(t, r.Contains(a), inRange(address, expr))
+			require.Equal(t, r.Contains(a), inIPRange(address, expr))
 		}
 		if validDigest(expr) {
 			require.Contains(t, strings.TrimRight(expr, ":"), ":")

@@ -63,55 +63,75 @@ func (r *raw) gone() {
 	}
 }
 
+// addSilentConnection adds a connection with a session, without goroutines and without a network.
+func addSilentConnection(s *Server) *connection {
+	var hello wire.Encoder
+	(&wire.ConnectRequest{Timeout: 10000}).Encode(&hello)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.connections.add(silentConn{})
+	if !s.processor.connect(c, hello.Bytes()) {
+		panic("the server refused a session")
+	}
+	return c
+}
+
 // checkInvariants looks for contradictions in the server's state.
 func checkInvariants(t *testing.T, s *Server) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ephemerals, owned := 0, 0
-	for path, n := range s.tree.nodes {
+	tree, sessions := s.db.tree, s.db.sessions
+	ephemerals, withLifetime := 0, 0
+	for path, n := range tree.nodes {
 		require.Equal(t, path, n.path)
-		if n.home != nil {
-			require.Same(t, n, n.home.nodes[n.slots[asOwned]])
-			owned++
+		if set := tree.lifetimeSet(n); set != nil {
+			require.Same(t, n, set.nodes[n.positions[byLifetime]])
+			withLifetime++
 		}
 		if n.kind == Ephemeral {
 			ephemerals++
-			require.Same(t, n.home, &s.sessions[n.owner].ephemerals)
+			require.Contains(t, sessions.byID, n.owner)
 		}
 		if path == "/" {
 			continue
 		}
-		require.Same(t, n, n.parent.children.nodes[n.slots[asChild]])
-		require.Same(t, n.parent, s.tree.nodes[n.parent.path])
+		require.Same(t, n, n.parent.children.nodes[n.positions[asChild]])
+		require.Same(t, n.parent, tree.nodes[n.parent.path])
 	}
-	require.Equal(t, len(s.tree.nodes)-1, s.tree.get("/").descendants())
-	require.Equal(t, ephemerals, s.tree.ephemerals)
-	for _, sess := range s.sessions {
-		owned -= len(sess.ephemerals.nodes)
-		require.Same(t, sess, s.expiry.sessions[sess.place])
+	require.Equal(t, len(tree.nodes)-1, tree.find("/").countDescendants())
+	require.Equal(t, ephemerals, tree.countEphemerals())
+	require.Equal(t, len(tree.containersAndTTLs.nodes), withLifetime-ephemerals)
+	for id := range tree.ephemerals {
+		require.Contains(t, sessions.byID, id)
 	}
-	require.Equal(t, len(s.tree.reapable.nodes), owned)
-	require.Len(t, s.expiry.sessions, len(s.sessions))
-	checkWatchTable(t, &s.dataWatches)
-	checkWatchTable(t, &s.childWatches)
+	for _, sess := range sessions.byID {
+		require.Same(t, sess, sessions.expiry[sess.position])
+	}
+	require.Len(t, sessions.expiry, len(sessions.byID))
+	for id, c := range s.connections.bySession {
+		require.False(t, c.detached)
+		require.Equal(t, id, c.session.id)
+	}
+	checkWatchManager(t, s.db.dataWatches)
+	checkWatchManager(t, s.db.childWatches)
 }
 
-func checkWatchTable(t *testing.T, w *watchTable) {
+func checkWatchManager(t *testing.T, m *watchManager) {
 	total, recursive := 0, 0
-	for path, conns := range w.byPath {
-		require.NotEmpty(t, conns)
-		for c, mode := range conns {
-			require.False(t, c.dead)
-			require.Contains(t, w.byConn[c], path)
+	for path, watchers := range m.byPath {
+		require.NotEmpty(t, watchers)
+		for w, mode := range watchers {
+			require.False(t, w.(*connection).detached)
+			require.Contains(t, m.byWatcher[w], path)
 			total++
 			if mode == PersistentRecursive {
 				recursive++
 			}
 		}
 	}
-	require.Equal(t, total, w.total)
-	require.Equal(t, recursive, w.recursive)
-	for _, paths := range w.byConn {
+	require.Equal(t, total, m.total)
+	require.Equal(t, recursive, m.recursive)
+	for _, paths := range m.byWatcher {
 		require.NotEmpty(t, paths)
 		total -= len(paths)
 	}

@@ -54,19 +54,14 @@ func FuzzConversation(f *testing.F) {
 		s, err := New(Config{ExtendedTypes: true, EnforceQuota: true, SuperDigest: superDigest})
 		require.NoError(t, err)
 		defer s.Close()
-		c := newConn(s, silentConn{}, 1)
-		s.conns[c] = struct{}{}
-		s.alive++
-		var hello wire.Encoder
-		(&wire.ConnectRequest{Timeout: 10000}).Encode(&hello)
-		require.True(t, s.connect(c, hello.Bytes()))
+		c := addSilentConnection(s)
 		in := strings.NewReader(string(stream))
 		for {
 			frame, err := wire.ReadFrame(in, nil, wire.MaxFrame)
-			if err != nil || !s.serve(c, frame) {
+			if err != nil || !s.process(c, frame) {
 				break
 			}
-			require.LessOrEqual(t, len(c.out), 64*len(stream)+64<<10, "answers grow out of proportion")
+			require.LessOrEqual(t, len(c.outgoing.frames), 64*len(stream)+64<<10, "answers grow out of proportion")
 		}
 		checkInvariants(t, s)
 	})

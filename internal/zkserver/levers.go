@@ -7,18 +7,25 @@ import (
 
 // Expire ends a session at once, as its timer would: its ephemeral nodes go and
 // its connection is cut. It returns an error when there is no such session, and
-// one that wraps ErrSessionTooLarge when the server fails over it.
+// one that wraps ErrSessionTooLarge when the server fails because of it.
 func (s *Server) Expire(session int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sess := s.sessions[session]
+	sess := s.db.sessions.byID[session]
 	if sess == nil {
 		return fmt.Errorf("zkserver: no session %s to expire", sessionName(session))
 	}
-	if s.failure == nil {
-		s.expire(sess)
+	if s.db.failure == nil {
+		s.expireSession(sess)
 	}
-	return s.failure
+	return s.db.failure
+}
+
+// Failure returns why the server has stopped serving; nil while it serves.
+func (s *Server) Failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.db.failure
 }
 
 // Freeze stops the server as SIGSTOP stops a process: connections stay open and
@@ -30,49 +37,44 @@ func (s *Server) Freeze() {
 	s.frozen = true
 }
 
-// Thaw lets a frozen server go on. What fell due meanwhile happens first:
-// sessions whose time is over expire before any request that waited is read, as
-// after SIGCONT.
+// Thaw lets a frozen server continue, as SIGCONT does. What was due meanwhile happens first: sessions expire before
+// the server reads a request that waited.
 func (s *Server) Thaw() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.frozen && !s.closed {
-		s.thaw()
-		s.expireNow()
+		s.unfreeze()
+		s.expireSessions()
 	}
 }
 
-func (s *Server) thaw() {
+func (s *Server) unfreeze() {
 	s.frozen = false
-	if s.reapMissed {
-		s.reapNow()
+	if s.containerCheckPending {
+		s.checkContainers()
 	}
-	for _, c := range s.connsByAge() {
-		c.release()
+	for _, c := range s.connections.byAge() {
+		c.outgoing.releaseDue()
 	}
 	s.thawed.Broadcast()
 }
 
-// Restart is what clients see of a restart, or of an ensemble's new leader: the
-// tree, the sessions and the zxid stay, all connections are cut and their
-// watches gone, and every session has its full timeout again. A frozen server
-// is not frozen after it.
+// Restart does what clients see of a server's restart, or of an ensemble's new leader: nodes, sessions and the zxid stay, all
+// connections are cut, their watches are gone, and every session has its full timeout again. A frozen server
+// thaws.
 func (s *Server) Restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return
 	}
-	for _, c := range s.connsByAge() {
-		s.cut(c)
+	for _, c := range s.connections.byAge() {
+		s.connections.cut(c)
 	}
-	now := time.Now()
-	for _, sess := range s.sessions {
-		sess.expires = s.expiryAt(now, sess.timeout)
-	}
-	s.thaw()
-	s.expireNow() // sets the timer; nobody is due
-	s.reaper.Reset(s.config.ReapInterval)
+	s.db.sessions.touchAll()
+	s.unfreeze()
+	s.expireSessions() // none has expired; this sets the timer
+	s.containerTimer.Reset(s.config.ContainerInterval)
 }
 
 // Skew sets how far the server's clock is ahead of the true time; a negative one is behind. The clock stamps nodes and ends TTL nodes.
@@ -80,8 +82,55 @@ func (s *Server) Restart() {
 func (s *Server) Skew(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.skew = d
+	s.db.clockSkew = d
 }
 
-// clock is the time of day that the server believes in.
-func (s *Server) clock() time.Time { return time.Now().Add(s.skew) }
+// Reap removes the containers and TTL nodes that have expired, as the next check would. On a frozen server Thaw does it.
+func (s *Server) Reap() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+	case s.frozen:
+		s.containerCheckPending = true
+	default:
+		s.checkContainers()
+	}
+}
+
+// Number sets the sequence number of the next child that is created below a node. It returns an error when
+// there is no such node.
+func (s *Server) Number(path string, next int32) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.db.tree.find(path)
+	if n == nil {
+		return fmt.Errorf("zkserver: no node %s to number the children of", path)
+	}
+	n.childrenCreated = next
+	return nil
+}
+
+// DropReply lets the n-th request that matches, counted from one, be done, and
+// then cuts its connection instead of answering. Earlier answers still arrive.
+func (s *Server) DropReply(n int, m Match) *Fault {
+	return s.faults.add(&Fault{match: m, skip: max(n, 1) - 1})
+}
+
+// DelayReplies delays the answer to every request that matches, until it is
+// cancelled. What follows on the connection waits behind it.
+func (s *Server) DelayReplies(d time.Duration, m Match) *Fault {
+	return s.faults.add(&Fault{match: m, delay: max(d, 1)})
+}
+
+// Throttle answers the next requests that match, so many times, with ThrottledOp and does not do them, as an overloaded server does. Pings and
+// the close of a session are not throttled. A throttled request is not read: the match sees its operation and its session, and no path.
+func (s *Server) Throttle(times int, m Match) *Fault {
+	return s.faults.add(&Fault{match: m, throttleLeft: max(times, 1)})
+}
+
+// Observe calls f with every request that has been done, failed ones and pings
+// included, in the order in which the server did them and before the answer
+// leaves. f runs inside the server: it must be quick and must not call it.
+// The returned function ends the observation.
+func (s *Server) Observe(f func(Request)) (stop func()) { return s.faults.observe(f) }

@@ -72,7 +72,7 @@ func TestOverdueSessionsExpireFirstAfterAThaw(t *testing.T) {
 
 func TestReapingMissedInAFreezeIsMadeUpFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := startServer(t, Config{ReapInterval: time.Minute, ExtendedTypes: true})
+		s := startServer(t, Config{ContainerInterval: time.Minute, ExtendedTypes: true})
 		a := newStage(t, s).joinFor("a", 40*time.Second)
 		a.must(wire.OpCreateTTL, createTTL("/ttl", wire.FlagTTL, 1))
 		s.Freeze()

@@ -4,20 +4,20 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// Kind says what ends a node's life.
+// Kind is the kind of a node: it decides what ends the node's life.
 type Kind uint8
 
 // The kinds of nodes.
 const (
-	Persistent Kind = iota // a delete only
-	Ephemeral              // its session's end
-	Container              // its last child's deletion, some time after
-	TTL                    // a time without change and children
+	Persistent Kind = iota // ends by a delete only
+	Ephemeral              // ends with its session
+	Container              // ends some time after its last child is deleted
+	TTL                    // ends after a time without a change and without children
 )
 
 var kindNames = [...]string{Persistent: "persistent", Ephemeral: "ephemeral", Container: "container", TTL: "ttl"}
 
-// String is the kind's name in lower case.
+// String returns the kind's name in lower case.
 func (k Kind) String() string { return kindNames[k] }
 
 // node is one znode.
@@ -30,19 +30,17 @@ type node struct {
 	czxid, mzxid, pzxid int64
 	ctime, mtime        int64 // milliseconds since 1970
 	version, aversion   int32
-	creates             int32 // children ever created: the next sequence number
+	childrenCreated     int32 // children ever created: the next sequence number
 
 	kind  Kind
-	owner int64    // an ephemeral's session, or a TTL in milliseconds
-	home  *members // its session's ephemerals, or the reapable nodes
+	owner int64 // the session of an ephemeral node, or the TTL in milliseconds
 
-	children members
-	slots    [2]int // where it stands in its parent's children and in its home
+	children  nodeSet
+	positions [2]int // in the parent's children and in the lifetime set: see setRole
 }
 
-// stat is what clients see of a node. They are not told of containers and TTLs.
-// The cversion counts changes: for every create there was a delete, except for
-// the children still there.
+// stat returns what clients see of a node. ZooKeeper does not show them containers and TTLs. Cversion counts creates and deletes
+// of children: each create had its delete, except for the children that exist.
 func (n *node) stat() wire.Stat {
 	s := wire.Stat{
 		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: n.pzxid,
@@ -50,7 +48,7 @@ func (n *node) stat() wire.Stat {
 		Version: n.version, Aversion: n.aversion,
 		DataLength: int32(len(n.data)), NumChildren: int32(len(n.children.nodes)),
 	}
-	s.Cversion = 2*n.creates - s.NumChildren
+	s.Cversion = 2*n.childrenCreated - s.NumChildren
 	if n.kind == Ephemeral {
 		s.EphemeralOwner = n.owner
 	}
@@ -62,8 +60,25 @@ func (n *node) name() string {
 	return name
 }
 
-// encodeChildren appends the children's names as a vector, newest first for as
-// long as none is deleted: an order that nobody takes for a sorted one.
+// walk calls visit with n and every node below it, parents first.
+func (n *node) walk(visit func(*node)) {
+	visit(n)
+	for _, child := range n.children.nodes {
+		child.walk(visit)
+	}
+}
+
+// countDescendants returns the number of nodes below n.
+func (n *node) countDescendants() int {
+	total := len(n.children.nodes)
+	for _, child := range n.children.nodes {
+		total += child.countDescendants()
+	}
+	return total
+}
+
+// encodeChildren appends the children's names as a vector. Until one is deleted, the newest comes first: no client can mistake
+// that order for a sorted one.
 func (n *node) encodeChildren(e *wire.Encoder) {
 	nodes := n.children.nodes
 	e.Int(int32(len(nodes)))
@@ -72,26 +87,38 @@ func (n *node) encodeChildren(e *wire.Encoder) {
 	}
 }
 
-// The two lists a node stands in.
+func (n *node) encodeStat(e *wire.Encoder) {
+	stat := n.stat()
+	stat.Encode(e)
+}
+
+func (n *node) encodeData(e *wire.Encoder) {
+	e.Buffer(n.data)
+	n.encodeStat(e)
+}
+
+// setRole tells apart the two sets that a node may be in.
+type setRole int
+
 const (
-	asChild = 0
-	asOwned = 1
+	asChild    setRole = iota // in its parent's children
+	byLifetime                // in its session's ephemeral nodes, or in the containers and TTL nodes
 )
 
-// members is a set of nodes with an order that depends only on what was added
-// and removed. Each node remembers its place, so both take constant time.
-type members struct{ nodes []*node }
+// nodeSet is a set of nodes. Its order depends only on the additions and removals. A node records its positions, so both
+// take constant time.
+type nodeSet struct{ nodes []*node }
 
-func (m *members) add(n *node, role int) {
-	n.slots[role] = len(m.nodes)
+func (m *nodeSet) add(n *node, role setRole) {
+	n.positions[role] = len(m.nodes)
 	m.nodes = append(m.nodes, n)
 }
 
-func (m *members) remove(n *node, role int) {
+func (m *nodeSet) remove(n *node, role setRole) {
 	last := len(m.nodes) - 1
 	moved := m.nodes[last]
-	m.nodes[n.slots[role]] = moved
-	moved.slots[role] = n.slots[role]
+	m.nodes[n.positions[role]] = moved
+	moved.positions[role] = n.positions[role]
 	m.nodes[last] = nil
 	m.nodes = m.nodes[:last]
 }

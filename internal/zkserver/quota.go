@@ -24,13 +24,13 @@ const (
 	quotaHardCount, quotaHardBytes = "countHardLimit", "byteHardLimit"
 )
 
-// quotaNumbers is the data of a quota's node: numbers by name. A missing one is -1, which is no limit.
-type quotaNumbers map[string]int64
+// quotaValues is the data of a quota's node: numbers by name. A missing one is -1, which is no limit.
+type quotaValues map[string]int64
 
 // parseQuota reads "count=4,bytes=5=;countHardLimit=10". It returns false where the real server's parser throws an
 // exception.
-func parseQuota(data []byte) (quotaNumbers, bool) {
-	q := quotaNumbers{}
+func parseQuota(data []byte) (quotaValues, bool) {
+	q := quotaValues{}
 	if len(data) == 0 {
 		return q, data != nil
 	}
@@ -55,7 +55,7 @@ func parseQuota(data []byte) (quotaNumbers, bool) {
 	return q, true
 }
 
-func (q quotaNumbers) get(name string) int64 {
+func (q quotaValues) get(name string) int64 {
 	if v, is := q[name]; is {
 		return v
 	}
@@ -63,7 +63,7 @@ func (q quotaNumbers) get(name string) int64 {
 }
 
 // format writes count and bytes first, as the oldest servers want them, and the other numbers by name.
-func (q quotaNumbers) format() []byte {
+func (q quotaValues) format() []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s=%d,%s=%d", quotaCount, q.get(quotaCount), quotaBytes, q.get(quotaBytes))
 	others := slices.DeleteFunc(slices.Sorted(maps.Keys(q)), func(name string) bool { return name == quotaCount || name == quotaBytes })
@@ -77,7 +77,7 @@ func (q quotaNumbers) format() []byte {
 }
 
 // quotaOf is the deepest path with a limit that path is at or below; none for "".
-func (t *tree) quotaOf(path string) string {
+func (t *dataTree) quotaOf(path string) string {
 	if len(t.quotas) == 0 {
 		return ""
 	}
@@ -101,7 +101,7 @@ func quotaPath(path string) (on, name string, is bool) {
 }
 
 // countUsage keeps the quotas and their usage up to date with a transaction's events, in order.
-func (t *tree) countUsage(events []event) {
+func (t *dataTree) countUsage(events []event) {
 	for i, e := range events {
 		if e.typ == wire.EventNodeChildrenChanged {
 			continue
@@ -115,49 +115,49 @@ func (t *tree) countUsage(events []event) {
 
 // noteQuota begins or ends a quota. A new node for its usage gets what there was before the events that are still to
 // be counted.
-func (t *tree) noteQuota(on, name string, typ wire.EventType, later []event) {
+func (t *dataTree) noteQuota(on, name string, typ wire.EventType, later []event) {
 	switch {
 	case name == limitsName && typ == wire.EventNodeCreated:
 		t.quotas[on] = struct{}{}
 	case name == limitsName && typ == wire.EventNodeDeleted:
 		delete(t.quotas, on)
 	case name == usageName && typ == wire.EventNodeCreated:
-		usage := quotaNumbers{quotaCount: 0, quotaBytes: 0}
-		if n := t.get(on); n != nil {
+		usage := quotaValues{quotaCount: 0, quotaBytes: 0}
+		if n := t.find(on); n != nil {
 			n.walk(func(n *node) { usage.add(1, int64(len(n.data))) })
 		}
 		for _, e := range later {
 			if e.path == on || strings.HasPrefix(e.path, on+"/") {
-				usage.add(-nodesOf(e.typ), -e.grew)
+				usage.add(-nodesOf(e.typ), -e.growth)
 			}
 		}
 		t.writeUsage(on, usage)
 	}
 }
 
-func (q quotaNumbers) add(count, bytes int64) {
+func (q quotaValues) add(count, bytes int64) {
 	q[quotaCount] = q.get(quotaCount) + count
 	q[quotaBytes] = q.get(quotaBytes) + bytes
 }
 
 // addUsage counts an event for the quota that its path is under. Usage that does not parse is left as it is; the real
 // server ends over it.
-func (t *tree) addUsage(e event) {
+func (t *dataTree) addUsage(e event) {
 	on := t.quotaOf(e.path)
 	if on == "" {
 		return
 	}
-	if n := t.get(quotaRoot + on + "/" + usageName); n != nil {
+	if n := t.find(quotaRoot + on + "/" + usageName); n != nil {
 		if usage, ok := parseQuota(n.data); ok {
-			usage.add(nodesOf(e.typ), e.grew)
+			usage.add(nodesOf(e.typ), e.growth)
 			t.writeUsage(on, usage)
 		}
 	}
 }
 
 // writeUsage is no transaction: it changes neither version nor zxid, and nobody is told.
-func (t *tree) writeUsage(on string, usage quotaNumbers) {
-	if n := t.get(quotaRoot + on + "/" + usageName); n != nil {
+func (t *dataTree) writeUsage(on string, usage quotaValues) {
+	if n := t.find(quotaRoot + on + "/" + usageName); n != nil {
 		data := usage.format()
 		t.dataBytes += int64(len(data) - len(n.data))
 		n.data = data
@@ -177,13 +177,12 @@ func nodesOf(typ wire.EventType) int64 {
 
 // checkQuota refuses what would exceed a hard limit, if quotas are enforced. The parts of a multi are each checked
 // against the usage before it, as on the real server.
-func (t *txn) checkQuota(path string, bytes, count int64) wire.Code {
-	if !t.s.config.EnforceQuota {
+func (t *dataTree) checkQuota(path string, bytes, count int64) wire.Code {
+	if !t.enforceQuotas {
 		return wire.OK
 	}
-	tree := t.s.tree
-	on := tree.quotaOf(path)
-	limitsNode, usageNode := tree.get(quotaRoot+on+"/"+limitsName), tree.get(quotaRoot+on+"/"+usageName)
+	on := t.quotaOf(path)
+	limitsNode, usageNode := t.find(quotaRoot+on+"/"+limitsName), t.find(quotaRoot+on+"/"+usageName)
 	if on == "" || limitsNode == nil || usageNode == nil {
 		return wire.OK
 	}

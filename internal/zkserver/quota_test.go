@@ -85,7 +85,7 @@ func TestQuotaUsageIsWhatThereIs(t *testing.T) {
 
 func requireUsage(t *testing.T, s *Server) int64 {
 	t.Helper()
-	usage := quotaNumbers{quotaCount: 0, quotaBytes: 0}
+	usage := quotaValues{quotaCount: 0, quotaBytes: 0}
 	for _, n := range s.Tree("/n1") {
 		usage.add(1, int64(len(n.Data)))
 	}
@@ -122,12 +122,12 @@ func TestNoQuotaOnTheRoot(t *testing.T) {
 		a.must(wire.OpCreate, create("/zookeeper/quotas", "", 0))
 		a.must(wire.OpCreate, create("/zookeeper/quotas/zookeeper_limits", "countHardLimit=0", 0))
 		a.must(wire.OpCreate, create("/a", "", 0))
-		require.Empty(t, s.tree.quotas)
+		require.Empty(t, s.db.tree.quotas)
 	})
 }
 
 func TestTheDeepestQuotaCounts(t *testing.T) {
-	tree := newTree()
+	tree := newDataTree()
 	tree.quotas = map[string]struct{}{"/a": {}, "/a/b/c": {}}
 	for path, want := range map[string]string{"/": "", "": "", "/a": "/a", "/a/b": "/a", "/ab": "", "/a/b/c/d/e": "/a/b/c", "relative": ""} {
 		require.Equal(t, want, tree.quotaOf(path), path)

@@ -1,8 +1,11 @@
 package zkserver
 
 import (
+	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -10,78 +13,58 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// ErrClosed is returned by Serve on a server that has been closed.
+// ErrClosed is returned by Serve and ServeConn on a server that has been closed.
 var ErrClosed = errors.New("zkserver: server is closed")
 
-// defaultTraceMask is what gtmk tells of a fresh server.
+// defaultTraceMask is the answer to gtmk of a fresh server.
 const defaultTraceMask = 306
 
-// acceptPause is the wait after a failed accept, as when file descriptors have
-// run out.
-const acceptPause = 10 * time.Millisecond
+// acceptRetryDelay is the wait after a failed accept, for example without free file descriptors.
+const acceptRetryDelay = 10 * time.Millisecond
+
+// mostHandshake is the largest first frame in bytes. That of a Java client has 45.
+const mostHandshake = 1 << 10
 
 // Server is one ZooKeeper server. Make it with New; end it with Close.
 type Server struct {
-	config  Config
-	started time.Time
-	secret  passwords
-	done    chan struct{} // closed by Close
-	tasks   sync.WaitGroup
+	config Config
+	done   chan struct{} // closed by Close
+	tasks  sync.WaitGroup
 
-	mu           sync.Mutex
-	zxid         int64
-	tree         *tree
-	sessions     map[int64]*session
-	nextSession  int64
-	expiry       expiryQueue
-	dataWatches  watchTable
-	childWatches watchTable
-	reaper       *time.Timer
-	reapMissed   bool // while frozen
-	skew         time.Duration
+	mu             sync.Mutex // guards all below
+	db             *database
+	connections    *connections
+	processor      *requestProcessor
+	commands       *fourLetterCommands
+	faults         *faultInjector
+	listeners      map[net.Listener]struct{}
+	containerTimer *time.Timer
 
-	conns     map[*conn]struct{} // those not wholly closed, dead ones included
-	alive     int                // those not dead
-	nextConn  int64
-	listeners map[net.Listener]struct{}
-	closed    bool
-	frozen    bool
-	thawed    sync.Cond
-	failure   error // why nobody is served any more
-	traceMask int64
-
-	received, sent int64
-	requests       map[wire.Op]int64
-	observers      []*observer
-	faults         []*Fault
-
-	// What one request after the other is worked out in.
-	request request
-	txn     txn
-	answer  wire.Encoder
-	scratch wire.Encoder
-	hit     []*conn
+	closed                bool
+	frozen                bool
+	thawed                sync.Cond
+	containerCheckPending bool // its timer fired while the server was frozen
 }
 
-// New starts a server that holds an empty tree and serves nobody yet.
+// New starts a server with an empty tree. Serve and ServeConn give it connections.
 func New(config Config) (*Server, error) {
-	if err := config.Validate(); err != nil {
+	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	now := time.Now()
-	s := &Server{
-		config: config.withDefaults(), started: now, secret: newPasswords(), done: make(chan struct{}),
-		tree: newTree(), sessions: map[int64]*session{}, nextSession: firstSessionID(now),
-		dataWatches: newWatchTable(), childWatches: newWatchTable(),
-		conns: map[*conn]struct{}{}, listeners: map[net.Listener]struct{}{},
-		requests: map[wire.Op]int64{}, traceMask: defaultTraceMask,
+	if err := checkWhitelist(config.FourLetterWords); err != nil {
+		return nil, err
 	}
+	config = config.withDefaults()
+	s := &Server{config: config, done: make(chan struct{}), listeners: map[net.Listener]struct{}{}}
 	s.thawed.L = &s.mu
-	s.mu.Lock() // the timers' callbacks wait until they are in place
+	s.mu.Lock() // the timers' callbacks wait until the server is complete
 	defer s.mu.Unlock()
-	s.expiry.timer = time.AfterFunc(time.Hour, s.expireDue)
-	s.expiry.timer.Stop()
-	s.reaper = time.AfterFunc(s.config.ReapInterval, s.reap)
+	s.db = newDatabase(config, newSessionTracker(config, time.Now(), s.expireDueSessions), s.stopServing)
+	s.connections = newConnections(config, func(c *connection) { s.db.removeWatcher(c) }, s.releaseDueFrames)
+	s.faults = &faultInjector{lock: &s.mu}
+	s.processor = newRequestProcessor(config, s.db, s.connections, s.faults)
+	s.commands = &fourLetterCommands{config: config, db: s.db, connections: s.connections, port: s.lowestPort, traceMask: defaultTraceMask}
+	s.containerTimer = time.AfterFunc(config.ContainerInterval, s.Reap)
 	return s, nil
 }
 
@@ -89,27 +72,27 @@ func New(config Config) (*Server, error) {
 // then it returns nil. It closes the listener.
 func (s *Server) Serve(ln net.Listener) error {
 	defer ln.Close()
-	if !s.register(ln) {
+	if !s.addListener(ln) {
 		return ErrClosed
 	}
-	defer s.unregister(ln)
+	defer s.removeListener(ln)
 	for {
 		nc, err := ln.Accept()
 		switch {
 		case err == nil:
-			_ = s.ServeConn(nc) // closed by Close: the next accept fails
+			_ = s.ServeConn(nc) // on a closed server the next accept fails
 		case s.isClosed():
 			return nil
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("zkserver: accept: %w", err)
 		default:
 			s.config.Logger.Warn("accept failed", "error", err)
-			s.pause(acceptPause)
+			s.waitUnlessClosed(acceptRetryDelay)
 		}
 	}
 }
 
-func (s *Server) register(ln net.Listener) bool {
+func (s *Server) addListener(ln net.Listener) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -119,10 +102,21 @@ func (s *Server) register(ln net.Listener) bool {
 	return true
 }
 
-func (s *Server) unregister(ln net.Listener) {
+func (s *Server) removeListener(ln net.Listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.listeners, ln)
+}
+
+// lowestPort is the lowest TCP port that the server listens on; -1 without one.
+func (s *Server) lowestPort() int {
+	port := -1
+	for ln := range s.listeners {
+		if a, is := ln.Addr().(*net.TCPAddr); is && (port < 0 || a.Port < port) {
+			port = a.Port
+		}
+	}
+	return port
 }
 
 func (s *Server) isClosed() bool {
@@ -131,7 +125,7 @@ func (s *Server) isClosed() bool {
 	return s.closed
 }
 
-func (s *Server) pause(d time.Duration) {
+func (s *Server) waitUnlessClosed(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -140,9 +134,8 @@ func (s *Server) pause(d time.Duration) {
 	}
 }
 
-// ServeConn serves one connection, in goroutines of its own, and owns it from
-// now on. It returns ErrClosed, and closes the connection, when the server has
-// been closed.
+// ServeConn serves one connection in goroutines of its own, and owns the connection from now on. If the server has been closed, it
+// closes the connection and returns ErrClosed.
 func (s *Server) ServeConn(nc net.Conn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,56 +143,171 @@ func (s *Server) ServeConn(nc net.Conn) error {
 		_ = nc.Close()
 		return ErrClosed
 	}
-	s.nextConn++
-	c := newConn(s, nc, s.nextConn)
-	if s.crowded(c.ids[0].ID) {
-		s.config.Logger.Warn("too many connections", "remote", c.ids[0].ID)
+	ip, most := remoteIPOf(nc), s.config.MaxClientCnxns
+	if most > 0 && s.connections.countFrom(ip) >= most {
+		s.config.Logger.Warn("too many connections", "remote", ip)
 		_ = nc.Close()
 		return nil
 	}
-	s.conns[c] = struct{}{}
-	s.alive++
-	s.tasks.Go(c.readLoop)
-	s.tasks.Go(c.writeLoop)
+	c := s.connections.add(nc)
+	s.tasks.Go(func() { s.readRequests(c) })
+	s.tasks.Go(func() { s.writeReplies(c) })
 	return nil
 }
 
-// crowded reports whether an address has all the connections it may have.
-func (s *Server) crowded(address string) bool {
-	if s.config.MaxClientCnxns == 0 {
+// readRequests does the requests of a connection until it ends.
+func (s *Server) readRequests(c *connection) {
+	defer s.cutConnection(c)
+	c.readFrames(s.config.JuteMaxBuffer,
+		func(in *bufio.Reader) bool { return s.beginConnection(c, in) },
+		func(frame []byte) bool { return s.process(c, frame) })
+}
+
+// process does the request in the frame. It returns false if the connection ends.
+func (s *Server) process(c *connection, frame []byte) bool {
+	if !s.lockFor(c) {
 		return false
 	}
-	open := 0
-	for c := range s.conns {
-		if !c.dead && c.ids[0].ID == address {
-			open++
+	defer s.mu.Unlock()
+	return s.processor.process(c, frame)
+}
+
+// beginConnection reads what comes first: a four-letter word or a handshake. It returns false if the connection ends.
+func (s *Server) beginConnection(c *connection, in *bufio.Reader) bool {
+	first, err := in.Peek(4)
+	if err != nil {
+		return false
+	}
+	if _, known := fourLetterWords[string(first)]; known {
+		s.answerFourLetterWord(c, string(first), in)
+		return false
+	}
+	frame, err := wire.ReadFrame(in, nil, min(mostHandshake, s.config.JuteMaxBuffer))
+	if err != nil || !s.lockFor(c) {
+		return false
+	}
+	defer s.mu.Unlock()
+	return s.processor.connect(c, frame)
+}
+
+// answerFourLetterWord answers a four-letter word and closes the connection.
+func (s *Server) answerFourLetterWord(c *connection, word string, in *bufio.Reader) {
+	allowed := s.commands.allows(word)
+	var command [len(setTraceMask) + 8]byte
+	if word == setTraceMask && allowed {
+		if _, err := io.ReadFull(in, command[:]); err != nil {
+			return
 		}
 	}
-	return open >= s.config.MaxClientCnxns
+	if !s.lockFor(c) {
+		return
+	}
+	defer s.mu.Unlock()
+	s.connections.countReceived(c)
+	answer := word + " is not executed because it is not in the whitelist.\n"
+	if allowed {
+		answer = s.commands.run(word, int64(binary.BigEndian.Uint64(command[len(setTraceMask):])))
+	}
+	s.connections.send(c, []byte(answer), 0)
+	s.connections.closeWhenWritten(c)
 }
 
-// forgetConn is the writer's goodbye.
-func (s *Server) forgetConn(c *conn) {
+// lockFor locks the server for a connection; on a frozen server it first waits for Thaw. If the connection has ended, it returns false
+// and does not lock.
+func (s *Server) lockFor(c *connection) bool {
+	s.mu.Lock()
+	for s.frozen && !s.closed && !c.detached {
+		s.thawed.Wait()
+	}
+	if s.closed || c.detached {
+		s.mu.Unlock()
+		return false
+	}
+	return true
+}
+
+// cutConnection ends a connection when its reader has ended, unless its last frames are being written.
+func (s *Server) cutConnection(c *connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.conns, c)
+	if !c.detached {
+		s.connections.cut(c)
+	}
 }
 
-// Close ends all connections and waits until no goroutine of the server is
-// left. The tree is gone. A second Close does nothing.
+func (s *Server) writeReplies(c *connection) {
+	c.outgoing.writeLoop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.connections.remove(c)
+}
+
+// releaseDueFrames sends the delayed frames of a connection that are due, unless the server is frozen.
+func (s *Server) releaseDueFrames(c *connection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.frozen {
+		c.outgoing.releaseDue()
+	}
+}
+
+// expireDueSessions runs when a session may have expired. On a frozen server it does nothing; Thaw does it instead.
+func (s *Server) expireDueSessions() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed && !s.frozen {
+		s.expireSessions()
+	}
+}
+
+// expireSessions ends the sessions that have expired, and sets the timer for the next.
+func (s *Server) expireSessions() {
+	for s.db.failure == nil {
+		sess := s.db.sessions.nextExpired()
+		if sess == nil {
+			s.db.sessions.resetTimer()
+			return
+		}
+		s.expireSession(sess)
+	}
+}
+
+// expireSession ends a session and cuts its connection.
+func (s *Server) expireSession(sess *session) {
+	s.config.Logger.Info("session expired", "session", sessionName(sess.id), "ephemerals", len(s.db.tree.ephemeralsOf(sess.id)))
+	s.db.closeSession(sess)
+	if c := s.connections.bySession[sess.id]; c != nil {
+		s.connections.cut(c)
+	}
+}
+
+// checkContainers removes the containers and TTL nodes that have expired, and sets the timer for the next check.
+func (s *Server) checkContainers() {
+	if s.db.failure != nil {
+		return
+	}
+	s.db.removeExpiredNodes()
+	s.containerCheckPending = false
+	s.containerTimer.Reset(s.config.ContainerInterval)
+}
+
+// stopServing ends a server that has failed: its connections are cut, and no session expires any more.
+func (s *Server) stopServing() {
+	s.connections.cutAll()
+	s.db.sessions.stop()
+	s.containerTimer.Stop()
+}
+
+// Close ends all connections and waits until no goroutine of the server is left. The nodes are lost. Later calls do nothing.
 func (s *Server) Close() {
 	s.mu.Lock()
 	if !s.closed {
 		s.closed = true
 		close(s.done)
-		s.expiry.timer.Stop()
-		s.reaper.Stop()
 		for ln := range s.listeners {
 			_ = ln.Close()
 		}
-		for c := range s.conns {
-			s.cut(c)
-		}
+		s.stopServing()
 		s.thawed.Broadcast()
 	}
 	s.mu.Unlock()

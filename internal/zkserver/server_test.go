@@ -15,7 +15,7 @@ import (
 func TestConfigNamesTheBadValue(t *testing.T) {
 	for want, config := range map[string]Config{
 		"Tick is 1µs":                   {Tick: time.Microsecond},
-		"ReapInterval is -1s":           {ReapInterval: -time.Second},
+		"ContainerInterval is -1s":      {ContainerInterval: -time.Second},
 		"MinSessionTimeout 5s is above": {MinSessionTimeout: 5 * time.Second, MaxSessionTimeout: time.Second},
 		"OutgoingLimit -1 is negative":  {OutgoingLimit: -1},
 	} {

@@ -45,8 +45,8 @@ func (s *Server) Tree(path string) []Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []Node
-	if n := s.tree.get(path); n != nil {
-		n.walk(func(n *node) { out = append(out, n.snapshot()) })
+	if n := s.db.tree.find(path); n != nil {
+		n.walk(func(n *node) { out = append(out, copyNode(n)) })
 	}
 	slices.SortFunc(out, func(a, b Node) int { return cmp.Compare(a.Path, b.Path) })
 	return out
@@ -56,11 +56,11 @@ func (s *Server) Tree(path string) []Node {
 func (s *Server) Node(path string) (Node, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := s.tree.get(path)
+	n := s.db.tree.find(path)
 	if n == nil {
 		return Node{}, false
 	}
-	return n.snapshot(), true
+	return copyNode(n), true
 }
 
 // Children returns the sorted names of a node's children; none when there is no
@@ -68,7 +68,7 @@ func (s *Server) Node(path string) (Node, bool) {
 func (s *Server) Children(path string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := s.tree.get(path)
+	n := s.db.tree.find(path)
 	if n == nil {
 		return nil
 	}
@@ -80,14 +80,7 @@ func (s *Server) Children(path string) []string {
 	return names
 }
 
-func (n *node) walk(visit func(*node)) {
-	visit(n)
-	for _, child := range n.children.nodes {
-		child.walk(visit)
-	}
-}
-
-func (n *node) snapshot() Node {
+func copyNode(n *node) Node {
 	out := Node{Path: n.path, Data: bytes.Clone(n.data), ACL: slices.Clone(n.acl), Stat: n.stat(), Kind: n.kind}
 	if n.kind == TTL {
 		out.TTL = time.Duration(n.owner) * time.Millisecond
@@ -99,22 +92,15 @@ func (n *node) snapshot() Node {
 func (s *Server) Sessions() []Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := make([]Session, 0, len(s.sessions))
-	for _, id := range slices.Sorted(maps.Keys(s.sessions)) {
-		out = append(out, s.sessions[id].snapshot())
+	out := make([]Session, 0, len(s.db.sessions.byID))
+	for _, id := range slices.Sorted(maps.Keys(s.db.sessions.byID)) {
+		sess := s.db.sessions.byID[id]
+		copied := Session{ID: id, Timeout: sess.timeout, Expires: sess.expires, Ephemerals: s.db.tree.ephemeralPaths(id)}
+		if c := s.connections.bySession[id]; c != nil {
+			copied.Connected, copied.Remote = true, c.nc.RemoteAddr().String()
+		}
+		out = append(out, copied)
 	}
-	return out
-}
-
-func (sess *session) snapshot() Session {
-	out := Session{ID: sess.id, Timeout: sess.timeout, Expires: sess.expires, Connected: sess.conn != nil}
-	if sess.conn != nil {
-		out.Remote = sess.conn.nc.RemoteAddr().String()
-	}
-	for _, n := range sess.ephemerals.nodes {
-		out.Ephemerals = append(out.Ephemerals, n.path)
-	}
-	slices.Sort(out.Ephemerals)
 	return out
 }
 
@@ -123,10 +109,10 @@ func (s *Server) Watches() []Watch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []Watch
-	for children, table := range map[bool]*watchTable{false: &s.dataWatches, true: &s.childWatches} {
-		for path, conns := range table.byPath {
-			for c, mode := range conns {
-				out = append(out, Watch{Path: path, Session: c.session.id, Children: children, Mode: mode})
+	for children, watches := range map[bool]*watchManager{false: s.db.dataWatches, true: s.db.childWatches} {
+		for path, watchers := range watches.byPath {
+			for w, mode := range watchers {
+				out = append(out, Watch{Path: path, Session: w.sessionID(), Children: children, Mode: mode})
 			}
 		}
 	}
@@ -148,7 +134,7 @@ func compareWatches(a, b Watch) int {
 func (s *Server) WatchCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.dataWatches.total + s.childWatches.total
+	return s.db.countWatches()
 }
 
 // Requests returns how many requests of each operation have arrived since the
@@ -156,19 +142,19 @@ func (s *Server) WatchCount() int {
 func (s *Server) Requests() map[wire.Op]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return maps.Clone(s.requests)
+	return maps.Clone(s.processor.counts)
 }
 
 // Zxid is the last transaction's number.
 func (s *Server) Zxid() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.zxid
+	return s.db.zxid
 }
 
 // Connections is the number of open connections.
 func (s *Server) Connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.alive
+	return s.connections.attached
 }

@@ -107,7 +107,7 @@ func TestTranscript(t *testing.T) {
 	for _, sc := range scenes {
 		t.Run(sc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := startServer(t, Config{Tick: 500 * time.Millisecond, ReapInterval: 2 * time.Second, ExtendedTypes: true})
+				s := startServer(t, Config{Tick: 500 * time.Millisecond, ContainerInterval: 2 * time.Second, ExtendedTypes: true})
 				heard := play(t, sc, func() net.Conn { return pipeTo(t, s) })
 				require.Equal(t, strings.Join(golden[sc.name], "\n"), strings.Join(heard, "\n"))
 			})

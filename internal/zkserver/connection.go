@@ -1,0 +1,215 @@
+package zkserver
+
+import (
+	"bufio"
+	"cmp"
+	"log/slog"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+// readBuffer is the size of a connection's read buffer. It holds many requests.
+const readBuffer = 4 << 10
+
+// mostIdentities and mostIdentityBytes limit the identities of a connection.
+const mostIdentities, mostIdentityBytes = 64, 1 << 20
+
+// connection is a client's connection. The server's mutex guards it, except for the queue.
+type connection struct {
+	id       int64 // in order of arrival
+	nc       net.Conn
+	outgoing *outgoingQueue
+	all      *connections
+	opened   time.Time
+
+	session         *session // nil before the handshake
+	ids             []wire.Identity
+	detached        bool // it has neither watches nor a session any more
+	packetsReceived int64
+	packetsSent     int64
+}
+
+func (c *connection) number() int64    { return c.id }
+func (c *connection) sessionID() int64 { return c.session.id }
+
+func (c *connection) remoteIP() string { return c.ids[0].ID }
+
+// remoteIPOf returns the client's IP address, or that of this machine if the network has no addresses.
+func remoteIPOf(nc net.Conn) string {
+	if remote := nc.RemoteAddr(); remote != nil {
+		if ap, err := netip.ParseAddrPort(remote.String()); err == nil {
+			return ap.Addr().Unmap().String()
+		}
+	}
+	return "127.0.0.1"
+}
+
+// addIdentity adds an identity. It returns false when there are too many.
+func (c *connection) addIdentity(id wire.Identity) bool {
+	if slices.Contains(c.ids, id) {
+		return true
+	}
+	size := len(id.ID)
+	for _, known := range c.ids {
+		size += len(known.ID)
+	}
+	if len(c.ids) >= mostIdentities || size > mostIdentityBytes {
+		return false
+	}
+	c.ids = append(c.ids, id)
+	return true
+}
+
+// process sends a watch event.
+func (c *connection) process(e event) {
+	frame := &c.all.eventFrame
+	frame.Reset()
+	mark := frame.BeginFrame()
+	wire.ReplyHeader{Xid: wire.XidNotify, Zxid: -1}.Encode(frame)
+	wire.WatchEvent{Type: e.typ, State: wire.StateSyncConnected, Path: e.path}.Encode(frame)
+	frame.EndFrame(mark)
+	c.all.send(c, frame.Bytes(), 0)
+}
+
+// readFrames reads first what a connection begins with, and then one request after the other. It returns when the connection ends or
+// a function returns false.
+func (c *connection) readFrames(maxFrame int, begin func(*bufio.Reader) bool, serve func(frame []byte) bool) {
+	in := bufio.NewReaderSize(c.nc, readBuffer)
+	if !begin(in) {
+		return
+	}
+	frame := make([]byte, 0, 512)
+	for {
+		var err error
+		if frame, err = wire.ReadFrame(in, frame, maxFrame); err != nil {
+			return
+		}
+		c.outgoing.waitDrained()
+		if !serve(frame) {
+			return
+		}
+		if cap(frame) > keepBuffer {
+			frame = nil
+		}
+	}
+}
+
+// connections are a server's connections. The server's mutex guards them.
+type connections struct {
+	handshakeTimeout time.Duration
+	outgoingLimit    int
+	logger           *slog.Logger
+	onDetach         func(*connection)
+	onDue            func(*connection) // a delayed frame is due; called without the server's mutex
+
+	open      map[*connection]struct{} // until both goroutines have ended: detached ones are among them
+	bySession map[int64]*connection    // attached ones
+	attached  int
+	lastID    int64
+
+	packetsReceived int64
+	packetsSent     int64
+	eventFrame      wire.Encoder // reused
+}
+
+// newConnections makes an empty set. It calls onDetach for each connection that ends, and onDue when a delayed frame may be released.
+func newConnections(config Config, onDetach, onDue func(*connection)) *connections {
+	return &connections{
+		handshakeTimeout: config.HandshakeTimeout, outgoingLimit: config.OutgoingLimit, logger: config.Logger,
+		onDetach: onDetach, onDue: onDue,
+		open: map[*connection]struct{}{}, bySession: map[int64]*connection{},
+	}
+}
+
+// add makes a connection. It must do its handshake within the timeout.
+func (cs *connections) add(nc net.Conn) *connection {
+	cs.lastID++
+	c := &connection{id: cs.lastID, nc: nc, all: cs, opened: time.Now(), ids: []wire.Identity{{Scheme: schemeIP, ID: remoteIPOf(nc)}}}
+	c.outgoing = newOutgoingQueue(nc, cs.outgoingLimit, cs.handshakeTimeout, func() { cs.onDue(c) })
+	_ = nc.SetDeadline(time.Now().Add(cs.handshakeTimeout))
+	cs.open[c] = struct{}{}
+	cs.attached++
+	return c
+}
+
+// remove forgets a connection after its writer has ended.
+func (cs *connections) remove(c *connection) { delete(cs.open, c) }
+
+// countFrom returns the number of attached connections from an IP address.
+func (cs *connections) countFrom(ip string) int {
+	count := 0
+	for c := range cs.open {
+		if !c.detached && c.remoteIP() == ip {
+			count++
+		}
+	}
+	return count
+}
+
+// byAge returns the attached connections in order of arrival.
+func (cs *connections) byAge() []*connection {
+	all := slices.SortedFunc(maps.Keys(cs.open), func(a, b *connection) int { return cmp.Compare(a.id, b.id) })
+	return slices.DeleteFunc(all, func(c *connection) bool { return c.detached })
+}
+
+// attachSession makes c the connection of a session.
+func (cs *connections) attachSession(c *connection, sess *session) {
+	c.session = sess
+	cs.bySession[sess.id] = c
+	_ = c.nc.SetDeadline(time.Time{}) // from now on the session's end ends the connection
+}
+
+func (cs *connections) countReceived(c *connection) {
+	cs.packetsReceived++
+	c.packetsReceived++
+}
+
+// send queues a frame. It cuts the connection of a client that leaves too much unread.
+func (cs *connections) send(c *connection, frame []byte, delay time.Duration) {
+	if c.detached {
+		return
+	}
+	cs.packetsSent++
+	c.packetsSent++
+	if !c.outgoing.add(frame, delay) {
+		cs.logger.Warn("client does not read", "remote", c.remoteIP())
+		cs.cut(c)
+	}
+}
+
+// cut closes a connection at once and drops the frames that wait.
+func (cs *connections) cut(c *connection) {
+	cs.detach(c)
+	c.outgoing.close()
+}
+
+// cutAll cuts the connections, those included that are being closed.
+func (cs *connections) cutAll() {
+	for c := range cs.open {
+		cs.cut(c)
+	}
+}
+
+// closeWhenWritten closes a connection after the frames that wait.
+func (cs *connections) closeWhenWritten(c *connection) {
+	cs.detach(c)
+	c.outgoing.closeWhenWritten()
+}
+
+// detach ends a connection's part in the state. Its session lives on.
+func (cs *connections) detach(c *connection) {
+	if c.detached {
+		return
+	}
+	c.detached = true
+	cs.attached--
+	cs.onDetach(c)
+	if c.session != nil && cs.bySession[c.session.id] == c {
+		delete(cs.bySession, c.session.id)
+	}
+}

@@ -1,0 +1,142 @@
+package zkserver
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+// ErrSessionTooLarge is wrapped by Failure when a session's close was larger than the servers of an ensemble accept.
+var ErrSessionTooLarge = errors.New("zkserver: session has too many ephemeral nodes to be closed")
+
+// database is the server's state without its connections: the data tree, the sessions, the watches and the last zxid. Each change is
+// a transaction; the events of a commit go to their watchers at once.
+type database struct {
+	tree         *dataTree
+	sessions     *sessionTracker
+	dataWatches  *watchManager
+	childWatches *watchManager
+	zxid         int64
+	clockSkew    time.Duration
+	failure      error // why the server has stopped serving; nil while it serves
+
+	closeLimit int // bytes of a transaction that closes a session
+	onFailure  func()
+	logger     *slog.Logger
+
+	transaction transaction // reused
+	triggered   []watcher   // reused
+}
+
+// newDatabase makes a database with an empty tree. It calls onFailure once, when a session is too large to be closed.
+func newDatabase(config Config, sessions *sessionTracker, onFailure func()) *database {
+	tree := newDataTree()
+	tree.ttlNodes, tree.enforceQuotas = config.ExtendedTypes, config.EnforceQuota
+	return &database{
+		tree: tree, sessions: sessions, dataWatches: newWatchManager(), childWatches: newWatchManager(),
+		closeLimit: 2 * config.JuteMaxBuffer, onFailure: onFailure, logger: config.Logger,
+	}
+}
+
+// begin starts a transaction of a client, or of the server itself if session is 0. Its zxid is used up even if it fails.
+func (db *database) begin(session int64, ids []wire.Identity) *transaction {
+	db.zxid++
+	t := &db.transaction
+	*t = transaction{tree: db.tree, session: session, ids: ids, zxid: db.zxid, now: db.now().UnixMilli(), events: t.events[:0], undo: t.undo[:0]}
+	return t
+}
+
+// commit ends a transaction and sends its events.
+func (db *database) commit(t *transaction) {
+	for _, e := range t.commit() {
+		db.triggerWatches(e)
+	}
+}
+
+// triggerWatches sends an event to its watchers, to each once and in the order of their connections. A deletion is also an event
+// of the watches on children.
+func (db *database) triggerWatches(e event) {
+	triggered := db.triggered[:0]
+	if e.typ == wire.EventNodeChildrenChanged {
+		triggered = db.childWatches.trigger(e, triggered)
+	} else {
+		triggered = db.dataWatches.trigger(e, triggered)
+	}
+	if e.typ == wire.EventNodeDeleted {
+		triggered = db.childWatches.trigger(e, triggered)
+	}
+	slices.SortFunc(triggered, func(a, b watcher) int { return cmp.Compare(a.number(), b.number()) })
+	for _, w := range slices.Compact(triggered) {
+		w.process(e)
+	}
+	clear(triggered)
+	db.triggered = triggered[:0]
+}
+
+// removeWatcher removes every watch of a connection.
+func (db *database) removeWatcher(w watcher) {
+	db.dataWatches.removeWatcher(w)
+	db.childWatches.removeWatcher(w)
+}
+
+func (db *database) countWatches() int { return db.dataWatches.total + db.childWatches.total }
+
+// now is the time of day on the server's clock.
+func (db *database) now() time.Time { return time.Now().Add(db.clockSkew) }
+
+// openSession makes a session. That is a transaction, as its close is.
+func (db *database) openSession(timeout time.Duration) *session {
+	db.zxid++
+	return db.sessions.add(timeout)
+}
+
+// What the transaction that closes a session has besides its paths: header, number of paths and digest; and before each
+// path its length.
+const closeOverhead, pathOverhead = 32 + 4 + 12, 4
+
+// closeSize is the size in bytes of the transaction that closes the session. It names every ephemeral node.
+func (db *database) closeSize(sess *session) int {
+	size := closeOverhead
+	for _, n := range db.tree.ephemeralsOf(sess.id) {
+		size += pathOverhead + len(n.path)
+	}
+	return size
+}
+
+// closeSession removes a session and its ephemeral nodes under one zxid.
+//
+// If the transaction is too large, it fails the server for good, as it would an ensemble. The servers of an ensemble write such a
+// transaction, and cannot read it again if it is larger than jute.maxbuffer and zookeeper.jute.maxbuffer.extrasize together,
+// which has the same default (ZOOKEEPER-4306): the followers drop their leader, and every later leader fails on its own log.
+func (db *database) closeSession(sess *session) {
+	ephemerals := db.tree.ephemeralsOf(sess.id)
+	if size := db.closeSize(sess); size > db.closeLimit {
+		db.failure = fmt.Errorf("%w: session %s, %d nodes, a transaction of %d bytes where %d is the limit; a real ensemble "+
+			"would never serve again (ZOOKEEPER-4306)", ErrSessionTooLarge, sessionName(sess.id), len(ephemerals), size, db.closeLimit)
+		db.logger.Error("the server fails", "error", db.failure)
+		db.onFailure()
+		return
+	}
+	t := db.begin(0, nil)
+	db.sessions.remove(sess)
+	for _, n := range slices.Clone(ephemerals) {
+		t.removeNode(n)
+	}
+	delete(db.tree.ephemerals, sess.id)
+	db.commit(t)
+}
+
+// removeExpiredNodes is the container manager: it deletes containers and TTL nodes, each in a transaction of its own. A node that
+// expires by one of these deletions waits for the next call, as on the real server.
+func (db *database) removeExpiredNodes() {
+	for _, n := range db.tree.expiredNodes(db.now()) {
+		t := db.begin(0, nil)
+		t.removeNode(n)
+		db.commit(t)
+	}
+}

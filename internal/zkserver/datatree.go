@@ -1,0 +1,146 @@
+package zkserver
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+// dataTree holds all nodes and counts the usage of quotas. It knows neither sessions nor connections: a transaction changes it and
+// reports events.
+type dataTree struct {
+	ttlNodes      bool // creates of TTL nodes are allowed
+	enforceQuotas bool
+
+	nodes             map[string]*node
+	ephemerals        map[int64]*nodeSet // by session
+	containersAndTTLs nodeSet
+	quotas            map[string]struct{} // the paths with a limit
+	dataBytes         int64
+}
+
+// event is a change of one node, or of its list of children.
+type event struct {
+	typ    wire.EventType
+	path   string
+	growth int64 // of the node's data in bytes; zero for a change of the children
+}
+
+// specialPaths are the nodes that exist from the start and cannot be deleted.
+var specialPaths = []string{"/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota"}
+
+func isSpecialPath(path string) bool { return path == "" || slices.Contains(specialPaths, path) }
+
+var openACL = wire.WorldACL(wire.PermAll)
+
+func newDataTree() *dataTree {
+	t := &dataTree{nodes: map[string]*node{}, ephemerals: map[int64]*nodeSet{}, quotas: map[string]struct{}{}}
+	for _, path := range specialPaths {
+		n := &node{path: path, acl: openACL, data: []byte{}}
+		if path == "/" {
+			t.nodes[path] = n
+			continue
+		}
+		parent, _ := wire.SplitPath(path)
+		n.parent = t.nodes[parent] // its childrenCreated stays 0, as on a real server
+		t.link(n)
+	}
+	config := t.nodes["/zookeeper/config"] // the real server sets this node's ACL after it makes it
+	config.acl, config.aversion = wire.WorldACL(wire.PermRead), -1
+	return t
+}
+
+// find returns the node at path, or nil. The empty path is the root's other name.
+func (t *dataTree) find(path string) *node {
+	if path == "" {
+		path = "/"
+	}
+	return t.nodes[path]
+}
+
+// link adds a node below its parent and to its lifetime set.
+func (t *dataTree) link(n *node) {
+	t.nodes[n.path] = n
+	n.parent.children.add(n, asChild)
+	if set := t.lifetimeSet(n); set != nil {
+		set.add(n, byLifetime)
+	}
+	t.dataBytes += nodeBytes(n)
+}
+
+// unlink undoes link.
+func (t *dataTree) unlink(n *node) {
+	delete(t.nodes, n.path)
+	n.parent.children.remove(n, asChild)
+	if set := t.lifetimeSet(n); set != nil {
+		set.remove(n, byLifetime)
+	}
+	t.dataBytes -= nodeBytes(n)
+}
+
+func nodeBytes(n *node) int64 { return int64(len(n.path) + len(n.data)) }
+
+// lifetimeSet returns the set of nodes that end for the same reason as n; nil for a persistent node.
+func (t *dataTree) lifetimeSet(n *node) *nodeSet {
+	switch n.kind {
+	case Ephemeral:
+		set := t.ephemerals[n.owner]
+		if set == nil {
+			set = &nodeSet{}
+			t.ephemerals[n.owner] = set
+		}
+		return set
+	case Container, TTL:
+		return &t.containersAndTTLs
+	}
+	return nil
+}
+
+// ephemeralsOf returns the ephemeral nodes of a session. The slice changes with the tree.
+func (t *dataTree) ephemeralsOf(session int64) []*node {
+	if set := t.ephemerals[session]; set != nil {
+		return set.nodes
+	}
+	return nil
+}
+
+// ephemeralPaths returns the sorted paths of a session's ephemeral nodes.
+func (t *dataTree) ephemeralPaths(session int64) []string {
+	var paths []string
+	for _, n := range t.ephemeralsOf(session) {
+		paths = append(paths, n.path)
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+func (t *dataTree) countEphemerals() int {
+	total := 0
+	for _, set := range t.ephemerals {
+		total += len(set.nodes)
+	}
+	return total
+}
+
+// expiredNodes returns the containers and TTL nodes that the container manager deletes at that time.
+func (t *dataTree) expiredNodes(now time.Time) (expired []*node) {
+	for _, n := range t.containersAndTTLs.nodes {
+		if n.hasExpired(now) {
+			expired = append(expired, n)
+		}
+	}
+	return expired
+}
+
+// hasExpired is false for a container that never had a child: its creator is about to create one.
+func (n *node) hasExpired(now time.Time) bool {
+	switch {
+	case len(n.children.nodes) > 0:
+		return false
+	case n.kind == Container:
+		return n.childrenCreated > 0
+	default:
+		return now.UnixMilli()-n.mtime > n.owner
+	}
+}

@@ -1,0 +1,290 @@
+package zkserver
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+// maxTTL is the largest TTL there is room for in a real node's owner field, in
+// milliseconds.
+const maxTTL = 1<<40 - 1
+
+// outcome is what a write came to.
+type outcome struct {
+	op   wire.Op
+	code wire.Code
+	path string // of the node created
+	stat wire.Stat
+}
+
+func failedOperation(op wire.Op, code wire.Code) outcome { return outcome{op: op, code: code} }
+
+// apply does one write operation.
+func (t *transaction) apply(op wire.Op, body wire.Request) outcome {
+	switch r := body.(type) {
+	case *wire.CreateRequest:
+		return t.create(op, r)
+	case *wire.SetDataRequest:
+		return t.setData(r)
+	case *wire.SetACLRequest:
+		return t.setACL(r)
+	case *wire.NumberRequest:
+		if op == wire.OpDelete {
+			return t.delete(r)
+		}
+		return t.check(r)
+	}
+	return failedOperation(op, wire.MarshallingError)
+}
+
+// create checks in the order of the real server, which decides what error a
+// request with several faults gets.
+func (t *transaction) create(op wire.Op, r *wire.CreateRequest) outcome {
+	if op == wire.OpCreateTTL && !r.HasTTL {
+		return failedOperation(op, wire.MarshallingError)
+	}
+	if hasTTL(r.Flags) && !t.tree.ttlNodes {
+		return failedOperation(op, wire.Unimplemented)
+	}
+	if !validCreateFlags(op, r) || !strings.Contains(r.Path, "/") || strings.IndexByte(r.Path, 0) >= 0 {
+		return failedOperation(op, wire.BadArguments)
+	}
+	acl, code := resolveACL(r.ACL, t.ids)
+	if code != wire.OK {
+		return failedOperation(op, code)
+	}
+	parentPath, _ := wire.SplitPath(r.Path)
+	parent := t.tree.find(parentPath)
+	if parent == nil {
+		return failedOperation(op, wire.NoNode)
+	}
+	if !isAllowed(parent.acl, wire.PermCreate, t.ids) {
+		return failedOperation(op, wire.NoAuth)
+	}
+	path := r.Path
+	if isSequential(r.Flags) {
+		path = fmt.Sprintf("%s%010d", path, parent.childrenCreated)
+	}
+	switch {
+	case wire.ValidatePath(path) != nil:
+		return failedOperation(op, wire.BadArguments)
+	case t.tree.find(path) != nil:
+		return failedOperation(op, wire.NodeExists)
+	case parent.kind == Ephemeral:
+		return failedOperation(op, wire.NoChildrenForEphemerals)
+	}
+	if code := t.tree.checkQuota(path, int64(len(r.Data)), 1); code != wire.OK {
+		return failedOperation(op, code)
+	}
+	n := t.newNode(op, r, path, acl)
+	n.parent = parent
+	t.insertNode(n)
+	return outcome{op: op, path: path, stat: n.stat()}
+}
+
+// validCreateFlags reports whether the flags are known and a TTL is given exactly when
+// they ask for one.
+func validCreateFlags(op wire.Op, r *wire.CreateRequest) bool {
+	switch r.Flags {
+	case wire.FlagTTL, wire.FlagPersistentSequentialTTL:
+		return op == wire.OpCreateTTL && r.TTL > 0 && r.TTL <= maxTTL
+	case wire.FlagPersistent, wire.FlagEphemeral, wire.FlagSequential, wire.FlagEphemeralSequential, wire.FlagContainer:
+		return op != wire.OpCreateTTL
+	}
+	return false
+}
+
+func hasTTL(flags int32) bool {
+	return flags == wire.FlagTTL || flags == wire.FlagPersistentSequentialTTL
+}
+
+func isSequential(flags int32) bool {
+	return flags == wire.FlagSequential || flags == wire.FlagEphemeralSequential || flags == wire.FlagPersistentSequentialTTL
+}
+
+// newNode makes the node, not yet in the tree. The operation decides about
+// containers and TTLs: a plain create with the container flag makes a
+// persistent node, as it does on the real server.
+func (t *transaction) newNode(op wire.Op, r *wire.CreateRequest, path string, acl []wire.ACL) *node {
+	n := &node{path: path, data: bytes.Clone(r.Data), acl: acl,
+		czxid: t.zxid, mzxid: t.zxid, pzxid: t.zxid, ctime: t.now, mtime: t.now}
+	switch {
+	case op == wire.OpCreateContainer:
+		n.kind = Container
+	case op == wire.OpCreateTTL:
+		n.kind, n.owner = TTL, r.TTL
+	case r.Flags == wire.FlagEphemeral || r.Flags == wire.FlagEphemeralSequential:
+		n.kind, n.owner = Ephemeral, t.session
+	}
+	return n
+}
+
+func (t *transaction) delete(r *wire.NumberRequest) outcome {
+	if !strings.Contains(r.Path, "/") || strings.IndexByte(r.Path, 0) >= 0 || isSpecialPath(r.Path) {
+		return failedOperation(wire.OpDelete, wire.BadArguments)
+	}
+	parentPath, _ := wire.SplitPath(r.Path)
+	parent, n := t.tree.find(parentPath), t.tree.find(r.Path)
+	switch {
+	case parent == nil:
+		return failedOperation(wire.OpDelete, wire.NoNode)
+	case !isAllowed(parent.acl, wire.PermDelete, t.ids):
+		return failedOperation(wire.OpDelete, wire.NoAuth)
+	case n == nil:
+		return failedOperation(wire.OpDelete, wire.NoNode)
+	case !versionMatches(n.version, r.Number):
+		return failedOperation(wire.OpDelete, wire.BadVersion)
+	case len(n.children.nodes) > 0:
+		return failedOperation(wire.OpDelete, wire.NotEmpty)
+	}
+	t.removeNode(n)
+	return outcome{op: wire.OpDelete}
+}
+
+func (t *transaction) setData(r *wire.SetDataRequest) outcome {
+	n, code := t.findPermitted(r.Path, wire.PermWrite)
+	if code == wire.OK {
+		code = t.tree.checkQuota(r.Path, int64(len(r.Data)-len(n.data)), 0)
+	}
+	if code == wire.OK && !versionMatches(n.version, r.Version) {
+		code = wire.BadVersion
+	}
+	if code != wire.OK {
+		return failedOperation(wire.OpSetData, code)
+	}
+	t.replaceData(n, bytes.Clone(r.Data))
+	return outcome{op: wire.OpSetData, stat: n.stat()}
+}
+
+func (t *transaction) setACL(r *wire.SetACLRequest) outcome {
+	if wire.ValidatePath(r.Path) != nil {
+		return failedOperation(wire.OpSetACL, wire.BadArguments)
+	}
+	acl, code := resolveACL(r.ACL, t.ids)
+	if code != wire.OK {
+		return failedOperation(wire.OpSetACL, code)
+	}
+	n, code := t.findPermitted(r.Path, wire.PermAdmin)
+	if code == wire.OK && !versionMatches(n.aversion, r.Version) {
+		code = wire.BadVersion
+	}
+	if code != wire.OK {
+		return failedOperation(wire.OpSetACL, code)
+	}
+	n.acl = acl
+	n.aversion++
+	return outcome{op: wire.OpSetACL, stat: n.stat()}
+}
+
+func (t *transaction) check(r *wire.NumberRequest) outcome {
+	n, code := t.findPermitted(r.Path, wire.PermRead)
+	if code == wire.OK && !versionMatches(n.version, r.Number) {
+		code = wire.BadVersion
+	}
+	return outcome{op: wire.OpCheck, code: code}
+}
+
+// findPermitted returns an existing node on which the client has the permission.
+func (t *transaction) findPermitted(path string, perm int32) (*node, wire.Code) {
+	if wire.ValidatePath(path) != nil {
+		return nil, wire.BadArguments
+	}
+	n := t.tree.find(path)
+	if n == nil {
+		return nil, wire.NoNode
+	}
+	if !isAllowed(n.acl, perm, t.ids) {
+		return nil, wire.NoAuth
+	}
+	return n, wire.OK
+}
+
+func versionMatches(version, asked int32) bool { return asked == wire.AnyVersion || asked == version }
+
+// resolveACL checks an ACL that is to be set, drops duplicates and expands the auth
+// scheme to what the asker has authenticated as.
+func resolveACL(acl []wire.ACL, ids []wire.Identity) ([]wire.ACL, wire.Code) {
+	if len(acl) == 1 && acl[0] == openACL[0] {
+		return openACL, wire.OK // by far the most frequent one is kept once
+	}
+	var fixed, seen []wire.ACL
+	for _, a := range acl {
+		if slices.Contains(seen, a) {
+			continue
+		}
+		seen = append(seen, a)
+		expanded := expandACL(a, ids)
+		if len(expanded) == 0 {
+			return nil, wire.InvalidACL
+		}
+		fixed = append(fixed, expanded...)
+	}
+	if len(fixed) == 0 {
+		return nil, wire.InvalidACL
+	}
+	return fixed, wire.OK
+}
+
+// applyAll stops at the first part that fails; those before it read as OK and
+// those after it as RuntimeInconsistency.
+func (t *transaction) applyAll(parts []wire.MultiPart) (outcomes []outcome, code wire.Code) {
+	for _, p := range parts {
+		op := operationOfPart(p)
+		if code != wire.OK {
+			outcomes = append(outcomes, failedOperation(op, wire.RuntimeInconsistency))
+			continue
+		}
+		o := t.apply(op, p.Body)
+		code = o.code
+		outcomes = append(outcomes, o)
+	}
+	return outcomes, code
+}
+
+// operationOfPart is the operation a part stands for. Inside a multi the real server
+// goes by a create's flags and not by its operation code.
+func operationOfPart(p wire.MultiPart) wire.Op {
+	create, is := p.Body.(*wire.CreateRequest)
+	switch {
+	case !is:
+		return p.Op
+	case create.Flags == wire.FlagContainer:
+		return wire.OpCreateContainer
+	case create.Flags == wire.FlagTTL || create.Flags == wire.FlagPersistentSequentialTTL:
+		return wire.OpCreateTTL
+	default:
+		return wire.OpCreate
+	}
+}
+
+// encode appends the body of a successful write's answer.
+func (o *outcome) encode(e *wire.Encoder) {
+	switch o.op {
+	case wire.OpCreate:
+		e.String(o.path)
+	case wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL:
+		e.String(o.path)
+		o.stat.Encode(e)
+	case wire.OpSetData, wire.OpSetACL:
+		o.stat.Encode(e)
+	}
+}
+
+func encodePart(e *wire.Encoder, o outcome, rolledBack bool) {
+	if rolledBack {
+		wire.MultiHeader{Op: wire.OpError, Err: o.code}.Encode(e)
+		e.Int(int32(o.code))
+		return
+	}
+	switch o.op {
+	case wire.OpCreateContainer, wire.OpCreateTTL:
+		wire.MultiHeader{Op: wire.OpCreate2}.Encode(e)
+	default:
+		wire.MultiHeader{Op: o.op}.Encode(e)
+	}
+	o.encode(e)
+}

@@ -1,0 +1,126 @@
+package zkserver
+
+import (
+	"strings"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+// WatchMode is how long a watch lasts and which nodes it covers.
+type WatchMode uint8
+
+// The modes of watches.
+const (
+	OneShot             WatchMode = iota // one event
+	PersistentWatch                      // until removed, this node
+	PersistentRecursive                  // until removed, this node and all below; no child events
+)
+
+var watchModeNames = [...]string{OneShot: "one-shot", PersistentWatch: "persistent", PersistentRecursive: "persistent-recursive"}
+
+// String returns the mode's name in lower case.
+func (m WatchMode) String() string { return watchModeNames[m] }
+
+// watcher is a connection with watches.
+type watcher interface {
+	number() int64    // orders the watchers of an event
+	sessionID() int64 // of its session
+	process(e event)  // sends an event to the client
+}
+
+// watchManager holds the watches of one kind: on data and existence, or on children. A connection has at most one watch on a path: a
+// later one replaces the mode of an earlier one, as in ZooKeeper 3.8 (since 3.9 modes add up).
+type watchManager struct {
+	byPath    map[string]map[watcher]WatchMode
+	byWatcher map[watcher]map[string]struct{}
+	recursive int // recursive watches; with none, trigger need not look at the paths above
+	total     int
+}
+
+func newWatchManager() *watchManager {
+	return &watchManager{byPath: map[string]map[watcher]WatchMode{}, byWatcher: map[watcher]map[string]struct{}{}}
+}
+
+func (m *watchManager) add(path string, w watcher, mode WatchMode) {
+	m.remove(path, w)
+	if m.byPath[path] == nil {
+		m.byPath[path] = map[watcher]WatchMode{}
+	}
+	if m.byWatcher[w] == nil {
+		m.byWatcher[w] = map[string]struct{}{}
+	}
+	m.byPath[path][w] = mode
+	m.byWatcher[w][path] = struct{}{}
+	m.adjustCounts(mode, 1)
+}
+
+// remove reports whether there was a watch to remove.
+func (m *watchManager) remove(path string, w watcher) bool {
+	mode, found := m.byPath[path][w]
+	if !found {
+		return false
+	}
+	if delete(m.byPath[path], w); len(m.byPath[path]) == 0 {
+		delete(m.byPath, path)
+	}
+	if delete(m.byWatcher[w], path); len(m.byWatcher[w]) == 0 {
+		delete(m.byWatcher, w)
+	}
+	m.adjustCounts(mode, -1)
+	return true
+}
+
+func (m *watchManager) adjustCounts(mode WatchMode, sign int) {
+	m.total += sign
+	if mode == PersistentRecursive {
+		m.recursive += sign
+	}
+}
+
+// removeWatcher removes every watch of a connection.
+func (m *watchManager) removeWatcher(w watcher) {
+	for path := range m.byWatcher[w] {
+		m.remove(path, w)
+	}
+}
+
+// trigger appends the watchers of an event to triggered, and removes their one-shot watches.
+func (m *watchManager) trigger(e event, triggered []watcher) []watcher {
+	for w, mode := range m.byPath[e.path] {
+		if mode == PersistentRecursive && e.typ == wire.EventNodeChildrenChanged {
+			continue
+		}
+		if mode == OneShot {
+			m.remove(e.path, w)
+		}
+		triggered = append(triggered, w)
+	}
+	if m.recursive == 0 || e.typ == wire.EventNodeChildrenChanged {
+		return triggered
+	}
+	for path := e.path; path != "/" && path != ""; {
+		path, _ = wire.SplitPath(path)
+		for w, mode := range m.byPath[path] {
+			if mode == PersistentRecursive {
+				triggered = append(triggered, w)
+			}
+		}
+	}
+	return triggered
+}
+
+// check returns OK if any connection watches the path. It follows ZooKeeper's search: from slash to slash towards the root if
+// there are recursive watches, or else one step. That finds no watch on an empty path, and fails where there is no slash.
+func (m *watchManager) check(path string) wire.Code {
+	switch {
+	case path == "":
+		return wire.NoWatcher
+	case !strings.Contains(path, "/"):
+		return wire.MarshallingError
+	case len(m.byPath[path]) > 0:
+		return wire.OK
+	case path[0] != '/' && m.recursive > 0:
+		return wire.MarshallingError
+	}
+	return wire.NoWatcher
+}

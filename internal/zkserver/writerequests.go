@@ -1,0 +1,156 @@
+package zkserver
+
+import "github.com/lockstep-go/lockstep/internal/wire"
+
+// write does a single write operation.
+func (p *requestProcessor) write(r *request) wire.Code {
+	t := p.db.begin(r.connection.session.id, r.connection.ids)
+	body := wire.NewRequest(r.header.Op)
+	if !r.decode(body) {
+		return wire.MarshallingError
+	}
+	r.path, r.data = pathOf(body), dataOf(body)
+	o := t.apply(r.header.Op, body)
+	if o.code != wire.OK {
+		return o.code
+	}
+	r.result = o.path
+	p.db.commit(t)
+	o.encode(r.reply)
+	return wire.OK
+}
+
+// checkVersion is a check outside a multi. ZooKeeper 3.8 fails to encode its
+// answer when the check holds, and says nothing at all.
+func (p *requestProcessor) checkVersion(r *request) wire.Code {
+	if code := p.write(r); code != wire.OK {
+		return code
+	}
+	return noReply
+}
+
+// deleteContainer is for the server itself; the real one makes no sense of a
+// client's.
+func (p *requestProcessor) deleteContainer(*request) wire.Code {
+	p.db.zxid++
+	return wire.BadArguments
+}
+
+func (p *requestProcessor) reconfig(r *request) wire.Code {
+	_, _, _, _ = r.body.String(), r.body.String(), r.body.String(), r.body.Long()
+	if r.body.Err() != nil {
+		return wire.MarshallingError
+	}
+	p.db.zxid++
+	if p.config.ReconfigEnabled {
+		return wire.Unimplemented
+	}
+	return wire.ReconfigDisabled
+}
+
+// pathOf is the path in a write's body.
+func pathOf(body wire.Request) string {
+	switch r := body.(type) {
+	case *wire.CreateRequest:
+		return r.Path
+	case *wire.SetDataRequest:
+		return r.Path
+	case *wire.SetACLRequest:
+		return r.Path
+	case *wire.NumberRequest:
+		return r.Path
+	}
+	return ""
+}
+
+// dataOf is the data that a request writes, or nil.
+func dataOf(body wire.Request) []byte {
+	switch r := body.(type) {
+	case *wire.CreateRequest:
+		return r.Data
+	case *wire.SetDataRequest:
+		return r.Data
+	}
+	return nil
+}
+
+// multi applies all of its parts or none. The reply's header says OK either
+// way, and a failure shows in the results, unless it is that the server makes
+// nothing of a part.
+func (p *requestProcessor) multi(r *request) wire.Code {
+	t := p.db.begin(r.connection.session.id, r.connection.ids)
+	var body wire.MultiRequest
+	if !r.decode(&body) || !onlyWrites(body.Parts) {
+		return wire.MarshallingError
+	}
+	t.atomic = true
+	outcomes, code := t.applyAll(body.Parts)
+	if !p.faults.isIdle() {
+		r.describeParts(body.Parts, outcomes, p.db.zxid)
+	}
+	switch code {
+	case wire.OK:
+		p.db.commit(t)
+	case wire.MarshallingError:
+		t.rollback()
+		return code
+	default:
+		t.rollback()
+	}
+	for _, o := range outcomes {
+		encodePart(r.reply, o, code != wire.OK)
+	}
+	wire.MultiEnd.Encode(r.reply)
+	return wire.OK
+}
+
+func onlyWrites(parts []wire.MultiPart) bool {
+	for _, p := range parts {
+		if p.Op == wire.OpGetData || p.Op == wire.OpGetChildren {
+			return false
+		}
+	}
+	return true
+}
+
+// multiRead answers every part on its own. A client that asks for more than may wait for it is cut off.
+func (p *requestProcessor) multiRead(r *request) wire.Code {
+	var body wire.MultiRequest
+	if !r.decode(&body) {
+		return wire.MarshallingError
+	}
+	for _, part := range body.Parts {
+		if part.Op != wire.OpGetData && part.Op != wire.OpGetChildren {
+			return wire.MarshallingError
+		}
+		p.readPart(r, part.Op, part.Body.(*wire.WatchRequest).Path)
+		if r.reply.Len() > p.config.OutgoingLimit {
+			p.connections.cut(r.connection)
+			return noReply
+		}
+	}
+	wire.MultiEnd.Encode(r.reply)
+	return wire.OK
+}
+
+func (p *requestProcessor) readPart(r *request, op wire.Op, path string) {
+	n, code := p.findReadable(r, path)
+	if code != wire.OK {
+		encodePart(r.reply, failedOperation(op, code), true)
+		return
+	}
+	wire.MultiHeader{Op: op}.Encode(r.reply)
+	if op == wire.OpGetChildren {
+		n.encodeChildren(r.reply)
+		return
+	}
+	n.encodeData(r.reply)
+}
+
+// describeParts records the parts of a multi for observers and faults.
+func (r *request) describeParts(parts []wire.MultiPart, outcomes []outcome, zxid int64) {
+	for i, part := range parts {
+		r.parts = append(r.parts, Request{Session: r.connection.session.id, Op: part.Op, Path: pathOf(part.Body),
+			Data: dataOf(part.Body), Result: outcomes[i].path, Zxid: zxid, Err: outcomes[i].code})
+	}
+}
