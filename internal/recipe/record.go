@@ -26,45 +26,71 @@ const versionField = "v"
 type Unknown map[string]json.RawMessage
 
 // Decode reads a record whose version is in the field "v" into the struct that into points to. A version below 1 is not one. The error
-// wraps ErrNewer if the record's version is higher than newest, else ErrCorrupt. Of a newer record it reads what can be read.
+// wraps ErrNewer if the record's version is higher than newest, else ErrCorrupt. Of a newer record it reads what can be read. The names of
+// fields must be exact: a field "Name" of another release is not a known field "name".
 func Decode(data []byte, newest int, into any) (Unknown, error) {
-	var v struct {
-		Version int `json:"v"`
+	fields, err := parseFields(data)
+	if err != nil {
+		return nil, err
 	}
-	if err := json.Unmarshal(data, &v); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	version := 0
+	if raw, ok := fields[versionField]; ok {
+		if err := json.Unmarshal(raw, &version); err != nil {
+			return nil, fmt.Errorf("%w: its version: %w", ErrCorrupt, err)
+		}
+		delete(fields, versionField)
 	}
-	unknown, err := DecodeFields(data, into)
-	delete(unknown, versionField)
+	err = fields.moveInto(into)
 	switch {
-	case v.Version > newest:
-		return unknown, fmt.Errorf("%w: it has version %d, this release reads versions up to %d", ErrNewer, v.Version, newest)
-	case v.Version < 1:
+	case version > newest:
+		return fields, fmt.Errorf("%w: it has version %d, this release reads versions up to %d", ErrNewer, version, newest)
+	case version < 1:
 		return nil, fmt.Errorf("%w: it has no version", ErrCorrupt)
+	case err != nil:
+		return nil, err
 	}
-	return unknown, err
+	return fields, nil
 }
 
 // DecodeFields reads an object without a version, such as one within a record. The error wraps ErrCorrupt.
 func DecodeFields(data []byte, into any) (Unknown, error) {
-	var fields Unknown
-	err := json.Unmarshal(data, &fields)
-	if err == nil && fields == nil {
-		err = errors.New("it is null")
-	}
+	fields, err := parseFields(data)
 	if err == nil {
-		err = json.Unmarshal(data, into)
+		err = fields.moveInto(into)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return fields, nil
+}
+
+func parseFields(data []byte) (fields Unknown, err error) {
+	if err = json.Unmarshal(data, &fields); err == nil && fields == nil {
+		err = errors.New("it is null")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	known := fieldNames(reflect.TypeOf(into).Elem())
-	for name := range fields {
-		if known[strings.ToLower(name)] { // package json takes them for the same
-			delete(fields, name)
+	return fields, nil
+}
+
+// moveInto moves the fields that the struct has, by their exact names, which package json alone does not compare.
+func (u Unknown) moveInto(into any) error {
+	known := make(Unknown, len(u))
+	for _, name := range fieldNames(reflect.TypeOf(into).Elem()) {
+		if raw, ok := u[name]; ok {
+			known[name] = raw
+			delete(u, name)
 		}
 	}
-	return fields, nil
+	object, err := json.Marshal(known)
+	if err == nil {
+		err = json.Unmarshal(object, into)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return nil
 }
 
 // Encode returns a record of this version: the version, the fields of the struct known in its order, then the unknown ones. Struct tags say which
@@ -100,19 +126,19 @@ func appendFields(object, fields []byte) []byte {
 	return append(object, fields...)
 }
 
-// fieldNames are the names, in lower case, by which package json knows a struct's fields.
-func fieldNames(t reflect.Type) map[string]bool {
+// fieldNames are the names by which package json knows a struct's fields.
+func fieldNames(t reflect.Type) []string {
 	if known, ok := knownNames.Load(t); ok {
-		return known.(map[string]bool)
+		return known.([]string)
 	}
-	names := map[string]bool{}
+	var names []string
 	for _, f := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.IsExported() && !f.Anonymous && name != "-" {
 			if name == "" {
 				name = f.Name
 			}
-			names[strings.ToLower(name)] = true
+			names = append(names, name)
 		}
 	}
 	knownNames.Store(t, names)

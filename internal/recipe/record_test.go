@@ -18,13 +18,13 @@ type stored struct {
 
 func TestRecordKeepsUnknownFields(t *testing.T) {
 	var r stored
-	unknown, err := recipe.Decode([]byte(`{"later":{"b":[1, 2]},"v":2,"NAME":"n","Plain":3,"also":null}`), 3, &r)
+	unknown, err := recipe.Decode([]byte(`{"later":{"b":[1, 2]},"v":2,"name":"n","NAME":"another","Plain":3,"also":null}`), 3, &r)
 	require.NoError(t, err)
 	require.Equal(t, stored{Name: "n", Plain: 3}, r)
 	r.Count = 7
 	data, err := unknown.Encode(3, r)
 	require.NoError(t, err)
-	require.Equal(t, `{"v":3,"name":"n","count":7,"Plain":3,"also":null,"later":{"b":[1, 2]}}`, string(data))
+	require.Equal(t, `{"v":3,"name":"n","count":7,"Plain":3,"NAME":"another","also":null,"later":{"b":[1, 2]}}`, string(data))
 }
 
 func TestObjectWithinARecordKeepsUnknownFields(t *testing.T) {
