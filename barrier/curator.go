@@ -25,14 +25,14 @@ func (b *DoubleBarrier) enterCurator(ctx, settling context.Context) (r *Round, e
 
 // enterCuratorOnSession enters on one session.
 func (b *DoubleBarrier) enterCuratorOnSession(ctx, settling context.Context, s *framework.Session) (*Round, error) {
-	created, err := s.CreateTogether(ctx, framework.Together{
+	created, err := s.Primitives().CreateProtected(ctx, framework.ProtectedCreate{
 		Dir: b.path, Name: uuid.NewString(), Plain: true, Count: 1, Mode: framework.Ephemeral,
 		Data: ownedRecord(b.client, memberKind).encode(),
 	})
 	if err != nil {
 		return nil, err
 	}
-	node := created[0].Path
+	node := created.Nodes[0].Path
 	err = b.waitUntilReady(ctx, s)
 	if err != nil && ctx.Err() != nil {
 		if _, there := s.Exists(settling, framework.Join(b.path, readyName)); there == nil {
@@ -41,11 +41,11 @@ func (b *DoubleBarrier) enterCuratorOnSession(ctx, settling context.Context, s *
 	}
 	if err == nil {
 		var h *framework.Hold
-		if h, err = s.Hold(ctx, node); err == nil {
+		if h, err = s.Primitives().Hold(ctx, node); err == nil {
 			return &Round{hold: h, node: node, leaver: &curatorLeaver{b, s, node}}, nil
 		}
 	}
-	gone := s.Discard(node)
+	gone := s.Primitives().Discard(nil, node)
 	select {
 	case <-gone.Done():
 	case <-settling.Done():
@@ -97,7 +97,7 @@ func (d *curatorLeaver) barrier() *DoubleBarrier { return d.b }
 
 func (d *curatorLeaver) removeNode(ctx context.Context) error {
 	select {
-	case <-d.s.Discard(d.node).Done():
+	case <-d.s.Primitives().Discard(nil, d.node).Done():
 		return nil
 	case <-ctx.Done():
 		return framework.Ended(ctx)

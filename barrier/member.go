@@ -42,7 +42,7 @@ func (m *member) enterOnSession(ctx, settling context.Context, s *framework.Sess
 		return nil, err
 	}
 	var err error
-	if m.hold, err = s.Hold(ctx, m.node); err != nil {
+	if m.hold, err = s.Primitives().Hold(ctx, m.node); err != nil {
 		return nil, err
 	}
 	begun, err := m.waitForRound(ctx)
@@ -189,7 +189,7 @@ func (p memberNode) isOwn(ctx context.Context, s *framework.Session) (bool, fram
 func (p memberNode) discardIfOwn(s *framework.Session) {
 	go func() {
 		if own, st, _ := p.isOwn(s.Context(), s); own {
-			s.DiscardOwn(nil, framework.Created{Path: p.node, Zxid: st.Czxid})
+			s.Primitives().DiscardOwn(nil, framework.Created{Path: p.node, Zxid: st.Czxid})
 		}
 	}()
 }

@@ -124,7 +124,7 @@ func (d *ownLeaver) removeNode(ctx context.Context) error {
 			return nil // gone
 		case errors.Is(err, framework.ErrSuspended):
 		default:
-			d.s.Discard(d.node)
+			d.s.Primitives().Discard(nil, d.node)
 			return err
 		}
 	}

@@ -212,16 +212,16 @@ func (s *Membership) wasListed() bool {
 
 // stayOnSession is the membership on one session. It ends with ctx, the session, or the node.
 func (s *Membership) stayOnSession(ctx context.Context, sess *framework.Session) error {
-	made, err := sess.CreateTogether(ctx, framework.Together{
+	made, err := sess.Primitives().CreateProtected(ctx, framework.ProtectedCreate{
 		Dir: s.group.path, Name: s.name, Data: s.data, Count: 1, Mode: framework.Ephemeral,
 	})
 	if err != nil {
 		return err
 	}
-	defer func() { <-sess.Discard(made[0].Path).Done() }()
+	defer func() { <-sess.Primitives().Discard(nil, made.Nodes[0].Path).Done() }()
 	s.first.Do(func() { close(s.in) })
 	for {
-		_, _, w, err := sess.WatchData(ctx, made[0].Path)
+		_, _, w, err := sess.WatchData(ctx, made.Nodes[0].Path)
 		if errors.Is(err, framework.ErrNoNode) {
 			return framework.ErrNodeGone
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/lifetime"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -17,7 +18,7 @@ import (
 type Term struct {
 	election *Election
 	lease    *locks.Lease
-	life     *framework.Lifetime // within the lease's
+	life     *lifetime.Lifetime // within the lease's
 	began    time.Time
 	overseen sync.WaitGroup
 

@@ -8,23 +8,22 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/backoff"
 )
 
 // Client keeps a ZooKeeper session for a program and its recipes, and opens a new one when one is lost.
 // It is safe for concurrent use.
 type Client struct {
 	cfg     Config
-	ns      namespace
 	log     *slog.Logger
 	clock   Clock
-	dial    DialFunc
 	servers *serverList
 	tel     *telemetry
 	changes *broadcast[StateChange]
 	warn    sync.Once
 
-	watched, dialed bool          // WithWatchdog and WithDialer were given
-	follower        *watchdogFeed // nil without a watchdog
+	setup sessionSetup // of each session
 
 	ctx     context.Context // done when Close was called or the client was refused
 	cancel  context.CancelCauseFunc
@@ -43,24 +42,32 @@ func New(cfg Config, opts ...Option) (*Client, error) {
 		return nil, err
 	}
 	cfg = cfg.WithDefaults()
-	c := &Client{
-		cfg: cfg, ns: namespace(cfg.Root), log: slog.Default(), clock: SystemClock(), dial: newDialer(cfg),
-		servers: newServers(cfg), changes: newFeed[StateChange](), stopped: make(chan struct{}), changed: make(chan struct{}),
-		tel: newTelemetry(),
-	}
-	c.ctx, c.cancel = context.WithCancelCause(context.Background())
-	for _, o := range opts {
-		if o == nil {
+	o := options{log: slog.Default(), clock: SystemClock(), dial: newDialer(cfg), tel: newTelemetry()}
+	for _, set := range opts {
+		if set == nil {
 			continue
 		}
-		if err := o(c); err != nil {
+		if err := set(&o); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrInvalidConfig, err)
 		}
 	}
-	c.servers.expands = !c.dialed
-	c.servers.log = c.log
-	if err := c.startWatchdogFeed(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalidConfig, err)
+	c := &Client{
+		cfg: cfg, log: o.log, clock: o.clock, tel: o.tel, servers: newServers(cfg, !o.dialed, o.log),
+		changes: newFeed[StateChange](), stopped: make(chan struct{}), changed: make(chan struct{}),
+	}
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	c.setup = sessionSetup{
+		cfg: cfg, ns: namespace(cfg.Root), log: o.log, clock: o.clock, dial: o.dial, servers: c.servers,
+		stateChanged: c.changes.publish, connected: c.publishSession, timeoutGranted: c.checkGrantedTimeout,
+	}
+	if o.watchdog {
+		if o.dialed {
+			return nil, invalidConfig("WithWatchdog: another process cannot make the connections of WithDialer")
+		}
+		var err error
+		if c.setup.watchdog, c.setup.dial, err = newWatchdogFeed(cfg, o.dial, o.clock, o.log); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrInvalidConfig, err)
+		}
 	}
 	return c, nil
 }
@@ -205,12 +212,12 @@ func (c *Client) Logger() *slog.Logger { return c.log }
 // openSessions opens session after session until the client is closed.
 func (c *Client) openSessions() {
 	defer close(c.stopped)
-	defer c.follower.close()
+	defer c.setup.watchdog.close()
 	var old sync.WaitGroup
 	defer old.Wait()
-	back := newBackoff(c.cfg)
+	back := backoff.New(c.cfg.RetryBase, c.cfg.RetryMax)
 	for epoch := int64(1); c.ctx.Err() == nil; epoch++ {
-		s, err := newSession(c, epoch)
+		s, err := newSession(c.setup, epoch)
 		if err != nil {
 			c.cancel(err)
 			return

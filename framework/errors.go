@@ -74,6 +74,23 @@ func (e *OpError) Error() string { return fmt.Sprintf("%s %s: %v", e.Op, e.Path,
 // Unwrap returns the reason.
 func (e *OpError) Unwrap() error { return e.Err }
 
+// TxError is returned when a transaction was refused: nothing of it has happened.
+type TxError struct {
+	// Index of the operation that was refused.
+	Index int
+	// Op and Path of that operation.
+	Op, Path string
+	// Err is the reason, such as ErrBadVersion.
+	Err error
+}
+
+func (e *TxError) Error() string {
+	return fmt.Sprintf("transaction refused by operation %d, %s %s: %v", e.Index, e.Op, e.Path, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *TxError) Unwrap() error { return e.Err }
+
 // ConnectError is returned by Connect when there was no session in time.
 type ConnectError struct {
 	// Err is why Connect gave up.

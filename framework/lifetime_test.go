@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/lifetime"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -33,7 +34,7 @@ func lifetimes(t *testing.T, test func(t *testing.T, clock *jumping, a, b *frame
 		var holds []*framework.Hold
 		for _, path := range []string{"/a", "/b"} {
 			require.NoError(t, s.Create(t.Context(), path, nil, framework.Ephemeral))
-			h, err := s.Hold(context.WithValue(t.Context(), valueKey{}, path), path)
+			h, err := s.Primitives().Hold(context.WithValue(t.Context(), valueKey{}, path), path)
 			require.NoError(t, err)
 			holds = append(holds, h)
 		}
@@ -45,7 +46,7 @@ func lifetimes(t *testing.T, test func(t *testing.T, clock *jumping, a, b *frame
 func TestALifetimeReadsTheClock(t *testing.T) {
 	for _, made := range []bool{false, true} {
 		lifetimes(t, func(t *testing.T, clock *jumping, a, b *framework.Hold) {
-			child := framework.JoinLifetimes(t.Context(), a.Lifetime(), b.Lifetime()).Child(t.Context()).Child(t.Context())
+			child := lifetime.Join(t.Context(), a.Lifetime(), b.Lifetime()).Child(t.Context()).Child(t.Context())
 			if made {
 				require.NoError(t, child.Context().Err())
 			}
@@ -65,7 +66,7 @@ func TestALifetimeHasItsOwnValues(t *testing.T) {
 		require.Equal(t, "/a", a.Context().Value(valueKey{}))
 		require.Equal(t, "own", a.Lifetime().Child(own).Context().Value(valueKey{}))
 		require.Nil(t, a.Lifetime().Child(t.Context()).Context().Value(valueKey{}))
-		require.Equal(t, "own", framework.JoinLifetimes(own, a.Lifetime(), b.Lifetime()).Context().Value(valueKey{}))
+		require.Equal(t, "own", lifetime.Join(own, a.Lifetime(), b.Lifetime()).Context().Value(valueKey{}))
 	})
 }
 
@@ -74,7 +75,7 @@ func TestLifetimesEndTogether(t *testing.T) {
 	cause := errors.New("it is over")
 	for _, end := range []func(a, b *framework.Hold){func(a, _ *framework.Hold) { a.End(cause) }, func(_, b *framework.Hold) { b.End(cause) }} {
 		lifetimes(t, func(t *testing.T, _ *jumping, a, b *framework.Hold) {
-			joint := framework.JoinLifetimes(t.Context(), a.Lifetime(), b.Lifetime())
+			joint := lifetime.Join(t.Context(), a.Lifetime(), b.Lifetime())
 			ctx := joint.Context()
 			late := joint.Child(t.Context())
 			end(a, b)
@@ -95,7 +96,7 @@ func TestLifetimesEndTogether(t *testing.T) {
 // TestALifetimesEndIsItsOwn: what it lies within goes on.
 func TestALifetimesEndIsItsOwn(t *testing.T) {
 	lifetimes(t, func(t *testing.T, _ *jumping, a, b *framework.Hold) {
-		joint := framework.JoinLifetimes(t.Context(), a.Lifetime(), b.Lifetime())
+		joint := lifetime.Join(t.Context(), a.Lifetime(), b.Lifetime())
 		child := joint.Child(t.Context())
 		child.End(nil)
 		require.ErrorIs(t, child.Err(), context.Canceled)

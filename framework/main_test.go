@@ -1,6 +1,7 @@
 package framework_test
 
 import (
+	"context"
 	"os"
 	"testing"
 
@@ -20,4 +21,28 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)
+}
+
+// createProtected creates one protected node.
+func createProtected(ctx context.Context, s *framework.Session, dir, name string, data []byte) (framework.Created, error) {
+	nodes, err := createTogether(ctx, s, framework.ProtectedCreate{Dir: dir, Name: name, Data: data})
+	if err != nil {
+		return framework.Created{}, err
+	}
+	return nodes[0], nil
+}
+
+// createTogether creates protected nodes.
+func createTogether(ctx context.Context, s *framework.Session, c framework.ProtectedCreate) ([]framework.Created, error) {
+	made, err := s.Primitives().CreateProtected(ctx, c)
+	return made.Nodes, err
+}
+
+// createAndList creates one protected node and lists its directory behind that.
+func createAndList(ctx context.Context, s *framework.Session, dir, name string, data []byte) (framework.Created, []string, error) {
+	made, err := s.Primitives().CreateProtected(ctx, framework.ProtectedCreate{Dir: dir, Name: name, Data: data, List: true})
+	if err != nil {
+		return framework.Created{}, nil, err
+	}
+	return made.Nodes[0], made.Names, nil
 }

@@ -49,6 +49,16 @@ type Created struct {
 	Zxid int64
 }
 
+// OpResult is what one operation of a transaction returned.
+type OpResult struct {
+	// Path of a created node.
+	Path string
+	// Stat of a node after a set.
+	Stat Stat
+	// Err is why this operation was refused; nil for those before it.
+	Err error
+}
+
 // EventKind is what has happened to a watched node.
 type EventKind int
 

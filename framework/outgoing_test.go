@@ -157,16 +157,16 @@ func TestWhatIsQueuedIsBounded(t *testing.T) {
 func TestAQueuedDeletionComesFirst(t *testing.T) {
 	kinds := map[string]func(s *framework.Session, node framework.Created, queued func()) []*framework.Discarded{
 		"one by one": func(s *framework.Session, node framework.Created, queued func()) []*framework.Discarded {
-			return []*framework.Discarded{s.DiscardThen(queued, node.Path), s.DiscardThen(queued, "/two"), s.DiscardThen(queued, "/three")}
+			return []*framework.Discarded{s.Primitives().Discard(queued, node.Path), s.Primitives().Discard(queued, "/two"), s.Primitives().Discard(queued, "/three")}
 		},
 		"several together": func(s *framework.Session, node framework.Created, queued func()) []*framework.Discarded {
-			return []*framework.Discarded{s.DiscardThen(queued, node.Path, "/two", "/three")}
+			return []*framework.Discarded{s.Primitives().Discard(queued, node.Path, "/two", "/three")}
 		},
 		"an own node": func(s *framework.Session, node framework.Created, queued func()) []*framework.Discarded {
-			return []*framework.Discarded{s.DiscardThen(queued, "/two"), s.DiscardOwn(queued, node), s.DiscardThen(queued, "/three")}
+			return []*framework.Discarded{s.Primitives().Discard(queued, "/two"), s.Primitives().DiscardOwn(queued, node), s.Primitives().Discard(queued, "/three")}
 		},
 		"an own node and companions": func(s *framework.Session, node framework.Created, queued func()) []*framework.Discarded {
-			return []*framework.Discarded{s.DiscardOwn(queued, node, "/two", "/three")}
+			return []*framework.Discarded{s.Primitives().DiscardOwn(queued, node, "/two", "/three")}
 		},
 	}
 	for kind, discard := range kinds {
@@ -184,7 +184,7 @@ func TestAQueuedDeletionComesFirst(t *testing.T) {
 					zk := zktest.Start(t)
 					m := zk.Member(t, "a", config)
 					s := session(t, m)
-					node, err := s.CreateTogether(t.Context(), framework.Together{Dir: "/", Name: "one", Plain: true, Count: 1, Mode: framework.Ephemeral})
+					node, err := createTogether(t.Context(), s, framework.ProtectedCreate{Dir: "/", Name: "one", Plain: true, Count: 1, Mode: framework.Ephemeral})
 					require.NoError(t, err)
 					for _, path := range []string{"/two", "/three"} {
 						require.NoError(t, s.Create(t.Context(), path, nil, framework.Ephemeral))
@@ -229,7 +229,7 @@ func TestARefusedDeletionKeepsNoOthers(t *testing.T) {
 		for _, path := range []string{"/one", "/two"} {
 			require.NoError(t, s.Create(t.Context(), path, nil, framework.Ephemeral))
 		}
-		gone := s.Discard("/one", "/parent", "/missing", "/other", "/two")
+		gone := s.Primitives().Discard(nil, "/one", "/parent", "/missing", "/other", "/two")
 		time.Sleep(time.Second)
 		require.ElementsMatch(t, []string{"parent", "other", "zookeeper"}, zk.Children("/"))
 		select {
@@ -254,10 +254,10 @@ func TestANodeThatAnotherHasMadeAnewIsKept(t *testing.T) {
 				zk := zktest.Start(t)
 				m := zk.Member(t, "a", config)
 				s, other := session(t, m), session(t, zk.Member(t, "b", config))
-				node, err := s.CreateTogether(t.Context(), framework.Together{Dir: "/", Name: "one", Plain: true, Count: 1, Mode: framework.Ephemeral})
+				node, err := createTogether(t.Context(), s, framework.ProtectedCreate{Dir: "/", Name: "one", Plain: true, Count: 1, Mode: framework.Ephemeral})
 				require.NoError(t, err)
 				m.Link.Delay(time.Millisecond)
-				gone := s.DiscardOwn(nil, node[0])
+				gone := s.Primitives().DiscardOwn(nil, node[0])
 				time.Sleep(3500 * time.Microsecond) // the node is deleted, and the answer is on its way
 				m.Link.Cut()
 				require.NoError(t, other.Create(t.Context(), "/one", nil, framework.Ephemeral))
@@ -282,12 +282,12 @@ func TestADeletionEndsWithItsSession(t *testing.T) {
 		s := session(t, m)
 		require.NoError(t, s.Create(t.Context(), "/n", nil, framework.Ephemeral))
 		m.Link.Cut()
-		gone := s.Discard("/n")
+		gone := s.Primitives().Discard(nil, "/n")
 		<-s.Done()
 		<-gone.Done()
 		require.Zero(t, gone.Zxid())
 		select {
-		case <-s.Discard("/n").Done():
+		case <-s.Primitives().Discard(nil, "/n").Done():
 		default:
 			require.Fail(t, "the session has ended, and the node with it")
 		}
@@ -305,7 +305,7 @@ func TestADeletionEndsWithItsClient(t *testing.T) {
 		s := session(t, m)
 		require.NoError(t, s.Create(ctx, "/n", nil, framework.Ephemeral))
 		zk.DelayReplies(time.Hour, zktest.Match{Op: zktest.OpDelete})
-		gone := s.Discard("/n")
+		gone := s.Primitives().Discard(nil, "/n")
 		require.NoError(t, m.Close(ctx))
 		<-gone.Done()
 		require.Zero(t, gone.Zxid())

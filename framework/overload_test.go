@@ -20,8 +20,8 @@ func TestAThrottledRequestIsRepeated(t *testing.T) {
 		require.True(t, IsTransient(throttled))
 		ready := make(chan struct{})
 		close(ready)
-		s := &Session{client: &Client{cfg: Config{}.WithDefaults()}, ctx: t.Context(), ready: ready}
-		for name, run := range map[string]func(context.Context, *Session, func(requester) (int, error)) (int, error){"a read": repeatUntilKnown[int], "a write": repeatUntilSent[int]} {
+		s := &transport{cfg: Config{}.WithDefaults(), session: t.Context(), connected: func() <-chan struct{} { return ready }}
+		for name, run := range map[string]func(context.Context, *transport, func(requester) (int, error)) (int, error){"a read": repeatUntilKnown[int], "a write": repeatUntilSent[int]} {
 			tries, began := 0, time.Now()
 			v, err := run(t.Context(), s, func(requester) (int, error) {
 				if tries++; tries < 3 {

@@ -12,8 +12,10 @@ import (
 // ownedBytes counts the bytes of the paths of a session's ephemeral nodes, and refuses to create more than servers can delete: the end of a session is one
 // transaction that names them all. Counted are the nodes that are there, those that are being created, and those that may have been created.
 type ownedBytes struct {
-	s   *Session
-	max int
+	transport *transport
+	clock     Clock
+	timeout   func() time.Duration // of the session
+	max       int
 
 	mu       sync.Mutex
 	paths    map[string]struct{} // full paths that are there, or may be
@@ -32,8 +34,9 @@ const (
 	sequenceDigits = 10 // that a server adds to a name
 )
 
-func (o *ownedBytes) init(s *Session) {
-	o.s, o.max, o.paths = s, s.client.cfg.MaxEphemeralBytes, map[string]struct{}{}
+func (o *ownedBytes) init(t *transport, clock Clock, timeout func() time.Duration) {
+	o.transport, o.clock, o.timeout = t, clock, timeout
+	o.max, o.paths = t.cfg.MaxEphemeralBytes, map[string]struct{}{}
 }
 
 // ownedSize is what a node's path counts, or 0 of a node that is not ephemeral.
@@ -52,7 +55,7 @@ func (o *ownedBytes) sizesOf(ops []Op) (created, deleted int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, op := range ops {
-		full := o.s.client.ns.serverPath(op.path)
+		full := o.transport.ns.serverPath(op.path)
 		created += ownedSize(full, op.mode)
 		if _, there := o.paths[full]; there && op.name == opDelete {
 			deleted += ownedSize(full, Ephemeral)
@@ -76,7 +79,7 @@ func (o *ownedBytes) reserveFor(ctx context.Context, created, deleted int) error
 			return nil
 		}
 		looking, first := o.looking, false
-		if now := o.s.client.clock.Now(); looking == nil && (!o.asked || now-o.looked >= beatInterval(o.s.Timeout())) {
+		if now := o.clock.Now(); looking == nil && (!o.asked || now-o.looked >= beatInterval(o.timeout())) {
 			looking, first = make(chan struct{}), true
 			o.looking, o.since, o.looked, o.asked = looking, map[string]bool{}, now, true
 		}
@@ -91,13 +94,13 @@ func (o *ownedBytes) reserveFor(ctx context.Context, created, deleted int) error
 			select {
 			case <-looking:
 			case <-ctx.Done():
-				return o.s.callEnded(ctx)
-			case <-o.s.ctx.Done():
-				return context.Cause(o.s.ctx)
+				return o.transport.callEnded(ctx)
+			case <-o.transport.session.Done():
+				return context.Cause(o.transport.session)
 			}
 		}
-		if ctx.Err() != nil || o.s.ctx.Err() != nil {
-			return o.s.callEnded(ctx)
+		if ctx.Err() != nil || o.transport.session.Err() != nil {
+			return o.transport.callEnded(ctx)
 		}
 	}
 }
@@ -108,7 +111,7 @@ func (o *ownedBytes) readFromServers(ctx context.Context) {
 	o.mu.Lock()
 	doubtful := o.doubtful
 	o.mu.Unlock()
-	there, err := repeatUntilKnown(ctx, o.s, func(a requester) ([]string, error) {
+	there, err := repeatUntilKnown(ctx, o.transport, func(a requester) ([]string, error) {
 		if err := a.sync("/"); err != nil {
 			return nil, err
 		}
@@ -187,7 +190,7 @@ func (o *ownedBytes) countApplied(reserved int, ops []Op, rs []OpResult) {
 	for i, op := range ops {
 		switch {
 		case op.name == opDelete:
-			o.removeDeleted(o.s.client.ns.serverPath(op.path))
+			o.removeDeleted(o.transport.ns.serverPath(op.path))
 		case ownedSize("", op.mode) > 0 && i < len(rs):
 			there = append(there, rs[i].Path)
 		}
@@ -200,7 +203,7 @@ func (o *ownedBytes) countUnknown(reserved int, ops []Op) {
 	var there []string
 	doubtful := 0
 	for _, op := range ops {
-		full := o.s.client.ns.serverPath(op.path)
+		full := o.transport.ns.serverPath(op.path)
 		switch op.mode {
 		case Ephemeral:
 			there = append(there, full)

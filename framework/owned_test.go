@@ -50,12 +50,12 @@ func TestASessionOwnsNoMoreThanItsBound(t *testing.T) {
 			return []string{path}, s.CreateIfMissing(ctx, path, nil, framework.Ephemeral)
 		},
 		"protected": func(ctx context.Context, s *framework.Session, _ int) ([]string, error) {
-			c, err := s.CreateProtected(ctx, "/d", "lock-", nil)
+			c, err := createProtected(ctx, s, "/d", "lock-", nil)
 			return []string{c.Path}, err
 		},
 		"together": func(ctx context.Context, s *framework.Session, i int) ([]string, error) {
 			fence := fmt.Sprint("/d/", i)
-			cs, err := s.CreateTogether(ctx, framework.Together{Dir: "/d", Name: "permit-", Count: 2, Mode: framework.EphemeralSequential,
+			cs, err := createTogether(ctx, s, framework.ProtectedCreate{Dir: "/d", Name: "permit-", Count: 2, Mode: framework.EphemeralSequential,
 				With: []framework.Op{framework.CreateOp(fence, nil, framework.Ephemeral)}})
 			if err != nil {
 				return nil, err
@@ -93,7 +93,7 @@ func TestASessionOwnsNoMoreThanItsBound(t *testing.T) {
 				require.NoError(t, err, "what does not go with the session is not counted")
 
 				require.NoError(t, s.Delete(ctx, all[0][0], framework.AnyVersion))
-				<-s.Discard(all[1]...).Done()
+				<-s.Primitives().Discard(nil, all[1]...).Done()
 				_, err = s.Multi(ctx, framework.DeleteOp(all[2][0], framework.AnyVersion))
 				require.NoError(t, err)
 				require.Equal(t, ownedOnServer(zk, s), framework.OwnedBytes(s))
@@ -115,7 +115,7 @@ func TestARefusedCreateCountsNothing(t *testing.T) {
 		require.NoError(t, s.CreateIfMissing(ctx, "/d/n", nil, framework.Ephemeral))
 		_, err := s.Multi(ctx, framework.CreateOp("/d/m", nil, framework.Ephemeral), framework.CheckOp("/d", 77))
 		require.ErrorIs(t, err, framework.ErrBadVersion)
-		_, err = s.CreateTogether(ctx, framework.Together{Dir: "/d", Name: "n", Count: 1, Mode: framework.EphemeralSequential,
+		_, err = createTogether(ctx, s, framework.ProtectedCreate{Dir: "/d", Name: "n", Count: 1, Mode: framework.EphemeralSequential,
 			With: []framework.Op{framework.CheckOp("/d", 77)}})
 		require.ErrorIs(t, err, framework.ErrBadVersion)
 		require.Equal(t, sum, framework.OwnedBytes(s))
@@ -180,7 +180,7 @@ func TestTheServersAreAskedSeldom(t *testing.T) {
 		for range 200 {
 			asks.Go(func() {
 				for range 10 {
-					_, _ = s.CreateProtected(ctx, "/d", "lock-", nil)
+					_, _ = createProtected(ctx, s, "/d", "lock-", nil)
 				}
 			})
 		}
@@ -206,7 +206,7 @@ func TestTheBoundHoldsWhenAnswersAreLost(t *testing.T) {
 					switch i % 3 {
 					case 0:
 						var c framework.Created
-						c, err = s.CreateProtected(ctx, "/d", "lock-", nil)
+						c, err = createProtected(ctx, s, "/d", "lock-", nil)
 						path = c.Path
 					case 1:
 						path = fmt.Sprintf("/d/%d-%d", i, j)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lockstep-go/lockstep/internal/backoff"
 	"github.com/lockstep-go/lockstep/internal/link"
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
@@ -18,70 +19,132 @@ import (
 // clients write and read it.
 const ProtectedPrefix = "_c_"
 
-// namePrefix is what a protected node's name has beside its own: prefix, UUID, dash, slash and number.
-const namePrefix = len(ProtectedPrefix) + 36 + 1 + 1 + 11
-
-// CreateProtected creates an ephemeral sequential node name# in dir, and dir where it is missing.
-//
-// Guarantee: exactly one node stays when the error is nil and, in the end, none otherwise. The node is
-// named with a UUID, so that it is found when the reply is lost; a create whose caller has given up
-// is finished and undone in the background, until the node is gone or the session has ended.
-// The algorithm is Curator's protected mode, with a sync before the look-up: another server may
-// not have seen the create yet (the gap of CURATOR-62, 79 and 205).
-func (s *Session) CreateProtected(ctx context.Context, dir, name string, data []byte) (Created, error) {
-	p, err := s.newProtected(dir, name, data)
-	if err != nil {
-		return Created{}, Wrap("create", dir, err)
-	}
-	created, err := p.createNodes(ctx)
-	if err != nil {
-		return Created{}, Wrap("create", dir, err)
-	}
-	return created[0], nil
+// ProtectedCreate says what Primitives.CreateProtected creates.
+type ProtectedCreate struct {
+	// Dir is the nodes' directory, which is made where it is missing.
+	Dir string
+	// Name is their name behind the protection; all have the same UUID.
+	Name string
+	// Plain leaves the protection out of the name. The caller then makes sure that the session does not create this node elsewhere meanwhile: that
+	// the session owns it shows that it was created.
+	Plain bool
+	// Data is what each node holds.
+	Data []byte
+	// Count is the number of nodes. Default 1. If it is higher, Mode must be sequential.
+	Count int
+	// Mode is Ephemeral or EphemeralSequential, which is the default.
+	Mode Mode
+	// With are other operations of the same transaction: all happens, or nothing does.
+	With []Op
+	// List lists Dir right behind the create, without another round trip.
+	List bool
+	// Stat, unless it is "", is a node to look at right behind the create, without another round trip. List does not work with it.
+	Stat string
 }
 
-// CreateProtectedAndList is CreateProtected, with a list of dir that travels right behind the create
-// and costs no time of its own. It is nil when it has to be asked for again: dir was missing or the
-// connection was lost.
-func (s *Session) CreateProtectedAndList(ctx context.Context, dir, name string, data []byte) (Created, []string, error) {
-	p, err := s.newProtected(dir, name, data)
-	if err != nil {
-		return Created{}, nil, Wrap("create", dir, err)
+// ProtectedNodes is what CreateProtected has created and seen.
+type ProtectedNodes struct {
+	// Nodes are the created nodes.
+	Nodes []Created
+	// Names is the list that ProtectedCreate.List asks for. It is nil when the caller has to ask again: the directory was missing or the connection was lost.
+	Names []string
+	// Stat is what ProtectedCreate.Stat asks for. It is nil when the caller has to ask again: the node is missing, the create needed a second try, or the connection was
+	// lost.
+	Stat *Stat
+}
+
+// CreateProtected creates ephemeral nodes, and their directory where it is missing.
+//
+// Guarantee: exactly these nodes stay when the error is nil and, in the end, none otherwise. They are named with a UUID, so that
+// they are found when the reply is lost. A create whose caller has given up is finished and undone in the background, until the
+// nodes are gone or the session has ended. The effect of the other operations of the transaction is not undone. A refusal by one of those is a *TxError whose Index counts
+// from Count, and nothing has happened.
+//
+// The algorithm is Curator's protected mode, with a sync before the look-up: another server may not have seen the create yet (the gap of CURATOR-62, 79 and 205).
+func (p Primitives) CreateProtected(ctx context.Context, c ProtectedCreate) (ProtectedNodes, error) {
+	c.Count = max(c.Count, 1)
+	if c.Mode == Persistent {
+		c.Mode = EphemeralSequential
 	}
-	var names []string
-	p.listed = make(chan struct{})
-	p.behind = &link.Call{Op: wire.OpGetChildren2, Body: &wire.WatchRequest{Path: s.client.ns.serverPath(dir)}, Done: func(r link.Reply) {
-		names = readAnswer(r, readNames).v.names
-		close(p.listed)
-	}}
-	created, err := p.createNodes(ctx)
+	create, err := p.s.newProtectedCreate(c)
 	if err != nil {
-		return Created{}, nil, Wrap("create", dir, err)
+		return ProtectedNodes{}, err
+	}
+	ns := p.s.transport.ns
+	switch {
+	case c.Stat != "":
+		if _, err := p.s.transport.checkPath(c.Stat, 0); err != nil {
+			return ProtectedNodes{}, Wrap("create", c.Stat, err)
+		}
+		create.sendBehind(wire.OpExists, ns.serverPath(c.Stat), func(r link.Reply) {
+			if o := readAnswer(r, readStat); o.err == nil {
+				create.stat = &o.v.stat
+			}
+		})
+	case c.List:
+		create.sendBehind(wire.OpGetChildren2, ns.serverPath(c.Dir), func(r link.Reply) { create.names = readAnswer(r, readNames).v.names })
+	}
+	created, err := create.createNodes(ctx)
+	var refused otherRefusal
+	switch {
+	case errors.As(err, &refused):
+		return ProtectedNodes{}, refused.reason
+	case err != nil:
+		return ProtectedNodes{}, Wrap("create", c.Dir, err)
+	case create.tries > 1 && c.Stat != "": // it was read before the nodes were created
+		return ProtectedNodes{Nodes: created}, nil
 	}
 	select {
-	case <-p.listed:
-		return created[0], names, nil
-	default: // the caller's context has ended
-		return created[0], nil, nil
+	case <-create.listed:
+		return ProtectedNodes{Nodes: created, Names: create.names, Stat: create.stat}, nil
+	default: // nothing was asked for, or the caller's context has ended
+		return ProtectedNodes{Nodes: created}, nil
 	}
 }
 
-// newProtected prepares a protected create of one node.
-func (s *Session) newProtected(dir, name string, data []byte) (*protectedCreate, error) {
-	if _, err := s.checkPath(dir, len(data)+len(name)+namePrefix); err != nil {
+// newProtectedCreate prepares a protected create: one request for one node, else a transaction.
+func (s *Session) newProtectedCreate(c ProtectedCreate) (*protectedCreate, error) {
+	if err := ValidatePath(c.Dir); err != nil {
+		return nil, Wrap("create", c.Dir, err)
+	}
+	p := &protectedCreate{s: s, dir: c.Dir, prefix: c.Name, exact: c.Mode == Ephemeral}
+	if !c.Plain {
+		p.prefix = ProtectedPrefix + uuid.NewString() + "-" + c.Name
+	}
+	path := Join(c.Dir, p.prefix)
+	if c.Count == 1 && c.With == nil && !p.exact && !c.Plain {
+		full, err := s.transport.checkPath(path, len(c.Data)+sequenceDigits)
+		if err != nil {
+			return nil, Wrap("create", c.Dir, err)
+		}
+		data := bytes.Clone(c.Data) // a try may outlive this call
+		p.ops = []Op{{name: opCreate, path: path, mode: c.Mode}}
+		p.attempt = func() (*link.Call, future[[]Created], error) {
+			op, body := createRequest(full, data, c.Mode, s.setup.cfg.ACL)
+			call, f := p.prepareTry(op, body, func(d *wire.Decoder) ([]string, error) { return []string{d.String()}, nil })
+			return call, f, nil
+		}
+		return p, nil
+	}
+	p.ops = make([]Op, 0, c.Count+len(c.With))
+	for range c.Count {
+		p.ops = append(p.ops, CreateOp(path, c.Data, c.Mode))
+	}
+	p.ops = append(p.ops, c.With...)
+	if err := s.transport.checkOps(p.ops); err != nil {
 		return nil, err
 	}
-	p := &protectedCreate{s: s, dir: dir, prefix: ProtectedPrefix + uuid.NewString() + "-" + name}
-	path := Join(dir, p.prefix)
-	full := s.client.ns.serverPath(path)
-	data = bytes.Clone(data) // a try may outlive this call
-	p.ops = []Op{{name: opCreate, path: path, mode: EphemeralSequential}}
-	p.attempt = func() (*link.Call, future[[]Created], error) {
-		op, body := createRequest(full, data, EphemeralSequential, s.client.cfg.ACL)
-		call, f := p.prepareTry(op, body, func(d *wire.Decoder) ([]string, error) { return []string{d.String()}, nil })
-		return call, f, nil
-	}
+	p.attempt = func() (*link.Call, future[[]Created], error) { return p.togetherOps(p.ops, c.Count) }
 	return p, nil
+}
+
+// sendBehind has a question about a node sent right behind the first try. taken gets its answer.
+func (p *protectedCreate) sendBehind(op wire.Op, full string, taken func(link.Reply)) {
+	p.listed = make(chan struct{})
+	p.behind = &link.Call{Op: op, Body: &wire.WatchRequest{Path: full}, Done: func(r link.Reply) {
+		taken(r)
+		close(p.listed)
+	}}
 }
 
 // protectedCreate is one protected create.
@@ -91,6 +154,7 @@ type protectedCreate struct {
 	prefix  string
 	exact   bool // the prefix is the whole name
 	attempt func() (*link.Call, future[[]Created], error)
+	tries   int
 	done    chan error // the outcome, in the background
 
 	ops      []Op // what a try does
@@ -99,6 +163,8 @@ type protectedCreate struct {
 
 	behind *link.Call    // a list, sent with the first try, or nil
 	listed chan struct{} // closed when it was answered
+	names  []string      // the answer, or
+	stat   *Stat
 
 	mu      sync.Mutex
 	left    bool // the caller has given up
@@ -109,7 +175,7 @@ type protectedCreate struct {
 // createNodes creates the nodes. Its first try is the caller's own; whatever does not succeed at once goes on in
 // the background.
 func (p *protectedCreate) createNodes(ctx context.Context) ([]Created, error) {
-	if err := p.s.waitConnected(ctx); err != nil {
+	if err := p.s.transport.waitConnected(ctx); err != nil {
 		return nil, err
 	}
 	created, deleted := p.s.owned.sizesOf(p.ops)
@@ -151,6 +217,7 @@ func (p *protectedCreate) waitForListing(ctx context.Context) {
 
 // sendTry sends one try.
 func (p *protectedCreate) sendTry() future[[]Created] {
+	p.tries++
 	call, f, err := p.attempt()
 	if err != nil {
 		if p.behind != nil {
@@ -161,10 +228,10 @@ func (p *protectedCreate) sendTry() future[[]Created] {
 		return f
 	}
 	if p.behind == nil {
-		p.s.mon.Offer(call)
+		p.s.transport.mon.Offer(call)
 		return f
 	}
-	p.s.mon.Offer(call, p.behind)
+	p.s.transport.mon.Offer(call, p.behind)
 	p.behind = nil
 	return f
 }
@@ -194,7 +261,7 @@ func (p *protectedCreate) read(r link.Reply, made func(*wire.Decoder) ([]string,
 	}
 	created := make([]Created, len(o.v))
 	for i, path := range o.v {
-		created[i] = Created{Path: p.s.client.ns.clientPath(path), Zxid: r.Zxid}
+		created[i] = Created{Path: p.s.transport.ns.clientPath(path), Zxid: r.Zxid}
 	}
 	return created, nil
 }
@@ -239,9 +306,9 @@ func (p *protectedCreate) countOwned(c []Created, err error) {
 	case err == nil:
 		rs := make([]OpResult, len(p.ops))
 		for i, op := range p.ops {
-			rs[i].Path = p.s.client.ns.serverPath(op.path)
+			rs[i].Path = p.s.transport.ns.serverPath(op.path)
 			if i < len(c) {
-				rs[i].Path = p.s.client.ns.serverPath(c[i].Path)
+				rs[i].Path = p.s.transport.ns.serverPath(c[i].Path)
 			}
 		}
 		owned.countApplied(p.reserved, p.ops, rs)
@@ -259,14 +326,14 @@ func (p *protectedCreate) deleteCreated() {
 		return
 	}
 	if p.exact {
-		p.s.DiscardOwn(nil, p.created[0])
+		p.s.Primitives().DiscardOwn(nil, p.created[0])
 		return
 	}
 	paths := make([]string, len(p.created))
 	for i, c := range p.created {
 		paths[i] = c.Path
 	}
-	p.s.Discard(paths...)
+	p.s.Primitives().Discard(nil, paths...)
 }
 
 func (p *protectedCreate) abandoned() bool {
@@ -279,7 +346,7 @@ func (p *protectedCreate) abandoned() bool {
 // its caller.
 func (p *protectedCreate) createUntilKnown(first future[[]Created]) {
 	c, err := p.concludeTry(first)
-	back := newBackoff(p.s.client.cfg)
+	back := backoff.New(p.s.setup.cfg.RetryBase, p.s.setup.cfg.RetryMax)
 	for err != nil && !p.abandoned() {
 		switch {
 		case errors.Is(err, ErrNoNode):
@@ -305,7 +372,7 @@ var errNotCreated = errors.New("the node was not created")
 
 // createOnce creates once and finds out whether it was done.
 func (p *protectedCreate) createOnce() ([]Created, error) {
-	if err := p.s.waitConnected(p.s.ctx); err != nil {
+	if err := p.s.transport.waitConnected(p.s.ctx); err != nil {
 		return nil, err
 	}
 	return p.concludeTry(p.sendTry())
@@ -314,7 +381,7 @@ func (p *protectedCreate) createOnce() ([]Created, error) {
 // concludeTry waits for a try's outcome, and finds it out when the connection was lost before. It returns
 // errNotCreated when nothing was done.
 func (p *protectedCreate) concludeTry(f future[[]Created]) ([]Created, error) {
-	o := waitForOutcome(p.s.ctx, p.s, f)
+	o := waitForOutcome(p.s.ctx, p.s.transport, f)
 	if wasNotExecuted(o.err) {
 		return nil, errNotCreated
 	}
@@ -371,101 +438,12 @@ func (p *protectedCreate) listAndFind() ([]string, error) {
 	return names, err
 }
 
-// Together is a protected create of one or more nodes in one transaction, with other operations.
-type Together struct {
-	// Dir is the nodes' directory, which is made where it is missing.
-	Dir string
-	// Name is their name behind the protection; all have the same UUID.
-	Name string
-	// Plain leaves the protection out of the name. The caller then sees to it that the session creates
-	// this node nowhere else meanwhile: that the session owns it shows that it was created.
-	Plain bool
-	// Data is what each of them holds.
-	Data []byte
-	// Count is how many there are. Of several, Mode must be sequential.
-	Count int
-	// Mode is Ephemeral or EphemeralSequential.
-	Mode Mode
-	// With are the other operations of the transaction: all happens, or nothing does.
-	With []Op
-}
-
-// CreateTogether creates nodes and runs the other operations in one transaction.
-//
-// Guarantee: as that of CreateProtected. When the reply is lost, the nodes are looked up by their UUID;
-// when the caller gives up, the nodes are deleted in the background, but not the effect of the other
-// operations. A refusal by one of these is a *TxError whose Index counts from t.Count, and nothing has
-// happened.
-func (s *Session) CreateTogether(ctx context.Context, t Together) ([]Created, error) {
-	created, _, err := s.createTogether(ctx, t, "")
-	return created, err
-}
-
-// CreateTogetherAndStat is CreateTogether, with a look at another node that travels right behind the transaction and
-// costs no time of its own. The Stat is nil when the caller has to ask for it: the node is missing, the transaction
-// needed a second try, or the connection was lost.
-func (s *Session) CreateTogetherAndStat(ctx context.Context, t Together, path string) ([]Created, *Stat, error) {
-	if _, err := s.checkPath(path, 0); err != nil {
-		return nil, nil, Wrap("create", path, err)
-	}
-	return s.createTogether(ctx, t, path)
-}
-
-// createTogether creates the nodes and, unless stat is "", looks at that node behind the first try.
-func (s *Session) createTogether(ctx context.Context, t Together, stat string) ([]Created, *Stat, error) {
-	p := &protectedCreate{s: s, dir: t.Dir, prefix: t.Name, exact: t.Mode == Ephemeral}
-	if !t.Plain {
-		p.prefix = ProtectedPrefix + uuid.NewString() + "-" + t.Name
-	}
-	ops := make([]Op, 0, t.Count+len(t.With))
-	for range t.Count {
-		ops = append(ops, CreateOp(Join(t.Dir, p.prefix), t.Data, t.Mode))
-	}
-	ops = append(ops, t.With...)
-	if err := s.checkOps(ops); err != nil {
-		return nil, nil, err
-	}
-	p.ops = ops
-	tries := 0
-	p.attempt = func() (*link.Call, future[[]Created], error) {
-		tries++
-		return p.togetherOps(ops, t.Count)
-	}
-	seen := make(chan *Stat, 1)
-	if stat != "" {
-		p.listed = make(chan struct{})
-		p.behind = &link.Call{Op: wire.OpExists, Body: &wire.WatchRequest{Path: s.client.ns.serverPath(stat)}, Done: func(r link.Reply) {
-			if o := readAnswer(r, readStat); o.err == nil {
-				seen <- &o.v.stat
-			}
-			close(p.listed)
-		}}
-	}
-	created, err := p.createNodes(ctx)
-	var r otherRefusal
-	switch {
-	case errors.As(err, &r):
-		return nil, nil, r.reason
-	case err != nil:
-		return nil, nil, Wrap("create", t.Dir, err)
-	}
-	if tries > 1 {
-		return created, nil, nil
-	}
-	select {
-	case st := <-seen:
-		return created, st, nil
-	default:
-		return created, nil, nil
-	}
-}
-
 // togetherOps prepares the transaction, of which the first count operations are the creates.
 func (p *protectedCreate) togetherOps(ops []Op, count int) (*link.Call, future[[]Created], error) {
 	if err := checkConditions(ops); err != nil {
 		return nil, nil, otherRefusal{err}
 	}
-	call, f := p.prepareTry(wire.OpMulti, &wire.MultiRequest{Parts: p.s.wireParts(ops)}, func(d *wire.Decoder) ([]string, error) {
+	call, f := p.prepareTry(wire.OpMulti, &wire.MultiRequest{Parts: p.s.transport.wireParts(ops)}, func(d *wire.Decoder) ([]string, error) {
 		return createdPaths(ops, readResults(d), count)
 	})
 	return call, f, nil

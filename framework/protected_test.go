@@ -22,7 +22,7 @@ func TestProtectedCreateListsBehindItself(t *testing.T) {
 		m := zk.Member(t, "a", config)
 		s := session(t, m)
 		for i := range 3 {
-			c, names, err := s.CreateProtectedAndList(t.Context(), "/dir/deep", "lock-", []byte("data"))
+			c, names, err := createAndList(t.Context(), s, "/dir/deep", "lock-", []byte("data"))
 			require.NoError(t, err)
 			require.True(t, strings.HasPrefix(c.Path, "/dir/deep/_c_"))
 			require.True(t, strings.HasSuffix(c.Path, fmt.Sprintf("-lock-%010d", i)))
@@ -55,7 +55,7 @@ func TestNoOrphanWhenRepliesAreLost(t *testing.T) {
 			for _, op := range lost {
 				faults = append(faults, zk.DropReply(1, on(op, "/dir")))
 			}
-			c, _, err := s.CreateProtectedAndList(t.Context(), "/dir", "lock-", nil)
+			c, _, err := createAndList(t.Context(), s, "/dir", "lock-", nil)
 			require.NoError(t, err)
 			for i, f := range faults {
 				select {
@@ -87,7 +87,7 @@ func TestNoOrphanWhenTheContextEnds(t *testing.T) {
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(step)*5*time.Millisecond)
 				defer cancel()
-				c, _, err := s.CreateProtectedAndList(ctx, "/dir", "lock-", nil)
+				c, _, err := createAndList(ctx, s, "/dir", "lock-", nil)
 				time.Sleep(timeout)
 				if err != nil {
 					require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -107,9 +107,9 @@ func TestProtectedCreateMakesReapedDirectoriesAgain(t *testing.T) {
 		m := zk.Member(t, "a", config)
 		s := session(t, m)
 		for range 5 {
-			c, err := s.CreateProtected(t.Context(), "/dir/deep", "lock-", nil)
+			c, err := createProtected(t.Context(), s, "/dir/deep", "lock-", nil)
 			require.NoError(t, err)
-			<-s.Discard(c.Path).Done()
+			<-s.Primitives().Discard(nil, c.Path).Done()
 			time.Sleep(10 * time.Minute)
 			_, there := zk.Node("/dir")
 			require.False(t, there, "reaped")
@@ -125,9 +125,9 @@ func TestAProtectedCreateThatMayNotFailsAtOnce(t *testing.T) {
 		owner := session(t, zk.Member(t, "owner", cfg))
 		require.NoError(t, owner.MakeDirs(t.Context(), "/private"))
 		stranger := session(t, zk.Member(t, "stranger", config))
-		_, err := stranger.CreateProtected(t.Context(), "/private", "lock-", nil)
+		_, err := createProtected(t.Context(), stranger, "/private", "lock-", nil)
 		require.ErrorIs(t, err, framework.ErrNoAuth)
-		_, err = owner.CreateProtected(t.Context(), "/private", "lock-", nil)
+		_, err = createProtected(t.Context(), owner, "/private", "lock-", nil)
 		require.NoError(t, err)
 	})
 }
@@ -139,9 +139,9 @@ func TestHoldEndsWithItsNode(t *testing.T) {
 		operator := session(t, zk.Member(t, "operator", config))
 		var holds []*framework.Hold
 		for range 250 { // more than one beat names
-			c, err := s.CreateProtected(t.Context(), "/dir", "lock-", nil)
+			c, err := createProtected(t.Context(), s, "/dir", "lock-", nil)
 			require.NoError(t, err)
-			h, err := s.Hold(t.Context(), c.Path)
+			h, err := s.Primitives().Hold(t.Context(), c.Path)
 			require.NoError(t, err)
 			holds = append(holds, h)
 		}
@@ -169,9 +169,9 @@ func TestHoldKeepsValuesNotDeadlines(t *testing.T) {
 		s := session(t, zk.Member(t, "a", config))
 		type key struct{}
 		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "v"), time.Second)
-		c, err := s.CreateProtected(ctx, "/dir", "lock-", nil)
+		c, err := createProtected(ctx, s, "/dir", "lock-", nil)
 		require.NoError(t, err)
-		h, err := s.Hold(ctx, c.Path)
+		h, err := s.Primitives().Hold(ctx, c.Path)
 		require.NoError(t, err)
 		cancel()
 		require.NoError(t, h.Context().Err())

@@ -55,14 +55,14 @@ func readAnswer[T any](r link.Reply, decode func(*wire.Decoder) T) outcome[T] {
 }
 
 // waitForOutcome waits for a request's outcome, for no longer than ctx and the session last.
-func waitForOutcome[T any](ctx context.Context, s *Session, f future[T]) outcome[T] {
+func waitForOutcome[T any](ctx context.Context, t *transport, f future[T]) outcome[T] {
 	select {
 	case o := <-f:
 		return o
 	case <-ctx.Done():
-		return outcome[T]{err: s.callEnded(ctx), lost: true}
-	case <-s.ctx.Done():
-		return outcome[T]{err: context.Cause(s.ctx), lost: true}
+		return outcome[T]{err: t.callEnded(ctx), lost: true}
+	case <-t.session.Done():
+		return outcome[T]{err: context.Cause(t.session), lost: true}
 	}
 }
 
@@ -70,15 +70,15 @@ func waitForOutcome[T any](ctx context.Context, s *Session, f future[T]) outcome
 // A lost connection is ErrSuspended: whether the session is lost is for the Session to say.
 type requester struct {
 	ctx    context.Context
-	s      *Session
+	t      *transport
 	urgent bool // ahead of what others have queued
 }
 
 func ask[T any](a requester, op wire.Op, body wire.Request, decode func(*wire.Decoder) T) outcome[T] {
 	call, f := newRequest(op, body, decode)
 	call.Urgent = a.urgent
-	a.s.mon.Offer(call)
-	return waitForOutcome(a.ctx, a.s, f)
+	a.t.mon.Offer(call)
+	return waitForOutcome(a.ctx, a.t, f)
 }
 
 func (a requester) addAuth(c Credential) error {
@@ -113,7 +113,7 @@ func (a requester) set(path string, data []byte, version int32) (Stat, error) {
 func (a requester) delete(path string, version int32) error {
 	_, err := ask(a, wire.OpDelete, &wire.NumberRequest{Path: path, Number: version}, ignoreAnswer).written()
 	if err == nil || errors.Is(err, ErrNoNode) {
-		a.s.owned.removeDeleted(path)
+		a.t.deleted(path)
 	}
 	return err
 }

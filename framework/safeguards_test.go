@@ -121,7 +121,7 @@ func TestAnEphemeralNodeOfAnotherSessionIsNotOurs(t *testing.T) {
 			return s.Create(ctx, "/dir/e", nil, framework.Ephemeral)
 		},
 		"created in a transaction": func(ctx context.Context, s *framework.Session) error {
-			_, err := s.CreateTogether(ctx, framework.Together{Dir: "/dir", Name: "e", Plain: true, Count: 1, Mode: framework.Ephemeral})
+			_, err := createTogether(ctx, s, framework.ProtectedCreate{Dir: "/dir", Name: "e", Plain: true, Count: 1, Mode: framework.Ephemeral})
 			return err
 		},
 	} {
@@ -149,7 +149,7 @@ func TestAProtectedNodeThatAnotherSessionHasMadeAnewIsNotOurs(t *testing.T) {
 		require.NoError(t, b.MakeDirs(ctx, "/dir"))
 		m.Link.BlackHole(false, true)
 		done := make(chan error, 1)
-		go func() { _, err := a.CreateProtected(ctx, "/dir", "lock-", nil); done <- err }()
+		go func() { _, err := createProtected(ctx, a, "/dir", "lock-", nil); done <- err }()
 		synctest.Wait()
 		path := "/dir/" + zk.Children("/dir")[0]
 		require.NoError(t, b.Delete(ctx, path, framework.AnyVersion))
@@ -165,7 +165,7 @@ func TestACreateGivenUpAsItSettlesIsUndone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
 		s := session(t, zk.Member(t, "a", config))
-		created, err := s.CreateProtected(t.Context(), "/dir", "lock-", nil)
+		created, err := createProtected(t.Context(), s, "/dir", "lock-", nil)
 		require.NoError(t, err)
 		gone := errors.New("the caller has left")
 		require.ErrorIs(t, framework.GiveUpSettledCreate(s, created, gone), gone)
@@ -179,14 +179,14 @@ func TestDiscardOwnSparesANodeOfAnotherSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, zk := t.Context(), zktest.Start(t)
 		a, b := session(t, zk.Member(t, "a", config)), session(t, zk.Member(t, "b", config))
-		claim := framework.Together{Dir: "/dir", Name: "claim", Plain: true, Count: 1, Mode: framework.Ephemeral}
+		claim := framework.ProtectedCreate{Dir: "/dir", Name: "claim", Plain: true, Count: 1, Mode: framework.Ephemeral}
 		require.NoError(t, a.MakeDirs(ctx, "/dir"))
-		created, err := a.CreateTogether(ctx, claim)
+		created, err := createTogether(ctx, a, claim)
 		require.NoError(t, err)
 		require.NoError(t, b.Delete(ctx, "/dir/claim", framework.AnyVersion))
-		_, err = b.CreateTogether(ctx, claim)
+		_, err = createTogether(ctx, b, claim)
 		require.NoError(t, err)
-		<-a.DiscardOwn(nil, created[0]).Done()
+		<-a.Primitives().DiscardOwn(nil, created[0]).Done()
 		require.Equal(t, []string{"claim"}, zk.Children("/dir"))
 	})
 }
@@ -196,10 +196,10 @@ func TestADeletionThatWasRefusedHasNoTransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, zk := t.Context(), zktest.Start(t)
 		s := session(t, zk.Member(t, "a", config))
-		created, err := s.CreateProtected(ctx, "/dir", "lock-", nil)
+		created, err := createProtected(ctx, s, "/dir", "lock-", nil)
 		require.NoError(t, err)
 		require.NoError(t, s.Delete(ctx, created.Path, framework.AnyVersion))
-		d := s.Discard(created.Path)
+		d := s.Primitives().Discard(nil, created.Path)
 		<-d.Done()
 		require.Zero(t, d.Zxid())
 	})
@@ -214,7 +214,7 @@ func TestAWatchThatJoinsAQuestionForAMissingNodeIsTold(t *testing.T) {
 		m.Link.Delay(10 * time.Millisecond)
 		go func() { _, _, _, _ = s.WatchData(ctx, "/n") }()
 		synctest.Wait()
-		joined := s.WatchNodes("/n")[0]
+		joined := s.Primitives().WatchNodes("/n")[0]
 		require.Equal(t, framework.NodeDeleted, (<-joined.C()).Kind)
 	})
 }
@@ -226,7 +226,7 @@ func TestATransactionOfCreatesAsksItsConditions(t *testing.T) {
 		s := session(t, zk.Member(t, "a", config))
 		require.NoError(t, s.MakeDirs(ctx, "/dir"))
 		ended := errors.New("the lease has ended")
-		_, err := s.CreateTogether(ctx, framework.Together{
+		_, err := createTogether(ctx, s, framework.ProtectedCreate{
 			Dir: "/dir", Name: "lock-", Count: 1, Mode: framework.EphemeralSequential,
 			With: []framework.Op{framework.CheckOp("/dir", framework.AnyVersion).When(func() error { return ended })},
 		})
@@ -240,11 +240,11 @@ func TestAnEndedSessionGivesNoHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
 		s := session(t, zk.Member(t, "a", config))
-		created, err := s.CreateProtected(t.Context(), "/dir", "lock-", nil)
+		created, err := createProtected(t.Context(), s, "/dir", "lock-", nil)
 		require.NoError(t, err)
 		require.NoError(t, zk.Expire(s.ID()))
 		<-s.Done()
-		_, err = s.Hold(t.Context(), created.Path)
+		_, err = s.Primitives().Hold(t.Context(), created.Path)
 		require.ErrorIs(t, err, framework.ErrSessionLost)
 	})
 }

@@ -12,6 +12,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/backoff"
+	"github.com/lockstep-go/lockstep/internal/link"
 )
 
 // serverList are a client's servers, shared by its sessions. They are tried in rounds: each round has all addresses of all servers once, in random order, so that
@@ -21,16 +24,17 @@ type serverList struct {
 	expands bool // names are looked up here, not by the dialer
 	log     *slog.Logger
 
-	mu       sync.Mutex
-	list     []string // as configured
-	round    []string // labels, see label
-	next     int      // in round
-	last     string   // the label that was tried last
-	standing bool     // the present connection was proven; the next round begins when it is lost
-	failed   bool     // nothing was proven since
-	failures map[string]error
-	pauses   *Backoff
-	outage   time.Time // since when no server could be used and a warning tells of it; zero while there is none
+	mu        sync.Mutex
+	list      []string // as configured
+	round     []string // labels, see label
+	next      int      // in round
+	last      string   // the label that was tried last
+	standing  bool     // the present connection was proven; the next round begins when it is lost
+	failed    bool     // nothing was proven since
+	failures  map[string]error
+	pauses    *backoff.Backoff
+	retryBase time.Duration
+	outage    time.Time // since when no server could be used and a warning tells of it; zero while there is none
 }
 
 // resolver looks servers' names up. Tests replace it.
@@ -38,8 +42,11 @@ var resolver atomic.Pointer[net.Resolver]
 
 func init() { resolver.Store(net.DefaultResolver) }
 
-func newServers(cfg Config) *serverList {
-	return &serverList{list: slices.Clone(cfg.Servers), failures: map[string]error{}, pauses: newBackoff(cfg)}
+// DialFunc opens a connection to a server, as net.Dialer.DialContext does.
+type DialFunc = link.DialFunc
+
+func newServers(cfg Config, expands bool, log *slog.Logger) *serverList {
+	return &serverList{expands: expands, log: log, list: slices.Clone(cfg.Servers), failures: map[string]error{}, pauses: backoff.New(cfg.RetryBase, cfg.RetryMax), retryBase: cfg.RetryBase}
 }
 
 // addressLabel names an address of a server by both, or the server alone if that is its address.
@@ -148,12 +155,12 @@ func (s *serverList) recordFailure(label string, err error) {
 
 // pauseBetweenRounds pauses before the next attempt: for a random moment after a connection was lost, since all clients of its server lose theirs then, and longer when all
 // addresses of a round have failed. Once the session has ended it is brief: then there is a second to tell a server of it.
-func (s *serverList) pauseBetweenRounds(session, link context.Context) error {
+func (s *serverList) pauseBetweenRounds(session, connections context.Context) error {
 	d := s.pause()
-	if Pause(session, d) == nil {
-		return link.Err()
+	if backoff.Pause(session, d) == nil {
+		return connections.Err()
 	}
-	return Pause(link, min(d, s.pauses.cfg.RetryBase))
+	return backoff.Pause(connections, min(d, s.retryBase))
 }
 
 func (s *serverList) pause() time.Duration {
@@ -162,13 +169,13 @@ func (s *serverList) pause() time.Duration {
 	switch {
 	case s.standing:
 		s.standing = false
-		return rand.N(s.pauses.cfg.RetryBase)
+		return rand.N(s.retryBase)
 	case s.failed && s.next >= len(s.round):
 		if s.outage.IsZero() {
 			s.outage = time.Now()
 			s.log.Warn("no server can be used", "servers", (&ConnectError{Err: ErrSuspended, Servers: s.formatFailures()}).reasons())
 		}
-		return s.pauses.nextPause()
+		return s.pauses.Next()
 	}
 	return 0
 }

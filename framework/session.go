@@ -2,8 +2,8 @@ package framework
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -21,18 +21,18 @@ import (
 // Its operations end with an error that wraps ErrSessionLost once the session has ended, and wait
 // while it is suspended. Paths are below the client's root.
 type Session struct {
-	client *Client
+	setup  sessionSetup
 	epoch  int64
-	mon    *link.Monitor
 	zk     *zkConn
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	alarm  Alarm
 
-	watches sharedWatches
-	holds   heldNodes
-	shared  sharedValues
-	tasks   background.Tasks
+	transport *transport
+	watches   sharedWatches
+	holds     heldNodes
+	shared    sharedValues
+	tasks     background.Tasks
 
 	deletions pendingDeletions
 	owned     ownedBytes
@@ -44,23 +44,38 @@ type Session struct {
 	lease sessionLease
 }
 
-func newSession(c *Client, epoch int64) (*Session, error) {
-	s := &Session{client: c, epoch: epoch, ready: make(chan struct{})}
+// sessionSetup is what a session needs of its client.
+type sessionSetup struct {
+	cfg      Config
+	ns       namespace
+	log      *slog.Logger
+	clock    Clock
+	dial     DialFunc
+	servers  *serverList
+	watchdog *watchdogFeed // nil without a watchdog
+
+	stateChanged   func(StateChange)
+	connected      func(*Session)      // called each time that the session is connected
+	timeoutGranted func(time.Duration) // called for the first connection
+}
+
+func newSession(setup sessionSetup, epoch int64) (*Session, error) {
+	s := &Session{setup: setup, epoch: epoch, ready: make(chan struct{})}
 	var base context.Context
 	base, s.cancel = context.WithCancelCause(context.Background())
 	s.ctx = sessionContext{base, s}
-	s.watches.init()
 	s.shared.init()
-	s.mon = link.New(link.Config{
-		Dial: c.dial, Now: c.clock.Now, Failed: c.servers.recordFailure,
-		HandshakeTimeout: max(c.cfg.DialTimeout, c.cfg.SessionTimeout/3),
+	mon := link.New(link.Config{
+		Dial: setup.dial, Now: setup.clock.Now, Failed: setup.servers.recordFailure,
+		HandshakeTimeout: max(setup.cfg.DialTimeout, setup.cfg.SessionTimeout/3),
 	})
-	s.watches.send = s.mon.Send
-	s.deletions.init(s)
-	s.owned.init(s)
-	s.alarm = c.clock.NewAlarm(func() { s.checkLease() })
+	s.transport = &transport{mon: mon, ns: setup.ns, cfg: setup.cfg, session: s.ctx, connected: s.connectedChannel, sessionID: s.ID, deleted: s.owned.removeDeleted}
+	s.watches.init(s.transport)
+	s.owned.init(s.transport, setup.clock, s.Timeout)
+	s.deletions.init(s.transport, &s.owned, setup.log)
+	s.alarm = setup.clock.NewAlarm(func() { s.checkLease() })
 	var err error
-	if s.zk, err = openZK(s.ctx, c.cfg, s.mon, c.servers, c.log, s.watches.onLibraryEvent); err != nil {
+	if s.zk, err = openZK(s.ctx, setup.cfg, mon, setup.servers, setup.log, s.watches.onLibraryEvent); err != nil {
 		s.alarm.Stop()
 		return nil, fmt.Errorf("framework: open a session: %w", err)
 	}
@@ -94,8 +109,12 @@ func (s *Session) State() State {
 // Context is done when the session has ended; its cause wraps ErrSessionLost or ErrClosed.
 func (s *Session) Context() context.Context { return s.ctx }
 
-// parentContext is the session's context for lifetimes within it, which read the clock themselves.
-func (s *Session) parentContext() context.Context { return s.ctx.(sessionContext).Context }
+// sessionParent is a session as the parent of lifetimes, which read the clock themselves.
+type sessionParent Session
+
+func (p *sessionParent) Err() error { return (*Session)(p).Err() }
+
+func (p *sessionParent) BareContext() context.Context { return p.ctx.(sessionContext).Context }
 
 // Done is closed when the session has ended.
 func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
@@ -113,7 +132,7 @@ func (s *Session) LeaseRemaining() time.Duration {
 	if !s.checkLease() {
 		return 0
 	}
-	now := s.client.clock.Now()
+	now := s.setup.clock.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return max(0, s.lease.until-now)
@@ -121,7 +140,7 @@ func (s *Session) LeaseRemaining() time.Duration {
 
 // checkLease ends the session if its proof of life has lapsed, and reports whether it stands.
 func (s *Session) checkLease() bool {
-	now := s.client.clock.Now()
+	now := s.setup.clock.Now()
 	s.mu.Lock()
 	lapsed := s.lease.until != 0 && now >= s.lease.until
 	late := now - s.lease.until
@@ -151,8 +170,23 @@ func (s *Session) extendLease(move func(*sessionLease)) {
 	s.mu.Unlock()
 	if until != before {
 		s.alarm.Set(until)
-		s.client.follower.leaseExtended(s.epoch, until)
+		s.setup.watchdog.leaseExtended(s.epoch, until)
 	}
+}
+
+// GuardCommand announces a command that the session's holds allow. To be called before the command is started; if
+// this process dies between that and Started, the session lasts until its timeout.
+func (s *Session) GuardCommand() *CommandGuard {
+	g := &CommandGuard{feed: s.setup.watchdog}
+	if g.feed == nil {
+		return g
+	}
+	g.id = g.feed.keeper.Begin(s.epoch)
+	s.mu.Lock()
+	until := s.lease.until
+	s.mu.Unlock()
+	g.feed.leaseExtended(s.epoch, until)
+	return g
 }
 
 // enterState moves to a state and tells the client's subscribers.
@@ -171,9 +205,9 @@ func (s *Session) enterState(state State, cause error) {
 	}
 	id := s.id
 	s.mu.Unlock()
-	s.client.changes.publish(StateChange{Epoch: s.epoch, SessionID: id, State: state, Cause: cause})
+	s.setup.stateChanged(StateChange{Epoch: s.epoch, SessionID: id, State: state, Cause: cause})
 	if state == Connected {
-		s.client.publishSession(s)
+		s.setup.connected(s)
 	}
 }
 
@@ -193,95 +227,4 @@ type sessionContext struct {
 func (c sessionContext) Err() error {
 	c.s.checkLease()
 	return c.Context.Err()
-}
-
-// callEnded tells why a call is over whose context is done, perhaps since the session has ended.
-func (s *Session) callEnded(ctx context.Context) error {
-	if s.ctx.Err() != nil {
-		return context.Cause(s.ctx)
-	}
-	return Ended(ctx)
-}
-
-// waitConnected waits until the session is connected.
-func (s *Session) waitConnected(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return s.callEnded(ctx)
-	}
-	select {
-	case <-s.connectedChannel():
-		return nil
-	case <-ctx.Done():
-		return s.callEnded(ctx)
-	case <-s.ctx.Done():
-		return context.Cause(s.ctx)
-	}
-}
-
-// repeatUntilKnown runs f, which must be safe to repeat, until its outcome is known: each time that the
-// connection is lost, it waits for the next one.
-func repeatUntilKnown[T any](ctx context.Context, s *Session, f func(a requester) (T, error)) (T, error) {
-	return repeatWhile(ctx, s, f, func(err error) bool { return errors.Is(err, ErrSuspended) || wasNotExecuted(err) })
-}
-
-// repeatUntilSent runs f until its request was sent. A request that no server has seen, or that the servers have put off, is repeated.
-func repeatUntilSent[T any](ctx context.Context, s *Session, f func(a requester) (T, error)) (T, error) {
-	return repeatWhile(ctx, s, f, wasNotExecuted)
-}
-
-// wasNotExecuted tells that a request has certainly not been carried out and may be sent again as it is.
-func wasNotExecuted(err error) bool {
-	return errors.Is(err, errNotSent) || errors.Is(err, errQueueFull) || errors.Is(err, ErrOverloaded)
-}
-
-// repeatWhile runs f as long as its error is one to be repeated, ctx lasts and the session stands.
-func repeatWhile[T any](ctx context.Context, s *Session, f func(a requester) (T, error), repeatable func(error) bool) (T, error) {
-	var zero T
-	back := newBackoff(s.client.cfg)
-	for tries := 1; ; tries++ {
-		if err := s.waitConnected(ctx); err != nil {
-			return zero, err
-		}
-		v, err := f(requester{ctx: ctx, s: s})
-		if !repeatable(err) {
-			return v, err
-		}
-		switch {
-		case errors.Is(err, errQueueFull):
-			err = s.waitForQueueRoom(ctx)
-		case tries == 1 && errors.Is(err, ErrSuspended): // most often the connection has just been replaced
-			err = nil
-		default:
-			err = s.pauseBeforeRetry(ctx, back)
-		}
-		if err != nil {
-			return zero, err
-		}
-	}
-}
-
-// waitForQueueRoom waits until the connection takes more requests, or has ended.
-func (s *Session) waitForQueueRoom(ctx context.Context) error {
-	select {
-	case <-s.mon.Room():
-		return nil
-	case <-ctx.Done():
-		return s.callEnded(ctx)
-	case <-s.ctx.Done():
-		return context.Cause(s.ctx)
-	}
-}
-
-// pauseBeforeRetry waits before the next try.
-func (s *Session) pauseBeforeRetry(ctx context.Context, back *Backoff) error {
-	t := time.NewTimer(back.nextPause())
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return s.callEnded(ctx)
-	case <-s.ctx.Done():
-		return context.Cause(s.ctx)
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-go/lockstep/internal/backoff"
 	"github.com/lockstep-go/lockstep/internal/link"
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
@@ -26,7 +27,7 @@ func (s *Session) runLoop() {
 // waitForServer waits for an established connection.
 func (s *Session) waitForServer() loopState {
 	for {
-		st := s.mon.Status()
+		st := s.transport.mon.Status()
 		switch {
 		case s.ctx.Err() != nil:
 			return nil
@@ -37,7 +38,7 @@ func (s *Session) waitForServer() loopState {
 			return s.proveFirst(st)
 		}
 		select {
-		case <-s.mon.Changed():
+		case <-s.transport.mon.Changed():
 		case <-s.ctx.Done():
 		}
 	}
@@ -52,10 +53,10 @@ func (s *Session) proveFirst(st link.Status) loopState {
 			err = s.beat(st.Generation)
 		}
 		if err != nil { // a server that greets and then refuses is tried no faster than one that is down
-			s.client.servers.recordFailure(st.Handshake.Server, fmt.Errorf("it answers, but not to a proof of life: %w", err))
+			s.setup.servers.recordFailure(st.Handshake.Server, fmt.Errorf("it answers, but not to a proof of life: %w", err))
 			return s.disconnected(st.Generation, err)
 		}
-		s.client.servers.markProven()
+		s.setup.servers.markProven()
 		s.watches.reconnected() // before anybody can set a watch on this connection and have it forgotten
 		s.enterState(Connected, nil)
 		return s.keepProving(st.Generation)
@@ -81,7 +82,7 @@ func (s *Session) disconnected(generation int64, cause error) loopState {
 	if s.ctx.Err() != nil { // the connection may still serve to say so
 		return nil
 	}
-	s.mon.Cut(generation)
+	s.transport.mon.Cut(generation)
 	if errors.Is(cause, ErrAuthFailed) {
 		s.endWith(cause)
 		return nil
@@ -100,21 +101,21 @@ func (s *Session) onHandshake(h link.Handshake) {
 	s.lease.beginConnection(h.SentAt, h.Timeout)
 	s.mu.Unlock()
 	if first {
-		s.client.checkGrantedTimeout(h.Timeout)
+		s.setup.timeoutGranted(h.Timeout)
 	}
-	s.client.follower.sessionConnected(s.epoch, h)
+	s.setup.watchdog.sessionConnected(s.epoch, h)
 }
 
 // authenticate presents the credentials and lets requests pass: each connection knows none at first.
 func (s *Session) authenticate(st link.Status) error {
 	ctx, cancel := context.WithTimeout(s.ctx, beatInterval(st.Handshake.Timeout))
 	defer cancel()
-	for _, c := range s.client.cfg.Auth {
-		if err := (requester{ctx, s, true}).addAuth(c); err != nil {
+	for _, c := range s.setup.cfg.Auth {
+		if err := (requester{ctx, s.transport, true}).addAuth(c); err != nil {
 			return err
 		}
 	}
-	s.deletions.resend(func(calls []*link.Call) { s.mon.Admit(st.Generation, calls...) })
+	s.deletions.resend(func(calls []*link.Call) { s.transport.mon.Admit(st.Generation, calls...) })
 	return nil
 }
 
@@ -125,13 +126,13 @@ func (s *Session) waitForNextBeat(generation int64) error {
 	t := time.NewTimer(beatInterval(s.Timeout()))
 	defer t.Stop()
 	for {
-		if st := s.mon.Status(); !st.Up || st.Generation != generation {
+		if st := s.transport.mon.Status(); !st.Up || st.Generation != generation {
 			return errConnectionGone
 		}
 		select {
 		case <-t.C:
 			return nil
-		case <-s.mon.Changed():
+		case <-s.transport.mon.Changed():
 		case <-s.ctx.Done():
 			return context.Cause(s.ctx)
 		}
@@ -144,7 +145,7 @@ const closeGrace = time.Second
 // closeConnection ends the connection, with a word to the server if it can be reached, and waits until the
 // library has stopped: a server that hears it deletes the session's nodes at once.
 func (s *Session) closeConnection() {
-	if !s.mon.Status().Up {
+	if !s.transport.mon.Status().Up {
 		s.deletions.endAll()
 	}
 	connected := s.waitForConnection()
@@ -163,7 +164,7 @@ func (s *Session) closeConnection() {
 	if connected {
 		waitClosed(2*time.Second, told)
 	}
-	s.mon.Close()
+	s.transport.mon.Close()
 	s.deletions.endAll()
 	<-told
 	<-s.zk.gone
@@ -178,16 +179,16 @@ func (s *Session) waitForConnection() (up bool) {
 	t := time.NewTimer(closeGrace)
 	defer t.Stop()
 	for more := true; ; {
-		st := s.mon.Status()
+		st := s.transport.mon.Status()
 		suspended := closed && st.Handshake.SessionID != 0
-		if st.Up || s.mon.Over() || !st.Greeting && !suspended {
+		if st.Up || s.transport.mon.Over() || !st.Greeting && !suspended {
 			return st.Up
 		}
 		select {
-		case <-s.mon.Changed():
+		case <-s.transport.mon.Changed():
 		case <-t.C:
-			if !more || !s.mon.Status().Greeting {
-				return s.mon.Status().Up
+			if !more || !s.transport.mon.Status().Greeting {
+				return s.transport.mon.Status().Up
 			}
 			more = false
 			t.Reset(closeGrace)
@@ -198,9 +199,9 @@ func (s *Session) waitForConnection() (up bool) {
 // serverAnswers reports whether the server answers on the present connection. One that was never admitted takes no question, and is
 // believed.
 func (s *Session) serverAnswers() bool {
-	call, f := newRequest(wire.OpSync, &wire.PathRequest{Path: s.client.ns.serverPath("/")}, readPath)
-	if !s.mon.Send(call) {
-		return s.mon.Status().Up
+	call, f := newRequest(wire.OpSync, &wire.PathRequest{Path: s.transport.ns.serverPath("/")}, readPath)
+	if !s.transport.mon.Send(call) {
+		return s.transport.mon.Status().Up
 	}
 	return !(<-f).lost
 }
@@ -228,7 +229,7 @@ func (s *Session) beat(generation int64) error {
 	defer cancel()
 	var sentAt time.Duration
 	err := s.whileOverloaded(ctx, func() error {
-		sentAt = s.client.clock.Now()
+		sentAt = s.setup.clock.Now()
 		return s.writeBeat(ctx)
 	})
 	if err != nil {
@@ -238,7 +239,7 @@ func (s *Session) beat(generation int64) error {
 		return errConnectionGone
 	}
 	s.extendLease((*sessionLease).writeAcknowledged)
-	err = s.whileOverloaded(ctx, func() error { return requester{ctx, s, true}.sync(s.client.ns.serverPath("/")) })
+	err = s.whileOverloaded(ctx, func() error { return requester{ctx, s.transport, true}.sync(s.transport.ns.serverPath("/")) })
 	if err != nil {
 		return err
 	}
@@ -252,13 +253,13 @@ func (s *Session) beat(generation int64) error {
 // whileOverloaded repeats a request with pauses until the server does not put it off any more. The error of a request that ctx ended wraps
 // ErrOverloaded too if the server has put it off.
 func (s *Session) whileOverloaded(ctx context.Context, request func() error) error {
-	back := newBackoff(s.client.cfg)
+	back := backoff.New(s.setup.cfg.RetryBase, s.setup.cfg.RetryMax)
 	for {
 		err := request()
 		if !errors.Is(err, ErrOverloaded) {
 			return err
 		}
-		if ended := s.pauseBeforeRetry(ctx, back); ended != nil {
+		if ended := s.transport.pauseBeforeRetry(ctx, back); ended != nil {
 			return fmt.Errorf("%w: %w", ended, err)
 		}
 	}
@@ -268,7 +269,7 @@ var errOverdue = errors.New("no answer to a proof of life")
 
 // isCurrentConnection reports whether the connection of this generation is still the present one.
 func (s *Session) isCurrentConnection(generation int64) bool {
-	st := s.mon.Status()
+	st := s.transport.mon.Status()
 	return st.Up && st.Generation == generation
 }
 
@@ -277,7 +278,7 @@ func (s *Session) isCurrentConnection(generation int64) bool {
 func (s *Session) writeBeat(ctx context.Context) error {
 	held := s.holds.nextNodes(maxChecks)
 	for {
-		rs, err := requester{ctx, s, true}.multi(s.beatChecks(held)).read()
+		rs, err := requester{ctx, s.transport, true}.multi(s.beatChecks(held)).read()
 		if errors.Is(err, ErrSuspended) || ctx.Err() != nil || err == nil {
 			return err
 		}
@@ -293,7 +294,7 @@ func (s *Session) writeBeat(ctx context.Context) error {
 // beatChecks names the held nodes, or the root while nothing is held.
 func (s *Session) beatChecks(held []*heldNode) []wire.MultiPart {
 	if len(held) == 0 {
-		return []wire.MultiPart{checkOpPart(s.client.ns.serverPath("/"), AnyVersion)}
+		return []wire.MultiPart{checkOpPart(s.transport.ns.serverPath("/"), AnyVersion)}
 	}
 	parts := make([]wire.MultiPart, len(held))
 	for i, n := range held {

@@ -40,9 +40,9 @@ func (t *telemetry) sessionLost() { t.losses.Add(context.Background(), 1) }
 
 // WithTracerProvider makes the client and its recipes trace to p. Default the global one; nil is ignored.
 func WithTracerProvider(p trace.TracerProvider) Option {
-	return func(c *Client) error {
+	return func(o *options) error {
 		if p != nil {
-			c.tel.tracers = p
+			o.tel.tracers = p
 		}
 		return nil
 	}
@@ -50,9 +50,9 @@ func WithTracerProvider(p trace.TracerProvider) Option {
 
 // WithMeterProvider makes the client and its recipes measure to p. Default the global one; nil is ignored.
 func WithMeterProvider(p metric.MeterProvider) Option {
-	return func(c *Client) error {
+	return func(o *options) error {
 		if p != nil {
-			c.tel.measure(p)
+			o.tel.measure(p)
 		}
 		return nil
 	}
@@ -60,9 +60,9 @@ func WithMeterProvider(p metric.MeterProvider) Option {
 
 // WithPropagators sets how trace contexts are written into nodes. Default the global one; nil is ignored.
 func WithPropagators(p propagation.TextMapPropagator) Option {
-	return func(c *Client) error {
+	return func(o *options) error {
 		if p != nil {
-			c.tel.propagators = p
+			o.tel.propagators = p
 		}
 		return nil
 	}

@@ -68,22 +68,22 @@ func TestThrottledCreatesLeaveOneNode(t *testing.T) {
 		run func(context.Context, *framework.Session) ([]framework.Created, error)
 	}{
 		"protected": {[]zktest.Op{zktest.OpCreate}, func(ctx context.Context, s *framework.Session) ([]framework.Created, error) {
-			c, err := s.CreateProtected(ctx, "/dir", "n-", nil)
+			c, err := createProtected(ctx, s, "/dir", "n-", nil)
 			return []framework.Created{c}, err
 		}},
 		"protected, with a list": {[]zktest.Op{zktest.OpCreate, zktest.OpGetChildren2}, func(ctx context.Context, s *framework.Session) ([]framework.Created, error) {
-			c, names, err := s.CreateProtectedAndList(ctx, "/dir", "n-", nil)
+			c, names, err := createAndList(ctx, s, "/dir", "n-", nil)
 			if err == nil && len(names) > 0 {
 				require.Len(t, names, 1)
 			}
 			return []framework.Created{c}, err
 		}},
 		"together": {[]zktest.Op{zktest.OpMulti}, func(ctx context.Context, s *framework.Session) ([]framework.Created, error) {
-			return s.CreateTogether(ctx, framework.Together{Dir: "/dir", Name: "n-", Count: 1, Mode: framework.EphemeralSequential,
+			return createTogether(ctx, s, framework.ProtectedCreate{Dir: "/dir", Name: "n-", Count: 1, Mode: framework.EphemeralSequential,
 				With: []framework.Op{framework.CheckOp("/dir", framework.AnyVersion)}})
 		}},
 		"together, of an exact name": {[]zktest.Op{zktest.OpMulti}, func(ctx context.Context, s *framework.Session) ([]framework.Created, error) {
-			return s.CreateTogether(ctx, framework.Together{Dir: "/dir", Name: "n", Plain: true, Count: 1, Mode: framework.Ephemeral})
+			return createTogether(ctx, s, framework.ProtectedCreate{Dir: "/dir", Name: "n", Plain: true, Count: 1, Mode: framework.Ephemeral})
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestThrottledCreatesLeaveOneNode(t *testing.T) {
 				require.Positive(t, time.Since(began), "it pauses between tries")
 				require.Len(t, created, 1)
 				require.Equal(t, []string{created[0].Path[len("/dir/"):]}, zk.Children("/dir"))
-				s.Discard(created[0].Path)
+				s.Primitives().Discard(nil, created[0].Path)
 				time.Sleep(time.Second)
 				require.Empty(t, zk.Children("/dir"))
 

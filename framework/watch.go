@@ -1,7 +1,6 @@
 package framework
 
 import (
-	"context"
 	"errors"
 	"sync"
 
@@ -47,7 +46,7 @@ type sharedWatches struct {
 	// asking keeps a read that relies on an armed watch behind the request that arms it.
 	asking sync.Mutex
 
-	send func(calls ...*link.Call) bool // to the server
+	transport *transport
 
 	mu      sync.Mutex
 	entries map[watchKey]*watchEntry
@@ -68,7 +67,7 @@ type watchEntry struct {
 	waiting map[*Watch]bool
 }
 
-func (ws *sharedWatches) init() { ws.entries = map[watchKey]*watchEntry{} }
+func (ws *sharedWatches) init(t *transport) { ws.transport, ws.entries = t, map[watchKey]*watchEntry{} }
 
 // addWaiter adds a waiter before the node is read, so that no event is missed.
 func (ws *sharedWatches) addWaiter(key watchKey) *Watch {
@@ -90,7 +89,7 @@ func (e *watchEntry) removeWaiter(w *Watch) {
 		defer e.set.asking.Unlock()
 	}
 	if e.takeOutWaiter(w) {
-		e.set.send(&link.Call{
+		e.set.transport.mon.Send(&link.Call{
 			Op:   wire.OpRemoveWatches,
 			Body: &wire.NumberRequest{Path: e.key.full, Number: wire.WatcherData},
 			Done: func(link.Reply) {}, // a refusal says that it has fired
@@ -186,68 +185,13 @@ var watchReads = [...]struct {
 	watchChildren: {wire.OpGetChildren2, readNames},
 }
 
-// WatchData reads a node's data and watches it for a change or its deletion. Without a node there
-// is no watch: the error is ErrNoNode.
-func (s *Session) WatchData(ctx context.Context, path string) ([]byte, Stat, *Watch, error) {
-	r, w, err := s.watch(ctx, watchData, path)
-	return r.data, r.stat, w, err
-}
-
-// WatchExists reads a node's Stat and watches it for its creation, a change or its deletion. Of a
-// missing node the error is ErrNoNode, and the watch, which is not nil then, waits for it.
-func (s *Session) WatchExists(ctx context.Context, path string) (Stat, *Watch, error) {
-	r, w, err := s.watch(ctx, watchExists, path)
-	return r.stat, w, err
-}
-
-// WatchChildren lists the names below a node and watches for a change of that list or the node's
-// deletion. Without a node there is no watch: the error is ErrNoNode.
-func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, Stat, *Watch, error) {
-	r, w, err := s.watch(ctx, watchChildren, path)
-	return r.names, r.stat, w, err
-}
-
-// WatchNodes watches nodes for a change or their deletion and returns at once: the requests leave together.
-// The event of a missing node is NodeDeleted. An event with an error says why a node is not watched.
-func (s *Session) WatchNodes(paths ...string) []*Watch {
-	out := make([]*Watch, len(paths))
-	var calls []*link.Call
-	s.watches.asking.Lock()
-	defer s.watches.asking.Unlock()
-	for i, path := range paths {
-		out[i] = s.watches.addWaiter(watchKey{watchData, s.client.ns.serverPath(path)})
-		if e := out[i].entry; e.armOnce() {
-			calls = append(calls, e.prepareRead(true, func(link.Reply) {}))
-		}
-	}
-	if len(calls) > 0 {
-		s.mon.Send(calls...)
-	}
-	return out
-}
-
-// watch joins the path's shared watch and reads the node, asking the server for a watch if none is armed.
-func (s *Session) watch(ctx context.Context, kind watchKind, path string) (readResult, *Watch, error) {
-	full, err := s.checkPath(path, 0)
-	if err != nil {
-		return readResult{}, nil, Wrap("watch", path, err)
-	}
-	w := s.watches.addWaiter(watchKey{kind, full})
-	r, err := repeatUntilKnown(ctx, s, func(a requester) (readResult, error) { return w.entry.readNode(a) })
-	if w.entry.setNoWatch(err) {
-		w.Stop()
-		w = nil
-	}
-	return r, w, Wrap("watch", path, err)
-}
-
 // readNode reads the node behind the request that arms the entry's watch, or arms it by the reading.
 func (e *watchEntry) readNode(a requester) (readResult, error) {
 	f := make(future[readResult], 1)
 	e.set.asking.Lock()
-	a.s.mon.Send(e.prepareRead(e.armOnce(), func(r link.Reply) { f <- readAnswer(r, watchReads[e.key.kind].read) }))
+	a.t.mon.Send(e.prepareRead(e.armOnce(), func(r link.Reply) { f <- readAnswer(r, watchReads[e.key.kind].read) }))
 	e.set.asking.Unlock()
-	o := waitForOutcome(a.ctx, a.s, f)
+	o := waitForOutcome(a.ctx, a.t, f)
 	return o.v, o.err
 }
 

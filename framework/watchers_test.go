@@ -9,7 +9,7 @@ import (
 // TestWhoStopsIsForgotten: a waiter that gives up leaves nothing, whether a server knows of the watch or not.
 func TestWhoStopsIsForgotten(t *testing.T) {
 	var ws sharedWatches
-	ws.init()
+	ws.init(nil)
 	key := watchKey{watchData, "/a"}
 	first, second := ws.addWaiter(key), ws.addWaiter(key)
 	e := ws.entries[key]

@@ -138,7 +138,7 @@ func (c *Claim) createNodes(ctx context.Context, d *pathMutex) (claimedNode, err
 	}
 	dir, name := framework.Split(c.line.path)
 	fence := framework.Join(dir, framework.ProtectedPrefix+uuid.NewString()+"-"+name+"-hold")
-	node := framework.Together{Dir: dir, Name: name, Plain: true, Data: c.line.ownerRecord(ctx), Count: 1, Mode: framework.Ephemeral,
+	node := framework.ProtectedCreate{Dir: dir, Name: name, Plain: true, Data: c.line.ownerRecord(ctx), Count: 1, Mode: framework.Ephemeral,
 		With: []framework.Op{framework.CreateOp(fence, nil, framework.Ephemeral)}}
 	type outcome struct {
 		nodes []framework.Created
@@ -146,8 +146,8 @@ func (c *Claim) createNodes(ctx context.Context, d *pathMutex) (claimedNode, err
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		nodes, err := d.s.CreateTogether(context.WithoutCancel(ctx), node) // ends with the session
-		done <- outcome{nodes, err}
+		made, err := d.s.Primitives().CreateProtected(context.WithoutCancel(ctx), node) // ends with the session
+		done <- outcome{made.Nodes, err}
 	}()
 	select {
 	case o := <-done:
@@ -184,7 +184,7 @@ type pathMutexKey struct{ path string }
 
 // pathMutexOf returns the session's desk, for one visit.
 func pathMutexOf(s *framework.Session, l *Line) *pathMutex {
-	turn := s.Share(pathMutexKey{l.path}, func() any { return make(chan struct{}, 1) }).(chan struct{})
+	turn := s.Primitives().Share(pathMutexKey{l.path}, func() any { return make(chan struct{}, 1) }).(chan struct{})
 	return &pathMutex{s, l, turn}
 }
 
@@ -194,7 +194,7 @@ func (d *pathMutex) tryLock() bool {
 	case d.turn <- struct{}{}:
 		return true
 	default:
-		d.s.Unshare(pathMutexKey{d.line.path})
+		d.s.Primitives().Unshare(pathMutexKey{d.line.path})
 		return false
 	}
 }
@@ -205,7 +205,7 @@ func (d *pathMutex) lock(ctx context.Context) error {
 	case d.turn <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		d.s.Unshare(pathMutexKey{d.line.path})
+		d.s.Primitives().Unshare(pathMutexKey{d.line.path})
 		return framework.Ended(ctx)
 	case <-d.s.Done():
 		return context.Cause(d.s.Context())
@@ -215,13 +215,13 @@ func (d *pathMutex) lock(ctx context.Context) error {
 // unlock ends the visit and lets the next goroutine enter.
 func (d *pathMutex) unlock() {
 	<-d.turn
-	d.s.Unshare(pathMutexKey{d.line.path})
+	d.s.Primitives().Unshare(pathMutexKey{d.line.path})
 }
 
 // deleteNodesAndUnlock deletes the fence and the node, if it is still this one, and leaves when they are gone.
 func (d *pathMutex) deleteNodesAndUnlock(early bool, node claimedNode) releaseProgress {
 	r, discarded := d.line.discardAndReport(early, nil, func(queued func()) *framework.Discarded {
-		return d.s.DiscardOwn(queued, node.Created, node.fence)
+		return d.s.Primitives().DiscardOwn(queued, node.Created, node.fence)
 	})
 	gone := make(chan struct{})
 	r.gone = gone

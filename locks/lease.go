@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/lifetime"
 )
 
 // Lease is what every grant hands back. It is immutable but for its end.
@@ -26,11 +27,11 @@ type Lease struct {
 	token   int64
 	turn    int64
 	session *framework.Session
-	key     heldKey             // what is held; its contexts know the lease by this
-	life    *framework.Lifetime // how long it stands
-	hold    *framework.Hold     // of its own nodes; nil if they are another lease's
-	within  *Lease              // whose nodes these are, or nil
-	guarded atomic.Bool         // the servers have to refuse what follows its end
+	key     heldKey            // what is held; its contexts know the lease by this
+	life    *lifetime.Lifetime // how long it stands
+	hold    *framework.Hold    // of its own nodes; nil if they are another lease's
+	within  *Lease             // whose nodes these are, or nil
+	guarded atomic.Bool        // the servers have to refuse what follows its end
 
 	contender *contender                       // of a line's lease
 	back      func(early bool) releaseProgress // gives back what was granted; early asks for returned.written
@@ -82,7 +83,7 @@ func (l *Lease) Session() int64 { return l.session.ID() }
 func (l *Lease) Err() error { return l.life.Err() }
 
 // Lifetime is how long the lease stands, for what lies within it. End the lease itself, with Release.
-func (l *Lease) Lifetime() *framework.Lifetime { return l.life }
+func (l *Lease) Lifetime() *lifetime.Lifetime { return l.life }
 
 // Remaining is the time until the lease ends unless the session's life is proven again before: what a
 // holder has left to stop in when its connection is gone, and no more than WithMaxHold leaves. It is never
@@ -189,7 +190,7 @@ func (l *Lease) finishRelease(cause error, early bool) {
 
 // standWithHold makes the lease stand for as long as a hold on its nodes.
 func (l *Lease) standWithHold(ctx context.Context, nodes ...string) error {
-	h, err := l.session.Hold(leaseContext{callerContext(ctx), l}, nodes...)
+	h, err := l.session.Primitives().Hold(leaseContext{callerContext(ctx), l}, nodes...)
 	if err != nil {
 		return err
 	}

@@ -269,7 +269,7 @@ func (l *Line) newLease(ctx context.Context, c *contender, token int64) (*Lease,
 // discardNodes gives nodes back. queued is called once their deletion is in the connection's queue; may be
 // nil.
 func (l *Line) discardNodes(s *framework.Session, early bool, queued func(), nodes ...string) (releaseProgress, *framework.Discarded) {
-	return l.discardAndReport(early, queued, func(queued func()) *framework.Discarded { return s.DiscardThen(queued, nodes...) })
+	return l.discardAndReport(early, queued, func(queued func()) *framework.Discarded { return s.Primitives().Discard(queued, nodes...) })
 }
 
 // discardAndReport gives back by discard, and has it told when that is in the connection's queue, if anybody is to
@@ -334,12 +334,14 @@ func (c *contender) join(ctx context.Context) (v lineView, err error) {
 // be needless; who is not the first will most likely stand behind another one.
 func (c *contender) create(ctx context.Context, data []byte, first bool) (names []string, err error) {
 	l := c.line
-	if l.queued == nil && (!first || l.uncontended.isLikely()) {
-		c.node, err = c.s.CreateProtected(ctx, l.path, string(l.kind), data)
+	created, err := c.s.Primitives().CreateProtected(ctx, framework.ProtectedCreate{
+		Dir: l.path, Name: string(l.kind), Data: data, List: l.queued != nil || first && !l.uncontended.isLikely(),
+	})
+	if err != nil {
 		return nil, err
 	}
-	c.node, names, err = c.s.CreateProtectedAndList(ctx, l.path, string(l.kind), data)
-	return names, err
+	c.node = created.Nodes[0]
+	return created.Names, nil
 }
 
 // hasPassed reports whether the contender has passed, by what it sees or what its local waiters knows.
@@ -465,7 +467,7 @@ func (c *contender) placeMayBeTaken(p position) bool {
 
 // leaveLine deletes the contender's node in the background and tells the one behind.
 func (c *contender) leaveLine() *framework.Discarded {
-	return c.s.DiscardThen(c.leaveLocalWaiters, c.node.Path)
+	return c.s.Primitives().Discard(c.leaveLocalWaiters, c.node.Path)
 }
 
 // leaveLocalWaiters takes the contender out of its local waiters, once.
@@ -508,7 +510,7 @@ func (c *contender) watchContenders(ns []*watchedContender, at []position) {
 			late, paths = append(late, n), append(paths, framework.Join(c.line.path, n.name))
 		}
 	}
-	for i, w := range c.s.WatchNodes(paths...) {
+	for i, w := range c.s.Primitives().WatchNodes(paths...) {
 		late[i].w = w
 	}
 }

@@ -32,12 +32,14 @@ type localWaitersKey struct {
 
 // localWaitersOf returns the local waiters of the line on this session; leave it with close.
 func localWaitersOf(s *framework.Session, l *Line) *localWaiters {
-	return s.Share(localWaitersKey{l.path, l.kind.familyName()}, func() any {
+	return s.Primitives().Share(localWaitersKey{l.path, l.kind.familyName()}, func() any {
 		return &localWaiters{s: s, dir: l.path, members: map[int32]*contender{}}
 	}).(*localWaiters)
 }
 
-func (r *localWaiters) leave(l *Line) { r.s.Unshare(localWaitersKey{l.path, l.kind.familyName()}) }
+func (r *localWaiters) leave(l *Line) {
+	r.s.Primitives().Unshare(localWaitersKey{l.path, l.kind.familyName()})
+}
 
 // announce announces a contender, and reports whether it is the only one here.
 func (r *localWaiters) announce() (first bool) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/lifetime"
 )
 
 // Multi is several locks that are held together or not at all, of any kinds.
@@ -211,12 +212,12 @@ func releaseInOrder(parts []*Lease) {
 func (b *heldLeases) combinedLease(m *Multi, ctx context.Context) *Lease {
 	first := b.parts[0]
 	lease := &Lease{path: m.Path(), node: first.node, parts: b.parts, session: first.session, back: b.releaseInBackground}
-	lifetimes := make([]*framework.Lifetime, len(b.parts))
+	lifetimes := make([]*lifetime.Lifetime, len(b.parts))
 	for i, p := range b.parts {
 		lease.token = max(lease.token, p.token)
 		lifetimes[i] = p.life
 	}
-	lease.life = framework.JoinLifetimes(leaseContext{ctx, lease}, lifetimes...)
+	lease.life = lifetime.Join(leaseContext{ctx, lease}, lifetimes...)
 	return lease.startTimers(0)
 }
 

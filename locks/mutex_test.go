@@ -243,7 +243,7 @@ func TestForeignChildrenAndOtherKinds(t *testing.T) {
 		require.NoError(t, a.Create(t.Context(), path+"/readme", nil, framework.Persistent))
 		l := lock(t, a.Client)
 		require.NoError(t, l.Release(t.Context()))
-		_, err := sessionOf(t, a).CreateProtected(t.Context(), path, "__READ__", nil)
+		_, err := sessionOf(t, a).Primitives().CreateProtected(t.Context(), framework.ProtectedCreate{Dir: path, Name: "__READ__"})
 		require.NoError(t, err)
 		_, err = locks.NewMutex(a.Client, path).Lock(t.Context())
 		require.ErrorIs(t, err, locks.ErrKindMixed)

@@ -74,13 +74,13 @@ func (l *Line) downgrade(ctx context.Context, writer *Lease) (*Lease, error) {
 }
 
 func (l *Line) createInPlace(ctx context.Context, c *contender, writer *Lease) (*Lease, error) {
-	created, err := c.s.CreateTogether(ctx, framework.Together{
+	created, err := c.s.Primitives().CreateProtected(ctx, framework.ProtectedCreate{
 		Dir: l.path, Name: string(ReadKind) + writer.contender.place.sequenceDigits(), Data: l.ownerRecord(ctx),
 		Count: 1, Mode: framework.Ephemeral, With: []framework.Op{writer.Guard()},
 	})
 	if err != nil {
 		return nil, err
 	}
-	c.node = created[0]
+	c.node = created.Nodes[0]
 	return l.newLease(ctx, c, writer.token)
 }

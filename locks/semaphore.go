@@ -368,18 +368,19 @@ func (s *Semaphore) takePermits(ctx context.Context, c *contender, n int, room s
 		if err != nil {
 			return nil, err
 		}
-		created, record, err := c.s.CreateTogetherAndStat(ctx, framework.Together{
+		made, err := c.s.Primitives().CreateProtected(ctx, framework.ProtectedCreate{
 			Dir: s.leases, Name: leaseName, Data: s.line.ownerRecord(ctx), Count: n, Mode: framework.EphemeralSequential,
 			With: []framework.Op{framework.CheckOp(s.record, p.version), framework.DeleteOp(c.node.Path, framework.AnyVersion)},
-		}, s.record)
+			Stat: s.record,
+		})
 		var refused *framework.TxError
 		switch {
 		case err == nil:
 			c.leaveLocalWaiters()
-			if err := s.checkRecordVersion(ctx, c.s, p, record); err != nil {
-				return nil, s.returnPermits(ctx, c.s, created, err)
+			if err := s.checkRecordVersion(ctx, c.s, p, made.Stat); err != nil {
+				return nil, s.returnPermits(ctx, c.s, made.Nodes, err)
 			}
-			return s.newPermitLease(ctx, c.s, created)
+			return s.newPermitLease(ctx, c.s, made.Nodes)
 		case !errors.As(err, &refused):
 			return nil, err
 		case refused.Index == n && !errors.Is(err, framework.ErrNoAuth): // resized, or deleted
@@ -394,7 +395,7 @@ func (s *Semaphore) takePermits(ctx context.Context, c *contender, n int, room s
 
 // returnPermits gives permits back that must not be used, and returns why. Who was in line has to queue again.
 func (s *Semaphore) returnPermits(ctx context.Context, sess *framework.Session, created []framework.Created, reason error) error {
-	d := sess.Discard(paths(created)...)
+	d := sess.Primitives().Discard(nil, paths(created)...)
 	if !errors.Is(reason, errRecordReplaced) {
 		return reason
 	}

@@ -218,7 +218,7 @@ func TestAnAskThatEndsAnywhereLeavesNothing(t *testing.T) {
 func TestCuratorsLeasesCount(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("m")
-		foreign, err := sessionOf(t, m).CreateProtected(t.Context(), pool+"/leases", "lease-", []byte("10.0.0.1"))
+		foreign, err := sessionOf(t, m).Primitives().CreateProtected(t.Context(), framework.ProtectedCreate{Dir: pool + "/leases", Name: "lease-", Data: []byte("10.0.0.1")})
 		require.NoError(t, err)
 		s := locks.NewSemaphore(m.Client, pool, 1)
 		_, err = s.TryLock(t.Context())
@@ -226,7 +226,7 @@ func TestCuratorsLeasesCount(t *testing.T) {
 		a := newAsker(t)
 		a.ask("a", s.Lock)
 		require.Empty(t, a.now())
-		require.NoError(t, m.Delete(t.Context(), foreign.Path, framework.AnyVersion))
+		require.NoError(t, m.Delete(t.Context(), foreign.Nodes[0].Path, framework.AnyVersion))
 		require.Equal(t, []string{"a"}, a.now())
 		synctest.Wait()
 	})

@@ -96,7 +96,7 @@ func (b *batchReader) readBatch(batch []batchRead) {
 	for i, read := range batch {
 		paths[i] = read.path
 	}
-	nodes, err := b.s.GetAll(b.ctx, paths...)
+	nodes, err := b.s.Primitives().GetAll(b.ctx, paths...)
 	if errors.Is(err, framework.ErrTooLarge) && len(batch) > 1 {
 		b.readBatch(batch[:len(batch)/2])
 		b.readBatch(batch[len(batch)/2:])

@@ -102,7 +102,7 @@ func (c *capacityCounter) readState(ctx context.Context, s *framework.Session) e
 		return err
 	}
 	c.out = uint32(st.Version)
-	nodes, err := s.GetAll(ctx, c.store.nodes.below(inNode), cmp.Or(c.own.path, c.store.nodes.below(inNode)), c.store.nodes.path)
+	nodes, err := s.Primitives().GetAll(ctx, c.store.nodes.below(inNode), cmp.Or(c.own.path, c.store.nodes.below(inNode)), c.store.nodes.path)
 	if err != nil {
 		return err
 	}
@@ -243,7 +243,7 @@ func (c *capacityCounter) unusedByOthers(ctx context.Context, s *framework.Sessi
 		for i, name := range some {
 			paths[i] = framework.Join(c.store.nodes.below(placesDir), name)
 		}
-		nodes, err := s.GetAll(ctx, paths...)
+		nodes, err := s.Primitives().GetAll(ctx, paths...)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -233,7 +233,7 @@ func (p *parallelOrder) claimTicketItem(ctx context.Context, t *ticket) (*claime
 	}
 	c := &claimedItem{session: p.cs, node: t.item.node(), version: n.Stat.Version, ticket: t.node}
 	c.readItem(n.Data, n.Stat)
-	hold, lost := p.cs.s.Hold(context.Background(), t.node)
+	hold, lost := p.cs.s.Primitives().Hold(context.Background(), t.node)
 	if lost != nil {
 		return nil, cmp.Or(err, lost)
 	}

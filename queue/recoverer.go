@@ -117,7 +117,7 @@ type segmentContents struct {
 // missing has gone for good, and a number that the items have not reached is unused.
 func (r *recoverer) inspect(at segmentID) (in segmentContents, err error) {
 	in.at = at
-	nodes, err := r.s.GetAll(r.ctx, at.tickets(), at.dir())
+	nodes, err := r.s.Primitives().GetAll(r.ctx, at.tickets(), at.dir())
 	if err != nil {
 		return in, err
 	}

@@ -129,7 +129,7 @@ func numbersIn(ctx context.Context, s *framework.Session, dir, prefix string) ([
 func readMany(ctx context.Context, s *framework.Session, paths []string) ([]framework.Node, error) {
 	nodes := make([]framework.Node, 0, len(paths))
 	for some := range slices.Chunk(paths, 500) {
-		got, err := s.GetAll(ctx, some...)
+		got, err := s.Primitives().GetAll(ctx, some...)
 		if err != nil {
 			return nil, err
 		}

@@ -256,7 +256,7 @@ func (v *segmentViews) readCounts(ctx context.Context, views []segmentView) erro
 		}
 		paths = append(paths, views[i].at.dir(), views[i].at.tickets())
 	}
-	nodes, err := v.s.GetAll(ctx, paths...)
+	nodes, err := v.s.Primitives().GetAll(ctx, paths...)
 	if err != nil {
 		return err
 	}
@@ -284,7 +284,7 @@ func (v *segmentViews) findSegment(ctx context.Context, view *segmentView) error
 			return fmt.Errorf("%w: %s has no segment to take from", ErrNotQueue, view.at.line.dir)
 		}
 		for _, at := range segments {
-			nodes, err := v.s.GetAll(ctx, at.dir(), at.tickets())
+			nodes, err := v.s.Primitives().GetAll(ctx, at.dir(), at.tickets())
 			if err != nil {
 				return err
 			}

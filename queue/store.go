@@ -76,7 +76,7 @@ func (st *store) findOrMake(ctx context.Context, s *framework.Session) error {
 
 // readRecord reads the record and compares it with the options. After the first time it compares only what cannot be changed.
 func (st *store) readRecord(ctx context.Context, s *framework.Session) error {
-	nodes, err := s.GetAll(ctx, st.nodes.path, st.nodes.below(itemsDir))
+	nodes, err := s.Primitives().GetAll(ctx, st.nodes.path, st.nodes.below(itemsDir))
 	if err != nil {
 		return err
 	}

@@ -159,7 +159,7 @@ type returnedItem struct {
 func (h *lockHolder) loadProgress() error {
 	nodes, s := h.cs.store.nodes, h.cs.s
 	for {
-		read, err := s.GetAll(h.ctx, nodes.below(itemsDir), nodes.below(claimedNode))
+		read, err := s.Primitives().GetAll(h.ctx, nodes.below(itemsDir), nodes.below(claimedNode))
 		if err != nil {
 			return err
 		}

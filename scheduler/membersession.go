@@ -116,7 +116,7 @@ func (p *participation) takePartInSession(ctx context.Context, run *runner, sess
 	p.setCurrent(nil)
 	err = m.hold.Err()
 	m.hold.End(context.Canceled)
-	left := session.DiscardOwn(nil, node)
+	left := session.Primitives().DiscardOwn(nil, node)
 	d.tasks.Wait()
 	<-left.Done()
 	return err

@@ -45,15 +45,16 @@ func (m *membership) join(ctx context.Context) (framework.Created, error) {
 	if err != nil {
 		return framework.Created{}, err
 	}
-	nodes, err := m.session.CreateTogether(ctx, framework.Together{
+	created, err := m.session.Primitives().CreateProtected(ctx, framework.ProtectedCreate{
 		Dir: m.store.nodes.members(), Name: m.name, Plain: true, Data: data, Count: 1, Mode: framework.Ephemeral,
 	})
 	if err != nil {
 		return framework.Created{}, err
 	}
 	m.written = data
-	m.hold, err = m.session.Hold(context.Background(), nodes[0].Path)
-	return nodes[0], err
+	node := created.Nodes[0]
+	m.hold, err = m.session.Primitives().Hold(context.Background(), node.Path)
+	return node, err
 }
 
 // describe returns what this member stores of itself.

@@ -78,7 +78,7 @@ func (e *execution) runAndRecord(fresh bool) {
 		e.job = latest // it may have been updated while the claim was under way
 	}
 	ctx, end := e.report.tel.startRun(context.Background(), e.job.Name, e.record, e.report.now)
-	hold, err := e.session.Hold(ctx, e.store.nodes.claim(e.job.Name, e.record.Number))
+	hold, err := e.session.Primitives().Hold(ctx, e.store.nodes.claim(e.job.Name, e.record.Number))
 	if err != nil { // the session was lost: the job's next owner takes the run for lost
 		end(err, Lost, e.record.Attempt)
 		return

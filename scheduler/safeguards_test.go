@@ -86,7 +86,7 @@ func TestARunWhoseClaimIsLostBeforeItBeginsDoesNotRun(t *testing.T) {
 		require.NoError(t, a.client.Create(t.Context(), testPath+"/jobs/j/run-1", nil, framework.Ephemeral))
 		session, err := a.client.Session(t.Context())
 		require.NoError(t, err)
-		hold, err := session.Hold(t.Context(), testPath+"/jobs/j/run-1")
+		hold, err := session.Primitives().Hold(t.Context(), testPath+"/jobs/j/run-1")
 		require.NoError(t, err)
 		hold.End(framework.ErrNodeGone)
 		record := RunRecord{Number: 1}

@@ -18,11 +18,11 @@ var modules = []string{"framework/frameworkfx", "locks/locksfx", "election/elect
 // may import what they like.
 var arrows = map[string][]string{
 	".":         nil,
-	"framework": {"internal/background", "internal/link", "internal/watchdog", "internal/wire"},
-	"locks":     {"framework", "internal/recipe"},
-	"election":  {"framework", "locks", "internal/recipe"},
+	"framework": {"internal/backoff", "internal/background", "internal/lifetime", "internal/link", "internal/watchdog", "internal/wire"},
+	"locks":     {"framework", "internal/lifetime", "internal/recipe"},
+	"election":  {"framework", "locks", "internal/lifetime", "internal/recipe"},
 	"scheduler": {"framework", "election", "internal/background", "internal/recipe"},
-	"queue":     {"framework", "locks", "internal/background", "internal/recipe"},
+	"queue":     {"framework", "locks", "internal/background", "internal/lifetime", "internal/recipe"},
 	"barrier":   {"framework", "locks", "internal/recipe"},
 	"zktest":    {"framework", "internal/wire", "internal/zkserver"},
 
@@ -40,6 +40,7 @@ var arrows = map[string][]string{
 
 	"internal/appmodule":    nil,
 	"internal/architecture": nil,
+	"internal/backoff":      nil,
 	"internal/background":   nil,
 	"internal/chaos":        nil, // tests only
 	"internal/child":        nil,
@@ -50,6 +51,7 @@ var arrows = map[string][]string{
 	"internal/faults":       nil, // tests only
 	"internal/interop":      nil, // its tests use all
 	"internal/itself":       nil,
+	"internal/lifetime":     nil,
 	"internal/link":         {"internal/wire"},
 	"internal/model":        nil, // models and the test that searches them
 	"internal/mutants":      nil,

@@ -106,7 +106,7 @@ var barrierMutants = []mutant{
 	},
 	{
 		name: "leaving with an ended context leaves the node", file: "barrier/round.go", test: "TestLeaveThatEndsHasLeft",
-		old: "\t\t\td.s.Discard(d.node)\n\t\t\treturn err",
+		old: "\t\t\td.s.Primitives().Discard(nil, d.node)\n\t\t\treturn err",
 		new: "\t\t\treturn err",
 	},
 	{

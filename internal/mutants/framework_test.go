@@ -54,7 +54,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "an overdue connection is not cut", file: "framework/sessionloop.go", test: "TestAnOverdueBeatGoesToAnotherServer",
-		old: "	s.mon.Cut(generation)\n", new: "",
+		old: "	s.transport.mon.Cut(generation)\n", new: "",
 	},
 
 	{
@@ -67,7 +67,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "a throttled beat is repeated without a pause", file: "framework/sessionloop.go", test: "TestAThrottledBeatProvesNothing",
-		old: "if ended := s.pauseBeforeRetry(ctx, back); ended != nil {", new: "if ended := ctx.Err(); ended != nil && back != nil {",
+		old: "if ended := s.transport.pauseBeforeRetry(ctx, back); ended != nil {", new: "if ended := ctx.Err(); ended != nil && back != nil {",
 	},
 
 	// Holds.
@@ -76,8 +76,8 @@ var frameworkMutants = []mutant{
 		old: "	held[i].hold.End(cause)\n", new: "",
 	},
 	{
-		name: "an ended session gives a hold", file: "framework/hold.go", test: "TestAnEndedSessionGivesNoHold",
-		old: "	if err := s.Err(); err != nil {\n		return nil, err\n	}\n	h :=", new: "	h :=",
+		name: "an ended session gives a hold", file: "framework/primitives.go", test: "TestAnEndedSessionGivesNoHold",
+		old: "	if err := p.s.Err(); err != nil {\n		return nil, err\n	}\n	h :=", new: "	h :=",
 	},
 
 	// Protected creates and deletions.
@@ -108,37 +108,37 @@ var frameworkMutants = []mutant{
 		old: "\tp.done <- err\n\tif p.left {\n\t\tp.deleteCreated()\n\t}", new: "	p.done <- err",
 	},
 	{
-		name: "DiscardOwn deletes a node of anyone", file: "framework/discard.go",
+		name: "DiscardOwn deletes a node of anyone", file: "framework/deletions.go",
 		test: "TestDiscardOwnSparesANodeOfAnotherSession|TestANodeThatAnotherHasMadeAnewIsKept",
 		old:  "o.err == nil && o.v.stat.Czxid == d.own.Zxid", new: "o.err == nil && o.v.stat.Czxid != 0",
 	},
 	{
-		name: "a refused deletion has a transaction", file: "framework/discard.go", test: "TestADeletionThatWasRefusedHasNoTransaction",
+		name: "a refused deletion has a transaction", file: "framework/deletions.go", test: "TestADeletionThatWasRefusedHasNoTransaction",
 		old: "	switch {\n	case err == nil:\n		d.zxid,", new: "	d.zxid = zxid\n	switch {\n	case err == nil:\n		d.zxid,",
 	},
 	{
-		name: "an own node is not looked at again on the next connection", file: "framework/discard.go", test: "TestANodeThatAnotherHasMadeAnewIsKept",
+		name: "an own node is not looked at again on the next connection", file: "framework/deletions.go", test: "TestANodeThatAnotherHasMadeAnewIsKept",
 		old: "		if d.own.Path != \"\" {\n			calls = append", new: "		if d.own.Path != \"\" && !d.ours {\n			calls = append",
 	},
 	{
-		name: "an own node is looked at though its sync was refused", file: "framework/discard.go",
+		name: "an own node is looked at though its sync was refused", file: "framework/deletions.go",
 		old: "		case unsynced != nil:\n", new: "		case unsynced != nil && false:\n",
 		redundant: "the in-memory server has one copy of the tree; on an ensemble the next server may show a node that was deleted and made anew by another session",
 	},
 	{
-		name: "own nodes are not looked for on the next connection", file: "framework/discard.go", test: "TestAQueuedDeletionComesFirst",
+		name: "own nodes are not looked for on the next connection", file: "framework/deletions.go", test: "TestAQueuedDeletionComesFirst",
 		old: "\t\t\tcalls = append(calls, ds.ownershipRequest(d)...)\n\t\t\tcontinue\n", new: "			continue\n",
 	},
 	{
-		name: "a former try decides", file: "framework/discard.go", old: "return waits && d.try == try", new: "return waits",
+		name: "a former try decides", file: "framework/deletions.go", old: "return waits && d.try == try", new: "return waits",
 		redundant: "an answer of a former connection that is read late is that of a deletion which has happened or was refused, and the present try finds the same; the number keeps indexes and paths in step",
 	},
 	{
-		name: "one refused deletion keeps the others", file: "framework/discard.go", test: "TestARefusedDeletionKeepsNoOthers",
+		name: "one refused deletion keeps the others", file: "framework/deletions.go", test: "TestARefusedDeletionKeepsNoOthers",
 		old: "case culprit >= 0 && culprit < len(d.paths) && len(paths) > 1:", new: "case culprit >= 0 && culprit < len(d.paths) && len(paths) > 100:",
 	},
 	{
-		name: "what was refused is forgotten", file: "framework/discard.go", test: "TestARefusedDeletionKeepsNoOthers",
+		name: "what was refused is forgotten", file: "framework/deletions.go", test: "TestARefusedDeletionKeepsNoOthers",
 		old: "d.zxid, d.own, d.paths, d.refused = zxid, Created{}, d.refused, nil", new: "d.zxid, d.own, d.paths, d.refusalError = zxid, Created{}, nil, nil",
 	},
 	{
@@ -146,12 +146,12 @@ var frameworkMutants = []mutant{
 		old: "\tif err := checkConditions(ops); err != nil {\n\t\treturn nil, nil, otherRefusal{err}\n\t}\n", new: "",
 	},
 	{
-		name: "a transaction asks no conditions", file: "framework/transaction.go", test: "TestAConditionRefusesBeforeSending",
+		name: "a transaction asks no conditions", file: "framework/operations.go", test: "TestAConditionRefusesBeforeSending",
 		old: "\t\tif err := checkConditions(ops); err != nil {\n\t\t\treturn nil, err\n\t\t}\n", new: "",
 	},
 	{
-		name: "an ephemeral node of anyone settles a create", file: "framework/writes.go", test: "TestAnEphemeralNodeOfAnotherSessionIsNotOurs",
-		old: "case mode == Ephemeral && r.stat.EphemeralOwner == s.ID():", new: "case mode == Ephemeral && r.stat.EphemeralOwner != 0:",
+		name: "an ephemeral node of anyone settles a create", file: "framework/settle.go", test: "TestAnEphemeralNodeOfAnotherSessionIsNotOurs",
+		old: "case mode == Ephemeral && r.stat.EphemeralOwner == a.t.sessionID():", new: "case mode == Ephemeral && r.stat.EphemeralOwner != 0:",
 	},
 
 	// Writes whose answer is lost.
@@ -160,55 +160,55 @@ var frameworkMutants = []mutant{
 		old: "		return errNotSent\n", new: "		return fmt.Errorf(\"%w: %w\", ErrOutcomeUnknown, ErrSuspended)\n",
 	},
 	{
-		name: "a set of the same data by anyone is a success", file: "framework/writes.go", test: "TestAnUnknownOutcomeIsSaid",
+		name: "a set of the same data by anyone is a success", file: "framework/settle.go", test: "TestAnUnknownOutcomeIsSaid",
 		old: "	case version == AnyVersion || r.stat.Czxid > seen:\n", new: "	case version != AnyVersion && bytes.Equal(r.data, data):\n		return r.stat, nil\n	case version == AnyVersion || r.stat.Czxid > seen:\n",
 	},
 	{
-		name: "a set of a node that was made anew is settled by its version", file: "framework/writes.go", test: "TestAnUnknownOutcomeIsSaid",
+		name: "a set of a node that was made anew is settled by its version", file: "framework/settle.go", test: "TestAnUnknownOutcomeIsSaid",
 		old: "	case version == AnyVersion || r.stat.Czxid > seen:\n", new: "	case version == AnyVersion:\n",
 	},
 	{
-		name: "a set that has happened is sent again", file: "framework/writes.go", test: "TestAnUnknownOutcomeIsSaid",
+		name: "a set that has happened is sent again", file: "framework/settle.go", test: "TestAnUnknownOutcomeIsSaid",
 		old: "	case r.stat.Mzxid <= seen:\n", new: "	case version == AnyVersion:\n",
 	},
 	{
-		name: "a write is settled without a sync", file: "framework/writes.go",
+		name: "a write is settled without a sync", file: "framework/settle.go",
 		old: "			if err := a.sync(\"/\"); err != nil {\n				var none T\n				return none, err\n			}\n", new: "",
 		redundant: "the in-memory server has one copy of the tree; on an ensemble the next server may not have applied the write yet",
 	},
 	{
-		name: "a deletion of a node made anew is sent again", file: "framework/writes.go", test: "TestAnUnknownOutcomeIsSaid",
+		name: "a deletion of a node made anew is sent again", file: "framework/settle.go", test: "TestAnUnknownOutcomeIsSaid",
 		old: "	case err == nil && st.Czxid <= seen:\n", new: "	case err == nil && st.Czxid != 0:\n",
 	},
 	{
-		name: "a node that is gone was deleted by us", file: "framework/writes.go", test: "TestAnUnknownOutcomeIsSaid",
+		name: "a node that is gone was deleted by us", file: "framework/settle.go", test: "TestAnUnknownOutcomeIsSaid",
 		old: "\treturn checkUndisturbed(a, full, seen)\n}\n\n// settleCreate", new: "	return nil\n}\n\n// settleCreate",
 	},
 	{
-		name: "a create whose node is gone is sent again", file: "framework/writes.go", test: "TestAnUnknownOutcomeIsSaid",
+		name: "a create whose node is gone is sent again", file: "framework/settle.go", test: "TestAnUnknownOutcomeIsSaid",
 		old: "	case err == nil && st.Pzxid <= seen:\n", new: "	case err == nil && st.Pzxid != 0:\n",
 	},
 	{
-		name: "a persistent node of the same data is ours", file: "framework/writes.go", test: "TestAnUnknownOutcomeIsSaid",
+		name: "a persistent node of the same data is ours", file: "framework/settle.go", test: "TestAnUnknownOutcomeIsSaid",
 		old: "	case r.stat.Version == 0 && !bytes.Equal(r.data, data):\n		return ErrNodeExists\n", new: "	case bytes.Equal(r.data, data):\n		return nil\n",
 	},
 	{
-		name: "a node from before the create is ours", file: "framework/writes.go", test: "TestALostWriteOfAnothersNode",
+		name: "a node from before the create is ours", file: "framework/settle.go", test: "TestALostWriteOfAnothersNode",
 		old: "	case r.stat.Czxid <= seen:\n		return ErrNodeExists\n", new: "",
 	},
 	{
 		name: "a write that its context has left says nothing of its outcome", file: "framework/requests.go", test: "TestAnUnknownOutcomeIsSaid",
-		old: "\t\treturn outcome[T]{err: s.callEnded(ctx), lost: true}\n", new: "\t\treturn outcome[T]{err: s.callEnded(ctx)}\n",
+		old: "\t\treturn outcome[T]{err: t.callEnded(ctx), lost: true}\n", new: "\t\treturn outcome[T]{err: t.callEnded(ctx)}\n",
 	},
 	{
-		name: "a write that its session has left says nothing of its outcome", file: "framework/writes.go", test: "TestAnUnknownOutcomeIsSaid",
+		name: "a write that its session has left says nothing of its outcome", file: "framework/settle.go", test: "TestAnUnknownOutcomeIsSaid",
 		old: "			return outcome[T]{v: v, err: err, lost: true}.written()\n", new: "			return v, err\n",
 	},
 
 	// Servers.
 	{
 		name: "a name is left to the dialer", file: "framework/client.go", test: "TestOneNameForTheEnsemble",
-		old: "	c.servers.expands = !c.dialed\n", new: "",
+		old: "newServers(cfg, !o.dialed, o.log)", new: "newServers(cfg, false, o.log)",
 	},
 	{
 		name: "names are looked up once", file: "framework/servers.go", test: "TestANameIsLookedUpAgain",
@@ -224,7 +224,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "all clients of a lost server dial at once", file: "framework/servers.go", test: "TestTheServerThatWasLostComesLast",
-		old: "		return rand.N(s.pauses.cfg.RetryBase)\n", new: "		return 0\n",
+		old: "		return rand.N(s.retryBase)\n", new: "		return 0\n",
 	},
 	{
 		name: "a certificate is verified for the address", file: "framework/servers.go", test: "TestACertificateIsOfTheName",
@@ -236,7 +236,7 @@ var frameworkMutants = []mutant{
 		old: "		if s.outage.IsZero() {", new: "		if true {",
 	},
 	{
-		name: "a throttled request is not repeated", file: "framework/session.go", test: "TestAThrottledRequestIsRepeated",
+		name: "a throttled request is not repeated", file: "framework/transport.go", test: "TestAThrottledRequestIsRepeated",
 		old: " || errors.Is(err, errQueueFull) || errors.Is(err, ErrOverloaded)", new: " || errors.Is(err, errQueueFull)",
 	},
 
@@ -259,11 +259,11 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "the servers are not asked at the bound", file: "framework/owned.go", test: "TestWhatOthersDeleteMakesRoom",
-		old: "if now := o.s.client.clock.Now(); looking == nil &&", new: "if now := o.s.client.clock.Now(); looking == nil && o.max < 0 &&",
+		old: "if now := o.clock.Now(); looking == nil &&", new: "if now := o.clock.Now(); looking == nil && o.max < 0 &&",
 	},
 	{
 		name: "the servers are asked each time", file: "framework/owned.go", test: "TestTheServersAreAskedSeldom",
-		old: "(!o.asked || now-o.looked >= beatInterval(o.s.Timeout()))", new: "now >= 0",
+		old: "(!o.asked || now-o.looked >= beatInterval(o.timeout()))", new: "now >= 0",
 	},
 	{
 		name: "a swap is refused at the bound", file: "framework/owned.go", test: "TestASwapAtTheBoundIsLetThrough",
@@ -274,27 +274,27 @@ var frameworkMutants = []mutant{
 		old: "if _, there := o.paths[full]; there && op.name == opDelete {", new: "if op.name == opDelete {",
 	},
 	{
-		name: "a refused create stays counted", file: "framework/transaction.go", test: "TestARefusedCreateCountsNothing",
+		name: "a refused create stays counted", file: "framework/operations.go", test: "TestARefusedCreateCountsNothing",
 		old: "\tdefault:\n\t\ts.owned.settleReservation(created, 0)\n", new: "	default:\n",
 	},
 
 	// What is queued.
 	{
 		name: "a proof of life waits behind what is queued", file: "framework/sessionloop.go", test: "TestAProofOvertakesWhatIsQueued",
-		old: "requester{ctx, s, true}.multi(", new: "requester{ctx, s, false}.multi(",
+		old: "requester{ctx, s.transport, true}.multi(", new: "requester{ctx, s.transport, false}.multi(",
 	},
 	{
 		name: "any number of bytes is queued", file: "framework/requests.go", test: "TestWhatIsQueuedIsBounded",
-		old: "	a.s.mon.Offer(call)\n", new: "	a.s.mon.Send(call)\n",
+		old: "	a.t.mon.Offer(call)\n", new: "	a.t.mon.Send(call)\n",
 	},
 	{
 		name: "deletions without an answer are not the first on a connection", file: "framework/sessionloop.go", test: "TestAQueuedDeletionComesFirst",
-		old: "\ts.deletions.resend(func(calls []*link.Call) { s.mon.Admit(st.Generation, calls...) })\n",
-		new: "\ts.mon.Admit(st.Generation)\n\ttime.AfterFunc(s.Timeout()/100, func() { s.deletions.resend(func(calls []*link.Call) { s.mon.Admit(st.Generation, calls...) }) })\n",
+		old: "\ts.deletions.resend(func(calls []*link.Call) { s.transport.mon.Admit(st.Generation, calls...) })\n",
+		new: "\ts.transport.mon.Admit(st.Generation)\n\ttime.AfterFunc(s.Timeout()/100, func() { s.deletions.resend(func(calls []*link.Call) { s.transport.mon.Admit(st.Generation, calls...) }) })\n",
 	},
 	{
 		name: "deletions do not end with their session", file: "framework/sessionloop.go", test: "TestADeletionEndsWithItsClient",
-		old: "\ts.mon.Close()\n\ts.deletions.endAll()\n", new: "	s.mon.Close()\n",
+		old: "\ts.transport.mon.Close()\n\ts.deletions.endAll()\n", new: "	s.transport.mon.Close()\n",
 	},
 
 	// Clients.
@@ -310,8 +310,8 @@ var frameworkMutants = []mutant{
 	// Watches.
 	{
 		name: "a read overtakes the request that arms its watch", file: "framework/watch.go", test: "TestWhoSharesAWatchIsToldOfAChange",
-		old: "\te.set.asking.Lock()\n\ta.s.mon.Send(e.prepareRead(e.armOnce(), func(",
-		new: "\tarmed := e.armOnce()\n\tif armed {\n\t\t_ = Pause(a.ctx, 1e6)\n\t}\n\te.set.asking.Lock()\n\ta.s.mon.Send(e.prepareRead(armed, func(",
+		old: "\te.set.asking.Lock()\n\ta.t.mon.Send(e.prepareRead(e.armOnce(), func(",
+		new: "\tarmed := e.armOnce()\n\tif armed {\n\t\t_ = a.sync(\"/\")\n\t}\n\te.set.asking.Lock()\n\ta.t.mon.Send(e.prepareRead(armed, func(",
 	},
 	{
 		name: "watchers are not told of a reconnect", file: "framework/sessionloop.go", test: "TestAReconnectWakesWatchers",

@@ -31,7 +31,7 @@ var locksMutants = []mutant{
 	},
 	{
 		name: "a waiter that gives up tells its neighbour before its deletion is on its way", file: "locks/line.go", test: "TestANeighbourWaitsUntilTheDeletionIsOnItsWay",
-		old: "return c.s.DiscardThen(c.leaveLocalWaiters, c.node.Path)", new: "c.row.markPassed(c, true)\n\tc.leaveLocalWaiters()\n\treturn c.s.DiscardThen(c.leaveLocalWaiters, c.node.Path)",
+		old: "return c.s.Primitives().Discard(c.leaveLocalWaiters, c.node.Path)", new: "c.row.markPassed(c, true)\n\tc.leaveLocalWaiters()\n\treturn c.s.Primitives().Discard(c.leaveLocalWaiters, c.node.Path)",
 	},
 	{
 		name: "a holder tells its neighbour before its deletion is on its way", file: "locks/line.go", test: "TestANeighbourWaitsUntilTheDeletionIsOnItsWay",
@@ -180,7 +180,7 @@ var locksMutants = []mutant{
 		old: "lease.token = max(lease.token, p.token)", new: "combinedLease.token = first.token",
 	},
 	{
-		name: "several: the whole goes on for a moment behind a part's end", file: "framework/hold.go", pkg: "./framework", test: "TestLifetimesEndTogether",
+		name: "several: the whole goes on for a moment behind a part's end", file: "internal/lifetime/lifetime.go", pkg: "./framework", test: "TestLifetimesEndTogether",
 		old: "	for _, d := range dependents {\n		_ = d.end(cause)\n	}", new: "	_ = dependents",
 	},
 	// Claims.
@@ -265,7 +265,7 @@ var locksMutants = []mutant{
 	},
 	{
 		name: "claim: a released claim deletes the node by its name", file: "locks/claim.go", test: "TestALostReplyOfAReleaseLeavesTheNextClaimAlone",
-		old: "return d.s.DiscardOwn(queued, node.Created, node.fence)", new: "return d.s.DiscardThen(queued, node.Path, node.fence)",
+		old: "return d.s.Primitives().DiscardOwn(queued, node.Created, node.fence)", new: "return d.s.Primitives().Discard(queued, node.Path, node.fence)",
 	},
 	{
 		name: "semaphore: who has permits stays in line", file: "locks/semaphore.go", test: "TestBothFinishAcrossARestart|TestPermitsAreGrantedInOrder",

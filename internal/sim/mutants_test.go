@@ -28,7 +28,7 @@ var safeguards = []mutant{
 		old: "	if len(p.created) == 0 {\n		return\n	}", new: "	if true {\n		return\n	}",
 	},
 	{
-		name: "a claim is deleted whoever has it", file: "framework/discard.go", recipes: "claim", rule: "exclusion",
+		name: "a claim is deleted whoever has it", file: "framework/deletions.go", recipes: "claim", rule: "exclusion",
 		old: "o.err == nil && o.v.stat.Czxid == d.own.Zxid", new: "o.err == nil && o.v.stat.Czxid != 0",
 	},
 	{
@@ -68,7 +68,7 @@ var safeguards = []mutant{
 		old: "framework.DeleteOp(c.node.Path, framework.AnyVersion)", new: "framework.CheckOp(c.node.Path, framework.AnyVersion)",
 	},
 	{
-		name: "a lease on several locks ends a moment after one of them", file: "framework/hold.go", recipes: "multi", rule: "exclusion",
+		name: "a lease on several locks ends a moment after one of them", file: "internal/lifetime/lifetime.go", recipes: "multi", rule: "exclusion",
 		old: "	for _, d := range dependents {\n		_ = d.end(cause)\n	}", new: "	_ = dependents",
 	},
 	{

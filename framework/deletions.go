@@ -3,17 +3,20 @@ package framework
 import (
 	"cmp"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
 
+	"github.com/lockstep-go/lockstep/internal/background"
+	"github.com/lockstep-go/lockstep/internal/backoff"
 	"github.com/lockstep-go/lockstep/internal/link"
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
 // Discarded is a deletion in the background.
 type Discarded struct {
-	s      *Session
+	tasks  *background.Tasks // counts it
 	done   chan struct{}
 	once   sync.Once
 	queued func()
@@ -26,7 +29,7 @@ type Discarded struct {
 	looked  bool     // the servers have said whether it is, and nothing was sent since
 	ours    bool     // what they have said
 	try     int      // the number of the latest try
-	retries *Backoff
+	retries *backoff.Backoff
 }
 
 // Done is closed when the nodes are gone or the session has ended.
@@ -45,37 +48,7 @@ func (d *Discarded) markWritten() {
 // finish tells that the nodes are gone, or that there is no session to delete them in.
 func (d *Discarded) finish() {
 	close(d.done)
-	d.s.tasks.End()
-}
-
-// Discard deletes nodes of this session in the background, until they are gone or the session has
-// ended, and returns at once. Client.Close waits for it.
-func (s *Session) Discard(paths ...string) *Discarded { return s.DiscardThen(nil, paths...) }
-
-// DiscardThen is Discard, and calls queued once: when the deletion is in the
-// connection's queue, or when the nodes are known to be gone. Several nodes are deleted in one transaction. Whatever this session asks for later reaches the
-// servers later: if the connection is lost before the answer, the deletion is the first request on the next one. That does not hold for what the servers refuse to
-// delete, which is asked again with pauses. queued is not called when the session ends before, and must
-// not block; it may be called before DiscardThen returns.
-func (s *Session) DiscardThen(queued func(), paths ...string) *Discarded {
-	return s.discard(queued, Created{}, paths)
-}
-
-// DiscardOwn is DiscardThen for a node whose name others may use too: before each try the session looks whether the node
-// is still the one that it has created. The nodes of companions, whose names nobody else uses, are
-// deleted in the same transaction, or by themselves when the node is another's.
-func (s *Session) DiscardOwn(queued func(), node Created, companions ...string) *Discarded {
-	return s.discard(queued, node, companions)
-}
-
-func (s *Session) discard(queued func(), own Created, paths []string) *Discarded {
-	d := &Discarded{s: s, done: make(chan struct{}), queued: queued, own: own, paths: append([]string(nil), paths...), retries: newBackoff(s.client.cfg)}
-	if !s.tasks.Begin() { // the session has ended, and the nodes with it
-		close(d.done)
-		return d
-	}
-	s.deletions.requestDeletion(d)
-	return d
+	d.tasks.End()
 }
 
 // pendingDeletions are a session's deletions in the background that have no answer yet. On each new connection they are the first requests: whoever was told that
@@ -84,7 +57,9 @@ func (s *Session) discard(queued func(), own Created, paths []string) *Discarded
 // A deletion is one try after the other: a look at the own node, if it has one, and the request that deletes. A try without an answer is over with its connection.
 // The next connection begins another one.
 type pendingDeletions struct {
-	s *Session
+	transport *transport
+	owned     *ownedBytes
+	log       *slog.Logger
 
 	mu      sync.Mutex
 	ended   bool
@@ -92,7 +67,9 @@ type pendingDeletions struct {
 	asked   int64
 }
 
-func (ds *pendingDeletions) init(s *Session) { ds.s, ds.waiting = s, map[*Discarded]int64{} }
+func (ds *pendingDeletions) init(t *transport, owned *ownedBytes, log *slog.Logger) {
+	ds.transport, ds.owned, ds.log, ds.waiting = t, owned, log, map[*Discarded]int64{}
+}
 
 // requestDeletion asks for a deletion. Without a connection it is asked for on the next one.
 func (ds *pendingDeletions) requestDeletion(d *Discarded) {
@@ -110,12 +87,12 @@ func (ds *pendingDeletions) requestDeletion(d *Discarded) {
 // beginTry begins a try, and unlocks mu. It keeps mu until the request is queued, so that resume begins a try before that or after it.
 func (ds *pendingDeletions) beginTry(d *Discarded) {
 	if d.own.Path != "" && !d.looked {
-		ds.s.mon.Send(ds.ownershipRequest(d)...)
+		ds.transport.mon.Send(ds.ownershipRequest(d)...)
 		ds.mu.Unlock()
 		return
 	}
 	call := ds.deleteRequest(d)
-	queued := call != nil && ds.s.mon.Send(call)
+	queued := call != nil && ds.transport.mon.Send(call)
 	ds.mu.Unlock()
 	switch {
 	case call == nil:
@@ -168,13 +145,13 @@ func (ds *pendingDeletions) resend(admit func(first []*link.Call)) {
 func (ds *pendingDeletions) ownershipRequest(d *Discarded) (calls []*link.Call) {
 	var unsynced error
 	if d.try > 0 {
-		calls = append(calls, &link.Call{Op: wire.OpSync, Body: &wire.PathRequest{Path: ds.s.client.ns.serverPath("/")}, Done: func(r link.Reply) {
+		calls = append(calls, &link.Call{Op: wire.OpSync, Body: &wire.PathRequest{Path: ds.transport.ns.serverPath("/")}, Done: func(r link.Reply) {
 			unsynced = replyError(r)
 		}})
 	}
 	d.try++
 	try := d.try
-	return append(calls, &link.Call{Op: wire.OpExists, Body: &wire.WatchRequest{Path: ds.s.client.ns.serverPath(d.own.Path)}, Done: func(r link.Reply) {
+	return append(calls, &link.Call{Op: wire.OpExists, Body: &wire.WatchRequest{Path: ds.transport.ns.serverPath(d.own.Path)}, Done: func(r link.Reply) {
 		if r.Err != nil {
 			return // the next connection begins another try
 		}
@@ -204,10 +181,10 @@ func (ds *pendingDeletions) deleteRequest(d *Discarded) *link.Call {
 	d.looked = false
 	var paths []string
 	for _, path := range d.paths {
-		paths = append(paths, ds.s.client.ns.serverPath(path))
+		paths = append(paths, ds.transport.ns.serverPath(path))
 	}
 	if d.own.Path != "" && d.ours {
-		paths = append(paths, ds.s.client.ns.serverPath(d.own.Path))
+		paths = append(paths, ds.transport.ns.serverPath(d.own.Path))
 	}
 	switch len(paths) {
 	case 0:
@@ -238,9 +215,9 @@ func (ds *pendingDeletions) tryAnswered(d *Discarded, try int, paths []string, c
 	missing := errors.Is(err, ErrNoNode) && culprit >= 0 && culprit < len(paths)
 	switch {
 	case err == nil:
-		ds.s.owned.removeDeleted(paths...)
+		ds.owned.removeDeleted(paths...)
 	case missing:
-		ds.s.owned.removeDeleted(paths[culprit])
+		ds.owned.removeDeleted(paths[culprit])
 	}
 	ds.mu.Lock()
 	if !ds.isLatestTry(d, try) {
@@ -272,16 +249,16 @@ func (ds *pendingDeletions) tryAnswered(d *Discarded, try int, paths []string, c
 // retryAfterPause begins another try after a pause, unless there is a later one by then. The servers have refused this one, with err.
 func (ds *pendingDeletions) retryAfterPause(d *Discarded, try int, err error) {
 	ds.mu.Lock()
-	pause, path := d.retries.nextPause(), d.own.Path
+	pause, path := d.retries.Next(), d.own.Path
 	if len(d.paths) > 0 {
 		path = d.paths[0]
 	}
 	ds.mu.Unlock()
 	if !IsTransient(err) {
-		ds.s.client.log.Warn("a node could not be deleted yet", "path", path, "error", err)
+		ds.log.Warn("a node could not be deleted yet", "path", path, "error", err)
 	}
 	go func() {
-		if Pause(ds.s.ctx, pause) != nil {
+		if backoff.Pause(ds.transport.session, pause) != nil {
 			if ds.removeDeletion(d) {
 				d.finish()
 			}

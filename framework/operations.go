@@ -1,0 +1,287 @@
+package framework
+
+import (
+	"context"
+	"errors"
+)
+
+// Get reads a node's data. It repeats itself when the connection is lost.
+func (s *Session) Get(ctx context.Context, path string) ([]byte, Stat, error) {
+	r, err := readChecked(ctx, s, "get", path, requester.get)
+	return r.data, r.stat, err
+}
+
+// Exists reads a node's Stat; a missing node is ErrNoNode.
+func (s *Session) Exists(ctx context.Context, path string) (Stat, error) {
+	return readChecked(ctx, s, "exists", path, requester.exists)
+}
+
+// Children lists the names below a node, in no order.
+func (s *Session) Children(ctx context.Context, path string) ([]string, Stat, error) {
+	r, err := readChecked(ctx, s, "list", path, requester.children)
+	return r.names, r.stat, err
+}
+
+// Sync waits until this session's server has seen everything that was committed before the call.
+func (s *Session) Sync(ctx context.Context, path string) error {
+	_, err := readChecked(ctx, s, "sync", path, func(a requester, full string) (struct{}, error) { return struct{}{}, a.sync(full) })
+	return err
+}
+
+// WatchData reads a node's data and watches it for a change or its deletion. Without a node there
+// is no watch: the error is ErrNoNode.
+func (s *Session) WatchData(ctx context.Context, path string) ([]byte, Stat, *Watch, error) {
+	r, w, err := s.watch(ctx, watchData, path)
+	return r.data, r.stat, w, err
+}
+
+// WatchExists reads a node's Stat and watches it for its creation, a change or its deletion. Of a
+// missing node the error is ErrNoNode, and the watch, which is not nil then, waits for it.
+func (s *Session) WatchExists(ctx context.Context, path string) (Stat, *Watch, error) {
+	r, w, err := s.watch(ctx, watchExists, path)
+	return r.stat, w, err
+}
+
+// WatchChildren lists the names below a node and watches for a change of that list or the node's
+// deletion. Without a node there is no watch: the error is ErrNoNode.
+func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, Stat, *Watch, error) {
+	r, w, err := s.watch(ctx, watchChildren, path)
+	return r.names, r.stat, w, err
+}
+
+// watch joins the path's shared watch and reads the node, asking the server for a watch if none is armed.
+func (s *Session) watch(ctx context.Context, kind watchKind, path string) (readResult, *Watch, error) {
+	full, err := s.transport.checkPath(path, 0)
+	if err != nil {
+		return readResult{}, nil, Wrap("watch", path, err)
+	}
+	w := s.watches.addWaiter(watchKey{kind, full})
+	r, err := repeatUntilKnown(ctx, s.transport, func(a requester) (readResult, error) { return w.entry.readNode(a) })
+	if w.entry.setNoWatch(err) {
+		w.Stop()
+		w = nil
+	}
+	return r, w, Wrap("watch", path, err)
+}
+
+// readChecked checks the path and repeats a read until it is answered.
+func readChecked[T any](ctx context.Context, s *Session, op, path string, f func(a requester, full string) (T, error)) (T, error) {
+	full, err := s.transport.checkPath(path, 0)
+	if err != nil {
+		var zero T
+		return zero, Wrap(op, path, err)
+	}
+	v, err := repeatUntilKnown(ctx, s.transport, func(a requester) (T, error) { return f(a, full) })
+	return v, Wrap(op, path, err)
+}
+
+// Set writes a node's data if its version is version, or AnyVersion.
+//
+// Guarantee: on success the node held the data with the version of the returned Stat; ErrBadVersion and other refusals mean that nothing was
+// written. When the answer is lost, the node is read back on the next connection. If that cannot tell whose write it shows, or
+// ctx or the session ends first, the error wraps ErrOutcomeUnknown. An unversioned Set that finds its own data there writes it once more, at that version.
+func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) (Stat, error) {
+	full, err := s.transport.checkPath(path, len(data))
+	if err != nil {
+		return Stat{}, Wrap("set", path, err)
+	}
+	st, err := applyOnce(ctx, s.transport, func(a requester) (Stat, error) { return a.set(full, data, version) },
+		func(a requester, seen int64) (Stat, error) { return settleSet(a, full, data, version, seen) })
+	return st, Wrap("set", path, err)
+}
+
+// Delete deletes a node if its version is version, or AnyVersion. A missing one is ErrNoNode.
+//
+// Guarantee: on success this call has deleted the node; a refusal means that it has deleted nothing. When the answer is lost, the node is
+// looked for on the next connection. If it is gone since, or was made anew, or ctx or the session ends first, the error wraps ErrOutcomeUnknown.
+func (s *Session) Delete(ctx context.Context, path string, version int32) error {
+	full, err := s.transport.checkPath(path, 0)
+	if err != nil {
+		return Wrap("delete", path, err)
+	}
+	_, err = applyOnce(ctx, s.transport, func(a requester) (struct{}, error) { return struct{}{}, a.delete(full, version) },
+		func(a requester, seen int64) (struct{}, error) { return struct{}{}, settleDelete(a, full, seen) })
+	return Wrap("delete", path, err)
+}
+
+// Create creates a node of a mode that is not sequential, with the client's ACL. Its directory must exist.
+//
+// Guarantee: on success this call has created the node; ErrNodeExists and other refusals mean that it has not. When the answer is lost, the
+// node is read on the next connection. An ephemeral one that this session owns is success. If a persistent one was made since the
+// request was sent, it may be this call's or somebody else's: the error wraps ErrOutcomeUnknown, as it does when ctx or the session ends first.
+func (s *Session) Create(ctx context.Context, path string, data []byte, mode Mode) error {
+	full, err := s.checkCreate(path, data, mode)
+	if err != nil {
+		return Wrap("create", path, err)
+	}
+	err = s.countCreate(ctx, full, mode, func() error {
+		_, err := applyOnce(ctx, s.transport, func(a requester) (struct{}, error) { return struct{}{}, a.create(full, data, mode, s.setup.cfg.ACL) },
+			func(a requester, seen int64) (struct{}, error) {
+				return struct{}{}, settleCreate(a, full, data, mode, seen)
+			})
+		return err
+	})
+	return Wrap("create", path, err)
+}
+
+// CreateIfMissing creates a node of a mode that is not sequential, unless there is one: whose it is, and what it holds, does not matter. When the answer is lost it is
+// asked again. Its directory must exist.
+func (s *Session) CreateIfMissing(ctx context.Context, path string, data []byte, mode Mode) error {
+	full, err := s.checkCreate(path, data, mode)
+	if err != nil {
+		return Wrap("create", path, err)
+	}
+	err = s.countCreate(ctx, full, mode, func() error {
+		_, err := repeatUntilKnown(ctx, s.transport, func(a requester) (struct{}, error) { return struct{}{}, a.create(full, data, mode, s.setup.cfg.ACL) })
+		return err
+	})
+	if errors.Is(err, ErrNodeExists) {
+		return nil
+	}
+	return Wrap("create", path, err)
+}
+
+// DeleteIfPresent deletes a node, whatever its version, if there is one. When the answer is lost it is asked again, which may delete a node that was made anew
+// meanwhile.
+func (s *Session) DeleteIfPresent(ctx context.Context, path string) error {
+	full, err := s.transport.checkPath(path, 0)
+	if err != nil {
+		return Wrap("delete", path, err)
+	}
+	_, err = repeatUntilKnown(ctx, s.transport, func(a requester) (struct{}, error) { return struct{}{}, a.delete(full, AnyVersion) })
+	if errors.Is(err, ErrNoNode) {
+		return nil
+	}
+	return Wrap("delete", path, err)
+}
+
+// countCreate counts the node that a create makes.
+func (s *Session) countCreate(ctx context.Context, full string, mode Mode, create func() error) error {
+	reserved := ownedSize(full, mode)
+	if err := s.owned.reserveFor(ctx, reserved, 0); err != nil {
+		return err
+	}
+	err := create()
+	if err == nil || errors.Is(err, ErrOutcomeUnknown) {
+		s.owned.settleReservation(reserved, 0, full)
+	} else {
+		s.owned.settleReservation(reserved, 0)
+	}
+	return err
+}
+
+// checkCreate is check for a create.
+func (s *Session) checkCreate(path string, data []byte, mode Mode) (full string, err error) {
+	if mode == EphemeralSequential || mode == PersistentSequential {
+		return "", errors.New("a sequential node needs CreateProtected")
+	}
+	return s.transport.checkPath(path, len(data))
+}
+
+// MakeDirs creates a directory and those above it, as containers with the client's ParentACL, where
+// they are missing. A server deletes an empty container some time later, so that a create below it
+// may still find none: then call it again.
+func (s *Session) MakeDirs(ctx context.Context, dir string) error {
+	for {
+		err := s.makeOneDir(ctx, dir)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, ErrNoNode) {
+			return err
+		}
+		if err := s.makeDirsAbove(ctx, dir); err != nil {
+			return err
+		}
+	}
+}
+
+// makeOneDir makes one directory, unless it is there.
+func (s *Session) makeOneDir(ctx context.Context, dir string) error {
+	full, err := s.transport.checkPath(dir, 0)
+	if err != nil {
+		return Wrap("create", dir, err)
+	}
+	_, err = repeatUntilKnown(ctx, s.transport, func(a requester) (struct{}, error) {
+		return struct{}{}, a.create(full, nil, Container, s.setup.cfg.ParentACL)
+	})
+	if errors.Is(err, ErrNodeExists) {
+		return nil
+	}
+	return Wrap("create", dir, err)
+}
+
+// makeDirsAbove makes the directories above dir, the client's root among them.
+func (s *Session) makeDirsAbove(ctx context.Context, dir string) error {
+	if dir != "/" {
+		above, _ := Split(dir)
+		return s.MakeDirs(ctx, above)
+	}
+	above, _ := Split(s.transport.ns.serverPath("/"))
+	_, err := repeatUntilKnown(ctx, s.transport, func(a requester) (struct{}, error) {
+		return struct{}{}, makeDirs(a, above, s.setup.cfg.ParentACL)
+	})
+	return Wrap("create", dir, err)
+}
+
+// makeDirs makes directories outside the client's root.
+func makeDirs(a requester, full string, acl []ACL) error {
+	err := a.create(full, nil, Container, acl)
+	if errors.Is(err, ErrNoNode) {
+		above, _ := Split(full)
+		if err := makeDirs(a, above, acl); err != nil {
+			return err
+		}
+		return makeDirs(a, full, acl)
+	}
+	if errors.Is(err, ErrNodeExists) {
+		return nil
+	}
+	return err
+}
+
+// Multi runs a transaction: all operations or none. It waits for the connection, but is sent once
+// only: when the connection is lost, or ctx or the session ends, before the answer, the error wraps ErrOutcomeUnknown, and ErrSuspended if it was the
+// connection. A refusal is a *TxError.
+func (s *Session) Multi(ctx context.Context, ops ...Op) ([]OpResult, error) {
+	if err := s.transport.checkOps(ops); err != nil {
+		return nil, err
+	}
+	created, deleted := s.owned.sizesOf(ops)
+	if err := s.owned.reserveFor(ctx, created, deleted); err != nil {
+		return nil, Wrap("transaction", ops[0].path, err)
+	}
+	parts := s.transport.wireParts(ops)
+	rs, err := repeatUntilSent(ctx, s.transport, func(a requester) ([]OpResult, error) {
+		if err := checkConditions(ops); err != nil {
+			return nil, err
+		}
+		return a.multi(parts).written()
+	})
+	switch {
+	case err == nil:
+		s.owned.countApplied(created, ops, rs)
+	case errors.Is(err, ErrOutcomeUnknown):
+		s.owned.countUnknown(created, ops)
+	default:
+		s.owned.settleReservation(created, 0)
+	}
+	var refused *TxError
+	if errors.As(err, &refused) {
+		return nil, refused
+	}
+	return s.opResults(ops, rs, err)
+}
+
+// opResults names the operation that was refused, if one was.
+func (s *Session) opResults(ops []Op, rs []OpResult, err error) ([]OpResult, error) {
+	if tx := firstRefused(ops, rs); tx != nil {
+		return rs, tx
+	}
+	for i := range rs {
+		if rs[i].Path != "" {
+			rs[i].Path = s.transport.ns.clientPath(rs[i].Path)
+		}
+	}
+	return rs, Wrap("transaction", ops[0].path, err)
+}

@@ -1,0 +1,140 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockstep-go/lockstep/internal/backoff"
+	"github.com/lockstep-go/lockstep/internal/link"
+)
+
+// transport sends a session's requests: it waits for the connection, repeats what may be repeated, and maps the client's paths to the servers'.
+type transport struct {
+	mon *link.Monitor
+	ns  namespace
+	cfg Config
+
+	session   context.Context        // done when the session has ended
+	connected func() <-chan struct{} // closed while the session is connected
+	sessionID func() int64
+	deleted   func(full ...string) // called with nodes that the servers have deleted, or do not have
+}
+
+// callEnded tells why a call is over whose context is done, perhaps since the session has ended.
+func (t *transport) callEnded(ctx context.Context) error {
+	if t.session.Err() != nil {
+		return context.Cause(t.session)
+	}
+	return Ended(ctx)
+}
+
+// waitConnected waits until the session is connected.
+func (t *transport) waitConnected(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return t.callEnded(ctx)
+	}
+	select {
+	case <-t.connected():
+		return nil
+	case <-ctx.Done():
+		return t.callEnded(ctx)
+	case <-t.session.Done():
+		return context.Cause(t.session)
+	}
+}
+
+// repeatUntilKnown runs f, which must be safe to repeat, until its outcome is known: each time that the
+// connection is lost, it waits for the next one.
+func repeatUntilKnown[T any](ctx context.Context, t *transport, f func(a requester) (T, error)) (T, error) {
+	return repeatWhile(ctx, t, f, func(err error) bool { return errors.Is(err, ErrSuspended) || wasNotExecuted(err) })
+}
+
+// repeatUntilSent runs f until its request was sent. A request that no server has seen, or that the servers have put off, is repeated.
+func repeatUntilSent[T any](ctx context.Context, t *transport, f func(a requester) (T, error)) (T, error) {
+	return repeatWhile(ctx, t, f, wasNotExecuted)
+}
+
+// wasNotExecuted tells that a request has certainly not been carried out and may be sent again as it is.
+func wasNotExecuted(err error) bool {
+	return errors.Is(err, errNotSent) || errors.Is(err, errQueueFull) || errors.Is(err, ErrOverloaded)
+}
+
+// repeatWhile runs f as long as its error is one to be repeated, ctx lasts and the session stands.
+func repeatWhile[T any](ctx context.Context, t *transport, f func(a requester) (T, error), repeatable func(error) bool) (T, error) {
+	var zero T
+	back := backoff.New(t.cfg.RetryBase, t.cfg.RetryMax)
+	for tries := 1; ; tries++ {
+		if err := t.waitConnected(ctx); err != nil {
+			return zero, err
+		}
+		v, err := f(requester{ctx: ctx, t: t})
+		if !repeatable(err) {
+			return v, err
+		}
+		switch {
+		case errors.Is(err, errQueueFull):
+			err = t.waitForQueueRoom(ctx)
+		case tries == 1 && errors.Is(err, ErrSuspended): // most often the connection has just been replaced
+			err = nil
+		default:
+			err = t.pauseBeforeRetry(ctx, back)
+		}
+		if err != nil {
+			return zero, err
+		}
+	}
+}
+
+// waitForQueueRoom waits until the connection takes more requests, or has ended.
+func (t *transport) waitForQueueRoom(ctx context.Context) error {
+	select {
+	case <-t.mon.Room():
+		return nil
+	case <-ctx.Done():
+		return t.callEnded(ctx)
+	case <-t.session.Done():
+		return context.Cause(t.session)
+	}
+}
+
+// pauseBeforeRetry waits before the next try.
+func (t *transport) pauseBeforeRetry(ctx context.Context, back *backoff.Backoff) error {
+	timer := time.NewTimer(back.Next())
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return t.callEnded(ctx)
+	case <-t.session.Done():
+		return context.Cause(t.session)
+	}
+}
+
+// maxRequest is what a server accepts in one request by default (jute.maxbuffer), less its head.
+const maxRequest = 0xfffff - 1024
+
+// checkPath refuses bad paths and requests that no server would take, and returns the server's path.
+func (t *transport) checkPath(path string, size int) (string, error) {
+	if err := ValidatePath(path); err != nil {
+		return "", err
+	}
+	full := t.ns.serverPath(path)
+	if total := len(full) + size; total > maxRequest {
+		return "", fmt.Errorf("%w: path and data of %d bytes, a server takes at most %d", ErrTooLarge, total, maxRequest)
+	}
+	return full, nil
+}
+
+// partOverhead is what a part of a request has beside its path and its data.
+const partOverhead = 64
+
+// checkRequestSize refuses a request of many parts that no server would take.
+func checkRequestSize(total int) error {
+	if total > maxRequest {
+		return fmt.Errorf("%w: %d bytes, a server takes at most %d", ErrTooLarge, total, maxRequest)
+	}
+	return nil
+}
