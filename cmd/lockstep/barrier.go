@@ -11,7 +11,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/barrier"
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/child"
+	"github.com/lockstep-go/lockstep/internal/procguard"
 	"github.com/lockstep-go/lockstep/internal/terminal"
 )
 
@@ -116,7 +116,7 @@ func (e *barrierEnter) inside(ctx context.Context, round *barrier.Round) (int, e
 		return 0, put(os.Stdout, e.json, entered{e.path, round.Number()}, e.path, round.Number())
 	}
 	code, err := e.run(ctx, grant{round.Context(), round.Number()})
-	if errors.Is(err, child.ErrHoldLost) {
+	if errors.Is(err, procguard.ErrHoldLost) {
 		err = fmt.Errorf("barrier %s: %w", e.path, err)
 	}
 	return code, err
@@ -161,7 +161,7 @@ func barrierCode(err error) error {
 		{barrier.ErrNewer, exitMismatch, "use a newer lockstep"},
 		{framework.ErrSessionLost, exitLost, "to the others this process has died; run the command again if it is safe to repeat"},
 	} {
-		if errors.Is(err, m.err) && !errors.Is(err, child.ErrHoldLost) {
+		if errors.Is(err, m.err) && !errors.Is(err, procguard.ErrHoldLost) {
 			return &exit{m.code, err, m.hint}
 		}
 	}

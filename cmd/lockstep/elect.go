@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-go/lockstep/election"
-	"github.com/lockstep-go/lockstep/internal/child"
+	"github.com/lockstep-go/lockstep/internal/procguard"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -111,21 +111,21 @@ func (e *elect) campaign(ctx context.Context, candidate *election.Election) erro
 		}
 		err = e.lead(ctx, term)
 		_ = term.Resign(ctx) // never fails
-		if !errors.Is(err, child.ErrHoldLost) {
+		if !errors.Is(err, procguard.ErrHoldLost) {
 			return err
 		}
 		warn("election %s: %v; campaigning again", e.path, err)
 	}
 }
 
-// lead serves one term. Its error wraps child.ErrHoldLost when leadership was lost.
+// lead serves one term. Its error wraps procguard.ErrHoldLost when leadership was lost.
 func (e *elect) lead(ctx context.Context, term *election.Term) error {
 	if len(e.command) == 0 {
 		return e.reign(ctx, term)
 	}
 	say("leading %s as %s with token %d", e.path, readable(term.ID()), term.Token())
 	code, err := e.run(ctx, grant{term.Context(), term.Token()})
-	if err != nil && !(errors.Is(err, child.ErrHoldLost) && endedBySignal(ctx)) {
+	if err != nil && !(errors.Is(err, procguard.ErrHoldLost) && endedBySignal(ctx)) {
 		return err
 	}
 	return silent(code)
@@ -141,6 +141,6 @@ func (e *elect) reign(ctx context.Context, term *election.Term) error {
 	case <-ctx.Done():
 		return nil
 	case <-term.Context().Done():
-		return errors.Join(child.ErrHoldLost, context.Cause(term.Context()))
+		return errors.Join(procguard.ErrHoldLost, context.Cause(term.Context()))
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/child"
+	"github.com/lockstep-go/lockstep/internal/procguard"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
@@ -81,9 +81,9 @@ var meanings = []struct {
 	{locks.ErrPermits, exitUsage, ""},
 	{framework.ErrTooLarge, exitMismatch, ""},
 	{framework.ErrNoAuth, exitNoPermission, "give credentials in LOCKSTEP_AUTH_FILE (user:password), or use another NAME"},
-	{child.ErrNotFound, exitNotFound, ""},
-	{child.ErrNotExecutable, exitNotExecutable, ""},
-	{child.ErrHoldLost, exitLost, "others may hold it by now; run the command again if it is safe to repeat"},
+	{procguard.ErrNotFound, exitNotFound, ""},
+	{procguard.ErrNotExecutable, exitNotExecutable, ""},
+	{procguard.ErrHoldLost, exitLost, "others may hold it by now; run the command again if it is safe to repeat"},
 }
 
 // withCode finds the exit code of an error.

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-go/lockstep/barrier"
-	"github.com/lockstep-go/lockstep/internal/child"
+	"github.com/lockstep-go/lockstep/internal/procguard"
 )
 
 func newGate() *cobra.Command {
@@ -134,7 +134,7 @@ func (g *gate) raise(gate *barrier.Gate, ctx context.Context) error {
 	}
 	defer lease.Release(context.WithoutCancel(ctx)) //nolint:errcheck // it never fails
 	code, err := g.run(ctx, grant{lease.Context(), lease.Token()})
-	if errors.Is(err, child.ErrHoldLost) {
+	if errors.Is(err, procguard.ErrHoldLost) {
 		return fmt.Errorf("gate %s: %w", g.path, err)
 	}
 	if err != nil {

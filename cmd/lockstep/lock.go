@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lockstep-go/lockstep/internal/child"
+	"github.com/lockstep-go/lockstep/internal/procguard"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -135,7 +135,7 @@ func (l *lock) use(ctx context.Context, lease *locks.Lease) error {
 		return l.hold(ctx, lease, held)
 	}
 	code, err := l.run(ctx, grant{held, lease.Token()})
-	if errors.Is(err, child.ErrHoldLost) {
+	if errors.Is(err, procguard.ErrHoldLost) {
 		return fmt.Errorf("lock %s: %w", l.path, err)
 	}
 	if err != nil {
@@ -154,7 +154,7 @@ func (l *lock) hold(ctx context.Context, lease *locks.Lease, held context.Contex
 	case <-ctx.Done():
 		return nil
 	case <-held.Done():
-		return fmt.Errorf("lock %s: %w: %w", l.path, child.ErrHoldLost, context.Cause(held))
+		return fmt.Errorf("lock %s: %w: %w", l.path, procguard.ErrHoldLost, context.Cause(held))
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/itself"
+	"github.com/lockstep-go/lockstep/internal/testproc"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -27,7 +27,7 @@ import (
 // with the same race detector and coverage as their own.
 func TestMain(m *testing.M) {
 	framework.WatchdogMain()
-	if itself.Asked() {
+	if testproc.IsProgram() {
 		os.Exit(run(os.Args[1:]))
 	}
 	goleak.VerifyTestMain(m)
@@ -62,7 +62,7 @@ func onServers(t *testing.T, servers string) *stage {
 			s.env = append(s.env, v)
 		}
 	}
-	s.env = append(append(s.env, itself.Environment()...), "LOCKSTEP_SERVERS="+servers, "DIR="+s.dir)
+	s.env = append(append(s.env, testproc.Environment()...), "LOCKSTEP_SERVERS="+servers, "DIR="+s.dir)
 	return s
 }
 

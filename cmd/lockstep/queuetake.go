@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/child"
+	"github.com/lockstep-go/lockstep/internal/procguard"
 	"github.com/lockstep-go/lockstep/queue"
 )
 
@@ -124,7 +124,7 @@ func (t *queueTake) serve(ctx context.Context, d *queue.Delivery[[]byte]) error 
 	}
 	code, err := t.work(ctx, d)
 	switch {
-	case errors.Is(err, child.ErrHoldLost):
+	case errors.Is(err, procguard.ErrHoldLost):
 		return fmt.Errorf("queue %s: %w", t.queued.path, err)
 	case err != nil:
 		return errors.Join(err, d.Nack(settled, 0, err))

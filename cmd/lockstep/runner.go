@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/child"
+	"github.com/lockstep-go/lockstep/internal/procguard"
 )
 
 const maxKillAfter = 5 * time.Second
@@ -62,7 +62,7 @@ func find(command []string) error {
 	if len(command) == 0 {
 		return nil
 	}
-	_, err := child.Find(command[0])
+	_, err := procguard.Find(command[0])
 	return err
 }
 
@@ -101,7 +101,7 @@ func (r *runner) listen() (passed <-chan os.Signal, stop func()) {
 	}
 }
 
-// run runs the command under a grant and returns its exit code. Its error wraps child.ErrHoldLost if the
+// run runs the command under a grant and returns its exit code. Its error wraps procguard.ErrHoldLost if the
 // grant was lost first; the command has ended then.
 func (r *runner) run(ctx context.Context, g grant, env ...string) (int, error) {
 	signals, stop := r.listen()
@@ -111,14 +111,14 @@ func (r *runner) run(ctx context.Context, g grant, env ...string) (int, error) {
 	}
 	s, err := r.client.Session(g.ctx)
 	if err != nil || g.ctx.Err() != nil {
-		return 0, fmt.Errorf("%w: %w", child.ErrHoldLost, context.Cause(g.ctx))
+		return 0, fmt.Errorf("%w: %w", procguard.ErrHoldLost, context.Cause(g.ctx))
 	}
 	grace, err := r.grace(s.Timeout())
 	if err != nil {
 		return 0, err
 	}
-	guard := func() child.Guard { return s.GuardCommand() }
-	c := child.Command{Args: r.command, Stdin: r.stdin, KillAfter: grace, Signals: signals, Guard: guard, Env: append(env,
+	guard := func() procguard.Guard { return s.GuardCommand() }
+	c := procguard.Command{Args: r.command, Stdin: r.stdin, KillAfter: grace, Signals: signals, Guard: guard, Env: append(env,
 		"LOCKSTEP_TOKEN="+strconv.FormatInt(g.token, 10), "LOCKSTEP_PATH="+r.path)}
-	return c.Run(child.Hold{Context: g.ctx, Remaining: s.LeaseRemaining})
+	return c.Run(procguard.Hold{Context: g.ctx, Remaining: s.LeaseRemaining})
 }

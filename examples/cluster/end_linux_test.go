@@ -5,12 +5,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockstep-go/lockstep/internal/itself"
+	"github.com/lockstep-go/lockstep/internal/testproc"
 )
 
 func TestTheMembersEndWithTheirParent(t *testing.T) {
 	t.Parallel()
-	itself.RequireChildrenEnd(t, []string{"--duration", "1h"}, "ran the tick", func(members map[int]itself.State) {
+	testproc.RequireChildrenEnd(t, []string{"--duration", "1h"}, "ran the tick", func(members map[int]testproc.State) {
 		require.Len(t, members, 3)
 	})
 }

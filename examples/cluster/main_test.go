@@ -11,12 +11,12 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/ensemble"
-	"github.com/lockstep-go/lockstep/internal/itself"
+	"github.com/lockstep-go/lockstep/internal/testproc"
 )
 
 // TestMain makes this test binary the example itself when asked to: its members are processes.
 func TestMain(m *testing.M) {
-	if itself.Asked() {
+	if testproc.IsProgram() {
 		main()
 	}
 	goleak.VerifyTestMain(m)
@@ -52,7 +52,7 @@ func requireTakenOverAtOnce(t *testing.T, s summary) {
 
 func TestInMemory(t *testing.T) {
 	t.Parallel()
-	out, errs, code := itself.Run(t, "--duration", "8s", "--json")
+	out, errs, code := testproc.Run(t, "--duration", "8s", "--json")
 	require.Equal(t, 0, code, errs)
 	requireTakenOverAtOnce(t, requireHeld(t, out))
 	require.Contains(t, errs, "is killed (SIGKILL)")
@@ -60,7 +60,7 @@ func TestInMemory(t *testing.T) {
 
 func TestForPeople(t *testing.T) {
 	t.Parallel()
-	out, errs, code := itself.Run(t, "-duration", "5s", "-session-timeout", "1s", "-members", "2", "-no-watchdog")
+	out, errs, code := testproc.Run(t, "-duration", "5s", "-session-timeout", "1s", "-members", "2", "-no-watchdog")
 	require.Equal(t, 0, code, errs)
 	require.Empty(t, errs)
 	require.Contains(t, out, "2 members on a ZooKeeper in memory")
@@ -73,7 +73,7 @@ func TestForPeople(t *testing.T) {
 func TestOnRealServers(t *testing.T) {
 	t.Parallel()
 	servers := ensemble.Shared(t)
-	out, errs, code := itself.Run(t, "--zk", strings.Join(servers, ","), "--duration", "10s", "--json")
+	out, errs, code := testproc.Run(t, "--zk", strings.Join(servers, ","), "--duration", "10s", "--json")
 	require.Equal(t, 0, code, errs)
 	requireHeld(t, out)
 	root := regexp.MustCompile(`/lockstep-example-\w+`).FindString(errs)
@@ -94,19 +94,19 @@ func TestUsage(t *testing.T) {
 		"--duration 20s --no-watchdog --session-timeout 10s",
 		"--session-timeout 0", "--session-timeout -1s", "--session-timeout 1ms", "--zk ,", "--bogus", "word",
 	} {
-		out, errs, code := itself.Run(t, strings.Fields(line)...)
+		out, errs, code := testproc.Run(t, strings.Fields(line)...)
 		require.Equal(t, 64, code, line)
 		require.Empty(t, out, line)
 		require.Regexp(t, `^cluster: .+\ncluster: see --help\n$`, errs, line)
 	}
-	out, _, code := itself.Run(t, "--help")
+	out, _, code := testproc.Run(t, "--help")
 	require.Equal(t, 0, code)
 	require.Contains(t, out, "-session-timeout")
 }
 
 func TestServersThatAreNotThere(t *testing.T) {
 	t.Parallel()
-	out, errs, code := itself.Run(t, "--zk", "127.0.0.1:1", "--json")
+	out, errs, code := testproc.Run(t, "--zk", "127.0.0.1:1", "--json")
 	require.Equal(t, 1, code)
 	require.Empty(t, out)
 	require.Contains(t, errs, "127.0.0.1:1")

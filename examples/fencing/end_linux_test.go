@@ -7,13 +7,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockstep-go/lockstep/internal/itself"
+	"github.com/lockstep-go/lockstep/internal/testproc"
 )
 
 func TestFrozenHoldersEndWithTheirParent(t *testing.T) {
 	t.Parallel()
-	itself.RequireChildrenEnd(t, []string{"--session-timeout", "1h"}, "bob waits", func(holders map[int]itself.State) {
+	testproc.RequireChildrenEnd(t, []string{"--session-timeout", "1h"}, "bob waits", func(holders map[int]testproc.State) {
 		require.Len(t, holders, 2)
-		require.Contains(t, slices.Collect(maps.Values(holders)), itself.Stopped, "ann is frozen")
+		require.Contains(t, slices.Collect(maps.Values(holders)), testproc.Stopped, "ann is frozen")
 	})
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/ensemble"
-	"github.com/lockstep-go/lockstep/internal/itself"
+	"github.com/lockstep-go/lockstep/internal/testproc"
 )
 
 // onRealServers plays with real processes on the real ensemble: ann is stopped by SIGSTOP until bob, whom
@@ -91,7 +91,7 @@ func holders(grants []grant) (names []string) {
 func TestTheProgramOnRealServers(t *testing.T) {
 	t.Parallel()
 	servers := ensemble.Shared(t)
-	out, errs, code := itself.Run(t, "--zk", strings.Join(servers, ","), "--json")
+	out, errs, code := testproc.Run(t, "--zk", strings.Join(servers, ","), "--json")
 	require.Equal(t, 0, code, errs)
 	require.EqualValues(t, 115, read(t, out).Balance)
 	require.Contains(t, errs, servers[0])

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/itself"
+	"github.com/lockstep-go/lockstep/internal/testproc"
 )
 
 // TestMain makes this test binary the example itself when asked to: its holders are processes.
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, send(text)) // it returns only if it has failed
 		os.Exit(1)
 	}
-	if itself.Asked() || os.Getenv(partVariable) != "" {
+	if testproc.IsProgram() || os.Getenv(partVariable) != "" {
 		main()
 	}
 	goleak.VerifyTestMain(m)
@@ -41,7 +41,7 @@ func read(t *testing.T, out string) (s summary) {
 
 func TestInMemory(t *testing.T) {
 	t.Parallel()
-	out, errs, code := itself.Run(t, "--json")
+	out, errs, code := testproc.Run(t, "--json")
 	require.Equal(t, 0, code, errs)
 	s := read(t, out)
 	require.True(t, s.Fenced)
@@ -53,7 +53,7 @@ func TestInMemory(t *testing.T) {
 
 func TestWithoutTheFence(t *testing.T) {
 	t.Parallel()
-	out, errs, code := itself.Run(t, "-no-fence", "-json", "-session-timeout", "1s")
+	out, errs, code := testproc.Run(t, "-no-fence", "-json", "-session-timeout", "1s")
 	require.Equal(t, 1, code, errs)
 	s := read(t, out)
 	require.False(t, s.Fenced)
@@ -64,7 +64,7 @@ func TestWithoutTheFence(t *testing.T) {
 
 func TestForPeople(t *testing.T) {
 	t.Parallel()
-	out, errs, code := itself.Run(t, "--session-timeout", "1s")
+	out, errs, code := testproc.Run(t, "--session-timeout", "1s")
 	require.Equal(t, 0, code, errs)
 	require.Empty(t, errs)
 	require.Contains(t, out, "a ZooKeeper in memory")
@@ -78,19 +78,19 @@ func TestUsage(t *testing.T) {
 	for _, line := range []string{
 		"--session-timeout 0", "--session-timeout -1s", "--session-timeout 1ms", "--session-timeout x", "--zk ,", "--bogus", "word",
 	} {
-		out, errs, code := itself.Run(t, strings.Fields(line)...)
+		out, errs, code := testproc.Run(t, strings.Fields(line)...)
 		require.Equal(t, 64, code, line)
 		require.Empty(t, out, line)
 		require.Regexp(t, `^fencing: .+\nfencing: see --help\n$`, errs, line)
 	}
-	out, _, code := itself.Run(t, "--help")
+	out, _, code := testproc.Run(t, "--help")
 	require.Equal(t, 0, code)
 	require.Contains(t, out, "-session-timeout")
 }
 
 func TestServersThatAreNotThere(t *testing.T) {
 	t.Parallel()
-	out, errs, code := itself.Run(t, "--zk", "127.0.0.1:1", "--json")
+	out, errs, code := testproc.Run(t, "--zk", "127.0.0.1:1", "--json")
 	require.Equal(t, 1, code)
 	require.Empty(t, out)
 	require.Contains(t, errs, "127.0.0.1:1")

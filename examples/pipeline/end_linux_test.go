@@ -5,12 +5,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockstep-go/lockstep/internal/itself"
+	"github.com/lockstep-go/lockstep/internal/testproc"
 )
 
 func TestTheWorkersEndWithTheirParent(t *testing.T) {
 	t.Parallel()
-	itself.RequireChildrenEnd(t, []string{"--effort", "1m"}, "plans", func(workers map[int]itself.State) {
+	testproc.RequireChildrenEnd(t, []string{"--effort", "1m"}, "plans", func(workers map[int]testproc.State) {
 		require.Len(t, workers, 4)
 	})
 }

@@ -14,12 +14,12 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/ensemble"
-	"github.com/lockstep-go/lockstep/internal/itself"
+	"github.com/lockstep-go/lockstep/internal/testproc"
 )
 
 // TestMain makes this test binary the example itself when asked to: its workers are processes.
 func TestMain(m *testing.M) {
-	if itself.Asked() {
+	if testproc.IsProgram() {
 		main()
 	}
 	goleak.VerifyTestMain(m)
@@ -47,21 +47,21 @@ func requireRight(t *testing.T, out, log string, items, kills int) {
 
 func TestInMemory(t *testing.T) {
 	t.Parallel()
-	out, log, code := itself.Run(t, "--items", "60", "--kills", "8", "--json")
+	out, log, code := testproc.Run(t, "--items", "60", "--kills", "8", "--json")
 	require.Equal(t, 0, code, log)
 	requireRight(t, out, log, 60, 8)
 }
 
 func TestWithoutWatchdogs(t *testing.T) {
 	t.Parallel()
-	out, log, code := itself.Run(t, "--items", "40", "--kills", "2", "--workers", "2", "--no-watchdog", "--session-timeout", "1s", "--json")
+	out, log, code := testproc.Run(t, "--items", "40", "--kills", "2", "--workers", "2", "--no-watchdog", "--session-timeout", "1s", "--json")
 	require.Equal(t, 0, code, log)
 	requireRight(t, out, log, 40, 2)
 }
 
 func TestForPeople(t *testing.T) {
 	t.Parallel()
-	out, errs, code := itself.Run(t, "-items", "20", "-kills", "1", "-workers", "3")
+	out, errs, code := testproc.Run(t, "-items", "20", "-kills", "1", "-workers", "3")
 	require.Equal(t, 0, code, errs)
 	require.Empty(t, errs)
 	require.Contains(t, out, "3 workers on a ZooKeeper in memory")
@@ -74,7 +74,7 @@ func TestForPeople(t *testing.T) {
 func TestOnRealServers(t *testing.T) {
 	t.Parallel()
 	servers := ensemble.Shared(t)
-	out, log, code := itself.Run(t, "--zk", strings.Join(servers, ","), "--items", "40", "--kills", "4", "--json")
+	out, log, code := testproc.Run(t, "--zk", strings.Join(servers, ","), "--items", "40", "--kills", "4", "--json")
 	require.Equal(t, 0, code, log)
 	requireRight(t, out, log, 40, 4)
 	root := regexp.MustCompile(`/lockstep-example-\w+`).FindString(log)
@@ -94,19 +94,19 @@ func TestUsage(t *testing.T) {
 		"--workers 1", "--workers 51", "--workers x", "--items 7", "--items 1001", "--effort 0", "--effort 2m", "--kills -1",
 		"--items 20 --kills 6", "--session-timeout 0", "--session-timeout -1s", "--zk ,", "--spare -1", "--spare 4", "--for -1s", "--bogus", "word",
 	} {
-		out, errs, code := itself.Run(t, strings.Fields(line)...)
+		out, errs, code := testproc.Run(t, strings.Fields(line)...)
 		require.Equal(t, 64, code, line)
 		require.Empty(t, out, line)
 		require.Regexp(t, `^pipeline: .+\npipeline: see --help\n$`, errs, line)
 	}
-	out, _, code := itself.Run(t, "--help")
+	out, _, code := testproc.Run(t, "--help")
 	require.Equal(t, 0, code)
 	require.Contains(t, out, "-kills")
 }
 
 func TestServersThatAreNotThere(t *testing.T) {
 	t.Parallel()
-	out, errs, code := itself.Run(t, "--zk", "127.0.0.1:1", "--json")
+	out, errs, code := testproc.Run(t, "--zk", "127.0.0.1:1", "--json")
 	require.Equal(t, 1, code)
 	require.Empty(t, out)
 	require.Contains(t, errs, "127.0.0.1:1")
@@ -116,7 +116,7 @@ func TestServersThatAreNotThere(t *testing.T) {
 func TestRounds(t *testing.T) {
 	t.Parallel()
 	events := filepath.Join(t.TempDir(), "events")
-	out, log, code := itself.Run(t, "--for", "5s", "--items", "20", "--kills", "2", "--workers", "3", "--spare", "1", "--json", "--events", events)
+	out, log, code := testproc.Run(t, "--for", "5s", "--items", "20", "--kills", "2", "--workers", "3", "--spare", "1", "--json", "--events", events)
 	require.Equal(t, 0, code, log)
 	var s summary
 	require.NoError(t, json.Unmarshal([]byte(out), &s))
@@ -142,7 +142,7 @@ func TestRounds(t *testing.T) {
 }
 
 func TestEventsThatCannotBeKept(t *testing.T) {
-	_, errs, code := itself.Run(t, "--events", filepath.Join(t.TempDir(), "no", "file"))
+	_, errs, code := testproc.Run(t, "--events", filepath.Join(t.TempDir(), "no", "file"))
 	require.Equal(t, 1, code)
 	require.Contains(t, errs, "no/file")
 }

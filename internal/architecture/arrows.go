@@ -35,7 +35,7 @@ var arrows = map[string][]string{
 
 	"bench":        with(public, "zktest"),
 	"cmd":          public,
-	"cmd/lockstep": with(public, "zktest", "internal/zkserver", "internal/child", "internal/terminal"),
+	"cmd/lockstep": with(public, "zktest", "internal/zkserver", "internal/procguard", "internal/terminal"),
 	"examples":     with(public, "zktest", "internal/terminal", "framework/frameworkfx", "election/electionfx"),
 
 	"internal/appmodule":    nil,
@@ -43,24 +43,24 @@ var arrows = map[string][]string{
 	"internal/backoff":      nil,
 	"internal/background":   nil,
 	"internal/chaos":        nil, // tests only
-	"internal/child":        nil,
 	"internal/conformance":  {"internal/wire"},
-	"internal/counts":       nil,
 	"internal/ensemble":     nil,
 	"internal/ensemble/cmd": {"internal/ensemble"},
 	"internal/faults":       nil, // tests only
 	"internal/interop":      nil, // its tests use all
-	"internal/itself":       nil,
 	"internal/lifetime":     nil,
 	"internal/link":         {"internal/wire"},
 	"internal/model":        nil, // models and the test that searches them
 	"internal/mutants":      nil,
+	"internal/procguard":    nil,
 	"internal/progress":     nil,
 	"internal/recipe":       {"framework"},
 	"internal/security":     nil, // tests only
 	"internal/sim":          nil, // tests only
 	"internal/soak":         {"internal/ensemble"},
+	"internal/tally":        nil,
 	"internal/terminal":     nil,
+	"internal/testproc":     nil,
 	"internal/watchdog":     {"internal/wire"},
 	"internal/wire":         nil,
 	"internal/zkserver":     {"internal/wire"},

@@ -18,7 +18,7 @@ import (
 // bounds are what the packages have; lower them as circles are opened. The insides of packages without an entry are not checked.
 var mostInCircle = map[string]int{
 	"barrier": 6, "cmd/lockstep": 16, "election": 10, "framework": 3, "locks": 13, "queue": 3, "scheduler": 3,
-	"internal/child": 4, "internal/watchdog": 2, "internal/wire": 3, "internal/zkserver": 3, "zktest": 2,
+	"internal/procguard": 4, "internal/watchdog": 2, "internal/wire": 3, "internal/zkserver": 3, "zktest": 2,
 }
 
 // mayHide are the members that hide one of an embedded type. A reader who sees x.run cannot tell which run is meant, so none is added.

@@ -41,7 +41,7 @@ func Libraries(files []File) (wrong []string) {
 // isSuite tells packages that are tests, or parts of them, for several packages.
 func isSuite(f File) bool {
 	room, _ := roomOf(f.Dir())
-	return room == "internal/conformance" || room == "internal/itself"
+	return room == "internal/conformance" || room == "internal/testproc"
 }
 
 func misplaced(f File, imported string) (keeper, bool) {

@@ -10,34 +10,34 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockstep-go/lockstep/internal/counts"
+	"github.com/lockstep-go/lockstep/internal/tally"
 )
 
 // summary is the result of a run.
 type summary struct {
 	mu sync.Mutex
 
-	Seed          uint64                 `json:"seed"`
-	Seconds       float64                `json:"seconds"`
-	Bursts        int                    `json:"bursts"`
-	Operations    counts.By[requestKind] `json:"operations"` // granted or done
-	Missed        counts.By[requestKind] `json:"missed"`     // abandoned, or refused
-	Ends          counts.By[endReason]   `json:"ends"`       // of holds and deliveries
-	Faults        counts.By[string]      `json:"faults"`
-	OmittedFaults []string               `json:"left_out"`                         // faults that cannot be injected here, and why
-	LongestStall  float64                `json:"longest_seconds_without_progress"` // of any process, after the faults of a burst were healed
-	LongestRest   float64                `json:"longest_seconds_until_rest"`
-	Checked       int                    `json:"checked_operations"`
-	LongestCheck  float64                `json:"longest_check_seconds"`
-	MaxHarnessMB  float64                `json:"most_mb_harness"`
-	MaxClientMB   float64                `json:"most_mb_client"`
-	Violations    int                    `json:"violations"`
+	Seed          uint64                      `json:"seed"`
+	Seconds       float64                     `json:"seconds"`
+	Bursts        int                         `json:"bursts"`
+	Operations    tally.Counters[requestKind] `json:"operations"` // granted or done
+	Missed        tally.Counters[requestKind] `json:"missed"`     // abandoned, or refused
+	Ends          tally.Counters[endReason]   `json:"ends"`       // of holds and deliveries
+	Faults        tally.Counters[string]      `json:"faults"`
+	OmittedFaults []string                    `json:"left_out"`                         // faults that cannot be injected here, and why
+	LongestStall  float64                     `json:"longest_seconds_without_progress"` // of any process, after the faults of a burst were healed
+	LongestRest   float64                     `json:"longest_seconds_until_rest"`
+	Checked       int                         `json:"checked_operations"`
+	LongestCheck  float64                     `json:"longest_check_seconds"`
+	MaxHarnessMB  float64                     `json:"most_mb_harness"`
+	MaxClientMB   float64                     `json:"most_mb_client"`
+	Violations    int                         `json:"violations"`
 
 	began time.Time
 }
 
 func newSummary(seed uint64) *summary {
-	return &summary{Seed: seed, Operations: counts.By[requestKind]{}, Missed: counts.By[requestKind]{}, Ends: counts.By[endReason]{}, Faults: counts.By[string]{},
+	return &summary{Seed: seed, Operations: tally.Counters[requestKind]{}, Missed: tally.Counters[requestKind]{}, Ends: tally.Counters[endReason]{}, Faults: tally.Counters[string]{},
 		OmittedFaults: []string{}, began: time.Now()}
 }
 

@@ -58,10 +58,10 @@ func TestLinesThatAreNoEventsAreShown(t *testing.T) {
 
 func TestTheExitCodeIsGoTests(t *testing.T) {
 	var out bytes.Buffer
-	code, err := run(1, []string{"go", "test", "-run", "^TestNothing$", "../counts"}, &out)
+	code, err := run(1, []string{"go", "test", "-run", "^TestNothing$", "../tally"}, &out)
 	require.NoError(t, err)
 	require.Zero(t, code, out.String())
-	require.Contains(t, out.String(), "[1/1] ok github.com/lockstep-go/lockstep/internal/counts")
+	require.Contains(t, out.String(), "[1/1] ok github.com/lockstep-go/lockstep/internal/tally")
 	code, err = run(1, []string{"go", "test", "./no-such-directory"}, &out)
 	require.NoError(t, err)
 	require.Equal(t, 1, code)

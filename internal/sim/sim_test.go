@@ -36,7 +36,7 @@ func TestSeeds(t *testing.T) {
 	}
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt)
 	defer stop()
-	all := newTally()
+	all := newSeedTotals()
 	show := newProgress(os.Stderr)
 	for seed := *firstSeed; seed < *firstSeed+uint64(n); seed++ {
 		if !until.IsZero() && time.Now().After(until) || len(all.Failed) >= mostFailed || ctx.Err() != nil {
@@ -96,7 +96,7 @@ type progress struct {
 
 func newProgress(to *os.File) *progress { return &progress{to: to, show: terminal.Is(to)} }
 
-func (p *progress) seed(seed uint64, all *tally, of int) {
+func (p *progress) seed(seed uint64, all *seedTotals, of int) {
 	if p.show && time.Since(p.last) > 100*time.Millisecond {
 		p.last = time.Now()
 		fmt.Fprintf(p.to, "\r\x1b[Kseed %d: %s", seed, all.line(of))

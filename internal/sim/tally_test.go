@@ -6,27 +6,27 @@ import (
 	"io"
 	"time"
 
-	"github.com/lockstep-go/lockstep/internal/counts"
+	"github.com/lockstep-go/lockstep/internal/tally"
 )
 
-// tally is what many seeds have come to.
-type tally struct {
-	Seeds      int               `json:"seeds"`
-	Failed     []uint64          `json:"failed"`
-	Hours      float64           `json:"virtual_hours"`
-	Seconds    float64           `json:"seconds"`
-	Events     int               `json:"events"`
-	Faults     counts.By[kind]   `json:"faults"`
-	Operations counts.By[string] `json:"operations"`
+// seedTotals adds up the results of many seeds.
+type seedTotals struct {
+	Seeds      int                    `json:"seeds"`
+	Failed     []uint64               `json:"failed"`
+	Hours      float64                `json:"virtual_hours"`
+	Seconds    float64                `json:"seconds"`
+	Events     int                    `json:"events"`
+	Faults     tally.Counters[kind]   `json:"faults"`
+	Operations tally.Counters[string] `json:"operations"`
 
 	began time.Time
 }
 
-func newTally() *tally {
-	return &tally{Failed: []uint64{}, Faults: counts.By[kind]{}, Operations: counts.By[string]{}, began: time.Now()}
+func newSeedTotals() *seedTotals {
+	return &seedTotals{Failed: []uint64{}, Faults: tally.Counters[kind]{}, Operations: tally.Counters[string]{}, began: time.Now()}
 }
 
-func (t *tally) add(r result) {
+func (t *seedTotals) add(r result) {
 	t.Seeds++
 	t.Hours += r.plan.length.Hours()
 	t.Seconds = time.Since(t.began).Seconds()
@@ -43,17 +43,17 @@ func (t *tally) add(r result) {
 }
 
 // line is how far it is.
-func (t *tally) line(of int) string {
+func (t *seedTotals) line(of int) string {
 	return fmt.Sprintf("%d of %d seeds, %d failed, %.1f virtual hours, %d faults, %.0f s", t.Seeds, of, len(t.Failed), t.Hours, t.Faults.Sum(), t.Seconds)
 }
 
-func (t *tally) print(to io.Writer) {
+func (t *seedTotals) print(to io.Writer) {
 	fmt.Fprintln(to, t.line(t.Seeds))
 	fmt.Fprintln(to, "faults:    ", t.Faults)
 	fmt.Fprintln(to, "operations:", t.Operations)
 }
 
-func (t *tally) printJSON(to io.Writer) error {
+func (t *seedTotals) printJSON(to io.Writer) error {
 	e := json.NewEncoder(to)
 	e.SetIndent("", "  ")
 	return e.Encode(t)

@@ -14,12 +14,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockstep-go/lockstep/internal/ensemble"
-	"github.com/lockstep-go/lockstep/internal/itself"
+	"github.com/lockstep-go/lockstep/internal/testproc"
 )
 
 // TestMain lets the test binary stand in for the program itself.
 func TestMain(m *testing.M) {
-	if itself.Asked() {
+	if testproc.IsProgram() {
 		main()
 	}
 	goleak.VerifyTestMain(m)
@@ -34,7 +34,7 @@ func program(t *testing.T, dir string, args ...string) *exec.Cmd {
 		}
 		t.Skip(err)
 	}
-	cmd := itself.Command(args...)
+	cmd := testproc.Command(args...)
 	cmd.Env = append(cmd.Env, "TMPDIR="+dir)
 	return cmd
 }

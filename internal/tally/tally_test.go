@@ -1,4 +1,4 @@
-package counts
+package tally
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 )
 
 func TestCountsAreToldByName(t *testing.T) {
-	c := By[string]{}
+	c := Counters[string]{}
 	require.Empty(t, c.String())
 	require.Zero(t, c.Sum())
 	c["lost reply"]++

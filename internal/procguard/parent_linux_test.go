@@ -1,4 +1,4 @@
-package child
+package procguard
 
 import (
 	"bufio"
@@ -16,25 +16,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// self is this test binary as a program that runs a command.
-func self(args ...string) *exec.Cmd {
+// selfCommand is this test binary as a program that runs a command.
+func selfCommand(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), "CHILD_TEST_PROGRAM=1")
 	return cmd
 }
 
-func TestTheCommandDiesWithItsParent(t *testing.T) {
+func TestCommandDiesWithItsParent(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "f")
-	parent := self("sh", "-c", "echo $$ >"+file+"; exec sleep 1000")
+	parent := selfCommand("sh", "-c", "echo $$ >"+file+"; exec sleep 1000")
 	require.NoError(t, parent.Start())
-	pid := content(t, file)
+	pid := waitForLine(t, file)
 	require.NoError(t, parent.Process.Kill())
 	_ = parent.Wait() // it was killed
-	gone(t, pid)
+	waitForProcessEnd(t, pid)
 }
 
-// terminal starts a program in a session of its own with a terminal of its own.
-func terminal(t *testing.T, cmd *exec.Cmd) *os.File {
+// startOnTerminal starts a program in a session of its own with a terminal of its own.
+func startOnTerminal(t *testing.T, cmd *exec.Cmd) *os.File {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	require.NoError(t, err)
@@ -82,9 +82,9 @@ func until(t *testing.T, r *bufio.Reader, word string) {
 	}
 }
 
-func TestTheCommandHasTheTerminal(t *testing.T) {
-	cmd := self("sh", "-c", `read x; echo "got <$x>"; trap 'echo interrupted; exit 5' INT; echo "armed"; while :; do sleep 0.01; done`)
-	tty := terminal(t, cmd)
+func TestCommandGetsTheTerminal(t *testing.T) {
+	cmd := selfCommand("sh", "-c", `read x; echo "got <$x>"; trap 'echo interrupted; exit 5' INT; echo "armed"; while :; do sleep 0.01; done`)
+	tty := startOnTerminal(t, cmd)
 	r := bufio.NewReader(tty)
 	_, err := tty.WriteString("hello\n")
 	require.NoError(t, err)
@@ -97,18 +97,18 @@ func TestTheCommandHasTheTerminal(t *testing.T) {
 	require.Equal(t, 5, cmd.ProcessState.ExitCode())
 }
 
-func TestTheTerminalIsGivenBack(t *testing.T) {
+func TestTerminalIsTakenBack(t *testing.T) {
 	cmd := exec.Command("sh", "-c", `CHILD_TEST_PROGRAM=1 "$0" true; read x; echo "after <$x>"`, os.Args[0])
-	tty := terminal(t, cmd)
+	tty := startOnTerminal(t, cmd)
 	_, err := tty.WriteString("hello\n")
 	require.NoError(t, err)
 	until(t, bufio.NewReader(tty), "after <hello>")
 	require.NoError(t, cmd.Wait())
 }
 
-func TestCtrlZDoesNotHangTheTerminal(t *testing.T) {
-	cmd := self("sh", "-c", `echo ready; read x; echo "got <$x>"`)
-	tty := terminal(t, cmd)
+func TestCtrlZContinuesTheCommand(t *testing.T) {
+	cmd := selfCommand("sh", "-c", `echo ready; read x; echo "got <$x>"`)
+	tty := startOnTerminal(t, cmd)
 	r := bufio.NewReader(tty)
 	until(t, r, "ready")
 	_, err := tty.WriteString("\x1a")
@@ -120,9 +120,9 @@ func TestCtrlZDoesNotHangTheTerminal(t *testing.T) {
 	require.NoError(t, cmd.Wait())
 }
 
-func TestACommandBesideAPagerGetsTheTerminalWhenItReads(t *testing.T) {
+func TestCommandBesideAPagerGetsTheTerminalWhenItReads(t *testing.T) {
 	cmd := exec.Command("sh", "-c", `CHILD_TEST_PROGRAM=1 "$0" sh -c 'read x; echo "got <$x>"' | cat`, os.Args[0])
-	tty := terminal(t, cmd)
+	tty := startOnTerminal(t, cmd)
 	_, err := tty.WriteString("hello\n")
 	require.NoError(t, err)
 	until(t, bufio.NewReader(tty), "got <hello>")

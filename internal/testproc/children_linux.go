@@ -1,4 +1,4 @@
-package itself
+package testproc
 
 import (
 	"bufio"
@@ -13,30 +13,30 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// State is a process's, as Linux tells it.
+// State is the state of a process, as in /proc.
 type State byte
 
-// The states that tests ask for.
+// The states that tests compare with.
 const (
 	Stopped State = 'T'
 	Zombie  State = 'Z'
 )
 
-// Children lists the processes of a parent.
+// Children returns the running children of a process, and their states.
 func Children(parent int) map[int]State {
 	found := map[int]State{}
 	files, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is good
 	for _, file := range files {
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		if of, state, lives := look(pid); lives && of == parent {
+		if of, state, runs := readState(pid); runs && of == parent {
 			found[pid] = state
 		}
 	}
 	return found
 }
 
-// look tells a process's parent and state; one that nobody waits for has ended.
-func look(pid int) (parent int, state State, lives bool) {
+// readState returns a process's parent and state. A zombie does not run.
+func readState(pid int) (parent int, state State, runs bool) {
 	stat, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat") // empty if it is gone
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	f := strings.Fields(rest)
@@ -47,9 +47,9 @@ func look(pid int) (parent int, state State, lives bool) {
 	return parent, State(f[0][0]), State(f[0][0]) != Zombie
 }
 
-// RequireChildrenEnd runs the program again and again, waits until it has printed a text, looks at its processes, and
-// ends it in each way there is. None of them may be left.
-func RequireChildrenEnd(t *testing.T, args []string, printed string, look func(children map[int]State)) {
+// RequireChildrenEnd ends the program by SIGINT, SIGTERM and SIGKILL, and requires that its children end. For each signal it runs the program,
+// waits until it has printed a text, and calls check with the children.
+func RequireChildrenEnd(t *testing.T, args []string, printed string, check func(children map[int]State)) {
 	t.Helper()
 	for _, way := range []struct {
 		signal syscall.Signal
@@ -65,7 +65,7 @@ func RequireChildrenEnd(t *testing.T, args []string, printed string, look func(c
 			continue
 		}
 		children := Children(cmd.Process.Pid)
-		look(children)
+		check(children)
 		require.NoError(t, cmd.Process.Signal(way.signal))
 		for lines.Scan() {
 			continue
@@ -78,7 +78,7 @@ func RequireChildrenEnd(t *testing.T, args []string, printed string, look func(c
 func requireEnded(t *testing.T, children map[int]State) {
 	t.Helper()
 	for pid := range children {
-		ended := func() bool { _, _, lives := look(pid); return !lives }
+		ended := func() bool { _, _, runs := readState(pid); return !runs }
 		require.Eventually(t, ended, 20*time.Second, 5*time.Millisecond, "process %d is left", pid)
 	}
 }

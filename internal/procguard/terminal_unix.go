@@ -1,6 +1,6 @@
 //go:build unix
 
-package child
+package procguard
 
 import (
 	"os/signal"
@@ -14,15 +14,15 @@ func isTerminal(fd int) bool {
 	return err == nil
 }
 
-// hasTerminal reports whether a process group is the one that the terminal on standard input listens to.
-func hasTerminal(group int) bool {
+// isForegroundGroup reports whether a process group is the foreground group of the terminal on standard input.
+func isForegroundGroup(group int) bool {
 	now, err := unix.IoctlGetInt(0, unix.TIOCGPGRP)
 	return err == nil && now == group
 }
 
-// giveTerminal makes a process group the terminal's foreground group. Done from the background, which
-// is how it is taken back, this would stop the process.
-func giveTerminal(group int) {
+// setForegroundGroup makes a process group the terminal's foreground group. It ignores SIGTTOU, which would stop a process that does
+// this from the background.
+func setForegroundGroup(group int) {
 	signal.Ignore(syscall.SIGTTOU)
 	defer signal.Reset(syscall.SIGTTOU)
 	_ = unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, group) // the terminal may be gone

@@ -1,6 +1,6 @@
 //go:build unix
 
-package child
+package procguard
 
 import (
 	"fmt"
@@ -15,14 +15,14 @@ import (
 // becomes of a command when its parent is killed, or has a terminal.
 func TestMain(m *testing.M) {
 	if os.Getenv("CHILD_TEST_PROGRAM") != "" {
-		os.Exit(program(os.Args[1:]))
+		os.Exit(runProgram(os.Args[1:]))
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// program runs a command under a hold that lasts.
-func program(args []string) int {
-	code, err := Command{Args: args, KillAfter: time.Second}.Run(lasting())
+// runProgram runs a command under a hold that lasts.
+func runProgram(args []string) int {
+	code, err := Command{Args: args, KillAfter: time.Second}.Run(endlessHold())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}

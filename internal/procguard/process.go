@@ -1,0 +1,46 @@
+package procguard
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+)
+
+// process is a running command. On Unix it leads a process group of its own.
+type process struct {
+	cmd          *exec.Cmd
+	guard        Guard
+	ended        chan struct{}    // closed after the wait for the ended command
+	childSignals <-chan os.Signal // one may mean that the command was stopped; nil without a terminal
+}
+
+func startProcess(cmd *exec.Cmd, g Guard) (*process, error) {
+	p := &process{cmd: cmd, guard: g, ended: make(chan struct{})}
+	started := make(chan error)
+	go p.runOnOneThread(started)
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// runOnOneThread starts the command and waits for it on one OS thread. Linux kills the command when the thread that started it ends, and
+// the other threads of a Go program may end before the program.
+func (p *process) runOnOneThread(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	giveBack := p.prepareGroup()
+	err := p.cmd.Start()
+	if err == nil {
+		p.guard.Started(p.cmd.Process.Pid)
+	}
+	started <- err
+	if err == nil {
+		_ = p.cmd.Wait() // the state says how it ended
+	}
+	p.guard.Ended()
+	giveBack()
+	if err == nil {
+		close(p.ended)
+	}
+}

@@ -1,0 +1,29 @@
+// Package tally counts events by name, for the summaries of long runs.
+package tally
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Counters holds a number for each name.
+type Counters[K ~string] map[K]int
+
+// Sum returns the total.
+func (c Counters[K]) Sum() (n int) {
+	for _, times := range c {
+		n += times
+	}
+	return n
+}
+
+// String lists the counters, sorted by name: "cut 3, lost reply 1".
+func (c Counters[K]) String() string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		parts = append(parts, fmt.Sprintf("%s %d", name, c[name]))
+	}
+	return strings.Join(parts, ", ")
+}
