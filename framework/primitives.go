@@ -32,8 +32,8 @@ func (p Primitives) Hold(values context.Context, nodes ...string) (*Hold, error)
 	return h, nil
 }
 
-// Discard deletes nodes of this session in the background, in one transaction, until they are gone or the session has ended. It returns at once. Client.Close
-// waits for it.
+// Discard deletes ephemeral nodes of this session in the background, in one transaction, until they are gone or the session has ended. It returns at once. Client.Close
+// waits for it. Once the session has ended it deletes nothing: the servers delete all nodes of the session together.
 //
 // It calls queued once, unless that is nil: when the deletion is in the connection's queue, or when the nodes are known to be gone. A request that this session makes
 // later reaches the servers later. If the connection is lost before the answer, the deletion is the first request on the next one. That order does not hold for a
@@ -54,7 +54,8 @@ func (p Primitives) discard(queued func(), own Created, paths []string) *Discard
 		tasks: &p.s.tasks, done: make(chan struct{}), queued: queued, own: own, paths: append([]string(nil), paths...),
 		retries: backoff.New(p.s.setup.cfg.RetryBase, p.s.setup.cfg.RetryMax),
 	}
-	if !p.s.tasks.Begin() { // the session has ended, and the nodes with it
+	// When a session has ended, the servers delete all its nodes together. A deletion of one node would let others see it gone while the rest is still there.
+	if p.s.ctx.Err() != nil || !p.s.tasks.Begin() {
 		close(d.done)
 		return d
 	}

@@ -322,6 +322,12 @@ var frameworkMutants = []mutant{
 		old: "\t\te.endWithEvent(Event{Kind: NodeDeleted, Path: e.key.full})\n", new: "\t\te.forgetIfUnused()\n",
 	},
 
+	{
+		name: "a node of a session that has ended is deleted before the others", file: "framework/primitives.go",
+		test: "TestASessionThatHasEndedDeletesNoNodeByItself",
+		old:  "p.s.ctx.Err() != nil || !p.s.tasks.Begin()", new: "!p.s.tasks.Begin()",
+	},
+
 	// Sessions of a client.
 	{
 		name: "a session of an earlier epoch is published", file: "framework/client.go",
