@@ -1,0 +1,38 @@
+package framework_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// TestASessionThatHasEndedDeletesNoNodeByItself: other clients must see all nodes of a session go at once, or they act on a node that is gone while the rest still stands.
+func TestASessionThatHasEndedDeletesNoNodeByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		m := zk.Member(t, "a", config)
+		s := session(t, m)
+		require.NoError(t, s.Create(t.Context(), "/place", nil, framework.Ephemeral))
+		require.NoError(t, s.Create(t.Context(), "/ticket", nil, framework.Ephemeral))
+		deletions := 0
+		zk.Observe(func(r zktest.Request) {
+			if r.Session == s.ID() && r.Op.String() == "delete" {
+				deletions++
+			}
+		})
+		var discarded *framework.Discarded
+		context.AfterFunc(s.Context(), func() { discarded = s.Primitives().Discard(nil, "/place") })
+		m.Link.Delay(100 * time.Millisecond)
+		require.NoError(t, m.Client.Close(t.Context()))
+		synctest.Wait()
+		<-discarded.Done()
+		require.Zero(t, deletions)
+		require.Equal(t, []string{"zookeeper"}, zk.Children("/"))
+	})
+}
