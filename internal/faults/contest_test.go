@@ -26,7 +26,7 @@ type placement struct {
 // contest is one lock with a holder and a waiter.
 type contest struct {
 	placement
-	history      *lockHistory
+	history     *lockHistory
 	held        *grant
 	nextGrant   <-chan *grant // receives the waiter's grant
 	waiterGrant *grant

@@ -46,7 +46,7 @@ func testIdleWaiter(t *testing.T, env *testEnv) {
 
 // idleWaiterLock is a lock with a healthy holder, an idle waiter on the follower, and a last waiter behind it.
 type idleWaiterLock struct {
-	history                 *lockHistory
+	history                *lockHistory
 	holder                 *grant
 	idleWaiter, lastWaiter <-chan *grant
 }

@@ -25,9 +25,9 @@ type lockHistory struct {
 
 // grant is one lease that Lock returned.
 type grant struct {
-	name string
-	lease  *locks.Lease
-	at     time.Time // read just after Lock returned
+	name  string
+	lease *locks.Lease
+	at    time.Time // read just after Lock returned
 
 	mu       sync.Mutex
 	endedAt  time.Time // when the end of the lease's context was seen

@@ -16,8 +16,8 @@ import (
 // shows that a fault is effective.
 type naiveHolder struct {
 	history *lockHistory
-	conn   *zk.Conn
-	waiter <-chan *grant // of a waiter that uses Lockstep
+	conn    *zk.Conn
+	waiter  <-chan *grant // of a waiter that uses Lockstep
 
 	mu        sync.Mutex
 	heldUntil time.Time // when it stopped believing that it holds; zero before

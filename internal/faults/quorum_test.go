@@ -17,11 +17,11 @@ import (
 
 // contenders compete for one lock.
 type contenders struct {
-	name   string
+	name    string
 	history *lockHistory
-	lock   func(*framework.Client, string) locks.Locker
-	shared bool // all use one client
-	rounds []atomic.Int64
+	lock    func(*framework.Client, string) locks.Locker
+	shared  bool // all use one client
+	rounds  []atomic.Int64
 }
 
 // contendersPerLock is the number of goroutines that compete for a lock.

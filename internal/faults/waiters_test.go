@@ -13,7 +13,7 @@ import (
 
 // waitingLine is a lock with a holder and two waiters. The first waiter's link can be cut.
 type waitingLine struct {
-	history        *lockHistory
+	history       *lockHistory
 	observer      *framework.Client
 	holder        *grant
 	link          *ensemble.Proxy
