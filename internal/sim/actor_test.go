@@ -13,44 +13,44 @@ import (
 // actor is a goroutine of a process that plays a scene.
 type actor struct {
 	*process
-	name string
-	r    *rand.Rand
-	lazy time.Duration // its longest pauses
+	name     string
+	rng      *rand.Rand
+	maxPause time.Duration // its longest pauses
 }
 
-func newActor(p *process, spec sceneSpec, n int) *actor {
+func newActor(p *process, spec workloadSpec, n int) *actor {
 	name := fmt.Sprintf("%s%c", p.name, 'a'+n)
-	return &actor{process: p, name: name, r: stream(p.w.plan.seed, "actor "+spec.path+" "+name), lazy: p.w.plan.length / 20}
+	return &actor{process: p, name: name, rng: newRand(p.sim.plan.seed, "actor "+spec.path+" "+name), maxPause: p.sim.plan.duration / 20}
 }
 
-// goOn lets some time pass, and tells whether to do another thing.
-func (a *actor) goOn() bool {
-	a.rest(a.ctx, pick(a.r, 0, between(a.r, 0, 5*time.Millisecond), between(a.r, 0, 500*time.Millisecond), between(a.r, 0, a.lazy)))
-	return a.ctx.Err() == nil && !a.w.isOver()
+// nextStep lets some time pass, and tells whether to do another thing.
+func (a *actor) nextStep() bool {
+	a.sleep(a.ctx, pickOne(a.rng, 0, durationBetween(a.rng, 0, 5*time.Millisecond), durationBetween(a.rng, 0, 500*time.Millisecond), durationBetween(a.rng, 0, a.maxPause)))
+	return a.ctx.Err() == nil && !a.sim.programEnded()
 }
 
-// rest waits for d, or until ctx ends, or the program is over, and longer while the process is frozen.
-func (a *actor) rest(ctx context.Context, d time.Duration) {
+// sleep waits for d, or until ctx ends, or the program is over, and longer while the process is frozen.
+func (a *actor) sleep(ctx context.Context, d time.Duration) {
 	if d > 0 {
 		t := time.NewTimer(d)
 		defer t.Stop()
 		select {
 		case <-t.C:
 		case <-ctx.Done():
-		case <-a.w.over:
+		case <-a.sim.programEnd:
 		}
 	}
-	a.gate()
+	a.waitWhileFrozen()
 }
 
-// patience returns a context for one call, which may end at any point of it.
-func (a *actor) patience() (context.Context, context.CancelFunc) {
-	switch a.r.IntN(5) {
+// callContext returns a context for one call, which may end at any point of it.
+func (a *actor) callContext() (context.Context, context.CancelFunc) {
+	switch a.rng.IntN(5) {
 	case 0:
-		return context.WithTimeout(a.ctx, pick(a.r, between(a.r, 0, 20*time.Millisecond), between(a.r, 0, 2*time.Second), between(a.r, 0, 2*a.w.plan.timeout)))
+		return context.WithTimeout(a.ctx, pickOne(a.rng, durationBetween(a.rng, 0, 20*time.Millisecond), durationBetween(a.rng, 0, 2*time.Second), durationBetween(a.rng, 0, 2*a.sim.plan.sessionTimeout)))
 	case 1:
 		ctx, cancel := context.WithCancel(a.ctx)
-		a.at(1+a.r.IntN(8), cancel)
+		a.afterRequests(1+a.rng.IntN(8), cancel)
 		return ctx, cancel
 	}
 	return context.WithCancel(a.ctx)
@@ -64,10 +64,10 @@ func (a *actor) hasSession(id int64) bool {
 	return err == nil && s.ID() == id && s.Err() == nil
 }
 
-// excused tells whether a call may fail with an error: its context has ended, or its process.
-func (a *actor) excused(ctx context.Context, err error, also ...error) bool {
+// isExpectedError tells whether a call may fail with an error: its context has ended, or its process.
+func (a *actor) isExpectedError(ctx context.Context, err error, also ...error) bool {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		a.w.hit(contextEnd)
+		a.sim.countFault(contextEnd)
 		return true
 	}
 	for _, other := range also {

@@ -13,13 +13,13 @@ type clock struct {
 	base time.Time
 	rate float64
 
-	mu     sync.Mutex
-	frozen bool
-	missed []func()
+	mu      sync.Mutex
+	frozen  bool
+	pending []func()
 }
 
-// drift is how far a clock may be off; Lockstep promises to bear 2 %.
-const drift = 0.018
+// maxDrift is how far a clock may be off; Lockstep promises to bear 2 %.
+const maxDrift = 0.018
 
 func (c *clock) Now() time.Duration { return time.Duration(float64(time.Since(c.base)) * c.rate) }
 
@@ -34,17 +34,17 @@ func (c *clock) thaw() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.frozen = false
-	for _, ring := range c.missed {
+	for _, ring := range c.pending {
 		go ring()
 	}
-	c.missed = nil
+	c.pending = nil
 }
 
 func (c *clock) ring(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.frozen {
-		c.missed = append(c.missed, f)
+		c.pending = append(c.pending, f)
 		return
 	}
 	go f()

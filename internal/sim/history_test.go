@@ -18,21 +18,21 @@ type history struct {
 
 // event is one line of a history.
 type event struct {
-	at    time.Duration
-	scene string // its path, or "" for what concerns all
-	text  string
+	at   time.Duration
+	path string // its path, or "" for what concerns all
+	text string
 }
 
 func (e event) String() string {
-	return fmt.Sprintf("%11.6f  %-12s %s", e.at.Seconds(), e.scene, e.text)
+	return fmt.Sprintf("%11.6f  %-12s %s", e.at.Seconds(), e.path, e.text)
 }
 
-// protectedName finds what is only noise for a reader of a node's name.
-var protectedName = regexp.MustCompile(`_c_[0-9a-f-]{36}-`)
+// protectedPrefix finds what is only noise for a reader of a node's name.
+var protectedPrefix = regexp.MustCompile(`_c_[0-9a-f-]{36}-`)
 
-func shorten(text string) string { return protectedName.ReplaceAllString(text, "") }
+func shorten(text string) string { return protectedPrefix.ReplaceAllString(text, "") }
 
-func (h *history) note(scene, format string, args ...any) {
+func (h *history) add(scene, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -53,15 +53,15 @@ func (h *history) before(v violation, n int) []event {
 		if e.at > v.at {
 			break
 		}
-		if v.scene == "" || e.scene == "" || e.scene == v.scene {
+		if v.path == "" || e.path == "" || e.path == v.path {
 			out = append(out, e)
 		}
 	}
 	return out[max(0, len(out)-n):]
 }
 
-// text is events as people read them.
-func text(events []event) string {
+// formatEvents is events as people read them.
+func formatEvents(events []event) string {
 	var b strings.Builder
 	for _, e := range events {
 		b.WriteString(shorten(e.String()))
@@ -72,12 +72,12 @@ func text(events []event) string {
 
 // violation is a promise that was broken.
 type violation struct {
-	at    time.Duration
-	scene string
-	rule  string // a few words, the same for all of its kind
-	text  string
+	at   time.Duration
+	path string
+	rule string // a few words, the same for all of its kind
+	text string
 }
 
 func (v violation) String() string {
-	return shorten(fmt.Sprintf("%s %s at %.6f s: %s", v.scene, v.rule, v.at.Seconds(), v.text))
+	return shorten(fmt.Sprintf("%s %s at %.6f s: %s", v.path, v.rule, v.at.Seconds(), v.text))
 }

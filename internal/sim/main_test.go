@@ -12,12 +12,12 @@ import (
 
 // What is run; see the Makefile's target sim.
 var (
-	firstSeed = flag.Uint64("seed", 1, "the first seed")
-	runs      = flag.Int("runs", 0, "how many seeds; 0 is a few, for CI")
-	only      = flag.String("recipes", "", "the recipes that are played, with commas between; all if empty")
-	asJSON    = flag.Bool("json", false, "end with a summary in JSON")
-	until     = flag.String("until", "", "the rule that a mutant is to break, or any")
-	verbose   = flag.Bool("history", false, "print the history of each seed")
+	firstSeed    = flag.Uint64("seed", 1, "the first seed")
+	seedCount    = flag.Int("runs", 0, "how many seeds; 0 is a few, for CI")
+	recipesFlag  = flag.String("recipes", "", "the recipes that are played, with commas between; all if empty")
+	asJSON       = flag.Bool("json", false, "end with a summary in JSON")
+	untilRule    = flag.String("until", "", "the rule that a mutant is to break, or any")
+	printHistory = flag.Bool("history", false, "print the history of each seed")
 )
 
 // TestMain runs everything on one processor: a seed's goroutines then take turns in nearly the same order in
@@ -28,12 +28,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// played are the recipes that were asked for.
-func played() []string {
-	if *only == "" {
+// chosenRecipes are the recipes that were asked for.
+func chosenRecipes() []string {
+	if *recipesFlag == "" {
 		return recipes()
 	}
-	return strings.Split(*only, ",")
+	return strings.Split(*recipesFlag, ",")
 }
 
 // stdout is where people and programs read.

@@ -1,7 +1,7 @@
 package sim
 
-// safeguards lists the code's safeguards, and the code without each.
-var safeguards = []mutant{
+// mutantList lists the code's safeguards, and the code without each.
+var mutantList = []mutant{
 	{
 		name: "the proof of life never lapses", file: "framework/session.go", recipes: "mutex", rule: "exclusion",
 		old: "lapsed := s.lease.until != 0 && now >= s.lease.until", new: "lapsed := false && now >= s.sessionLease.until",

@@ -32,14 +32,14 @@ func TestEachMutantIsCaught(t *testing.T) {
 	if !*mutate {
 		t.Skip("it builds the simulation many times, which takes minutes: make sim-mutants")
 	}
-	for _, m := range safeguards {
+	for _, m := range mutantList {
 		t.Run(m.name, func(t *testing.T) { m.requireCaught(t) })
 	}
 }
 
 // TestMutantsFitTheCode finds mutants whose safeguard has moved, without building anything.
 func TestMutantsFitTheCode(t *testing.T) {
-	for _, m := range safeguards {
+	for _, m := range mutantList {
 		_, err := m.change().Apply("../..")
 		require.NoError(t, err, m.name)
 	}
@@ -53,11 +53,11 @@ func (m mutant) requireCaught(t *testing.T) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	run := exec.CommandContext(ctx, binary, "-test.run", "^TestUntilCaught$", "-seed", fmt.Sprint(*firstSeed), "-runs", fmt.Sprint(mutantSeeds), "-recipes", m.recipes,
+	run := exec.CommandContext(ctx, binary, "-test.run", "^TestRunSeedsUntilRuleIsBroken$", "-seed", fmt.Sprint(*firstSeed), "-runs", fmt.Sprint(mutantSeeds), "-recipes", m.recipes,
 		"-until", m.rule)
 	out, err := run.CombinedOutput()
 	require.Error(t, err, "%s survives %d seeds", m.name, mutantSeeds)
-	_, found, caught := strings.Cut(string(out), caughtMark)
+	_, found, caught := strings.Cut(string(out), caughtPrefix)
 	if !caught && m.rule == anyRule { // it may hang for ever, whatever is done to end it
 		_, found, caught = strings.Cut(string(out), "panic:")
 	}

@@ -14,8 +14,8 @@ import (
 // process is one process of the cluster: a client on a link and a clock of its own. Its actors are goroutines
 // that pass its gate before whatever they do, so that a frozen process does nothing.
 type process struct {
-	w      *world
-	place  int // in the plan; who takes a dead one's place has the same
+	sim    *simulation
+	slot   int // in the plan; who takes a dead one's place has the same
 	name   string
 	link   *zktest.Link
 	clock  *clock
@@ -24,72 +24,72 @@ type process struct {
 	cancel context.CancelFunc
 	skew   atomic.Int64 // of its wall clock
 
-	mu       sync.Mutex
-	active   map[kind]int
-	delays   []time.Duration
-	thawed   chan struct{} // not nil while the process is frozen
-	woke     time.Time     // when it went on last
-	moments  []*moment
-	requests int
-	locals   map[string]any
+	mu           sync.Mutex
+	activeFaults map[faultKind]int
+	delays       []time.Duration
+	thawed       chan struct{} // not nil while the process is frozen
+	thawedAt     time.Time     // when it went on last
+	triggers     []*requestTrigger
+	requests     int
+	locals       map[string]any
 }
 
-// moment is what happens when so many more requests of a process were done.
-type moment struct {
-	left int
-	what func()
+// requestTrigger is what happens when so many more requests of a process were done.
+type requestTrigger struct {
+	remaining int
+	run       func()
 }
 
-// start starts a process at a place.
-func (w *world) start(place, life int) *process {
+// startProcess starts a process at a place.
+func (sim *simulation) startProcess(place, life int) *process {
 	name := fmt.Sprintf("p%d", place)
 	if life > 0 {
 		name += fmt.Sprintf(".%d", life)
 	}
-	r := stream(w.plan.seed, "process "+name)
-	p := &process{w: w, place: place, name: name, link: w.zk.Link(name), active: map[kind]int{}, locals: map[string]any{}}
-	p.clock = &clock{base: time.Now(), rate: 1 - drift + 2*drift*r.Float64()}
-	p.skew.Store(int64(between(r, -3*time.Second, 3*time.Second)))
-	p.delays = []time.Duration{pick(r, 0, between(r, 0, 5*time.Millisecond), between(r, 0, 50*time.Millisecond))}
+	r := newRand(sim.plan.seed, "process "+name)
+	p := &process{sim: sim, slot: place, name: name, link: sim.zk.Link(name), activeFaults: map[faultKind]int{}, locals: map[string]any{}}
+	p.clock = &clock{base: time.Now(), rate: 1 - maxDrift + 2*maxDrift*r.Float64()}
+	p.skew.Store(int64(durationBetween(r, -3*time.Second, 3*time.Second)))
+	p.delays = []time.Duration{pickOne(r, 0, durationBetween(r, 0, 5*time.Millisecond), durationBetween(r, 0, 50*time.Millisecond))}
 	p.link.Delay(p.delays[0])
 	var err error
-	p.client, err = framework.New(framework.Config{Servers: w.zk.Servers(), SessionTimeout: w.plan.timeout, Identity: name},
-		framework.WithDialer(p.link.DialContext), framework.WithClock(p.clock), framework.WithLogger(silent))
+	p.client, err = framework.New(framework.Config{Servers: sim.zk.Servers(), SessionTimeout: sim.plan.sessionTimeout, Identity: name},
+		framework.WithDialer(p.link.DialContext), framework.WithClock(p.clock), framework.WithLogger(discardLogger))
 	if err != nil {
 		panic(err)
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	w.tasks.Go(p.follow)
+	sim.tasks.Go(p.followStates)
 	p.client.Start()
 	return p
 }
 
-// follow tells the world which sessions are the process's.
-func (p *process) follow() {
+// followStates tells the world which sessions are the process's.
+func (p *process) followStates() {
 	for c := range p.client.States(context.Background()) {
-		p.w.h.note("", "%s: session %x %v", p.name, c.SessionID&0xffff, c.State)
+		p.sim.history.add("", "%s: session %x %v", p.name, c.SessionID&0xffff, c.State)
 		if c.SessionID != 0 {
-			p.w.eye.know(c.SessionID, p)
+			p.sim.observer.addSession(c.SessionID, p)
 		}
 	}
 }
 
-// die ends the process as a crash does: the server hears nothing of it.
-func (p *process) die() {
+// crash ends the process as a crash does: the server hears nothing of it.
+func (p *process) crash() {
 	p.link.Cut()
-	p.end()
+	p.close()
 }
 
-// end closes the client and lets the actors go.
-func (p *process) end() {
+// close closes the client and lets the actors go.
+func (p *process) close() {
 	p.cancel()
 	p.thaw()
-	p.w.tasks.Go(func() { _ = p.client.Close(context.Background()) })
+	p.sim.tasks.Go(func() { _ = p.client.Close(context.Background()) })
 }
 
-// gate waits while the process is frozen, and tells whether it was: what was granted before may be over by now, and its
+// waitWhileFrozen waits while the process is frozen, and tells whether it was: what was granted before may be over by now, and its
 // holder would see that before anything else.
-func (p *process) gate() (waited bool) {
+func (p *process) waitWhileFrozen() (waited bool) {
 	for ; ; waited = true {
 		p.mu.Lock()
 		thawed := p.thawed
@@ -105,7 +105,7 @@ func (p *process) gate() (waited bool) {
 func (p *process) frozen() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.thawed != nil || p.woke.Equal(time.Now())
+	return p.thawed != nil || p.thawedAt.Equal(time.Now())
 }
 
 func (p *process) freeze() {
@@ -123,40 +123,40 @@ func (p *process) thaw() {
 	defer p.mu.Unlock()
 	if p.thawed != nil {
 		close(p.thawed)
-		p.thawed, p.woke = nil, time.Now()
+		p.thawed, p.thawedAt = nil, time.Now()
 	}
 }
 
 // now is the process's wall clock.
 func (p *process) now() time.Time { return time.Now().Add(time.Duration(p.skew.Load())) }
 
-// at has something happen when n more requests of the process were done.
-func (p *process) at(n int, what func()) *moment {
+// afterRequests has something happen when n more requests of the process were done.
+func (p *process) afterRequests(n int, what func()) *requestTrigger {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m := &moment{n, what}
-	p.moments = append(p.moments, m)
+	m := &requestTrigger{n, what}
+	p.triggers = append(p.triggers, m)
 	return m
 }
 
-// done counts a request that was done, and has happen what is to happen then.
-func (p *process) done() {
+// requestDone counts a request that was done, and has happen what is to happen then.
+func (p *process) requestDone() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.requests++
-	rest := p.moments[:0]
-	for _, m := range p.moments {
-		if m.left--; m.left > 0 {
+	rest := p.triggers[:0]
+	for _, m := range p.triggers {
+		if m.remaining--; m.remaining > 0 {
 			rest = append(rest, m)
 			continue
 		}
-		go m.what() // the server is not to be called from here
+		go m.run() // the server is not to be called from here
 	}
-	p.moments = rest
+	p.triggers = rest
 }
 
-// local returns what the process's actors of a scene share, and makes it once.
-func local[T any](p *process, key string, make func() T) T {
+// processLocal returns what the process's actors of a scene share, and makes it once.
+func processLocal[T any](p *process, key string, make func() T) T {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	v, ok := p.locals[key]
@@ -167,57 +167,57 @@ func local[T any](p *process, key string, make func() T) T {
 	return v.(T)
 }
 
-// suffer begins a fault that lasts.
-func (p *process) suffer(k kind, lag time.Duration) {
+// beginFault begins a fault that lasts.
+func (p *process) beginFault(k faultKind, lag time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.active[k]++
-	if k == delay {
+	p.activeFaults[k]++
+	if k == delayLink {
 		p.delays = append(p.delays, lag)
 	}
-	p.apply(false)
+	p.applyFaults(false)
 }
 
-// recover ends one, if not all were ended meanwhile.
-func (p *process) recover(k kind) {
+// endFault ends one, if not all were ended meanwhile.
+func (p *process) endFault(k faultKind) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.active[k] == 0 {
+	if p.activeFaults[k] == 0 {
 		return
 	}
-	p.active[k]--
-	if k == delay {
+	p.activeFaults[k]--
+	if k == delayLink {
 		p.delays = p.delays[:len(p.delays)-1]
 	}
-	p.apply(k == cut && p.active[k] == 0)
+	p.applyFaults(k == cutLink && p.activeFaults[k] == 0)
 }
 
-// mend ends all faults of the process.
-func (p *process) mend() {
+// endAllFaults ends all faults of the process.
+func (p *process) endAllFaults() {
 	if p.frozen() {
-		p.w.checkThawing(p)
+		p.sim.checkBeforeThaw(p)
 	}
 	p.mu.Lock()
-	clear(p.active)
+	clear(p.activeFaults)
 	p.delays = p.delays[:1]
-	p.apply(true)
+	p.applyFaults(true)
 	p.mu.Unlock()
 	p.thaw()
 }
 
-// apply brings the link into the state that all faults together make.
-func (p *process) apply(mended bool) {
+// applyFaults brings the link into the state that all faults together make.
+func (p *process) applyFaults(mended bool) {
 	if p.ctx.Err() != nil {
 		return
 	}
 	if mended {
 		p.link.Heal()
 	}
-	if p.active[cut] > 0 {
+	if p.activeFaults[cutLink] > 0 {
 		p.link.Cut()
 	}
 	p.link.Delay(p.delays[len(p.delays)-1])
-	p.link.HalfOpen(p.active[halfOpen] > 0)
-	both := p.active[holdBoth] + p.active[freeze]
-	p.link.BlackHole(p.active[holdUp]+both > 0, p.active[holdDown]+both > 0)
+	p.link.HalfOpen(p.activeFaults[halfOpen] > 0)
+	both := p.activeFaults[holdBoth] + p.activeFaults[freezeClient]
+	p.link.BlackHole(p.activeFaults[holdUp]+both > 0, p.activeFaults[holdDown]+both > 0)
 }

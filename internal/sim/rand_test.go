@@ -8,31 +8,31 @@ import (
 	"time"
 )
 
-// stream returns the random numbers of one concern of a seed: what one draws changes nothing for the others.
-func stream(seed uint64, concern string) *rand.Rand {
+// newRand returns the random numbers of one concern of a seed: what one draws changes nothing for the others.
+func newRand(seed uint64, concern string) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(concern))
 	return rand.New(rand.NewPCG(seed, h.Sum64()))
 }
 
-// between draws a time in [from, to).
-func between(r *rand.Rand, from, to time.Duration) time.Duration {
+// durationBetween draws a time in [from, to).
+func durationBetween(r *rand.Rand, from, to time.Duration) time.Duration {
 	return from + time.Duration(r.Int64N(int64(to-from)))
 }
 
 // oneIn is true once in n times.
 func oneIn(r *rand.Rand, n int) bool { return r.IntN(n) == 0 }
 
-// pick draws one of several.
-func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
+// pickOne draws one of several.
+func pickOne[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
-// bytesOf is a reader of random bytes that any goroutine may use.
-type bytesOf struct {
+// randomReader is a reader of random bytes that any goroutine may use.
+type randomReader struct {
 	mu sync.Mutex
 	r  *rand.Rand
 }
 
-func (b *bytesOf) Read(p []byte) (int, error) {
+func (b *randomReader) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var word [8]byte

@@ -6,14 +6,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHowSeedsReplay runs seeds twice and tells how far their histories go together: what the runtime draws by
+// TestSeedsReplayTheirHistories runs seeds twice and tells how far their histories go together: what the runtime draws by
 // itself, such as the branch of a select with several that are ready, is not the seed's. docs/proof.md has
 // the figures. What a plan decides must be the same each time.
-func TestHowSeedsReplay(t *testing.T) {
+func TestSeedsReplayTheirHistories(t *testing.T) {
 	const seeds = 10
 	same, lines, common := 0, 0, 0
 	for seed := range uint64(seeds) {
-		p := newPlan(1000+seed, played())
+		p := newPlan(1000+seed, chosenRecipes())
 		first, second := run(t, p), run(t, p)
 		a, b := first.history.all(), second.history.all()
 		n := 0
@@ -30,8 +30,8 @@ func TestHowSeedsReplay(t *testing.T) {
 	t.Logf("%d of %d seeds replay to the last line; %d %% of all lines come before the first that differs", same, seeds, 100*common/lines)
 }
 
-// TestPlansReplay: a plan is a function of its seed.
-func TestPlansReplay(t *testing.T) {
+// TestPlanDependsOnItsSeedOnly: a plan is a function of its seed.
+func TestPlanDependsOnItsSeedOnly(t *testing.T) {
 	for seed := range uint64(100) {
 		require.Equal(t, newPlan(seed, recipes()), newPlan(seed, recipes()))
 	}

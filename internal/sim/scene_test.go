@@ -5,46 +5,48 @@ import (
 	"slices"
 )
 
-// scene is one recipe at one path: what actors do with it, and the rules.
-type scene interface {
+// workload is one recipe at one path: what actors do with it, and the rules.
+type workload interface {
 	path() string
 	// play is one actor's part. It returns soon after the program is over, or the actor's process dead.
-	play(a *actor)
+	runActor(a *actor)
 	// settled checks the rules that can be checked once everybody has left and all is well.
-	settled()
+	checkAtEnd()
 	// stays tells ephemeral nodes, and watched paths, that may be there then.
-	stays(node string) bool
-	// mayDelete tells nodes that an operator may delete.
-	mayDelete(node string) bool
+	mayRemain(node string) bool
+	// mayBeDeleted tells nodes that an operator may delete.
+	mayBeDeleted(node string) bool
 	// ledgers are who holds what.
-	ledgers() []*ledger
+	holdCheckers() []*holdChecker
 }
 
-// makers make the scenes of each recipe.
-var makers = map[string]func(*world, sceneSpec) scene{}
+// newWorkload make the scenes of each recipe.
+var newWorkload = map[string]func(*simulation, workloadSpec) workload{}
 
 // recipes are all that can be played.
-func recipes() []string { return slices.Sorted(maps.Keys(makers)) }
+func recipes() []string { return slices.Sorted(maps.Keys(newWorkload)) }
 
-func makeScene(w *world, spec sceneSpec) scene { return makers[spec.recipe](w, spec) }
-
-// base is what most scenes have in common.
-type base struct {
-	w    *world
-	spec sceneSpec
+func makeWorkload(sim *simulation, spec workloadSpec) workload {
+	return newWorkload[spec.recipe](sim, spec)
 }
 
-func (b *base) path() string          { return b.spec.path }
-func (b *base) settled()              {}
-func (b *base) stays(string) bool     { return false }
-func (b *base) mayDelete(string) bool { return false }
-func (b *base) ledgers() []*ledger    { return nil }
+// workloadBase is what most scenes have in common.
+type workloadBase struct {
+	sim  *simulation
+	spec workloadSpec
+}
 
-// checkThawing looks at what a process holds that is about to go on.
-func (w *world) checkThawing(p *process) {
-	for _, s := range w.scenes {
-		for _, l := range s.ledgers() {
-			l.thawing(p)
+func (b *workloadBase) path() string                 { return b.spec.path }
+func (b *workloadBase) checkAtEnd()                  {}
+func (b *workloadBase) mayRemain(string) bool        { return false }
+func (b *workloadBase) mayBeDeleted(string) bool     { return false }
+func (b *workloadBase) holdCheckers() []*holdChecker { return nil }
+
+// checkBeforeThaw looks at what a process holds that is about to go on.
+func (sim *simulation) checkBeforeThaw(p *process) {
+	for _, s := range sim.workloads {
+		for _, l := range s.holdCheckers() {
+			l.checkBeforeThaw(p)
 		}
 	}
 }

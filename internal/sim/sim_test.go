@@ -10,81 +10,81 @@ import (
 	"github.com/lockstep-go/lockstep/internal/terminal"
 )
 
-// TestUntilCaught runs seeds until one breaks a rule. It is what mutation_test.go runs with a mutant.
-func TestUntilCaught(t *testing.T) {
-	if *until == "" {
+// TestRunSeedsUntilRuleIsBroken runs seeds until one breaks a rule. It is what mutation_test.go runs with a mutant.
+func TestRunSeedsUntilRuleIsBroken(t *testing.T) {
+	if *untilRule == "" {
 		return
 	}
-	for seed := *firstSeed; seed < *firstSeed+uint64(*runs); seed++ {
-		if r := run(t, newPlan(seed, played())); r.breaks(*until) {
-			t.Fatalf("%s seed %d, %v", caughtMark, seed, r.first(*until))
+	for seed := *firstSeed; seed < *firstSeed+uint64(*seedCount); seed++ {
+		if r := run(t, newPlan(seed, chosenRecipes())); r.breaksRule(*untilRule) {
+			t.Fatalf("%s seed %d, %v", caughtPrefix, seed, r.firstViolation(*untilRule))
 		}
 	}
 }
 
-// What TestUntilCaught is asked and says.
+// What TestRunSeedsUntilRuleIsBroken is asked and says.
 const (
-	anyRule    = "any"
-	caughtMark = "CAUGHT:"
+	anyRule      = "any"
+	caughtPrefix = "CAUGHT:"
 )
 
 // TestSeeds runs seeds, and stops at the first few that break a promise, or when it is interrupted.
 func TestSeeds(t *testing.T) {
-	n, until := *runs, time.Time{}
+	n, until := *seedCount, time.Time{}
 	if n == 0 { // CI: as many as there is time for
 		n, until = 1000, time.Now().Add(ciTime)
 	}
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt)
 	defer stop()
-	all := newSeedTotals()
+	summary := newSummary()
 	show := newProgress(os.Stderr)
 	for seed := *firstSeed; seed < *firstSeed+uint64(n); seed++ {
-		if !until.IsZero() && time.Now().After(until) || len(all.Failed) >= mostFailed || ctx.Err() != nil {
+		if !until.IsZero() && time.Now().After(until) || len(summary.Failed) >= maxFailed || ctx.Err() != nil {
 			break
 		}
-		show.seed(seed, all, n)
-		r := run(t, newPlan(seed, played()))
-		all.add(r)
-		if *verbose {
-			fmt.Fprint(stdout, r.plan, text(r.history.all()))
+		show.seed(seed, summary, n)
+		r := run(t, newPlan(seed, chosenRecipes()))
+		summary.add(r)
+		if *printHistory {
+			fmt.Fprint(stdout, r.plan, formatEvents(r.history.all()))
 		}
 		if len(r.violations) > 0 {
 			show.clear()
-			t.Errorf("%s", explain(t, r))
+			t.Errorf("%s", describeFailure(t, r))
 		}
 	}
 	show.clear()
 	if *asJSON {
-		if err := all.printJSON(stdout); err != nil {
+		if err := summary.printJSON(stdout); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	all.print(stdout)
+	summary.print(stdout)
 }
 
 const (
 	// ciTime is how long CI runs seeds.
 	ciTime = 30 * time.Second
-	// mostFailed is how many failed seeds are enough.
-	mostFailed = 3
+	// maxFailed is how many failed seeds are enough.
+	maxFailed = 3
 )
 
-// explain tells of a seed that has failed, by the smallest plan that fails so.
-func explain(t *testing.T, r result) string {
+// describeFailure tells of a seed that has failed, by the smallest plan that fails so.
+func describeFailure(t *testing.T, r result) string {
 	first := r.violations[0]
 	small := shrink(r.plan, first.rule, func(p plan) (result, bool) {
 		r := run(t, p)
-		return r, r.breaks(first.rule)
+		return r, r.breaksRule(first.rule)
 	})
 	whole := ""
-	if small.breaks(first.rule) {
-		first = small.first(first.rule)
+	if small.breaksRule(first.rule) {
+		first = small.firstViolation(first.rule)
 	} else { // it does not fail each time
 		small, whole = r, "It was not broken again when the plan was run again.\n"
 	}
 	return fmt.Sprintf("seed %d: %v\n%s\nThe smallest plan found that breaks it:\n%v\n%s\nmake sim SEED=%d RUNS=1 runs the whole seed again.",
-		r.plan.seed, r.violations[0], whole, small.plan, text(small.history.before(first, 120)), r.plan.seed)
+		r.plan.seed, r.violations[0], whole, small.plan, formatEvents(small.history.before(first, 120)), r.plan.seed)
 }
 
 // progress shows on a terminal how far it is.
@@ -96,10 +96,10 @@ type progress struct {
 
 func newProgress(to *os.File) *progress { return &progress{to: to, show: terminal.Is(to)} }
 
-func (p *progress) seed(seed uint64, all *seedTotals, of int) {
+func (p *progress) seed(seed uint64, summary *summary, of int) {
 	if p.show && time.Since(p.last) > 100*time.Millisecond {
 		p.last = time.Now()
-		fmt.Fprintf(p.to, "\r\x1b[Kseed %d: %s", seed, all.line(of))
+		fmt.Fprintf(p.to, "\r\x1b[Kseed %d: %s", seed, summary.progressLine(of))
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 // jobAudit reads every record of a scheduler's jobs as the server stores it, and checks each against the one before:
 // what is claimed may be claimed then, and each tick is counted once, as run or as missed.
 type jobAudit struct {
-	w          *world
-	scene      string
+	sim        *simulation
+	path       string
 	registered func(job string, by *process) // called when a job is registered, also anew; may be nil
 
 	mu   sync.Mutex
@@ -63,14 +63,14 @@ type jobRecord struct {
 }
 
 // newJobAudit audits the jobs of the schedulers at a scene's path.
-func newJobAudit(w *world, scene string, registered func(string, *process)) *jobAudit {
-	audit := &jobAudit{w: w, scene: scene, registered: registered, jobs: map[string]*auditedJob{}}
-	w.eye.watch(audit.see)
+func newJobAudit(sim *simulation, scene string, registered func(string, *process)) *jobAudit {
+	audit := &jobAudit{sim: sim, path: scene, registered: registered, jobs: map[string]*auditedJob{}}
+	sim.observer.addHandler(audit.observe)
 	return audit
 }
 
-// see takes in a request that the server has done.
-func (audit *jobAudit) see(r zktest.Request) {
+// observe takes in a request that the server has done.
+func (audit *jobAudit) observe(r zktest.Request) {
 	parts := r.Parts
 	if r.Op != zktest.OpMulti {
 		parts = []zktest.Request{r}
@@ -80,16 +80,16 @@ func (audit *jobAudit) see(r zktest.Request) {
 	}
 	for _, part := range parts {
 		dir, name := path.Split(part.Path)
-		if dir != audit.scene+"/jobs/" {
+		if dir != audit.path+"/jobs/" {
 			continue
 		}
 		switch part.Op {
 		case zktest.OpCreate, zktest.OpCreate2, zktest.OpSetData:
-			if by := audit.w.eye.whose(r.Session); audit.written(name, part.Data, r) && audit.registered != nil && by != nil {
+			if by := audit.sim.observer.processOf(r.Session); audit.checkWrite(name, part.Data, r) && audit.registered != nil && by != nil {
 				audit.registered(name, by)
 			}
 		case zktest.OpDelete:
-			audit.deleted(name)
+			audit.checkDelete(name)
 		}
 	}
 }
@@ -103,24 +103,24 @@ func (audit *jobAudit) job(name string) *auditedJob {
 	return j
 }
 
-func (audit *jobAudit) deleted(name string) {
+func (audit *jobAudit) checkDelete(name string) {
 	audit.mu.Lock()
 	defer audit.mu.Unlock()
 	j := audit.job(name)
 	if j.exists && j.record.Removed.IsZero() {
-		audit.w.violate(audit.scene, "removal", "the record of %s was deleted, which was not removed", name)
+		audit.sim.addViolation(audit.path, "removal", "the record of %s was deleted, which was not removed", name)
 	}
 	j.exists = false
 }
 
-// written checks a record that was written by a request, and tells whether it registers the job.
-func (audit *jobAudit) written(name string, data []byte, r zktest.Request) (registered bool) {
+// checkWrite checks a record that was written by a request, and tells whether it registers the job.
+func (audit *jobAudit) checkWrite(name string, data []byte, r zktest.Request) (registered bool) {
 	audit.mu.Lock()
 	defer audit.mu.Unlock()
 	j := audit.job(name)
 	var next jobRecord
 	if err := json.Unmarshal(data, &next); err != nil {
-		audit.w.violate(audit.scene, "record", "the record of %s cannot be read: %v", name, err)
+		audit.sim.addViolation(audit.path, "record", "the record of %s cannot be read: %v", name, err)
 		return false
 	}
 	before := j.record
@@ -129,35 +129,35 @@ func (audit *jobAudit) written(name string, data []byte, r zktest.Request) (regi
 	}
 	if next.Registered.IsZero() { // it is when the node was created
 		if next.Registered = before.Registered; !j.exists {
-			next.Registered = audit.w.ensembleTime().Truncate(time.Millisecond)
+			next.Registered = audit.sim.ensembleTime().Truncate(time.Millisecond)
 		}
 	}
 	switch {
 	case !j.exists, !before.Removed.IsZero() && next.Removed.IsZero():
-		audit.register(j, before, next)
+		audit.checkRegistration(j, before, next)
 		registered = true
 	case before.Removed.IsZero() && !next.Removed.IsZero():
-		audit.w.h.note(audit.scene, "%s is removed, generation %d", name, before.Generation)
+		audit.sim.history.add(audit.path, "%s is removed, generation %d", name, before.Generation)
 		j.removed = append(j.removed, jobRemoval{before.Generation, time.Now()})
 	default:
-		audit.account(j, before, next)
+		audit.checkTicks(j, before, next)
 	}
-	audit.claim(j, before, next, r.Zxid)
+	audit.checkClaims(j, before, next, r.Zxid)
 	j.exists, j.record = true, next
 	return registered
 }
 
-// register checks a registration. Of one in the place of a removed job, the run numbers go on, and all else begins anew.
-func (audit *jobAudit) register(j *auditedJob, before, next jobRecord) {
-	audit.w.h.note(audit.scene, "%s is registered, generation %d", j.name, next.Generation)
-	if j.exists && (next.Generation != before.Generation+1 || next.Number != before.Number) || next.due() != 0 {
-		audit.w.violate(audit.scene, "registration", "%s is registered anew as %+v, behind %+v", j.name, next, before)
+// checkRegistration checks a registration. Of one in the place of a removed job, the run numbers go on, and all else begins anew.
+func (audit *jobAudit) checkRegistration(j *auditedJob, before, next jobRecord) {
+	audit.sim.history.add(audit.path, "%s is registered, generation %d", j.name, next.Generation)
+	if j.exists && (next.Generation != before.Generation+1 || next.Number != before.Number) || next.countedTicks() != 0 {
+		audit.sim.addViolation(audit.path, "registration", "%s is registered anew as %+v, behind %+v", j.name, next, before)
 	}
 	j.counted, j.since = map[int64]bool{}, time.Now()
 }
 
-// account checks that each tick that was passed is counted once, and no other.
-func (audit *jobAudit) account(j *auditedJob, before, next jobRecord) {
+// checkTicks checks that each tick that was passed is counted once, and no other.
+func (audit *jobAudit) checkTicks(j *auditedJob, before, next jobRecord) {
 	if !next.Removed.IsZero() {
 		return // its runs end, which counts nothing
 	}
@@ -175,23 +175,23 @@ func (audit *jobAudit) account(j *auditedJob, before, next jobRecord) {
 		}
 	}
 	if next.Since.Equal(before.Since) && next.Spec == before.Spec {
-		count(before.Spec, before.from(), next.Last, false)
+		count(before.Spec, before.lastCounted(), next.Last, false)
 	} else { // it was resumed or given another schedule at that time
 		if next.Since.Before(before.Since) {
-			audit.w.violate(audit.scene, "ticks", "%s: what is due goes back from %v to %v", j.name, before.Since, next.Since)
+			audit.sim.addViolation(audit.path, "ticks", "%s: what is due goes back from %v to %v", j.name, before.Since, next.Since)
 		}
-		count(before.Spec, before.from(), next.Since, false)
+		count(before.Spec, before.lastCounted(), next.Since, false)
 		if next.Spec != before.Spec {
 			count(next.Spec, next.Since, next.Last, true)
 		}
 	}
-	if got := next.due() - before.due(); got != int64(passed) {
-		audit.w.violate(audit.scene, "ticks", "%s: %d ticks were due, %d were counted: %+v, behind %+v", j.name, passed, got, next, before)
+	if got := next.countedTicks() - before.countedTicks(); got != int64(passed) {
+		audit.sim.addViolation(audit.path, "ticks", "%s: %d ticks were due, %d were counted: %+v, behind %+v", j.name, passed, got, next, before)
 	}
 }
 
-// claim checks the runs that are claimed.
-func (audit *jobAudit) claim(j *auditedJob, before, next jobRecord, zxid int64) {
+// checkClaims checks the runs that are claimed.
+func (audit *jobAudit) checkClaims(j *auditedJob, before, next jobRecord, zxid int64) {
 	fresh := int64(0)
 	for _, run := range next.Running {
 		if run.Number <= before.Number {
@@ -200,7 +200,7 @@ func (audit *jobAudit) claim(j *auditedJob, before, next jobRecord, zxid int64) 
 		fresh++
 		j.claims[zxid] = jobClaim{before.Generation}
 		broken := func(rule, format string, args ...any) {
-			audit.w.violate(audit.scene, rule, "%s, attempt %d, of "+j.name+" "+format, append([]any{run.ID, run.Attempt}, args...)...)
+			audit.sim.addViolation(audit.path, rule, "%s, attempt %d, of "+j.name+" "+format, append([]any{run.ID, run.Attempt}, args...)...)
 		}
 		if run.Number != before.Number+1 {
 			broken("numbers", "has the number %d behind %d", run.Number, before.Number)
@@ -232,23 +232,23 @@ func (audit *jobAudit) claim(j *auditedJob, before, next jobRecord, zxid int64) 
 			if !run.Tick.After(before.Registered) || !run.Tick.After(before.Since) {
 				broken("one schedule", "was not due: the job was registered at %v, and resumed or changed at %v", before.Registered, before.Since)
 			}
-			if most := audit.w.latestEnsembleTime().Add(scheduler.MaxAhead); run.Tick.After(most) {
+			if most := audit.sim.latestEnsembleTime().Add(scheduler.MaxAhead); run.Tick.After(most) {
 				broken("ahead", "is claimed before its time: the ensemble's clock was %v at most", most.Add(-scheduler.MaxAhead))
 			}
 		}
 	}
 	if next.Number != before.Number+fresh {
-		audit.w.violate(audit.scene, "numbers", "%s has had %d runs, and then %d, of which %d were claimed", j.name, before.Number, next.Number, fresh)
+		audit.sim.addViolation(audit.path, "numbers", "%s has had %d runs, and then %d, of which %d were claimed", j.name, before.Number, next.Number, fresh)
 	}
 }
 
-// from is the time after which ticks have not been seen to.
-func (r jobRecord) from() time.Time {
+// lastCounted is the time after which ticks have not been seen to.
+func (r jobRecord) lastCounted() time.Time {
 	return slices.MaxFunc([]time.Time{r.Registered, r.Since, r.Last}, time.Time.Compare)
 }
 
-// due is how many ticks are counted.
-func (r jobRecord) due() int64 {
+// countedTicks is how many ticks are counted.
+func (r jobRecord) countedTicks() int64 {
 	n := r.Fired
 	for _, missed := range r.Missed {
 		n += missed
@@ -263,8 +263,8 @@ func (audit *jobAudit) removals(name string) int {
 	return len(audit.job(name).removed)
 }
 
-// claimed is the registration that a run was claimed in.
-func (audit *jobAudit) claimed(name string, token int64) (generation int64, known bool) {
+// generationOf is the registration that a run was claimed in.
+func (audit *jobAudit) generationOf(name string, token int64) (generation int64, known bool) {
 	audit.mu.Lock()
 	defer audit.mu.Unlock()
 	c, known := audit.job(name).claims[token]

@@ -1,0 +1,238 @@
+package sim
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// injectFaults has the plan's faults happen.
+func (sim *simulation) injectFaults() {
+	for _, f := range sim.plan.faults {
+		select {
+		case <-time.After(time.Until(sim.history.began.Add(f.at))):
+		case <-sim.programEnd:
+			return
+		}
+		sim.injectWhenDue(f)
+	}
+}
+
+// injectWhenDue has a fault happen now, or when a process has come so far.
+func (sim *simulation) injectWhenDue(f fault) {
+	p := sim.processAt(f.process)
+	if f.afterRequests == 0 {
+		sim.inject(f, p)
+		return
+	}
+	p.afterRequests(f.afterRequests, func() {
+		if !sim.programEnded() && p.ctx.Err() == nil {
+			sim.inject(f, p)
+		}
+	})
+}
+
+// processAt is the process that lives at a place.
+func (sim *simulation) processAt(place int) *process {
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	return sim.processes[place]
+}
+
+func (sim *simulation) inject(f fault, p *process) {
+	r := rand.New(rand.NewPCG(f.seed, 1))
+	switch f.kind {
+	case lostReply:
+		sim.loseReply(f, p, r)
+		return // counted when it happens
+	case slowReplies:
+		sim.slowReplies(f, r)
+	case expireSession:
+		if !sim.expire(p) {
+			return
+		}
+	case deleteNode:
+		if !sim.deleteNode(r) {
+			return
+		}
+	case resetLink:
+		p.link.Reset()
+	case crashClient:
+		sim.crashAndReplace(p)
+	case wallClockJump:
+		p.skew.Add(int64(durationBetween(r, -time.Minute, time.Minute)))
+	case restartServer:
+		sim.zk.Restart()
+	case wrongClock:
+		leader, back := oneIn(r, 2), oneIn(r, 2) // another server leads then
+		sim.setEnsembleClock(pickOne[time.Duration](r, 1, -1)*pickOne(r, durationBetween(r, 0, 20*time.Second), durationBetween(r, 0, 3*time.Minute), durationBetween(r, 0, 2*time.Hour)), leader)
+		sim.later(f.duration, func() { sim.setEnsembleClock(0, back) })
+	case reapContainers:
+		sim.zk.Reap()
+	case freezeServer:
+		sim.zk.Freeze()
+		sim.later(f.duration, sim.zk.Thaw)
+	case reapContainersSoon:
+		sim.observer.changeReapingSoon(1)
+		sim.later(f.duration, func() { sim.observer.changeReapingSoon(-1) })
+	case freezeClient:
+		sim.freezeProcess(f, p)
+	default:
+		p.beginFault(f.kind, durationBetween(r, 0, 2*time.Second))
+		if f.kind == halfOpen {
+			p.link.Reset()
+		}
+		sim.later(f.duration, func() { p.endFault(f.kind) })
+	}
+	sim.countFault(f.kind)
+	sim.history.add("", "FAULT %s%s", f.kind, faultTarget(f, p))
+}
+
+func faultTarget(f fault, p *process) string {
+	text := ""
+	if !f.kind.isServerFault() {
+		text = " of " + p.name
+	}
+	if f.kind.hasDuration() {
+		text += " for " + f.duration.Round(time.Microsecond).String()
+	}
+	return text
+}
+
+// later does something later, unless the program is over by then: then all was mended.
+func (sim *simulation) later(d time.Duration, do func()) {
+	sim.tasks.Go(func() {
+		select {
+		case <-time.After(d):
+			if !sim.programEnded() {
+				do()
+			}
+		case <-sim.programEnd:
+		}
+	})
+}
+
+// setEnsembleClock sets how far the ensemble's clock is ahead of the true time. It may be that of a new leader.
+func (sim *simulation) setEnsembleClock(ahead time.Duration, restart bool) {
+	sim.mu.Lock()
+	sim.clockAhead, sim.maxClockAhead = ahead, max(ahead, sim.maxClockAhead)
+	sim.mu.Unlock()
+	sim.zk.Skew(ahead) // not under the lock, which the server's observers take
+	sim.history.add("", "the ensemble's clock is %v ahead", ahead)
+	if restart {
+		sim.zk.Restart()
+	}
+}
+
+func (sim *simulation) ensembleClockAhead() time.Duration {
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	return sim.clockAhead
+}
+
+// ensembleTime is what the ensemble's clock says.
+func (sim *simulation) ensembleTime() time.Time { return time.Now().Add(sim.ensembleClockAhead()) }
+
+// latestEnsembleTime is the latest that the ensemble's clock can have said, at any time, with what has passed since then.
+func (sim *simulation) latestEnsembleTime() time.Time {
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	return time.Now().Add(sim.maxClockAhead)
+}
+
+// loseReply loses the reply to one of the next requests of a process that change something.
+func (sim *simulation) loseReply(f fault, p *process, r *rand.Rand) {
+	lost := sim.zk.DropReply(1+r.IntN(3), zktest.Match{Func: func(q zktest.Request) bool {
+		return sim.observer.processOf(q.Session) == p && (describeRequest(q) != "" || q.Op == zktest.OpMulti && oneIn(r, 4))
+	}})
+	sim.tasks.Go(func() {
+		select {
+		case <-lost.Hit():
+			sim.countFault(f.kind)
+			sim.history.add("", "FAULT %s of %s", f.kind, p.name)
+		case <-sim.programEnd:
+			lost.Cancel()
+		}
+	})
+}
+
+// slowReplies has the server answer late.
+func (sim *simulation) slowReplies(f fault, r *rand.Rand) {
+	op := pickOne(r, zktest.OpCreate2, zktest.OpDelete, zktest.OpMulti, zktest.OpGetChildren2, zktest.OpExists, zktest.OpGetData, zktest.OpSync)
+	slow := sim.zk.DelayReplies(durationBetween(r, 0, 2*time.Second), zktest.Match{Op: op})
+	sim.tasks.Go(func() {
+		select {
+		case <-time.After(f.duration):
+		case <-sim.programEnd:
+		}
+		slow.Cancel()
+	})
+}
+
+// expire ends a process's session, as an operator does.
+func (sim *simulation) expire(p *process) bool {
+	var id int64
+	for _, s := range sim.zk.Sessions() {
+		if sim.observer.processOf(s.ID) == p {
+			id = s.ID
+		}
+	}
+	if id == 0 {
+		return false
+	}
+	sim.noteExpiredSession(id, p)
+	return sim.zk.Expire(id) == nil
+}
+
+// deleteNode deletes a node that somebody stands in line with, as an operator does.
+func (sim *simulation) deleteNode(r *rand.Rand) bool {
+	var nodes []zktest.Node
+	for _, s := range sim.workloads {
+		for _, n := range sim.zk.Tree(s.path()) {
+			if n.Kind == zktest.Ephemeral && s.mayBeDeleted(n.Path) {
+				nodes = append(nodes, n)
+			}
+		}
+	}
+	if len(nodes) == 0 {
+		return false
+	}
+	node := nodes[r.IntN(len(nodes))]
+	sim.noteDeletedNode(node)
+	sim.tasks.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), sim.plan.sessionTimeout)
+		defer cancel()
+		err := sim.operator.Delete(ctx, node.Path, framework.AnyVersion)
+		sim.history.add("", "an operator deletes %s: %v", node.Path, err)
+	})
+	return true
+}
+
+// freezeProcess stops a process for a while. What it holds is checked before anything in it can go on.
+func (sim *simulation) freezeProcess(f fault, p *process) {
+	p.beginFault(freezeClient, 0)
+	p.freeze()
+	sim.later(f.duration, func() {
+		sim.checkBeforeThaw(p)
+		p.endFault(freezeClient)
+		p.thaw()
+	})
+}
+
+// crashAndReplace lets a process crash, and starts another one at its place.
+func (sim *simulation) crashAndReplace(p *process) {
+	sim.mu.Lock()
+	if sim.processes[p.slot] != p { // it is dead already
+		sim.mu.Unlock()
+		return
+	}
+	sim.restarts[p.slot]++
+	next := sim.startProcess(p.slot, sim.restarts[p.slot])
+	sim.processes[p.slot] = next
+	sim.mu.Unlock()
+	p.crash()
+	sim.startActors(next)
+}

@@ -1,0 +1,136 @@
+package sim
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+func init() { newWorkload["semaphore"] = newSemaphoreWorkload }
+
+// semaphoreWorkload is a semaphore whose number of permits may change.
+type semaphoreWorkload struct {
+	*lockWorkload
+	permits int
+	resizes bool
+
+	mu     sync.Mutex
+	limits []permitLimit
+
+	lineMu      sync.Mutex
+	createdAt   map[string]int64 // nodes in line, and the transactions that made them
+	lastGranted int64            // that of the node that took permits last
+}
+
+// permitLimit is a number of permits that may have held for some time.
+type permitLimit struct {
+	n       int
+	settled time.Time // when its Resize returned; zero: not yet
+	until   time.Time // zero: it may hold still
+}
+
+func newSemaphoreWorkload(sim *simulation, spec workloadSpec) workload {
+	r := newRand(sim.plan.seed, spec.path)
+	s := &semaphoreWorkload{lockWorkload: newLockWorkload(sim, spec), permits: 1 + r.IntN(4), resizes: oneIn(r, 3), createdAt: map[string]int64{}}
+	s.drawOptions(r)
+	s.checker.unfenced = true
+	s.lockWorkload.newRequest = s.newPermitRequest
+	s.limits = []permitLimit{{n: s.permits, settled: time.Now()}}
+	s.isExpected = func(err error) bool { return s.resizes && errors.Is(err, locks.ErrPermits) }
+	sim.observer.addHandler(s.checkGrantOrder)
+	return s
+}
+
+// newPermitRequest asks for permits, as many as there are at most, or changes their number before.
+func (s *semaphoreWorkload) newPermitRequest(a *actor) lockRequest {
+	sem := locks.NewSemaphore(a.client, s.path(), s.permits, s.options...)
+	if s.resizes && oneIn(a.rng, 8) {
+		s.resize(a, sem)
+	}
+	n := 1 + a.rng.IntN(s.permits)
+	if oneIn(a.rng, 2) {
+		n = 1
+	}
+	began := time.Now()
+	return lockRequest{locker: sem.Permits(n), try: oneIn(a.rng, 5), permits: n, limit: func() int { return s.maxPermitsSince(began) }}
+}
+
+// resize changes the number of permits.
+func (s *semaphoreWorkload) resize(a *actor, sem *locks.Semaphore) {
+	n := 1 + a.rng.IntN(5)
+	asked := time.Now()
+	s.mu.Lock()
+	mine := len(s.limits)
+	s.limits = append(s.limits, permitLimit{n: n})
+	s.mu.Unlock()
+	ctx, cancel := a.callContext()
+	defer cancel()
+	err := sem.Resize(ctx, n)
+	a.waitWhileFrozen()
+	s.sim.history.add(s.path(), "%s makes it %d permits: %s", a.name, n, outcome(err))
+	if err != nil && !errors.Is(err, framework.ErrSessionLost) { // then the outcome is unknown
+		s.checkError(a, ctx, lockRequest{}, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limits[mine].settled = time.Now()
+	for i := range s.limits[:mine] { // what had its outcome before this was begun cannot hold any more
+		if l := &s.limits[i]; err == nil && l.settled.Before(asked) && !l.settled.IsZero() && l.until.IsZero() {
+			l.until = time.Now()
+		}
+	}
+}
+
+// maxPermitsSince is the largest number of permits that may have held since a moment.
+func (s *semaphoreWorkload) maxPermitsSince(since time.Time) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.limits {
+		if l.until.IsZero() || !l.until.Before(since) {
+			n = max(n, l.n)
+		}
+	}
+	return n
+}
+
+// mayBeDeleted allows for waiters' nodes.
+func (s *semaphoreWorkload) mayBeDeleted(node string) bool {
+	return strings.HasPrefix(node, s.path()+"/locks/")
+}
+
+// checkGrantOrder checks that permits are taken in the order in which nodes came into the line.
+func (s *semaphoreWorkload) checkGrantOrder(r zktest.Request) {
+	if r.Err != 0 {
+		return
+	}
+	s.lineMu.Lock()
+	defer s.lineMu.Unlock()
+	line := s.path() + "/locks/"
+	if strings.HasPrefix(r.Result, line) {
+		s.createdAt[r.Result] = r.Zxid
+	}
+	takes, node := false, ""
+	for _, part := range r.Parts {
+		switch {
+		case part.Err != 0:
+			return
+		case part.Op == zktest.OpDelete && strings.HasPrefix(part.Path, line):
+			node = part.Path
+		case strings.HasPrefix(part.Result, s.path()+"/leases/"):
+			takes = true
+		}
+	}
+	if !takes || node == "" {
+		return
+	}
+	made := s.createdAt[node]
+	if made < s.lastGranted {
+		go s.sim.addViolation(s.path(), "order", "%s takes permits, which came before another one that has them", node)
+	}
+	s.lastGranted = max(s.lastGranted, made)
+}
