@@ -10,12 +10,12 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// actor is a goroutine of a process that plays a scene.
+// actor is a goroutine of a process that runs a workload.
 type actor struct {
 	*process
 	name     string
 	rng      *rand.Rand
-	maxPause time.Duration // its longest pauses
+	maxPause time.Duration // the longest pause between steps
 }
 
 func newActor(p *process, spec workloadSpec, n int) *actor {
@@ -23,13 +23,13 @@ func newActor(p *process, spec workloadSpec, n int) *actor {
 	return &actor{process: p, name: name, rng: newRand(p.sim.plan.seed, "actor "+spec.path+" "+name), maxPause: p.sim.plan.duration / 20}
 }
 
-// nextStep lets some time pass, and tells whether to do another thing.
+// nextStep waits for a random time, and reports whether to take another step.
 func (a *actor) nextStep() bool {
 	a.sleep(a.ctx, pickOne(a.rng, 0, durationBetween(a.rng, 0, 5*time.Millisecond), durationBetween(a.rng, 0, 500*time.Millisecond), durationBetween(a.rng, 0, a.maxPause)))
 	return a.ctx.Err() == nil && !a.sim.programEnded()
 }
 
-// sleep waits for d, or until ctx ends, or the program is over, and longer while the process is frozen.
+// sleep waits for d, or until ctx ends or the program ends, and longer while the process is frozen.
 func (a *actor) sleep(ctx context.Context, d time.Duration) {
 	if d > 0 {
 		t := time.NewTimer(d)
@@ -56,7 +56,7 @@ func (a *actor) callContext() (context.Context, context.CancelFunc) {
 	return context.WithCancel(a.ctx)
 }
 
-// hasSession tells whether a session is the one that the process has now.
+// hasSession reports whether a session is the process's current one.
 func (a *actor) hasSession(id int64) bool {
 	ctx, cancel := context.WithTimeout(a.ctx, time.Nanosecond)
 	defer cancel()
@@ -64,7 +64,7 @@ func (a *actor) hasSession(id int64) bool {
 	return err == nil && s.ID() == id && s.Err() == nil
 }
 
-// isExpectedError tells whether a call may fail with an error: its context has ended, or its process.
+// isExpectedError reports whether a call may fail with err: its context or its process has ended, or err is one of also.
 func (a *actor) isExpectedError(ctx context.Context, err error, also ...error) bool {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		a.sim.countFault(contextEnd)
@@ -78,7 +78,7 @@ func (a *actor) isExpectedError(ctx context.Context, err error, also ...error) b
 	return a.ctx.Err() != nil && (errors.Is(err, framework.ErrClosed) || errors.Is(err, framework.ErrSessionLost))
 }
 
-// outcome is an error in a word.
+// outcome describes an error for the history.
 func outcome(err error) string {
 	if err == nil {
 		return "done"

@@ -7,8 +7,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// clock is a process's own: leases are counted by it. It runs a little faster or slower than the server's, and
-// while the process is frozen none of its alarms ring.
+// clock is a process's own clock, which its leases use. It runs a little faster or slower than the server's. Its alarms do not fire
+// while the process is frozen.
 type clock struct {
 	base time.Time
 	rate float64
@@ -18,7 +18,7 @@ type clock struct {
 	pending []func()
 }
 
-// maxDrift is how far a clock may be off; Lockstep promises to bear 2 %.
+// maxDrift is the largest drift of a clock. Lockstep tolerates 2 %.
 const maxDrift = 0.018
 
 func (c *clock) Now() time.Duration { return time.Duration(float64(time.Since(c.base)) * c.rate) }
@@ -29,7 +29,7 @@ func (c *clock) freeze() {
 	c.frozen = true
 }
 
-// thaw rings what should have rung meanwhile.
+// thaw fires the alarms that were due while the clock was frozen.
 func (c *clock) thaw() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,7 +50,7 @@ func (c *clock) ring(f func()) {
 	go f()
 }
 
-// NewAlarm is for framework.Clock.
+// NewAlarm implements framework.Clock.
 func (c *clock) NewAlarm(ring func()) framework.Alarm { return &alarm{clock: c, ring: ring} }
 
 type alarm struct {
@@ -71,7 +71,7 @@ func (a *alarm) Set(at time.Duration) {
 	if a.timer != nil {
 		a.timer.Stop()
 	}
-	left := time.Duration(float64(at-a.clock.Now())/a.clock.rate) + 1 // not a moment too early
+	left := time.Duration(float64(at-a.clock.Now())/a.clock.rate) + 1 // not too early
 	a.timer = time.AfterFunc(left, func() { a.clock.ring(a.ring) })
 }
 

@@ -7,47 +7,47 @@ import (
 	"time"
 )
 
-// faultKind is a kind of fault.
+// faultKind is one kind of fault.
 type faultKind string
 
-// The kinds of faults. The end of a context is not among them: actors end their own.
+// The kinds of faults. Actors end their contexts themselves, so contextEnd is only counted here.
 const (
-	lostReply          faultKind = "lost reply"             // a request is done, its answer lost with the connection
-	slowReplies        faultKind = "slow replies"           // all answers wait
+	lostReply          faultKind = "lost reply"             // a request is carried out, and its reply lost with the connection
+	slowReplies        faultKind = "slow replies"           // all replies are delayed
 	resetLink          faultKind = "connection reset"       //
 	cutLink            faultKind = "link cut"               // connections are refused
-	holdUp             faultKind = "black hole up"          // nothing arrives at the server
-	holdDown           faultKind = "black hole down"        // nothing arrives from the server
+	holdUp             faultKind = "black hole up"          // requests are lost
+	holdDown           faultKind = "black hole down"        // replies are lost
 	holdBoth           faultKind = "black hole both"        //
-	halfOpen           faultKind = "half-open server"       // connections are accepted by nobody
+	halfOpen           faultKind = "half-open server"       // connections are accepted, and never answered
 	delayLink          faultKind = "slow link"              //
 	freezeClient       faultKind = "frozen process"         //
-	crashClient        faultKind = "crashed process"        // another one takes its place
+	crashClient        faultKind = "crashed process"        // another process replaces it
 	wallClockJump      faultKind = "wall clock jumps"       //
 	expireSession      faultKind = "session expired"        // an operator ends a session
-	deleteNode         faultKind = "node deleted"           // an operator deletes a node in a line
+	deleteNode         faultKind = "node deleted"           // an operator deletes a contender's node
 	freezeServer       faultKind = "frozen server"          //
 	restartServer      faultKind = "server restart"         // or an ensemble's new leader
-	wrongClock         faultKind = "wrong ensemble clock"   // another leader's, or the same one's that is set; drawn by itself
+	wrongClock         faultKind = "wrong ensemble clock"   // the clock of a new leader, or a clock that is set; drawn separately
 	reapContainers     faultKind = "containers reaped"      // once
-	reapContainersSoon faultKind = "containers reaped soon" // as soon as something was deleted, for a while
-	contextEnd         faultKind = "context end"            // counted here, drawn by actors
+	reapContainersSoon faultKind = "containers reaped soon" // after each delete, for a while
+	contextEnd         faultKind = "context end"            // drawn by actors
 )
 
 var faultKinds = []faultKind{lostReply, slowReplies, resetLink, cutLink, holdUp, holdDown, holdBoth, halfOpen, delayLink, freezeClient, crashClient, wallClockJump, expireSession, deleteNode,
 	freezeServer, restartServer, reapContainers, reapContainersSoon}
 
-// frequentFaults are the kinds that are drawn more than others.
+// frequentFaults are drawn more often.
 var frequentFaults = []faultKind{lostReply, lostReply, lostReply, resetLink, cutLink, holdBoth, freezeClient}
 
 // fault is one fault of a plan.
 type fault struct {
 	kind          faultKind
 	at            time.Duration
-	afterRequests int // not zero: not before this request of the process, counted from at on, was done
+	afterRequests int // if not zero: wait for so many requests of the process, counted from at
 	process       int
 	duration      time.Duration
-	seed          uint64 // for what else is left to chance
+	seed          uint64 // of the fault's other random choices
 }
 
 func drawFault(r *rand.Rand, p plan, at time.Duration) fault {
@@ -59,11 +59,11 @@ func drawFault(r *rand.Rand, p plan, at time.Duration) fault {
 	return f
 }
 
-// drawClockFaults makes the ensemble's clock wrong in half of the plans of scenes that go by it, and in no others.
+// drawClockFaults sets the ensemble's clock wrong in half of the plans whose workloads use it, and in no other plan.
 func drawClockFaults(r *rand.Rand, p plan) (all []fault) {
 	for _, s := range p.workloads {
 		if s.recipe == "queue" || s.recipe == "lines" {
-			return nil // what is delayed there waits for a clock that may come back from far
+			return nil // delayed items would wait for a clock that comes back from far
 		}
 	}
 	if !slices.ContainsFunc(p.workloads, func(s workloadSpec) bool { return slices.Contains([]string{"scheduler", "control", "jobs"}, s.recipe) }) || oneIn(r, 2) {
@@ -76,7 +76,7 @@ func drawClockFaults(r *rand.Rand, p plan) (all []fault) {
 	return all
 }
 
-// hasDuration tells kinds that go on for the fault's length.
+// hasDuration reports whether faults of this kind last for the fault's duration.
 func (k faultKind) hasDuration() bool {
 	switch k {
 	case lostReply, resetLink, crashClient, wallClockJump, expireSession, deleteNode, restartServer, reapContainers:
@@ -85,7 +85,7 @@ func (k faultKind) hasDuration() bool {
 	return true
 }
 
-// isServerFault tells kinds that concern no single process.
+// isServerFault reports whether faults of this kind affect all processes.
 func (k faultKind) isServerFault() bool {
 	switch k {
 	case freezeServer, restartServer, reapContainers, reapContainersSoon, deleteNode, wrongClock:

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// history is what has happened, in order.
+// history is the list of events.
 type history struct {
 	began time.Time
 
@@ -19,7 +19,7 @@ type history struct {
 // event is one line of a history.
 type event struct {
 	at   time.Duration
-	path string // its path, or "" for what concerns all
+	path string // of the workload, or "" if it concerns all
 	text string
 }
 
@@ -27,7 +27,7 @@ func (e event) String() string {
 	return fmt.Sprintf("%11.6f  %-12s %s", e.at.Seconds(), e.path, e.text)
 }
 
-// protectedPrefix finds what is only noise for a reader of a node's name.
+// protectedPrefix is the part of a protected node's name that is noise for a reader.
 var protectedPrefix = regexp.MustCompile(`_c_[0-9a-f-]{36}-`)
 
 func shorten(text string) string { return protectedPrefix.ReplaceAllString(text, "") }
@@ -46,7 +46,7 @@ func (h *history) all() []event {
 	return h.events
 }
 
-// before are the events up to the first violation that concern its scene, or all scenes, at most n.
+// before returns the last n events up to the violation that concern its workload, or all workloads.
 func (h *history) before(v violation, n int) []event {
 	var out []event
 	for _, e := range h.all() {
@@ -60,7 +60,7 @@ func (h *history) before(v violation, n int) []event {
 	return out[max(0, len(out)-n):]
 }
 
-// formatEvents is events as people read them.
+// formatEvents formats events for a reader.
 func formatEvents(events []event) string {
 	var b strings.Builder
 	for _, e := range events {
@@ -70,11 +70,11 @@ func formatEvents(events []event) string {
 	return b.String()
 }
 
-// violation is a promise that was broken.
+// violation is a guarantee that was violated.
 type violation struct {
 	at   time.Duration
 	path string
-	rule string // a few words, the same for all of its kind
+	rule string // the same for all violations of a kind
 	text string
 }
 

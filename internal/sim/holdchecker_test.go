@@ -5,21 +5,20 @@ import (
 	"sync"
 )
 
-// holdChecker is who holds one thing, and the rules of holding it: nobody beside an exclusive holder, no more
-// permits than there are, and tokens that rise.
+// holdChecker checks the holds of one path: no holder beside an exclusive one, at most as many permits as allowed, and rising tokens.
 //
-// A holder is believed by its context, not by asking for its error: that would look at the clock for it. Frozen
-// processes are looked at when they go on.
+// It reads the channel of a hold's context, not its error: Err reads the clock, and could end the hold that is under test. Holds of
+// frozen processes are checked when they thaw.
 type holdChecker struct {
 	sim          *simulation
 	workloadPath string
 	path         string
 
-	unfenced bool // tokens tell grants apart and no more
+	unfenced bool // tokens identify grants, but need not rise
 
 	mu               sync.Mutex
 	holds            []*hold
-	highestToken     grantToken // of all grants
+	highestToken     grantToken // of any grant
 	highestExclusive grantToken // of exclusive grants
 	tokens           map[grantToken]string
 }
@@ -28,16 +27,16 @@ type holdChecker struct {
 type hold struct {
 	holder  *actor
 	shared  bool
-	permits int // of a semaphore: how many, of at most limit
+	permits int // of a semaphore, whose limit may change
 	limit   func() int
 	token   grantToken
 	session int64
 	node    string
 	ctx     context.Context
-	err     func() error // reads the clock
+	err     func() error // the lease's Err, which reads the clock
 }
 
-// grantToken is a fencing token, and the turn within a slice.
+// grantToken is a fencing token, and the turn within a local handoff.
 type grantToken struct{ token, turn int64 }
 
 func (m grantToken) above(o grantToken) bool {
@@ -48,7 +47,7 @@ func newHoldChecker(sim *simulation, workloadPath, path string) *holdChecker {
 	return &holdChecker{sim: sim, workloadPath: workloadPath, path: path, tokens: map[grantToken]string{}}
 }
 
-// addGrant notes a grant and checks it.
+// addGrant adds a grant and checks it.
 func (c *holdChecker) addGrant(h *hold) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,7 +59,7 @@ func (c *holdChecker) addGrant(h *hold) {
 	}
 }
 
-// addDowngraded notes what a holder goes on with, which is no grant of its own.
+// addDowngraded adds a hold that continues another one, which is no grant of its own.
 func (c *holdChecker) addDowngraded(h *hold) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,7 +69,8 @@ func (c *holdChecker) addDowngraded(h *hold) {
 	}
 }
 
-// checkBeforeThaw looks at what a frozen process holds, which must know by itself that it is over.
+// checkBeforeThaw checks the holds of a frozen process. Their leases must have ended by the process's own clock if another process
+// holds.
 func (c *holdChecker) checkBeforeThaw(p *process) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +81,7 @@ func (c *holdChecker) checkBeforeThaw(p *process) {
 	}
 }
 
-// checkExclusion checks that a hold goes with all others that count.
+// checkExclusion checks that a hold is compatible with all others that count.
 func (c *holdChecker) checkExclusion(h *hold, counts func(*hold) bool) {
 	taken := 0
 	for _, o := range c.holds {
@@ -95,7 +95,7 @@ func (c *holdChecker) checkExclusion(h *hold, counts func(*hold) bool) {
 		}
 	}
 	if h.permits > 0 && taken > h.limit() && !c.sim.isEndedByOperator(h.session, h.node) {
-		c.sim.addViolation(c.workloadPath, "permits", "%s makes it %d permits of %d", h.holder.name, taken, h.limit())
+		c.sim.addViolation(c.workloadPath, "permits", "with the grant of %s, %d of %d permits are held", h.holder.name, taken, h.limit())
 	}
 }
 
@@ -113,7 +113,7 @@ func (c *holdChecker) checkToken(h *hold) {
 		before = c.highestExclusive
 	}
 	if !h.token.above(before) {
-		c.sim.addViolation(c.workloadPath, "order", "%s is granted %s (%s) with token %d.%d, after token %d.%d was", h.holder.name, c.path, h.mode(),
+		c.sim.addViolation(c.workloadPath, "order", "%s is granted %s (%s) with token %d.%d after token %d.%d", h.holder.name, c.path, h.mode(),
 			h.token.token, h.token.turn, before.token, before.turn)
 	}
 	if h.token.above(c.highestToken) {
@@ -124,7 +124,7 @@ func (c *holdChecker) checkToken(h *hold) {
 	}
 }
 
-// activeHolds forgets holds that have ended.
+// activeHolds returns the holds that have not ended.
 func (c *holdChecker) activeHolds() (rest []*hold) {
 	for _, h := range c.holds {
 		if !h.hasEnded() || h.holder.frozen() {
@@ -134,12 +134,12 @@ func (c *holdChecker) activeHolds() (rest []*hold) {
 	return rest
 }
 
-// isActive tells whether the holder's code that looks at its context goes on.
+// isActive reports whether code that watches the hold's context still runs.
 func (h *hold) isActive() bool {
 	return !h.holder.frozen() && !h.hasEnded()
 }
 
-// hasEnded tells whether the holder's context has said so.
+// hasEnded reports whether the hold's context is done.
 func (h *hold) hasEnded() bool {
 	select {
 	case <-h.ctx.Done():

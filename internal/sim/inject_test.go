@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// injectFaults has the plan's faults happen.
+// injectFaults injects the plan's faults at their times.
 func (sim *simulation) injectFaults() {
 	for _, f := range sim.plan.faults {
 		select {
@@ -21,7 +21,7 @@ func (sim *simulation) injectFaults() {
 	}
 }
 
-// injectWhenDue has a fault happen now, or when a process has come so far.
+// injectWhenDue injects a fault now, or after some requests of its process.
 func (sim *simulation) injectWhenDue(f fault) {
 	p := sim.processAt(f.process)
 	if f.afterRequests == 0 {
@@ -35,7 +35,7 @@ func (sim *simulation) injectWhenDue(f fault) {
 	})
 }
 
-// processAt is the process that lives at a place.
+// processAt is the living process in a slot.
 func (sim *simulation) processAt(place int) *process {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
@@ -47,7 +47,7 @@ func (sim *simulation) inject(f fault, p *process) {
 	switch f.kind {
 	case lostReply:
 		sim.loseReply(f, p, r)
-		return // counted when it happens
+		return // counted when the reply is lost
 	case slowReplies:
 		sim.slowReplies(f, r)
 	case expireSession:
@@ -67,7 +67,7 @@ func (sim *simulation) inject(f fault, p *process) {
 	case restartServer:
 		sim.zk.Restart()
 	case wrongClock:
-		leader, back := oneIn(r, 2), oneIn(r, 2) // another server leads then
+		leader, back := oneIn(r, 2), oneIn(r, 2) // whether another server becomes the leader
 		sim.setEnsembleClock(pickOne[time.Duration](r, 1, -1)*pickOne(r, durationBetween(r, 0, 20*time.Second), durationBetween(r, 0, 3*time.Minute), durationBetween(r, 0, 2*time.Hour)), leader)
 		sim.later(f.duration, func() { sim.setEnsembleClock(0, back) })
 	case reapContainers:
@@ -102,7 +102,7 @@ func faultTarget(f fault, p *process) string {
 	return text
 }
 
-// later does something later, unless the program is over by then: then all was mended.
+// later calls do after d, unless the program has ended: its end heals all faults.
 func (sim *simulation) later(d time.Duration, do func()) {
 	sim.tasks.Go(func() {
 		select {
@@ -115,12 +115,12 @@ func (sim *simulation) later(d time.Duration, do func()) {
 	})
 }
 
-// setEnsembleClock sets how far the ensemble's clock is ahead of the true time. It may be that of a new leader.
+// setEnsembleClock sets how far the ensemble's clock is ahead of the true time, with a restart if a new leader brings it.
 func (sim *simulation) setEnsembleClock(ahead time.Duration, restart bool) {
 	sim.mu.Lock()
 	sim.clockAhead, sim.maxClockAhead = ahead, max(ahead, sim.maxClockAhead)
 	sim.mu.Unlock()
-	sim.zk.Skew(ahead) // not under the lock, which the server's observers take
+	sim.zk.Skew(ahead) // without the mutex, which the server's observers lock
 	sim.history.add("", "the ensemble's clock is %v ahead", ahead)
 	if restart {
 		sim.zk.Restart()
@@ -133,10 +133,10 @@ func (sim *simulation) ensembleClockAhead() time.Duration {
 	return sim.clockAhead
 }
 
-// ensembleTime is what the ensemble's clock says.
+// ensembleTime is the ensemble's current time.
 func (sim *simulation) ensembleTime() time.Time { return time.Now().Add(sim.ensembleClockAhead()) }
 
-// latestEnsembleTime is the latest that the ensemble's clock can have said, at any time, with what has passed since then.
+// latestEnsembleTime is an upper bound of all times that the ensemble's clock has shown until now.
 func (sim *simulation) latestEnsembleTime() time.Time {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
@@ -159,7 +159,7 @@ func (sim *simulation) loseReply(f fault, p *process, r *rand.Rand) {
 	})
 }
 
-// slowReplies has the server answer late.
+// slowReplies delays the server's replies to one kind of request.
 func (sim *simulation) slowReplies(f fault, r *rand.Rand) {
 	op := pickOne(r, zktest.OpCreate2, zktest.OpDelete, zktest.OpMulti, zktest.OpGetChildren2, zktest.OpExists, zktest.OpGetData, zktest.OpSync)
 	slow := sim.zk.DelayReplies(durationBetween(r, 0, 2*time.Second), zktest.Match{Op: op})
@@ -187,7 +187,7 @@ func (sim *simulation) expire(p *process) bool {
 	return sim.zk.Expire(id) == nil
 }
 
-// deleteNode deletes a node that somebody stands in line with, as an operator does.
+// deleteNode deletes a contender's node, as an operator does.
 func (sim *simulation) deleteNode(r *rand.Rand) bool {
 	var nodes []zktest.Node
 	for _, s := range sim.workloads {
@@ -211,7 +211,7 @@ func (sim *simulation) deleteNode(r *rand.Rand) bool {
 	return true
 }
 
-// freezeProcess stops a process for a while. What it holds is checked before anything in it can go on.
+// freezeProcess freezes a process for a while. Its holds are checked before it thaws.
 func (sim *simulation) freezeProcess(f fault, p *process) {
 	p.beginFault(freezeClient, 0)
 	p.freeze()
@@ -222,10 +222,10 @@ func (sim *simulation) freezeProcess(f fault, p *process) {
 	})
 }
 
-// crashAndReplace lets a process crash, and starts another one at its place.
+// crashAndReplace crashes a process and starts another one in its slot.
 func (sim *simulation) crashAndReplace(p *process) {
 	sim.mu.Lock()
-	if sim.processes[p.slot] != p { // it is dead already
+	if sim.processes[p.slot] != p { // it has crashed already
 		sim.mu.Unlock()
 		return
 	}

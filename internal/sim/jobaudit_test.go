@@ -11,27 +11,27 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// jobAudit reads every record of a scheduler's jobs as the server stores it, and checks each against the one before:
-// what is claimed may be claimed then, and each tick is counted once, as run or as missed.
+// jobAudit checks every stored version of a scheduler's jobs against the version before: claims are allowed at that time, and each
+// tick is counted once, as run or as missed.
 type jobAudit struct {
 	sim        *simulation
 	path       string
-	registered func(job string, by *process) // called when a job is registered, also anew; may be nil
+	registered func(job string, by *process) // called after each registration; may be nil
 
 	mu   sync.Mutex
 	jobs map[string]*auditedJob
 }
 
-// auditedJob is what the audit knows of a job.
+// auditedJob is the audit's state of a job.
 type auditedJob struct {
 	name    string
-	exists  bool // its node does
+	exists  bool
 	record  jobRecord
-	counted map[int64]bool     // ticks of the present registration that were run or missed
-	claimed map[int64]int64    // ticks that were claimed as first attempts, by the registration's generation
+	counted map[int64]bool     // ticks of this registration that were counted
+	claimed map[int64]int64    // ticks claimed as first attempts, with the generation of the registration
 	claims  map[int64]jobClaim // by token
 	removed []jobRemoval
-	since   time.Time // when it was registered last; true time
+	since   time.Time // time of the last registration; true time
 }
 
 type jobClaim struct{ generation int64 }
@@ -41,7 +41,7 @@ type jobRemoval struct {
 	at         time.Time // true time
 }
 
-// jobRecord is what is stored of a job, as far as it is audited.
+// jobRecord is the audited part of a job's stored record.
 type jobRecord struct {
 	Spec       string           `json:"spec"`
 	Registered time.Time        `json:"registered"`
@@ -62,14 +62,14 @@ type jobRecord struct {
 	} `json:"running"`
 }
 
-// newJobAudit audits the jobs of the schedulers at a scene's path.
+// newJobAudit audits the jobs of the schedulers at a path.
 func newJobAudit(sim *simulation, scene string, registered func(string, *process)) *jobAudit {
 	audit := &jobAudit{sim: sim, path: scene, registered: registered, jobs: map[string]*auditedJob{}}
 	sim.observer.addHandler(audit.observe)
 	return audit
 }
 
-// observe takes in a request that the server has done.
+// observe checks a request that the server has carried out.
 func (audit *jobAudit) observe(r zktest.Request) {
 	parts := r.Parts
 	if r.Op != zktest.OpMulti {
@@ -108,12 +108,12 @@ func (audit *jobAudit) checkDelete(name string) {
 	defer audit.mu.Unlock()
 	j := audit.job(name)
 	if j.exists && j.record.Removed.IsZero() {
-		audit.sim.addViolation(audit.path, "removal", "the record of %s was deleted, which was not removed", name)
+		audit.sim.addViolation(audit.path, "removal", "the record of %s was deleted, but the job was not removed", name)
 	}
 	j.exists = false
 }
 
-// checkWrite checks a record that was written by a request, and tells whether it registers the job.
+// checkWrite checks a written record, and reports whether the request registered the job.
 func (audit *jobAudit) checkWrite(name string, data []byte, r zktest.Request) (registered bool) {
 	audit.mu.Lock()
 	defer audit.mu.Unlock()
@@ -127,7 +127,7 @@ func (audit *jobAudit) checkWrite(name string, data []byte, r zktest.Request) (r
 	if !j.exists {
 		before = jobRecord{}
 	}
-	if next.Registered.IsZero() { // it is when the node was created
+	if next.Registered.IsZero() { // the record was registered when its node was created
 		if next.Registered = before.Registered; !j.exists {
 			next.Registered = audit.sim.ensembleTime().Truncate(time.Millisecond)
 		}
@@ -147,19 +147,19 @@ func (audit *jobAudit) checkWrite(name string, data []byte, r zktest.Request) (r
 	return registered
 }
 
-// checkRegistration checks a registration. Of one in the place of a removed job, the run numbers go on, and all else begins anew.
+// checkRegistration checks a registration. A registration after a removal keeps the run numbers and resets everything else.
 func (audit *jobAudit) checkRegistration(j *auditedJob, before, next jobRecord) {
 	audit.sim.history.add(audit.path, "%s is registered, generation %d", j.name, next.Generation)
 	if j.exists && (next.Generation != before.Generation+1 || next.Number != before.Number) || next.countedTicks() != 0 {
-		audit.sim.addViolation(audit.path, "registration", "%s is registered anew as %+v, behind %+v", j.name, next, before)
+		audit.sim.addViolation(audit.path, "registration", "%s was registered again as %+v, after %+v", j.name, next, before)
 	}
 	j.counted, j.since = map[int64]bool{}, time.Now()
 }
 
-// checkTicks checks that each tick that was passed is counted once, and no other.
+// checkTicks checks that each tick that has passed is counted once, and no other.
 func (audit *jobAudit) checkTicks(j *auditedJob, before, next jobRecord) {
 	if !next.Removed.IsZero() {
-		return // its runs end, which counts nothing
+		return // runs of a removed job count nothing
 	}
 	passed := 0
 	count := func(spec string, from, to time.Time, before bool) {
@@ -176,9 +176,9 @@ func (audit *jobAudit) checkTicks(j *auditedJob, before, next jobRecord) {
 	}
 	if next.Since.Equal(before.Since) && next.Spec == before.Spec {
 		count(before.Spec, before.lastCounted(), next.Last, false)
-	} else { // it was resumed or given another schedule at that time
+	} else { // the job was resumed or rescheduled at that time
 		if next.Since.Before(before.Since) {
-			audit.sim.addViolation(audit.path, "ticks", "%s: what is due goes back from %v to %v", j.name, before.Since, next.Since)
+			audit.sim.addViolation(audit.path, "ticks", "%s: the time of the first due tick went back from %v to %v", j.name, before.Since, next.Since)
 		}
 		count(before.Spec, before.lastCounted(), next.Since, false)
 		if next.Spec != before.Spec {
@@ -186,11 +186,11 @@ func (audit *jobAudit) checkTicks(j *auditedJob, before, next jobRecord) {
 		}
 	}
 	if got := next.countedTicks() - before.countedTicks(); got != int64(passed) {
-		audit.sim.addViolation(audit.path, "ticks", "%s: %d ticks were due, %d were counted: %+v, behind %+v", j.name, passed, got, next, before)
+		audit.sim.addViolation(audit.path, "ticks", "%s: %d ticks were due, %d were counted: %+v, after %+v", j.name, passed, got, next, before)
 	}
 }
 
-// checkClaims checks the runs that are claimed.
+// checkClaims checks the runs that this version claims.
 func (audit *jobAudit) checkClaims(j *auditedJob, before, next jobRecord, zxid int64) {
 	fresh := int64(0)
 	for _, run := range next.Running {
@@ -203,20 +203,20 @@ func (audit *jobAudit) checkClaims(j *auditedJob, before, next jobRecord, zxid i
 			audit.sim.addViolation(audit.path, rule, "%s, attempt %d, of "+j.name+" "+format, append([]any{run.ID, run.Attempt}, args...)...)
 		}
 		if run.Number != before.Number+1 {
-			broken("numbers", "has the number %d behind %d", run.Number, before.Number)
+			broken("numbers", "has the number %d after %d", run.Number, before.Number)
 		}
 		if !before.Removed.IsZero() || !next.Removed.IsZero() {
-			broken("removal", "is claimed of a job that was removed")
+			broken("removal", "was claimed of a removed job")
 		}
 		if !before.Paused.IsZero() && !run.Manual {
-			broken("pause", "is claimed of a paused job")
+			broken("pause", "was claimed of a paused job")
 		}
 		tick := run.Tick.Unix()
 		generation, claimedBefore := j.claimed[tick]
 		switch {
 		case run.Manual:
 		case run.Attempt > 1 && (!claimedBefore || generation != before.Generation):
-			broken("removal", "repeats what this registration has not run")
+			broken("removal", "repeats a run that this registration has not claimed")
 		case run.Attempt > 1:
 		case claimedBefore:
 			broken("at most once", "was claimed before")
@@ -227,27 +227,27 @@ func (audit *jobAudit) checkClaims(j *auditedJob, before, next jobRecord, zxid i
 				panic(err)
 			}
 			if !schedule.Next(run.Tick.Add(-time.Second)).Equal(run.Tick) {
-				broken("one schedule", "is no tick of %q, which is stored", before.Spec)
+				broken("one schedule", "is no tick of the stored schedule %q", before.Spec)
 			}
 			if !run.Tick.After(before.Registered) || !run.Tick.After(before.Since) {
-				broken("one schedule", "was not due: the job was registered at %v, and resumed or changed at %v", before.Registered, before.Since)
+				broken("one schedule", "was not due: the job was registered at %v, and resumed or rescheduled at %v", before.Registered, before.Since)
 			}
 			if most := audit.sim.latestEnsembleTime().Add(scheduler.MaxAhead); run.Tick.After(most) {
-				broken("ahead", "is claimed before its time: the ensemble's clock was %v at most", most.Add(-scheduler.MaxAhead))
+				broken("ahead", "was claimed too early: the ensemble's clock was at most %v", most.Add(-scheduler.MaxAhead))
 			}
 		}
 	}
 	if next.Number != before.Number+fresh {
-		audit.sim.addViolation(audit.path, "numbers", "%s has had %d runs, and then %d, of which %d were claimed", j.name, before.Number, next.Number, fresh)
+		audit.sim.addViolation(audit.path, "numbers", "%s had %d runs, then %d, but %d were claimed", j.name, before.Number, next.Number, fresh)
 	}
 }
 
-// lastCounted is the time after which ticks have not been seen to.
+// lastCounted is the time up to which ticks have been counted.
 func (r jobRecord) lastCounted() time.Time {
 	return slices.MaxFunc([]time.Time{r.Registered, r.Since, r.Last}, time.Time.Compare)
 }
 
-// countedTicks is how many ticks are counted.
+// countedTicks is the number of ticks that were run or missed.
 func (r jobRecord) countedTicks() int64 {
 	n := r.Fired
 	for _, missed := range r.Missed {
@@ -256,14 +256,14 @@ func (r jobRecord) countedTicks() int64 {
 	return n
 }
 
-// removals are how often a job was removed.
+// removals returns how often a job was removed.
 func (audit *jobAudit) removals(name string) int {
 	audit.mu.Lock()
 	defer audit.mu.Unlock()
 	return len(audit.job(name).removed)
 }
 
-// generationOf is the registration that a run was claimed in.
+// generationOf returns the registration in which a run was claimed.
 func (audit *jobAudit) generationOf(name string, token int64) (generation int64, known bool) {
 	audit.mu.Lock()
 	defer audit.mu.Unlock()
@@ -271,7 +271,7 @@ func (audit *jobAudit) generationOf(name string, token int64) (generation int64,
 	return c.generation, known
 }
 
-// removedAt is when a registration was removed, or zero.
+// removedAt returns when a registration was removed, or zero.
 func (audit *jobAudit) removedAt(name string, generation int64) time.Time {
 	audit.mu.Lock()
 	defer audit.mu.Unlock()
@@ -283,7 +283,7 @@ func (audit *jobAudit) removedAt(name string, generation int64) time.Time {
 	return time.Time{}
 }
 
-// registeredSince is since when a job is registered, or zero.
+// registeredSince returns since when a job is registered, or zero.
 func (audit *jobAudit) registeredSince(name string) time.Time {
 	audit.mu.Lock()
 	defer audit.mu.Unlock()

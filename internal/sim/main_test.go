@@ -10,25 +10,24 @@ import (
 	"go.uber.org/goleak"
 )
 
-// What is run; see the Makefile's target sim.
+// Flags; see the Makefile's target sim.
 var (
 	firstSeed    = flag.Uint64("seed", 1, "the first seed")
-	seedCount    = flag.Int("runs", 0, "how many seeds; 0 is a few, for CI")
-	recipesFlag  = flag.String("recipes", "", "the recipes that are played, with commas between; all if empty")
-	asJSON       = flag.Bool("json", false, "end with a summary in JSON")
-	untilRule    = flag.String("until", "", "the rule that a mutant is to break, or any")
+	seedCount    = flag.Int("runs", 0, "how many seeds; 0 runs seeds for half a minute")
+	recipesFlag  = flag.String("recipes", "", "the recipes to run, separated by commas; all if empty")
+	asJSON       = flag.Bool("json", false, "print the summary as JSON")
+	untilRule    = flag.String("until", "", "the rule that a mutant must break, or any")
 	printHistory = flag.Bool("history", false, "print the history of each seed")
 )
 
-// TestMain runs everything on one processor: a seed's goroutines then take turns in nearly the same order in
-// each run.
+// TestMain runs everything on one processor, so that the goroutines of a seed take turns in nearly the same order in each run.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	runtime.GOMAXPROCS(1)
 	goleak.VerifyTestMain(m)
 }
 
-// chosenRecipes are the recipes that were asked for.
+// chosenRecipes returns the recipes to run.
 func chosenRecipes() []string {
 	if *recipesFlag == "" {
 		return recipes()
@@ -36,5 +35,5 @@ func chosenRecipes() []string {
 	return strings.Split(*recipesFlag, ",")
 }
 
-// stdout is where people and programs read.
+// stdout receives summaries and histories.
 var stdout = os.Stdout

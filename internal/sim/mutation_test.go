@@ -14,30 +14,30 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var mutate = flag.Bool("mutants", false, "check the checkers: each mutant must be caught")
+var mutate = flag.Bool("mutants", false, "test the checkers: each mutant must be caught")
 
-// mutant is the code with one safeguard taken out.
+// mutant is the code without one safeguard.
 type mutant struct {
 	name    string
 	file    string
-	old     string // is there once
+	old     string // occurs once in file
 	new     string
-	recipes string // that are played
-	rule    string // that must be broken, among others, or any
+	recipes string // to run
+	rule    string // that the mutant must break, or any
 }
 
-// TestEachMutantIsCaught takes the safeguards out one at a time, in an overlay of the compiler's: the code itself
-// has no switches. A mutant that survives means that a checker is blind, or that the safeguard is none.
+// TestEachMutantIsCaught removes the safeguards one at a time, by an overlay of the compiler. A mutant that survives shows that a
+// checker is blind, or that the safeguard is not needed.
 func TestEachMutantIsCaught(t *testing.T) {
 	if !*mutate {
-		t.Skip("it builds the simulation many times, which takes minutes: make sim-mutants")
+		t.Skip("builds the simulation once for each mutant, which takes minutes: run make sim-mutants")
 	}
 	for _, m := range mutantList {
 		t.Run(m.name, func(t *testing.T) { m.requireCaught(t) })
 	}
 }
 
-// TestMutantsFitTheCode finds mutants whose safeguard has moved, without building anything.
+// TestMutantsFitTheCode finds mutants whose text has moved, without building anything.
 func TestMutantsFitTheCode(t *testing.T) {
 	for _, m := range mutantList {
 		_, err := m.change().Apply("../..")
@@ -45,7 +45,7 @@ func TestMutantsFitTheCode(t *testing.T) {
 	}
 }
 
-// mutantSeeds is how many seeds a mutant may survive.
+// mutantSeeds is how many seeds may pass before a mutant counts as survivor.
 const mutantSeeds = 400
 
 func (m mutant) requireCaught(t *testing.T) {
@@ -58,7 +58,7 @@ func (m mutant) requireCaught(t *testing.T) {
 	out, err := run.CombinedOutput()
 	require.Error(t, err, "%s survives %d seeds", m.name, mutantSeeds)
 	_, found, caught := strings.Cut(string(out), caughtPrefix)
-	if !caught && m.rule == anyRule { // it may hang for ever, whatever is done to end it
+	if !caught && m.rule == anyRule { // the mutant may hang until the runtime reports a deadlock
 		_, found, caught = strings.Cut(string(out), "panic:")
 	}
 	require.True(t, caught, "%s", tail(out))

@@ -8,13 +8,13 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// requestObserver sees every request that the server has done.
+// requestObserver sees every request that the server has carried out.
 type requestObserver struct {
 	sim *simulation
 
 	mu          sync.Mutex
 	sessions    map[int64]*process
-	reapingSoon int // faults that have containers reaped soon
+	reapingSoon int // number of active faults that reap containers soon
 	handlers    []func(zktest.Request)
 }
 
@@ -22,14 +22,14 @@ func newRequestObserver(sim *simulation) *requestObserver {
 	return &requestObserver{sim: sim, sessions: map[int64]*process{}}
 }
 
-// addSession tells whose a session is.
+// addSession notes the process that owns a session.
 func (o *requestObserver) addSession(session int64, p *process) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.sessions[session] = p
 }
 
-// sessionCount is how many sessions processes have had.
+// sessionCount is the number of sessions that processes have had.
 func (o *requestObserver) sessionCount() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -42,8 +42,7 @@ func (o *requestObserver) processOf(session int64) *process {
 	return o.sessions[session]
 }
 
-// addHandler has f called with all requests that were done, before any scene is played. It must not call the
-// server.
+// addHandler calls f with every request, from before the actors start. f must not call the server.
 func (o *requestObserver) addHandler(f func(zktest.Request)) { o.handlers = append(o.handlers, f) }
 
 func (o *requestObserver) observe(r zktest.Request) {
@@ -75,7 +74,7 @@ func (o *requestObserver) isReapingSoon() bool {
 	return o.reapingSoon > 0
 }
 
-// mayEmptyContainer tells whether a request may have emptied a container.
+// mayEmptyContainer reports whether a request may have emptied a container.
 func mayEmptyContainer(r zktest.Request) bool {
 	for _, part := range r.Parts {
 		if part.Op == zktest.OpDelete {
@@ -98,7 +97,7 @@ func (o *requestObserver) logRequest(r zktest.Request, p *process) {
 	o.sim.history.add(o.sim.workloadPathOf(r), "  server: %s of %s, zxid %d", what, name, r.Zxid)
 }
 
-// describeRequest names a change, or is "" for what changes nothing.
+// describeRequest names a change. It returns "" for requests that change nothing.
 func describeRequest(r zktest.Request) string {
 	var what string
 	switch r.Op {
@@ -118,7 +117,7 @@ func describeRequest(r zktest.Request) string {
 	return what
 }
 
-// describeParts is "" for a proof of life, which only checks.
+// describeParts describes a transaction. It returns "" for a heartbeat, which only checks.
 func describeParts(r zktest.Request) string {
 	var parts []string
 	changes := false
@@ -135,7 +134,7 @@ func describeParts(r zktest.Request) string {
 	return strings.Join(parts, " + ")
 }
 
-// workloadPathOf is the path of the scene that a request belongs to, or "".
+// workloadPathOf is the path of the workload that a request belongs to, or "".
 func (sim *simulation) workloadPathOf(r zktest.Request) string {
 	for _, s := range sim.plan.workloads {
 		if belongsTo(r.Path, s.path) {
@@ -150,7 +149,7 @@ func (sim *simulation) workloadPathOf(r zktest.Request) string {
 	return ""
 }
 
-// belongsTo tells whether a node belongs to a scene, in its directory or beside it.
+// belongsTo reports whether a node is in a workload's directory or beside it.
 func belongsTo(path, scene string) bool {
 	return strings.HasPrefix(path, scene)
 }

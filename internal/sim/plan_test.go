@@ -9,15 +9,14 @@ import (
 	"time"
 )
 
-// plan is all that a seed decides beforehand. What is left to chance within it is drawn from streams that
-// depend on the seed and the name of who draws, so that a plan of which something was taken away still runs
-// the rest with the same draws.
+// plan is what a seed decides before the run. Other random choices come from generators that depend on the seed and the name of their
+// user, so that the rest of a reduced plan draws the same values.
 type plan struct {
 	seed           uint64
 	duration       time.Duration
-	sessionTimeout time.Duration // of sessions
-	exactExpiry    bool          // sessions expire to the moment
-	reapInterval   time.Duration // between the searches for empty containers
+	sessionTimeout time.Duration // session timeout
+	exactExpiry    bool          // sessions expire exactly at their timeout
+	reapInterval   time.Duration // between searches for empty containers
 	processes      int
 	workloads      []workloadSpec
 	faults         []fault
@@ -30,7 +29,7 @@ type workloadSpec struct {
 	actors int // of each process
 }
 
-// newPlan draws the plan of a seed. The recipes are those that may be played.
+// newPlan draws the plan of a seed from these recipes.
 func newPlan(seed uint64, recipes []string) plan {
 	r := newRand(seed, "plan")
 	p := plan{
@@ -49,7 +48,7 @@ func newPlan(seed uint64, recipes []string) plan {
 	return p
 }
 
-// drawFaults spreads faults over the plan's length: in some seeds many, in some few, in some none.
+// drawFaults spreads faults over the plan's duration: many in some seeds, few or none in others.
 func drawFaults(r *rand.Rand, p plan) (all []fault) {
 	gap := pickOne(r, 500*time.Millisecond, 2*time.Second, 8*time.Second, 30*time.Second, time.Hour)
 	for at := durationBetween(r, 0, 2*gap); at < p.duration; at += durationBetween(r, 0, 2*gap) {

@@ -11,11 +11,11 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// process is one process of the cluster: a client on a link and a clock of its own. Its actors are goroutines
-// that pass its gate before whatever they do, so that a frozen process does nothing.
+// process is one process of the cluster: a client with a link and a clock of its own. Its actors are goroutines that call
+// waitWhileFrozen before each action.
 type process struct {
 	sim    *simulation
-	slot   int // in the plan; who takes a dead one's place has the same
+	slot   int // in the plan; the replacement of a crashed process has the same
 	name   string
 	link   *zktest.Link
 	clock  *clock
@@ -27,20 +27,20 @@ type process struct {
 	mu           sync.Mutex
 	activeFaults map[faultKind]int
 	delays       []time.Duration
-	thawed       chan struct{} // not nil while the process is frozen
-	thawedAt     time.Time     // when it went on last
+	thawed       chan struct{} // set while the process is frozen
+	thawedAt     time.Time     // time of the last thaw
 	triggers     []*requestTrigger
 	requests     int
 	locals       map[string]any
 }
 
-// requestTrigger is what happens when so many more requests of a process were done.
+// requestTrigger runs a function after some requests of a process.
 type requestTrigger struct {
 	remaining int
 	run       func()
 }
 
-// startProcess starts a process at a place.
+// startProcess starts a process in a slot.
 func (sim *simulation) startProcess(place, life int) *process {
 	name := fmt.Sprintf("p%d", place)
 	if life > 0 {
@@ -64,7 +64,7 @@ func (sim *simulation) startProcess(place, life int) *process {
 	return p
 }
 
-// followStates tells the world which sessions are the process's.
+// followStates notes which sessions belong to the process.
 func (p *process) followStates() {
 	for c := range p.client.States(context.Background()) {
 		p.sim.history.add("", "%s: session %x %v", p.name, c.SessionID&0xffff, c.State)
@@ -74,21 +74,21 @@ func (p *process) followStates() {
 	}
 }
 
-// crash ends the process as a crash does: the server hears nothing of it.
+// crash ends the process without a message to the server.
 func (p *process) crash() {
 	p.link.Cut()
 	p.close()
 }
 
-// close closes the client and lets the actors go.
+// close closes the client and ends the actors.
 func (p *process) close() {
 	p.cancel()
 	p.thaw()
 	p.sim.tasks.Go(func() { _ = p.client.Close(context.Background()) })
 }
 
-// waitWhileFrozen waits while the process is frozen, and tells whether it was: what was granted before may be over by now, and its
-// holder would see that before anything else.
+// waitWhileFrozen waits while the process is frozen, and reports whether it was. A grant from before may have ended by now; a holder
+// would notice that first.
 func (p *process) waitWhileFrozen() (waited bool) {
 	for ; ; waited = true {
 		p.mu.Lock()
@@ -101,7 +101,7 @@ func (p *process) waitWhileFrozen() (waited bool) {
 	}
 }
 
-// frozen tells whether the process cannot have heard of its timers: it stands still, or goes on in this very instant.
+// frozen reports whether the process cannot have handled its timers: it is frozen, or it was thawed at this very instant.
 func (p *process) frozen() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,7 +130,7 @@ func (p *process) thaw() {
 // now is the process's wall clock.
 func (p *process) now() time.Time { return time.Now().Add(time.Duration(p.skew.Load())) }
 
-// afterRequests has something happen when n more requests of the process were done.
+// afterRequests runs a function after n more requests of the process.
 func (p *process) afterRequests(n int, what func()) *requestTrigger {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +139,7 @@ func (p *process) afterRequests(n int, what func()) *requestTrigger {
 	return m
 }
 
-// requestDone counts a request that was done, and has happen what is to happen then.
+// requestDone counts a request and runs the functions that wait for it.
 func (p *process) requestDone() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,12 +150,12 @@ func (p *process) requestDone() {
 			rest = append(rest, m)
 			continue
 		}
-		go m.run() // the server is not to be called from here
+		go m.run() // the server must not be called from here
 	}
 	p.triggers = rest
 }
 
-// processLocal returns what the process's actors of a scene share, and makes it once.
+// processLocal returns a value that the process's actors share, and makes it once.
 func processLocal[T any](p *process, key string, make func() T) T {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -178,7 +178,7 @@ func (p *process) beginFault(k faultKind, lag time.Duration) {
 	p.applyFaults(false)
 }
 
-// endFault ends one, if not all were ended meanwhile.
+// endFault ends a fault, unless endAllFaults has.
 func (p *process) endFault(k faultKind) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,7 +205,7 @@ func (p *process) endAllFaults() {
 	p.thaw()
 }
 
-// applyFaults brings the link into the state that all faults together make.
+// applyFaults sets the link to the sum of all active faults.
 func (p *process) applyFaults(mended bool) {
 	if p.ctx.Err() != nil {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// result is how a plan has ended.
+// result is the outcome of a plan.
 type result struct {
 	plan       plan
 	violations []violation
@@ -29,7 +29,7 @@ func run(t *testing.T, p plan) (res result) {
 	return res
 }
 
-// breaksRule tells whether a rule was broken, or any.
+// breaksRule reports whether a rule, or any rule, was broken.
 func (r result) breaksRule(rule string) bool {
 	return slices.ContainsFunc(r.violations, func(v violation) bool { return v.breaksRule(rule) })
 }

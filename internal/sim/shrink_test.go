@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// shrink makes a plan smaller for as long as it still breaks the same rule: fewer scenes, fewer faults, less
-// time. What is left is what somebody has to read.
+// shrink reduces a plan while it still breaks the same rule: fewer workloads, fewer faults, less time.
 func shrink(p plan, rule string, breaks func(plan) (result, bool)) result {
 	s := &shrinker{rule: rule, run: breaks, tries: maxTries}
 	s.best, _ = breaks(p)
@@ -17,7 +16,7 @@ func shrink(p plan, rule string, breaks func(plan) (result, bool)) result {
 	return s.best
 }
 
-// maxTries bounds how often a plan is run to make it smaller.
+// maxTries bounds how often a plan is run to reduce it.
 const maxTries = 200
 
 type shrinker struct {
@@ -40,7 +39,7 @@ func (s *shrinker) try(p plan) bool {
 	return broken
 }
 
-// shortenProgram ends the program soon after the rule was broken.
+// shortenProgram ends the program soon after the violation.
 func (s *shrinker) shortenProgram() {
 	for _, v := range s.best.violations {
 		if p := s.best.plan; v.rule == s.rule && v.at+time.Second < p.duration {
@@ -53,7 +52,7 @@ func (s *shrinker) shortenProgram() {
 	}
 }
 
-// dropParts leaves parts of a list out, large ones first.
+// dropParts removes parts of a list, large ones first.
 func (s *shrinker) dropParts(size func(*plan) int, without func(p *plan, from, to int)) {
 	for step := size(&s.best.plan); step > 0; step /= 2 {
 		for from := 0; from < size(&s.best.plan); {

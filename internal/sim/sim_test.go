@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/terminal"
 )
 
-// TestRunSeedsUntilRuleIsBroken runs seeds until one breaks a rule. It is what mutation_test.go runs with a mutant.
+// TestRunSeedsUntilRuleIsBroken runs seeds until one breaks a rule. mutation_test.go runs it with a mutant.
 func TestRunSeedsUntilRuleIsBroken(t *testing.T) {
 	if *untilRule == "" {
 		return
@@ -22,16 +22,16 @@ func TestRunSeedsUntilRuleIsBroken(t *testing.T) {
 	}
 }
 
-// What TestRunSeedsUntilRuleIsBroken is asked and says.
+// Input and output of TestRunSeedsUntilRuleIsBroken.
 const (
 	anyRule      = "any"
 	caughtPrefix = "CAUGHT:"
 )
 
-// TestSeeds runs seeds, and stops at the first few that break a promise, or when it is interrupted.
+// TestSeeds runs seeds. It stops after a few violations, or on an interrupt.
 func TestSeeds(t *testing.T) {
 	n, until := *seedCount, time.Time{}
-	if n == 0 { // CI: as many as there is time for
+	if n == 0 { // CI runs seeds for a fixed time
 		n, until = 1000, time.Now().Add(ciTime)
 	}
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt)
@@ -66,11 +66,11 @@ func TestSeeds(t *testing.T) {
 const (
 	// ciTime is how long CI runs seeds.
 	ciTime = 30 * time.Second
-	// maxFailed is how many failed seeds are enough.
+	// maxFailed is the number of failed seeds after which TestSeeds stops.
 	maxFailed = 3
 )
 
-// describeFailure tells of a seed that has failed, by the smallest plan that fails so.
+// describeFailure describes a failed seed by the smallest plan that fails in the same way.
 func describeFailure(t *testing.T, r result) string {
 	first := r.violations[0]
 	small := shrink(r.plan, first.rule, func(p plan) (result, bool) {
@@ -80,14 +80,14 @@ func describeFailure(t *testing.T, r result) string {
 	whole := ""
 	if small.breaksRule(first.rule) {
 		first = small.firstViolation(first.rule)
-	} else { // it does not fail each time
-		small, whole = r, "It was not broken again when the plan was run again.\n"
+	} else { // the failure depends on more than the seed
+		small, whole = r, "The plan did not break the rule when it was run again.\n"
 	}
 	return fmt.Sprintf("seed %d: %v\n%s\nThe smallest plan found that breaks it:\n%v\n%s\nmake sim SEED=%d RUNS=1 runs the whole seed again.",
 		r.plan.seed, r.violations[0], whole, small.plan, formatEvents(small.history.before(first, 120)), r.plan.seed)
 }
 
-// progress shows on a terminal how far it is.
+// progress updates the progress line on a terminal.
 type progress struct {
 	to   *os.File
 	show bool

@@ -11,39 +11,39 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// simulation runs one plan. All of it lives in one bubble.
+// simulation runs one plan in a synctest bubble.
 type simulation struct {
 	plan     plan
 	zk       *zktest.Server
 	history  *history
 	observer *requestObserver
 
-	operator   *framework.Client // who deletes nodes from outside
+	operator   *framework.Client // deletes nodes as an operator does
 	actors     sync.WaitGroup
-	tasks      sync.WaitGroup // what ends after the actors
-	programEnd chan struct{}  // closed when the program is over: actors finish what they do
+	tasks      sync.WaitGroup // tasks that end after the actors
+	programEnd chan struct{}  // closed at the end of the program: actors finish their current step
 
 	mu              sync.Mutex
-	processes       []*process // those that live, by place
-	restarts        []int      // how many were at each place before
+	processes       []*process // the living processes, by slot
+	restarts        []int      // number of crashed processes, by slot
 	workloads       []workload
 	violations      []violation
 	endedByOperator operatorEnds
-	hitByOperator   map[*process]bool // of which an operator has ended a session
+	hitByOperator   map[*process]bool // processes that lost a session to an operator
 	faultCounts     map[faultKind]int
 	operationCounts map[string]int
 	lastNumber      int
-	clockAhead      time.Duration // the ensemble's clock, of the true time
-	maxClockAhead   time.Duration // at any time so far
+	clockAhead      time.Duration // how far the ensemble's clock is ahead of the true time
+	maxClockAhead   time.Duration // maximum of clockAhead so far
 }
 
-// operatorEnds is what operators have ended. Lockstep promises nothing of it but tokens.
+// operatorEnds are sessions and nodes that an operator has ended. Lockstep guarantees no exclusion for them, only tokens.
 type operatorEnds struct {
 	sessions map[int64]bool
 	lines    map[sessionInDir]bool
 }
 
-// sessionInDir is a session's nodes in one directory: those of one session rely on each other's numbers.
+// sessionInDir is a session's nodes in one directory: contenders of one session rely on each other's numbers.
 type sessionInDir struct {
 	session int64
 	dir     string
@@ -92,7 +92,7 @@ func (sim *simulation) run() {
 	sim.close()
 }
 
-// startActors lets a process's actors play the scenes.
+// startActors starts a process's actors.
 func (sim *simulation) startActors(p *process) {
 	for i, spec := range sim.plan.workloads {
 		for n := range spec.actors {
@@ -102,7 +102,7 @@ func (sim *simulation) startActors(p *process) {
 	}
 }
 
-// programEnded tells whether actors are to finish.
+// programEnded reports whether actors must finish.
 func (sim *simulation) programEnded() bool {
 	select {
 	case <-sim.programEnd:
@@ -129,26 +129,26 @@ func (sim *simulation) liveProcesses() []*process {
 	return append([]*process(nil), sim.processes...)
 }
 
-// waitLimit is how long actors may take to finish once all is well again.
+// waitLimit is how long actors may take to finish after all faults were healed.
 func (sim *simulation) waitLimit() time.Duration { return 10*sim.plan.sessionTimeout + 5*time.Minute }
 
-// awaitActors waits for the actors.
+// awaitActors waits for the actors. It returns false if some did not finish.
 func (sim *simulation) awaitActors() bool {
 	if waitFor(sim.waitLimit(), &sim.actors) {
 		return true
 	}
-	sim.addViolation("", "progress", "somebody still waits %v after everything was healed", sim.waitLimit())
+	sim.addViolation("", "progress", "a call still waits %v after all faults were healed", sim.waitLimit())
 	for _, p := range sim.liveProcesses() {
 		p.cancel()
 	}
 	if !waitFor(sim.waitLimit(), &sim.actors) {
-		sim.addViolation("", "contexts end waits", "somebody still waits %v after its context has ended", sim.waitLimit())
+		sim.addViolation("", "contexts end waits", "a call still waits %v after its context has ended", sim.waitLimit())
 		panic(fmt.Sprint(sim.plan, sim.violations, "\n", formatEvents(sim.history.before(sim.violations[0], 200))))
 	}
 	return false
 }
 
-// checkAtEnd waits until dead sessions are gone too, and checks what must hold then.
+// checkAtEnd waits until the sessions of crashed processes have expired, and runs the checks of that state.
 func (sim *simulation) checkAtEnd() {
 	time.Sleep(2*sim.plan.sessionTimeout + 10*time.Second)
 	for _, s := range sim.workloads {
@@ -157,7 +157,7 @@ func (sim *simulation) checkAtEnd() {
 	}
 }
 
-// checkLeftovers checks that nobody has left a node or a watch behind.
+// checkLeftovers checks that no ephemeral node and no watch was left behind.
 func (sim *simulation) checkLeftovers(s workload) {
 	path := s.path()
 	for _, n := range sim.zk.Tree(path) {
@@ -172,22 +172,22 @@ func (sim *simulation) checkLeftovers(s workload) {
 	}
 }
 
-// close ends the processes, which must leave nothing that runs.
+// close ends the processes. No goroutine of them may be left.
 func (sim *simulation) close() {
 	for _, p := range sim.liveProcesses() {
 		p.close()
 	}
 	sim.tasks.Go(func() { _ = sim.operator.Close(context.Background()) })
 	if !waitFor(sim.waitLimit(), &sim.tasks) {
-		panic(fmt.Sprint("a client could not be closed\n", sim.plan, formatEvents(sim.history.all())))
+		panic(fmt.Sprint("a client did not close\n", sim.plan, formatEvents(sim.history.all())))
 	}
 	sim.zk.Close()
 }
 
-// discardLogger is where clients report to.
+// discardLogger is the clients' logger.
 var discardLogger = slog.New(slog.DiscardHandler)
 
-// waitFor waits for a group, for no longer than d.
+// waitFor waits for a group for at most d.
 func waitFor(d time.Duration, g *sync.WaitGroup) bool {
 	done := make(chan struct{})
 	go func() {
@@ -202,7 +202,7 @@ func waitFor(d time.Duration, g *sync.WaitGroup) bool {
 	}
 }
 
-// endedSessionCount is how many sessions the servers have ended, or their processes.
+// endedSessionCount is the number of sessions that were closed or have expired.
 func (sim *simulation) endedSessionCount() int {
 	living := 0
 	for _, s := range sim.zk.Sessions() {
@@ -213,7 +213,7 @@ func (sim *simulation) endedSessionCount() int {
 	return sim.observer.sessionCount() - living
 }
 
-// addViolation notes a broken promise.
+// addViolation adds a violation.
 func (sim *simulation) addViolation(scene, rule, format string, args ...any) {
 	v := violation{time.Since(sim.history.began), scene, rule, fmt.Sprintf(format, args...)}
 	sim.history.add(scene, "BROKEN: %s: %s", rule, v.text)
@@ -222,14 +222,14 @@ func (sim *simulation) addViolation(scene, rule, format string, args ...any) {
 	sim.violations = append(sim.violations, v)
 }
 
-// countOperation counts what was done.
+// countOperation counts an operation.
 func (sim *simulation) countOperation(what string) {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
 	sim.operationCounts[what]++
 }
 
-// nextNumber is another number each time.
+// nextNumber returns a new number each time.
 func (sim *simulation) nextNumber() int {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
@@ -244,7 +244,7 @@ func (sim *simulation) countFault(k faultKind) {
 	sim.faultCounts[k]++
 }
 
-// noteExpiredSession and noteDeletedNode note what an operator is about to end.
+// noteExpiredSession and noteDeletedNode must be called before an operator ends a session or deletes a node.
 func (sim *simulation) noteExpiredSession(id int64, p *process) {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
@@ -259,14 +259,14 @@ func (sim *simulation) noteDeletedNode(n zktest.Node) {
 	sim.endedByOperator.lines[sessionInDir{n.Stat.EphemeralOwner, dir}] = true
 }
 
-// isHitByOperator tells whether an operator has ended a session of a process.
+// isHitByOperator reports whether an operator has ended a session of a process.
 func (sim *simulation) isHitByOperator(p *process) bool {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
 	return sim.hitByOperator[p]
 }
 
-// isEndedByOperator tells whether an operator has ended what a grant stands on.
+// isEndedByOperator reports whether an operator has ended the session or the line that a grant depends on.
 func (sim *simulation) isEndedByOperator(session int64, node string) bool {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/tally"
 )
 
-// summary is what many seeds have come to.
+// summary is the result of many seeds.
 type summary struct {
 	Seeds      int                       `json:"seeds"`
 	Failed     []uint64                  `json:"failed"`
@@ -42,7 +42,7 @@ func (s *summary) add(r result) {
 	}
 }
 
-// progressLine is how far it is.
+// progressLine is a summary in one line.
 func (s *summary) progressLine(of int) string {
 	return fmt.Sprintf("%d of %d seeds, %d failed, %.1f virtual hours, %d faults, %.0f s", s.Seeds, of, len(s.Failed), s.Hours, s.Faults.Sum(), s.Seconds)
 }

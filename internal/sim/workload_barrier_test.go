@@ -19,7 +19,7 @@ type barrierWorkload struct {
 	mu        sync.Mutex
 	lastRound int64
 	inside    map[*barrier.Round]*actor
-	rounds    map[int64]int // how many have entered each
+	rounds    map[int64]int // number of members that have entered, by round
 }
 
 func newBarrierWorkload(sim *simulation, spec workloadSpec) workload {
@@ -33,8 +33,8 @@ func (s *barrierWorkload) runActor(a *actor) {
 	}
 }
 
-// enterAndLeave is one round, or a try of one. A member that waits when the program is over gives up, since the others
-// may have gone.
+// enterAndLeave runs one round, or a part of it. A member that waits at the end of the program gives up, because the others may have
+// finished.
 func (s *barrierWorkload) enterAndLeave(a *actor, b *barrier.DoubleBarrier) {
 	ctx, cancel := a.callContext()
 	defer cancel()
@@ -67,7 +67,7 @@ func (s *barrierWorkload) checkError(a *actor, what string, err error, excused b
 	}
 }
 
-// checkEntered checks that no other round is inside, as far as its living members can tell.
+// checkEntered checks that no live member is inside another round.
 func (s *barrierWorkload) checkEntered(a *actor, r *barrier.Round) {
 	s.sim.countOperation("round")
 	s.sim.history.add(s.path(), "%s is inside round %d", a.name, r.Number())
@@ -80,39 +80,39 @@ func (s *barrierWorkload) checkEntered(a *actor, r *barrier.Round) {
 		s.sim.addViolation(s.path(), "rounds", "%s enters round %d after round %d has begun", a.name, r.Number(), s.lastRound)
 	}
 	s.lastRound = max(s.lastRound, r.Number())
-	for other, who := range s.inside {
-		if other.Number() != r.Number() && !hasEnded(other.Context()) && !hasEnded(r.Context()) && s.isLive(who) && s.isLive(a) {
-			s.sim.addViolation(s.path(), "rounds", "%s enters round %d while %s is inside round %d", a.name, r.Number(), who.name, other.Number())
+	for other, member := range s.inside {
+		if other.Number() != r.Number() && !hasEnded(other.Context()) && !hasEnded(r.Context()) && s.isLive(member) && s.isLive(a) {
+			s.sim.addViolation(s.path(), "rounds", "%s enters round %d while %s is inside round %d", a.name, r.Number(), member.name, other.Number())
 		}
 	}
 	s.inside[r] = a
 }
 
-// isLive tells members whose process runs, and that no operator has thrown out.
+// isLive reports whether a member's process runs, and no operator has ended its session.
 func (s *barrierWorkload) isLive(a *actor) bool {
 	return !a.frozen() && !s.sim.isHitByOperator(a.process)
 }
 
-// leave leaves, and checks that nobody is inside any more once it is done.
+// leave leaves the round, and checks that no live member is inside it afterwards.
 func (s *barrierWorkload) leave(a *actor, r *barrier.Round) {
 	s.mu.Lock()
 	delete(s.inside, r)
 	s.mu.Unlock()
-	stands := r.Err() == nil
+	alive := r.Err() == nil
 	ctx, cancel := a.callContext()
 	defer cancel()
 	err := r.Leave(ctx)
 	a.waitWhileFrozen()
 	if err != nil {
-		s.checkError(a, "leave", err, a.isExpectedError(ctx, err) || framework.IsTransient(err) || !stands)
+		s.checkError(a, "leave", err, a.isExpectedError(ctx, err) || framework.IsTransient(err) || !alive)
 		return
 	}
 	s.sim.history.add(s.path(), "%s has left round %d", a.name, r.Number())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for other, who := range s.inside {
-		if other.Number() == r.Number() && !hasEnded(other.Context()) && s.isLive(who) {
-			s.sim.addViolation(s.path(), "rounds", "%s has left round %d, and %s is inside", a.name, r.Number(), who.name)
+	for other, member := range s.inside {
+		if other.Number() == r.Number() && !hasEnded(other.Context()) && s.isLive(member) {
+			s.sim.addViolation(s.path(), "rounds", "%s has left round %d while %s is still inside", a.name, r.Number(), member.name)
 		}
 	}
 }

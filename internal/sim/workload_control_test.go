@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,30 +14,30 @@ import (
 
 func init() { newWorkload["control"] = newControlWorkload }
 
-// controlWorkload is a cluster of schedulers whose jobs are paused, resumed, triggered and rescheduled while they run. Members have wrong wall
-// clocks and bounds of concurrent runs. In half of the seeds the members go on for a while after all faults are healed, and must catch up.
+// controlWorkload is a cluster of schedulers whose jobs are paused, resumed, triggered and rescheduled while they run. Members have
+// wrong wall clocks and limits of concurrent runs.
 type controlWorkload struct {
-	workloadBase
-	jobs         []*controlledJob
-	runAfterHeal bool
+	schedulerCluster
+	jobs []*controlledJob
 
 	mu sync.Mutex
 }
 
-// controlledJob is a job's books. Only who has its turn changes the job, so that changes have an order. The scene's mu guards what is below it.
+// controlledJob is the state of a job. One actor at a time changes the job, so that changes have an order. The workload's mutex guards
+// the fields below changing.
 type controlledJob struct {
 	scheduler.Job
 	specs    []string
 	changing chan struct{}
 
-	began             map[string]bool // runs of ticks and attempts
+	began             map[string]bool // attempts of runs that have begun
 	ids               map[string]bool // runs that have begun
 	running           map[*controlledRun]bool
-	pausedAt          int64 // what is claimed above this transaction is claimed while the job is paused; 0 if that is not known
-	resumeUncertain   bool  // the outcome of a Resume is unknown: it may still happen
-	confirmedTriggers int   // triggers that have returned nil
-	possibleTriggers  int   // triggers that may have happened, those that have returned nil included
-	manualRuns        int   // manual runs that have begun as their first attempt
+	pausedAt          int64 // zxid from which all claims are made while the job is paused; 0 if unknown
+	resumeUncertain   bool  // the outcome of a Resume is unknown: it may still be carried out
+	confirmedTriggers int   // Trigger calls that returned nil
+	possibleTriggers  int   // Trigger calls that may have been carried out
+	manualRuns        int   // first attempts of manual runs that have begun
 }
 
 // controlledRun is a call of a job's function.
@@ -48,17 +47,17 @@ type controlledRun struct {
 	run   scheduler.Run
 }
 
-// controlledMember is a scheduler in a process, and how many functions it runs at present.
+// controlledMember is a member, and the number of functions that it runs.
 type controlledMember struct {
 	*scheduler.Scheduler
-	limit int // 0: none
+	limit int // 0: no limit
 
-	running int // guarded by the scene's mu
+	running int // guarded by the workload's mutex
 }
 
 func newControlWorkload(sim *simulation, spec workloadSpec) workload {
 	r := newRand(sim.plan.seed, spec.path)
-	s := &controlWorkload{workloadBase: workloadBase{sim, spec}, runAfterHeal: oneIn(r, 2)}
+	s := &controlWorkload{schedulerCluster: schedulerCluster{workloadBase{sim, spec}, oneIn(r, 2)}}
 	for i := range 1 + r.IntN(4) {
 		j := &controlledJob{
 			Job: scheduler.Job{
@@ -78,46 +77,27 @@ func newControlWorkload(sim *simulation, spec workloadSpec) workload {
 	return s
 }
 
-// mayRemain allows for what the scheduler scene allows for.
-func (s *controlWorkload) mayRemain(path string) bool {
-	return path == s.path()+"/election~waiting" || strings.HasPrefix(path, s.path()+"/jobs/")
-}
-
-// runActor changes jobs. The first actor of each process lets it be a member too.
+// runActor changes jobs.
 func (s *controlWorkload) runActor(a *actor) {
-	if a.name == a.process.name+"a" {
-		member := newActor(a.process, s.spec, 20)
-		a.sim.actors.Go(func() { s.runMembers(member) })
-	}
+	s.startMembers(a, s.timeAfterHeal(), s.runMember)
 	for a.nextStep() {
 		s.changeJob(a)
 	}
 }
 
-// runMembers is a member for some time, and then another one, and so on.
-func (s *controlWorkload) runMembers(a *actor) {
-	for a.nextStep() {
-		s.runScheduler(a, durationBetween(a.rng, a.maxPause, 20*a.maxPause), a.sim.programEnd)
-	}
-	if s.runAfterHeal && a.ctx.Err() == nil {
-		a.sim.history.add(s.path(), "%s goes on for %v", a.name, s.timeAfterHeal())
-		s.runScheduler(a, s.timeAfterHeal(), nil)
-	}
-}
-
-// timeAfterHeal is how long members go on after all is healed.
+// timeAfterHeal is how long members run after all faults are healed.
 func (s *controlWorkload) timeAfterHeal() time.Duration { return s.allowedDelay() + time.Minute }
 
-// allowedDelay is how late a job may be seen to when all is well: a dead member's session has to end first, and runs of all jobs may have to wait
-// for the only slot of a member.
+// allowedDelay is how late a tick may be handled without faults: a crashed member's session has to end first, and the runs of all jobs
+// may wait for a member's only slot.
 func (s *controlWorkload) allowedDelay() time.Duration {
 	return 3*s.sim.plan.sessionTimeout + 20*time.Second + time.Duration(2*len(s.jobs))*maxRunTime
 }
 
 const maxRunTime = 8 * time.Second
 
-// runScheduler runs a scheduler for a time, or until over is closed. Who serves through the calm looks at its end whether the jobs were seen to.
-func (s *controlWorkload) runScheduler(a *actor, length time.Duration, end <-chan struct{}) {
+// runMember runs a member. The last one, without end, checks at its end that the jobs have caught up.
+func (s *controlWorkload) runMember(a *actor, length time.Duration, end <-chan struct{}) {
 	m := &controlledMember{limit: pickOne(a.rng, 0, 1, 1, 2)}
 	options := []scheduler.Option{scheduler.WithNow(a.now), scheduler.WithDrain(durationBetween(a.rng, 0, 5*time.Second))}
 	if m.limit > 0 {
@@ -131,52 +111,31 @@ func (s *controlWorkload) runScheduler(a *actor, length time.Duration, end <-cha
 			panic(err)
 		}
 	}
-	ctx, cancel := context.WithCancel(a.ctx)
-	defer cancel()
-	done := make(chan struct{})
-	defer close(done)
-	a.sim.actors.Go(func() {
-		select {
-		case <-time.After(length):
-			if end == nil {
-				s.checkCaughtUp(a)
-			}
-		case <-end:
-		case <-done:
+	s.runScheduler(a, m.Scheduler, func(_ context.Context, stopped <-chan struct{}) {
+		if lasts(length, end, stopped) && end == nil {
+			s.checkCaughtUp(a)
 		}
-		cancel()
 	})
-	err := m.Run(ctx)
-	a.waitWhileFrozen()
-	if err != nil && a.ctx.Err() == nil && !errors.Is(err, scheduler.ErrStuck) { // runs in a frozen process are stuck
-		s.sim.addViolation(s.path(), "errors", "%s cannot run: %v", a.name, err)
-	}
 }
 
-// runJob is what the jobs do: they take some time, and heed their contexts.
+// runJob is the jobs' function: it takes some time, and ends early with its context.
 func (s *controlWorkload) runJob(a *actor, m *controlledMember, j *controlledJob, ctx context.Context, run scheduler.Run) error {
 	late := a.waitWhileFrozen() && ctx.Err() != nil
 	c := &controlledRun{a, ctx, run}
 	s.checkRun(m, j, c, late)
 	r := newRand(s.sim.plan.seed, s.path()+run.Job+run.ID)
-	t := time.NewTimer(pickOne(r, 0, durationBetween(r, 0, time.Second), durationBetween(r, 0, maxRunTime)))
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-	a.waitWhileFrozen()
+	a.runFor(ctx, pickOne(r, 0, durationBetween(r, 0, time.Second), durationBetween(r, 0, maxRunTime)))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m.running--
 	delete(j.running, c)
 	if oneIn(r, 5) {
-		return errors.New("some trouble")
+		return errors.New("the run failed")
 	}
 	return context.Cause(ctx)
 }
 
-// checkRun checks a run that begins. A run is late whose context ended before its function could know of it.
+// checkRun checks a run that begins. late: its context ended before its function could know.
 func (s *controlWorkload) checkRun(m *controlledMember, j *controlledJob, c *controlledRun, late bool) {
 	s.sim.countOperation("controlled run")
 	run := c.run
@@ -188,21 +147,21 @@ func (s *controlWorkload) checkRun(m *controlledMember, j *controlledJob, c *con
 	}
 	s.checkOnce(j, run)
 	if j.pausedAt > 0 && run.Token > j.pausedAt && !run.Manual {
-		s.sim.addViolation(s.path(), "pause", "%s was claimed by transaction %d, and the job was paused by transaction %d", run.ID, run.Token, j.pausedAt)
+		s.sim.addViolation(s.path(), "pause", "%s was claimed by transaction %d, after the job was paused by transaction %d", run.ID, run.Token, j.pausedAt)
 	}
 	if late {
 		j.running[c] = true
 		return
 	}
 	for other := range j.running {
-		if j.Overlap != scheduler.OverlapAllow && s.isActive(other) && s.isActive(c) {
+		if j.Overlap != scheduler.OverlapAllow && other.actor.isRunning(other.ctx) && c.actor.isRunning(c.ctx) {
 			s.sim.addViolation(s.path(), "overlap", "%s runs %s while %s runs %s", c.actor.name, run.ID, other.actor.name, other.run.ID)
 		}
 	}
 	j.running[c] = true
 }
 
-// checkOnce checks that each attempt is made once, that only what may be repeated is, and that no manual run begins that nobody has asked for.
+// checkOnce checks that each attempt is made once, that only repeatable runs are repeated, and that each manual run was triggered.
 func (s *controlWorkload) checkOnce(j *controlledJob, run scheduler.Run) {
 	attempt := fmt.Sprint(run.Tick.Format(time.RFC3339), " ", run.Attempt)
 	if run.Manual {
@@ -221,17 +180,12 @@ func (s *controlWorkload) checkOnce(j *controlledJob, run scheduler.Run) {
 	}
 	if run.Manual && run.Attempt == 1 {
 		if j.manualRuns++; j.manualRuns > j.possibleTriggers {
-			s.sim.addViolation(s.path(), "triggers", "%d manual runs of %s have begun, %d were asked for", j.manualRuns, j.Name, j.possibleTriggers)
+			s.sim.addViolation(s.path(), "triggers", "%d manual runs of %s have begun, at most %d were triggered", j.manualRuns, j.Name, j.possibleTriggers)
 		}
 	}
 }
 
-// isActive tells whether a run's context stands, in a process that runs and that no operator has thrown out.
-func (s *controlWorkload) isActive(c *controlledRun) bool {
-	return !hasEnded(c.ctx) && !c.actor.frozen() && c.actor.ctx.Err() == nil && !s.sim.isHitByOperator(c.actor.process)
-}
-
-// changeJob changes a job, unless somebody else does.
+// changeJob changes a job, unless another actor does.
 func (s *controlWorkload) changeJob(a *actor) {
 	j := s.jobs[a.rng.IntN(len(s.jobs))]
 	select {
@@ -254,18 +208,19 @@ func (s *controlWorkload) changeJob(a *actor) {
 		s.reschedule(a, ctx, m, j, a.rng)
 	default:
 		_, err := m.State(ctx, j.Name)
-		s.logChange(a, ctx, "look at", j, err)
+		s.logChange(a, ctx, "read the state of", j, err)
 	}
 }
 
-// logChange tells whether a change was made. It is unknown whether one was made whose context or process ended.
+// logChange logs a change and checks its error. It reports whether the change was made (done), or not made (refused). The outcome is
+// unknown if the context or the process ended.
 func (s *controlWorkload) logChange(a *actor, ctx context.Context, what string, j *controlledJob, err error) (done, refused bool) {
 	s.sim.history.add(s.path(), "%s: %s %s: %s", a.name, what, j.Name, outcome(err))
 	switch {
 	case err == nil:
 		s.sim.countOperation("control")
 		return true, false
-	case errors.Is(err, scheduler.ErrUnknownJob), errors.Is(err, scheduler.ErrTooManyPending): // nobody has registered it so far
+	case errors.Is(err, scheduler.ErrUnknownJob), errors.Is(err, scheduler.ErrTooManyPending): // no member has registered it so far
 		return false, true
 	case a.ctx.Err() == nil && !a.isExpectedError(ctx, err):
 		s.sim.addViolation(s.path(), "errors", "%s cannot %s %s: %v", a.name, what, j.Name, err)
@@ -315,42 +270,33 @@ func (s *controlWorkload) reschedule(a *actor, ctx context.Context, m *scheduler
 	s.logChange(a, ctx, "reschedule", j, m.Reschedule(ctx, j.Name, spec, nil))
 }
 
-// state reads a job's state beside the faults of links.
-func (s *controlWorkload) state(j *controlledJob) (scheduler.State, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	return scheduler.New(s.sim.operator, s.path()).State(ctx, j.Name)
-}
-
-// checkCaughtUp checks at the end of the calm that all that is due was seen to.
+// checkCaughtUp checks at the end of the last members that no tick and no pending run is overdue.
 func (s *controlWorkload) checkCaughtUp(a *actor) {
 	for _, j := range s.jobs {
-		st, err := s.state(j)
+		st, err := s.state(j.Name)
 		if err != nil {
 			s.sim.addViolation(s.path(), "ticks", "the state of %s: %v", j.Name, err)
 			continue
 		}
 		limit := time.Now().Add(-s.allowedDelay())
-		if next := st.Next(time.Time{}); !next.IsZero() && next.Before(limit) {
-			s.sim.addViolation(s.path(), "progress", "%s: the tick of %v was not seen to by %v: %+v", j.Name, next, time.Now(), st)
-		}
+		s.checkNextTick(j.Name, st, limit)
 		for _, waiting := range st.Pending {
 			if waiting.Attempt > 1 && !waiting.Manual && !st.Paused.IsZero() {
-				continue // a pause keeps back ticks' runs that are to be repeated
+				continue // a pause holds repetitions of ticks back
 			}
 			if waiting.Tick.Before(limit.Add(-time.Duration(len(st.Pending)) * maxRunTime)) {
-				s.sim.addViolation(s.path(), "progress", "%s: the run that was asked for at %v has not begun by %v: %+v", j.Name, waiting.Tick, time.Now(), st)
+				s.sim.addViolation(s.path(), "progress", "%s: the pending run of %v has not begun at %v: %+v", j.Name, waiting.Tick, time.Now(), st)
 			}
 		}
 	}
 }
 
-// checkAtEnd checks that each manual run is accounted for. The audit has seen to the ticks.
+// checkAtEnd checks that each manual run is counted. jobAudit checks the ticks.
 func (s *controlWorkload) checkAtEnd() {
 	for _, j := range s.jobs {
-		st, err := s.state(j)
+		st, err := s.state(j.Name)
 		switch {
-		case errors.Is(err, scheduler.ErrUnknownJob) || errors.Is(err, framework.ErrNoNode): // nobody came so far
+		case errors.Is(err, scheduler.ErrUnknownJob) || errors.Is(err, framework.ErrNoNode): // no member has registered it
 			continue
 		case err != nil:
 			s.sim.addViolation(s.path(), "ticks", "the state of %s: %v", j.Name, err)
@@ -373,6 +319,6 @@ func (s *controlWorkload) checkCounts(j *controlledJob, st scheduler.State) {
 		}
 	}
 	if unseen := int(st.Number) - len(j.ids); j.manualRuns+waiting+unseen < j.confirmedTriggers {
-		s.sim.addViolation(s.path(), "triggers", "%s: %d manual runs have begun, %d wait, %d were lost at most; %d were asked for", j.Name, j.manualRuns, waiting, unseen, j.confirmedTriggers)
+		s.sim.addViolation(s.path(), "triggers", "%s: %d manual runs have begun, %d are pending, at most %d were lost; %d were triggered", j.Name, j.manualRuns, waiting, unseen, j.confirmedTriggers)
 	}
 }

@@ -15,14 +15,14 @@ import (
 
 func init() { newWorkload["election"] = newElectionWorkload }
 
-// electionWorkload is one election: each actor is a candidate, and some observe.
+// electionWorkload is one election. Each actor is a candidate, and some observe.
 type electionWorkload struct {
 	workloadBase
 	checker  *holdChecker
 	register string
 
 	mu            sync.Mutex
-	highestNumber int64 // the highest of all terms
+	highestNumber int64 // the highest term number
 	terms         map[int64]string
 }
 
@@ -36,18 +36,18 @@ func newElectionWorkload(sim *simulation, spec workloadSpec) workload {
 
 func (s *electionWorkload) holdCheckers() []*holdChecker { return []*holdChecker{s.checker} }
 
-// mayBeDeleted allows for candidates' nodes.
+// mayBeDeleted allows candidates' nodes.
 func (s *electionWorkload) mayBeDeleted(node string) bool {
 	return strings.HasPrefix(node, s.path()+"/")
 }
 
-// mayRemain allows for one watch of each session, which nobody waits for any more: on the missing directory of
-// the candidates, or of those who wait with a priority.
+// mayRemain allows one watch of each session: on the missing directory of the candidates, or of the candidates that wait with a
+// priority.
 func (s *electionWorkload) mayRemain(path string) bool {
 	return path == s.path() || path == s.path()+"~waiting"
 }
 
-// options draws how a candidate is.
+// options draws a candidate's options.
 func (s *electionWorkload) options(a *actor) []election.Option {
 	all := []election.Option{election.WithID(a.name)}
 	if oneIn(a.rng, 3) {
@@ -79,7 +79,7 @@ func (s *electionWorkload) runActor(a *actor) {
 	}
 }
 
-// campaign is a candidate by hand.
+// campaign campaigns once, and resigns.
 func (s *electionWorkload) campaign(a *actor, e *election.Election) {
 	ctx, cancel := a.callContext()
 	defer cancel()
@@ -98,7 +98,7 @@ func (s *electionWorkload) campaign(a *actor, e *election.Election) {
 	_ = term.Resign(end)
 }
 
-// lead is a candidate for some terms.
+// lead runs a leader function for some terms.
 func (s *electionWorkload) lead(a *actor, e *election.Election) {
 	ctx, cancel := a.callContext()
 	defer cancel()
@@ -114,7 +114,7 @@ func (s *electionWorkload) lead(a *actor, e *election.Election) {
 			return election.ErrStop
 		}
 		if oneIn(a.rng, 5) {
-			return errors.New("some trouble")
+			return errors.New("the term's work failed")
 		}
 		return nil
 	})
@@ -131,7 +131,7 @@ func (s *electionWorkload) checkError(a *actor, ctx context.Context, what string
 	}
 }
 
-// addTerm notes a term, unless it was over before its leader could know of it.
+// addTerm checks a term, unless it had ended before its leader could know.
 func (s *electionWorkload) addTerm(a *actor, term *election.Term, late bool) {
 	s.sim.countOperation("term")
 	if late && term.Err() != nil {
@@ -141,7 +141,7 @@ func (s *electionWorkload) addTerm(a *actor, term *election.Term, late bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if other := s.terms[term.Number()]; other != "" {
-		s.sim.addViolation(s.path(), "terms", "%s and %s have both the term %d", a.name, other, term.Number())
+		s.sim.addViolation(s.path(), "terms", "%s and %s both have the term number %d", a.name, other, term.Number())
 	}
 	s.terms[term.Number()] = a.name
 	if term.Number() < s.highestNumber && !s.sim.isEndedByOperator(term.Session(), term.Node()) {
@@ -169,7 +169,7 @@ func (s *electionWorkload) writeInTerm(a *actor, ctx context.Context, term *elec
 	}
 }
 
-// maybeTransfer may transfer the term.
+// maybeTransfer sometimes transfers the term.
 func (s *electionWorkload) maybeTransfer(a *actor, term *election.Term) {
 	if !oneIn(a.rng, 3) {
 		return
@@ -183,7 +183,7 @@ func (s *electionWorkload) maybeTransfer(a *actor, term *election.Term) {
 	s.sim.history.add(s.path(), "%s transfers term %d to %s: %s", a.name, term.Number(), to, outcome(err))
 }
 
-// observe checks that leaders come in order.
+// observe checks that leaders are observed in order.
 func (s *electionWorkload) observe(a *actor, e *election.Election) {
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
@@ -200,7 +200,7 @@ func (s *electionWorkload) observe(a *actor, e *election.Election) {
 		case err != nil && !a.isExpectedError(ctx, err):
 			s.sim.addViolation(s.path(), "errors", "%s cannot observe: %v", a.name, err)
 		case c != nil && c.Number != 0 && c.Number < last:
-			s.sim.addViolation(s.path(), "observers", "%s is told of term %d after %d", a.name, c.Number, last)
+			s.sim.addViolation(s.path(), "observers", "%s observes term %d after %d", a.name, c.Number, last)
 		case c != nil:
 			last = max(last, c.Number)
 			s.sim.countOperation("leader observed")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,27 +14,25 @@ import (
 
 func init() { newWorkload["jobs"] = newJobsWorkload }
 
-// jobsWorkload is a cluster of schedulers whose members add, update, withdraw and remove jobs while they run. In half of the seeds the
-// members go on for a while after all faults are healed, have all jobs then, and must catch up.
+// jobsWorkload is a cluster of schedulers whose members add, update, withdraw and remove jobs while they run.
 type jobsWorkload struct {
-	workloadBase
-	jobs         []*changingJob
-	runAfterHeal bool
-	audit        *jobAudit
+	schedulerCluster
+	jobs  []*changingJob
+	audit *jobAudit
 
 	mu      sync.Mutex
-	members map[*process]*jobsMember // those that run
+	members map[*process]*jobsMember // the running members
 }
 
-// changingJob is a job, and what is the same in all its definitions. The scene's mu guards what is below it.
+// changingJob is a job, and the part that all its definitions share. The workload's mutex guards the fields below specs.
 type changingJob struct {
 	name  string
 	fixed scheduler.Job
 	specs []string
 
 	running           map[*jobsRun]bool
-	possibleRemovals  int // Removes that may have happened
-	confirmedRemovals int // Removes that have returned nil
+	possibleRemovals  int // Remove calls that may have been carried out
+	confirmedRemovals int // Remove calls that returned nil
 }
 
 // jobsRun is a call of a job's function.
@@ -43,30 +40,30 @@ type jobsRun struct {
 	member     *jobsMember
 	ctx        context.Context
 	run        scheduler.Run
-	generation int64 // the registration that it was claimed in
+	generation int64 // the registration in which it was claimed
 }
 
-// jobsMember is a scheduler in a process. Its own jobs are changed by one actor at a time.
+// jobsMember is a member. One actor at a time changes its own jobs.
 type jobsMember struct {
 	*scheduler.Scheduler
 	actor    *actor
 	began    time.Time
 	changing chan struct{}
 
-	// Guarded by the scene's mu.
-	versions  map[string]int              // of the definitions given so far
-	updates   map[string]definitionUpdate // the latest that has returned
+	// Guarded by the workload's mutex.
+	versions  map[string]int              // number of definitions given so far
+	updates   map[string]definitionUpdate // the latest Update that has returned
 	withdrawn map[string]*withdrawal
-	ran       map[string]bool // a run of the definition that the member has has begun
+	ran       map[string]bool // a run of the current definition has begun
 }
 
-// definitionUpdate is an Update that has returned: since when runs begin by that definition, or a later one.
+// definitionUpdate is an Update that has returned: later runs use this definition, or a newer one.
 type definitionUpdate struct {
 	version int
 	at      time.Time
 }
 
-// withdrawal is when a Withdraw has returned, and how many runs have begun since that were claimed later.
+// withdrawal is a Withdraw that has returned, and the number of later claims whose runs have begun.
 type withdrawal struct {
 	zxid int64
 	runs int
@@ -74,7 +71,7 @@ type withdrawal struct {
 
 func newJobsWorkload(sim *simulation, spec workloadSpec) workload {
 	r := newRand(sim.plan.seed, spec.path)
-	s := &jobsWorkload{workloadBase: workloadBase{sim, spec}, runAfterHeal: oneIn(r, 2), members: map[*process]*jobsMember{}}
+	s := &jobsWorkload{schedulerCluster: schedulerCluster{workloadBase{sim, spec}, oneIn(r, 2)}, members: map[*process]*jobsMember{}}
 	for i := range 1 + r.IntN(3) {
 		s.jobs = append(s.jobs, &changingJob{
 			name: fmt.Sprintf("job%d", i), specs: []string{"* * * * * *", "*/5 * * * * *", "@every 2s", "@every 7s"}, running: map[*jobsRun]bool{},
@@ -88,35 +85,17 @@ func newJobsWorkload(sim *simulation, spec workloadSpec) workload {
 	return s
 }
 
-// mayRemain allows for what the scheduler scene allows for.
-func (s *jobsWorkload) mayRemain(path string) bool {
-	return path == s.path()+"/election~waiting" || strings.HasPrefix(path, s.path()+"/jobs/")
-}
-
-// runActor changes jobs. The first actor of each process lets it be a member too.
+// runActor changes jobs.
 func (s *jobsWorkload) runActor(a *actor) {
-	if a.name == a.process.name+"a" {
-		member := newActor(a.process, s.spec, 20)
-		a.sim.actors.Go(func() { s.runMembers(member) })
-	}
+	s.startMembers(a, s.timeAfterHeal(), s.runMember)
 	for a.nextStep() {
 		s.changeJob(a)
 		a.sleep(a.ctx, durationBetween(a.rng, 0, 3*time.Second))
 	}
 }
 
-// runMembers is a member for some time, and then another one, and so on.
-func (s *jobsWorkload) runMembers(a *actor) {
-	for a.nextStep() {
-		s.runScheduler(a, durationBetween(a.rng, a.maxPause, 20*a.maxPause), a.sim.programEnd)
-	}
-	if s.runAfterHeal && a.ctx.Err() == nil {
-		a.sim.history.add(s.path(), "%s goes on for %v", a.name, s.timeAfterHeal())
-		s.runScheduler(a, s.timeAfterHeal(), nil)
-	}
-}
-
-// timeAfterHeal is how long members go on after all is healed: changes that are under way end, then all members get all jobs.
+// timeAfterHeal is how long members run after all faults are healed: pending changes end, then each member gets all jobs and catches
+// up.
 func (s *jobsWorkload) timeAfterHeal() time.Duration {
 	return s.settleTime() + s.allowedDelay() + time.Minute
 }
@@ -125,14 +104,13 @@ func (s *jobsWorkload) settleTime() time.Duration {
 	return 2*s.sim.plan.sessionTimeout + 10*time.Second
 }
 
-// allowedDelay is how late a job may be seen to when all is well: a dead member's session has to end first.
+// allowedDelay is how late a tick may be handled without faults: a crashed member's session has to end first.
 func (s *jobsWorkload) allowedDelay() time.Duration {
 	return 3*s.sim.plan.sessionTimeout + 20*time.Second
 }
 
-// runScheduler runs a scheduler for a time, or until over is closed. Who serves through the calm has all jobs, and looks at its end
-// whether they were seen to.
-func (s *jobsWorkload) runScheduler(a *actor, length time.Duration, end <-chan struct{}) {
+// runMember runs a member. The last one, without end, gets all jobs, and checks at its end that they have caught up.
+func (s *jobsWorkload) runMember(a *actor, length time.Duration, end <-chan struct{}) {
 	m := &jobsMember{
 		actor: a, began: time.Now(), changing: make(chan struct{}, 1), versions: map[string]int{}, updates: map[string]definitionUpdate{}, withdrawn: map[string]*withdrawal{}, ran: map[string]bool{},
 	}
@@ -144,12 +122,7 @@ func (s *jobsWorkload) runScheduler(a *actor, length time.Duration, end <-chan s
 	}
 	s.setMember(a.process, m)
 	defer s.setMember(a.process, nil)
-	ctx, cancel := context.WithCancel(a.ctx)
-	defer cancel()
-	done := make(chan struct{})
-	defer close(done)
-	a.sim.actors.Go(func() {
-		defer cancel()
+	s.runScheduler(a, m.Scheduler, func(ctx context.Context, stopped <-chan struct{}) {
 		if end == nil {
 			_ = framework.Pause(ctx, s.settleTime())
 			for _, j := range s.jobs {
@@ -157,23 +130,13 @@ func (s *jobsWorkload) runScheduler(a *actor, length time.Duration, end <-chan s
 			}
 			length -= s.settleTime()
 		}
-		select {
-		case <-time.After(length):
-			if end == nil {
-				s.checkCaughtUp(a)
-			}
-		case <-end:
-		case <-done:
+		if lasts(length, end, stopped) && end == nil {
+			s.checkCaughtUp(a)
 		}
 	})
-	err := m.Run(ctx)
-	a.waitWhileFrozen()
-	if err != nil && a.ctx.Err() == nil && !errors.Is(err, scheduler.ErrStuck) { // runs in a frozen process are stuck
-		s.sim.addViolation(s.path(), "errors", "%s cannot run: %v", a.name, err)
-	}
 }
 
-// setMember makes a member the one that its process's actors change.
+// setMember sets the member that the process's actors change.
 func (s *jobsWorkload) setMember(p *process, m *jobsMember) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +145,7 @@ func (s *jobsWorkload) setMember(p *process, m *jobsMember) {
 	}
 }
 
-// definition draws another definition of a job.
+// definition draws a new definition of a job.
 func (s *jobsWorkload) definition(m *jobsMember, j *changingJob, r *rand.Rand) (scheduler.Job, int) {
 	s.mu.Lock()
 	m.versions[j.name]++
@@ -195,7 +158,7 @@ func (s *jobsWorkload) definition(m *jobsMember, j *changingJob, r *rand.Rand) (
 	return job, version
 }
 
-// changeJob changes the jobs of the process's member, or removes one for all.
+// changeJob changes the jobs of the process's member, or removes one in the cluster.
 func (s *jobsWorkload) changeJob(a *actor) {
 	j := s.jobs[a.rng.IntN(len(s.jobs))]
 	s.mu.Lock()
@@ -233,7 +196,7 @@ func (s *jobsWorkload) add(m *jobsMember, j *changingJob, r *rand.Rand) {
 	case err == nil:
 		m.withdrawn[j.name], m.ran[j.name] = nil, false
 	case withdrawn != nil || !errors.Is(err, scheduler.ErrDuplicateJob):
-		s.sim.addViolation(s.path(), "errors", "%s cannot add %s, though it has withdrawn it: %v", m.actor.name, j.name, err)
+		s.sim.addViolation(s.path(), "errors", "%s cannot add %s after it has withdrawn it: %v", m.actor.name, j.name, err)
 	}
 }
 
@@ -265,7 +228,7 @@ func (s *jobsWorkload) withdraw(m *jobsMember, j *changingJob) {
 	}
 }
 
-// remove removes a job, by the process's member or, as an operator's tool does, by a scheduler that does not run.
+// remove removes a job, by the process's member or by a scheduler that does not run, as an operator's tool does.
 func (s *jobsWorkload) remove(a *actor, m *jobsMember, j *changingJob) {
 	by := scheduler.New(a.client, s.path())
 	if m != nil && oneIn(a.rng, 2) {
@@ -285,7 +248,7 @@ func (s *jobsWorkload) remove(a *actor, m *jobsMember, j *changingJob) {
 	switch {
 	case err == nil:
 		if j.confirmedRemovals++; happened < j.confirmedRemovals {
-			s.sim.addViolation(s.path(), "removal", "%s was removed %d times, and told so %d times", j.name, happened, j.confirmedRemovals)
+			s.sim.addViolation(s.path(), "removal", "%s was removed %d times, but %d Remove calls returned nil", j.name, happened, j.confirmedRemovals)
 		}
 	case errors.Is(err, scheduler.ErrUnknownJob):
 		j.possibleRemovals--
@@ -304,17 +267,17 @@ func (s *jobsWorkload) logChange(a *actor, what string, j *changingJob, err erro
 	}
 }
 
-// checkRegistration checks that no member registers a job which it had before: that one was removed.
+// checkRegistration checks that a member does not register a removed job again, unless it was added again.
 func (s *jobsWorkload) checkRegistration(job string, by *process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.members[by]
-	if m != nil && m.ran[job] && time.Since(m.began) > 3*s.sim.plan.sessionTimeout { // those before it may still have had a request under way
-		s.sim.addViolation(s.path(), "removal", "%s, which has run %s and was not given it again, registers it anew", m.actor.name, job)
+	if m != nil && m.ran[job] && time.Since(m.began) > 3*s.sim.plan.sessionTimeout { // an earlier member's request may still be pending
+		s.sim.addViolation(s.path(), "removal", "%s has run %s, and registers it again without another Add", m.actor.name, job)
 	}
 }
 
-// runJob is what the jobs do: they take some time, some of them a long one, and heed their contexts.
+// runJob is the jobs' function: it takes some time, sometimes a long one, and ends early with its context.
 func (s *jobsWorkload) runJob(m *jobsMember, j *changingJob, version int, ctx context.Context, run scheduler.Run) error {
 	called := time.Now()
 	late := m.actor.waitWhileFrozen() && ctx.Err() != nil
@@ -325,21 +288,15 @@ func (s *jobsWorkload) runJob(m *jobsMember, j *changingJob, version int, ctx co
 	if oneIn(r, 10) {
 		length = durationBetween(r, 0, 3*time.Minute)
 	}
-	t := time.NewTimer(length)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-	m.actor.waitWhileFrozen()
+	m.actor.runFor(ctx, length)
 	s.checkEnd(j, c)
 	if oneIn(r, 5) {
-		return errors.New("some trouble")
+		return errors.New("the run failed")
 	}
 	return context.Cause(ctx)
 }
 
-// checkRun checks a run that begins. A run is late whose context ended before its function could know of it.
+// checkRun checks a run that begins. late: its context ended before its function could know.
 func (s *jobsWorkload) checkRun(j *changingJob, version int, called time.Time, c *jobsRun, late bool) {
 	s.sim.countOperation("changing run")
 	m, run := c.member, c.run
@@ -355,16 +312,16 @@ func (s *jobsWorkload) checkRun(j *changingJob, version int, called time.Time, c
 		m.ran[j.name] = m.withdrawn[j.name] == nil
 	}
 	if update := m.updates[j.name]; version < update.version && update.at.Before(called) {
-		s.sim.addViolation(s.path(), "definition", "%s runs %s by definition %d, though it was updated to %d", m.actor.name, run.ID, version, update.version)
+		s.sim.addViolation(s.path(), "definition", "%s runs %s by definition %d after it was updated to %d", m.actor.name, run.ID, version, update.version)
 	}
 	if withdrawn := m.withdrawn[j.name]; withdrawn != nil && run.Token > withdrawn.zxid {
-		if withdrawn.runs++; withdrawn.runs > 1 { // one claim may have been under way
-			s.sim.addViolation(s.path(), "withdrawal", "%s runs %s, though it has withdrawn %s by transaction %d", m.actor.name, run.ID, j.name, withdrawn.zxid)
+		if withdrawn.runs++; withdrawn.runs > 1 { // one claim may have been pending
+			s.sim.addViolation(s.path(), "withdrawal", "%s runs %s after it has withdrawn %s by transaction %d", m.actor.name, run.ID, j.name, withdrawn.zxid)
 		}
 	}
 	if !late {
 		for other := range j.running {
-			if j.fixed.Overlap != scheduler.OverlapAllow && s.isActive(other) && s.isActive(c) {
+			if j.fixed.Overlap != scheduler.OverlapAllow && other.member.actor.isRunning(other.ctx) && c.member.actor.isRunning(c.ctx) {
 				s.sim.addViolation(s.path(), "overlap", "%s runs %s while %s runs %s", m.actor.name, run.ID, other.member.actor.name, other.run.ID)
 			}
 		}
@@ -372,7 +329,7 @@ func (s *jobsWorkload) checkRun(j *changingJob, version int, called time.Time, c
 	j.running[c] = true
 }
 
-// checkEnd checks why a run's context has ended.
+// checkEnd checks the cause of the end of a run's context.
 func (s *jobsWorkload) checkEnd(j *changingJob, c *jobsRun) {
 	why := context.Cause(c.ctx)
 	removed := !s.audit.removedAt(j.name, c.generation).IsZero()
@@ -381,48 +338,39 @@ func (s *jobsWorkload) checkEnd(j *changingJob, c *jobsRun) {
 	delete(j.running, c)
 	switch {
 	case errors.Is(why, scheduler.ErrRemoved) && !removed:
-		s.sim.addViolation(s.path(), "removal", "%s is ended since %s was removed, which it was not", c.run.ID, j.name)
+		s.sim.addViolation(s.path(), "removal", "%s ended because %s was removed, but it was not removed", c.run.ID, j.name)
 	case errors.Is(why, scheduler.ErrReplaced) && j.fixed.Overlap != scheduler.OverlapReplace:
-		s.sim.addViolation(s.path(), "overlap", "%s of %s is replaced, though its policy is %q", c.run.ID, j.name, j.fixed.Overlap)
+		s.sim.addViolation(s.path(), "overlap", "%s of %s was replaced, but its policy is %q", c.run.ID, j.name, j.fixed.Overlap)
 	}
 }
 
-// isActive tells whether a run's context stands, in a process that runs and that no operator has thrown out.
-func (s *jobsWorkload) isActive(c *jobsRun) bool {
-	return !hasEnded(c.ctx) && !c.member.actor.frozen() && c.member.actor.ctx.Err() == nil && !s.sim.isHitByOperator(c.member.actor.process)
-}
-
-// checkCaughtUp checks at the end of the calm that all that is due was seen to, and that no run of a removed job goes on.
+// checkCaughtUp checks at the end of the last members that no tick is overdue, and that no run of a removed job is alive.
 func (s *jobsWorkload) checkCaughtUp(a *actor) {
 	limit := time.Now().Add(-s.allowedDelay())
 	for _, j := range s.jobs {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		st, err := scheduler.New(s.sim.operator, s.path()).State(ctx, j.name)
-		cancel()
+		st, err := s.state(j.name)
 		if err != nil {
 			s.sim.addViolation(s.path(), "progress", "the state of %s: %v", j.name, err)
 			continue
 		}
-		if next := st.Next(time.Time{}); !next.IsZero() && next.Before(limit) {
-			s.sim.addViolation(s.path(), "progress", "%s: the tick of %v was not seen to by %v: %+v", j.name, next, time.Now(), st)
-		}
+		s.checkNextTick(j.name, st, limit)
 		s.mu.Lock()
 		for c := range j.running {
-			if removed := s.audit.removedAt(j.name, c.generation); !removed.IsZero() && removed.Before(limit) && s.isActive(c) {
-				s.sim.addViolation(s.path(), "removal", "%s: %s goes on in %s, though it was removed at %v", j.name, c.run.ID, c.member.actor.name, removed)
+			if removed := s.audit.removedAt(j.name, c.generation); !removed.IsZero() && removed.Before(limit) && c.member.actor.isRunning(c.ctx) {
+				s.sim.addViolation(s.path(), "removal", "%s: %s is alive in %s after the job was removed at %v", j.name, c.run.ID, c.member.actor.name, removed)
 			}
 		}
 		s.mu.Unlock()
 	}
 }
 
-// checkAtEnd checks that no job was removed more often than somebody asked for it.
+// checkAtEnd checks the number of removals against the Remove calls.
 func (s *jobsWorkload) checkAtEnd() {
 	for _, j := range s.jobs {
 		happened := s.audit.removals(j.name)
 		s.mu.Lock()
 		if happened < j.confirmedRemovals || happened > j.possibleRemovals {
-			s.sim.addViolation(s.path(), "removal", "%s was removed %d times; %d were told so, %d may have asked", j.name, happened, j.confirmedRemovals, j.possibleRemovals)
+			s.sim.addViolation(s.path(), "removal", "%s was removed %d times; %d Remove calls returned nil, %d may have been carried out", j.name, happened, j.confirmedRemovals, j.possibleRemovals)
 		}
 		s.mu.Unlock()
 	}

@@ -20,20 +20,20 @@ func init() {
 	newWorkload["rwlock"] = newRWLockWorkload
 }
 
-// lockWorkload is one lock that actors ask for, work under and release.
+// lockWorkload is one lock that actors acquire, hold and release.
 type lockWorkload struct {
 	workloadBase
 	checker      *holdChecker
 	options      []locks.Option
-	asyncRelease bool // releases return early
+	asyncRelease bool // releases return before the node is deleted
 	reentry      bool
 	maxHold      time.Duration
-	register     string // where guarded writes go, or ""
+	register     string // the directory of guarded writes, or ""
 	newRequest   func(a *actor) lockRequest
-	isExpected   func(error) bool // errors that an ask may end with, or nil
+	isExpected   func(error) bool // reports expected errors of a request; may be nil
 }
 
-// lockRequest is one ask for a lock.
+// lockRequest is one request for a lock.
 type lockRequest struct {
 	locker  locks.Locker
 	try     bool
@@ -41,7 +41,7 @@ type lockRequest struct {
 	permits int
 	// goOn lets a writer go on as a reader.
 	downgrade func(context.Context) (*locks.Lease, error)
-	// limit is how many permits there may have been since the ask, or nil.
+	// limit returns the maximum number of permits since the request; may be nil
 	limit func() int
 }
 
@@ -51,7 +51,7 @@ func newLockWorkload(sim *simulation, spec workloadSpec) *lockWorkload {
 
 func (s *lockWorkload) holdCheckers() []*holdChecker { return []*holdChecker{s.checker} }
 
-// newMutexWorkload is a mutex with random options. Its line's numbers are about to wrap in some.
+// newMutexWorkload is a mutex with random options. In some seeds its sequence numbers are about to wrap.
 func newMutexWorkload(sim *simulation, spec workloadSpec) workload {
 	s := newLockWorkload(sim, spec)
 	r := newRand(sim.plan.seed, spec.path)
@@ -92,7 +92,7 @@ func newClaimWorkload(sim *simulation, spec workloadSpec) workload {
 	return s
 }
 
-// newRWLockWorkload is a read-write lock, whose writers may go on as readers.
+// newRWLockWorkload is a read-write lock whose writers may downgrade.
 func newRWLockWorkload(sim *simulation, spec workloadSpec) workload {
 	s := newLockWorkload(sim, spec)
 	r := newRand(sim.plan.seed, spec.path)
@@ -120,7 +120,7 @@ func (s *lockWorkload) drawOptions(r *rand.Rand) {
 	}
 }
 
-// prepare makes the directories, as if they had been used for years.
+// prepare makes the directories. In some seeds their sequence numbers are about to wrap.
 func (s *lockWorkload) prepare(r *rand.Rand) {
 	s.sim.asOperator(func(ctx context.Context, c *framework.Client) error {
 		if s.register != "" {
@@ -138,7 +138,7 @@ func (s *lockWorkload) prepare(r *rand.Rand) {
 	})
 }
 
-// mayBeDeleted allows for nodes in the line. A claim's guard does not stand up to that.
+// mayBeDeleted allows contenders' nodes. A claim's guard does not protect against their deletion.
 func (s *lockWorkload) mayBeDeleted(node string) bool {
 	return strings.HasPrefix(node, s.path()) && s.register != "" && node != s.path() && !s.checker.unfenced
 }
@@ -149,7 +149,7 @@ func (s *lockWorkload) runActor(a *actor) {
 	}
 }
 
-// lockAndRelease asks once, and works under what it is granted.
+// lockAndRelease requests the lock once, and works under the lease.
 func (s *lockWorkload) lockAndRelease(a *actor) {
 	request := s.newRequest(a)
 	ctx, cancel := a.callContext()
@@ -176,21 +176,21 @@ func (s *lockWorkload) lockAndRelease(a *actor) {
 	s.release(a, lease)
 }
 
-// downgrade goes on as one reader or two, and releases all leases in any order.
+// downgrade takes one read lease or two under a writer's lease, and releases all leases in any order.
 func (s *lockWorkload) downgrade(a *actor, request lockRequest, lease *locks.Lease) {
 	held := []*locks.Lease{lease}
 	for range 1 + a.rng.IntN(2) {
 		reader, err := request.downgrade(lease.Context())
 		a.waitWhileFrozen()
-		s.sim.history.add(s.path(), "%s goes on as a reader: %s", a.name, outcome(err))
+		s.sim.history.add(s.path(), "%s downgrades: %s", a.name, outcome(err))
 		if err != nil {
 			if lease.Err() == nil && !a.sim.isEndedByOperator(lease.Session(), lease.Node()) {
-				s.sim.addViolation(s.path(), "downgrade", "%s may not go on as a reader: %v", a.name, err)
+				s.sim.addViolation(s.path(), "downgrade", "%s cannot downgrade: %v", a.name, err)
 			}
 			break
 		}
 		if reader.Token() != lease.Token() {
-			s.sim.addViolation(s.path(), "downgrade", "%s goes on with token %d after %d", a.name, reader.Token(), lease.Token())
+			s.sim.addViolation(s.path(), "downgrade", "%s was downgraded to token %d from %d", a.name, reader.Token(), lease.Token())
 		}
 		a.sim.countOperation("downgrade")
 		held = append(held, reader)
@@ -227,7 +227,7 @@ func (request lockRequest) hold(a *actor, lease *locks.Lease) *hold {
 	return h
 }
 
-// checkError checks why an ask has failed.
+// checkError checks why a request has failed.
 func (s *lockWorkload) checkError(a *actor, ctx context.Context, request lockRequest, err error) {
 	if request.try && errors.Is(err, locks.ErrNotAcquired) || a.isExpectedError(ctx, err) || s.isExpected != nil && s.isExpected(err) {
 		return
@@ -235,10 +235,10 @@ func (s *lockWorkload) checkError(a *actor, ctx context.Context, request lockReq
 	s.sim.addViolation(s.path(), "errors", "%s fails with %v", a.name, err)
 }
 
-// work does things under a lease for some time, as one who looks at its context or one who does not.
+// work holds a lease for some time. Some actors ignore the end of its context.
 func (s *lockWorkload) work(a *actor, lease *locks.Lease, h *hold) {
 	until := lease.Context()
-	if oneIn(a.rng, 6) { // it is stubborn
+	if oneIn(a.rng, 6) { // it ignores the end of the lease
 		until = a.ctx
 	}
 	for range a.rng.IntN(3) {
@@ -252,7 +252,7 @@ func (s *lockWorkload) work(a *actor, lease *locks.Lease, h *hold) {
 	}
 }
 
-// write writes the token under the lease's guard. Whether the lease still stands is not looked at.
+// write writes the token under the lease's guard, without a check of the lease.
 func (s *lockWorkload) write(a *actor, lease *locks.Lease) {
 	ctx, cancel := a.callContext()
 	defer cancel()
@@ -262,11 +262,11 @@ func (s *lockWorkload) write(a *actor, lease *locks.Lease) {
 	a.sim.countOperation("guarded write")
 	a.sim.history.add(s.path(), "%s writes under token %d: %s", a.name, lease.Token(), outcome(err))
 	if err != nil && lease.Err() == nil && ctx.Err() == nil && !framework.IsTransient(err) && !a.sim.isEndedByOperator(lease.Session(), lease.Node()) {
-		s.sim.addViolation(s.path(), "guarded writes", "%s cannot write under a lease that stands: %v", a.name, err)
+		s.sim.addViolation(s.path(), "guarded writes", "%s cannot write under a lease that has not ended: %v", a.name, err)
 	}
 }
 
-// reenter asks again under the lease's own context.
+// reenter requests the lock again under the lease's own context.
 func (s *lockWorkload) reenter(a *actor, lease *locks.Lease) {
 	inner, err := s.newRequest(a).locker.Lock(lease.Context())
 	a.waitWhileFrozen()
@@ -281,20 +281,20 @@ func (s *lockWorkload) reenter(a *actor, lease *locks.Lease) {
 	}
 }
 
-// release gives a lease back, and checks that it is gone when that was waited for.
+// release releases a lease, and checks that its node is gone if the release waits for that.
 func (s *lockWorkload) release(a *actor, lease *locks.Lease) {
 	ctx, cancel := a.callContext()
 	defer cancel()
 	s.sim.history.add(s.path(), "%s releases token %d", a.name, lease.Token())
 	_ = lease.Release(ctx)
 	if lease.Context().Err() == nil || lease.Err() == nil {
-		s.sim.addViolation(s.path(), "released", "%s has released a lease, and it still stands", a.name)
+		s.sim.addViolation(s.path(), "released", "%s has released a lease that has not ended", a.name)
 	}
 	if s.asyncRelease || ctx.Err() != nil || s.maxHold > 0 {
 		return
 	}
 	if n, there := s.sim.zk.Node(lease.Node()); there && n.Stat.Czxid == lease.Token() && a.hasSession(lease.Session()) {
-		s.sim.addViolation(s.path(), "released", "%s has released %s, and it is still there", a.name, lease.Node())
+		s.sim.addViolation(s.path(), "released", "%s has released %s, which still exists", a.name, lease.Node())
 	}
 }
 
@@ -320,9 +320,9 @@ func (sim *simulation) checkWriteOrder(scene, register string) {
 	}
 }
 
-// asOperator does something as the operator, before anybody plays.
+// asOperator prepares the ensemble before the actors start.
 func (sim *simulation) asOperator(what func(context.Context, *framework.Client) error) {
 	if err := what(context.Background(), sim.operator); err != nil {
-		panic(fmt.Sprint("the stage could not be set: ", err))
+		panic(fmt.Sprint("the preparation failed: ", err))
 	}
 }

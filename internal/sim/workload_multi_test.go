@@ -10,7 +10,7 @@ import (
 
 func init() { newWorkload["multi"] = newMultiWorkload }
 
-// multiWorkload is several locks, of which actors ask for some at once.
+// multiWorkload is several locks, some of which actors acquire together.
 type multiWorkload struct {
 	workloadBase
 	parts []*multiPart
@@ -63,7 +63,7 @@ func (s *multiWorkload) runActor(a *actor) {
 	}
 }
 
-// lockAndRelease asks for some of the locks, holds them for a while and releases them.
+// lockAndRelease acquires some of the locks together, holds and releases them.
 func (s *multiWorkload) lockAndRelease(a *actor) {
 	chosen := s.choose(a.rng)
 	asks := make([]lockRequest, len(chosen))
@@ -100,7 +100,7 @@ func (s *multiWorkload) lockAndRelease(a *actor) {
 	_ = lease.Release(end)
 }
 
-// choose draws some of the locks, in any order.
+// choose draws some of the locks, in random order.
 func (s *multiWorkload) choose(r *rand.Rand) []*multiPart {
 	chosen := append([]*multiPart(nil), s.parts...)
 	r.Shuffle(len(chosen), func(i, k int) { chosen[i], chosen[k] = chosen[k], chosen[i] })

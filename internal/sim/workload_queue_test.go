@@ -17,33 +17,33 @@ func init() {
 	newWorkload["lines"] = newQueueFeaturesWorkload
 }
 
-// queueWorkload is a queue: each actor puts and takes. At the end, the actors go on until nothing comes any more, or leave what is
-// there to a process of its own.
+// queueWorkload is a queue into which each actor puts and from which it takes. At the end the actors take until the queue is empty, or
+// leave the items to a new process.
 type queueWorkload struct {
 	workloadBase
 	order        queue.Order
-	takeAllAtEnd bool // the actors go on
+	takeAllAtEnd bool // the actors empty the queue at the end
 	features     *queueFeatures
 
 	mu           sync.Mutex
-	lastDelivery time.Time // when a delivery began last
+	lastDelivery time.Time // when the last delivery began
 	takeFailed   bool      // a Take has ended without a delivery
 	items        map[string]*item
-	started      map[string]int // of each producer, the last item that a delivery began of for the first time
+	started      map[string]int // of each producer, the last item whose first delivery has begun
 }
 
-// item is one item's books.
+// item is the state of one item.
 type item struct {
 	name          string
 	producer      string
 	number        int
-	confirmed     bool // the put has returned nil
-	refused       bool // the put has returned that it was not done
+	confirmed     bool // its put returned nil
+	refused       bool // its put returned that the item was not stored
 	delivered     bool
-	deliveries    int // that a delivery of it began, or was over before it could
-	attempt       int // of its last delivery
+	deliveries    int // number of deliveries, including those that had ended before they were seen
+	attempt       int // of the last delivery
 	acked         bool
-	uncertainAcks int // acknowledgements of unknown outcome
+	uncertainAcks int // acknowledgements with an unknown outcome
 	itemFeatures
 	holder      context.Context
 	holderActor *actor
@@ -54,8 +54,8 @@ func newQueueWorkload(sim *simulation, spec workloadSpec) workload {
 	return &queueWorkload{workloadBase: workloadBase{sim, spec}, order: pickOne(r, queue.Parallel, queue.Strict), takeAllAtEnd: oneIn(r, 2), items: map[string]*item{}, started: map[string]int{}}
 }
 
-// mayRemain allows for watches of sessions that have waited for an item, or a pause, which never came, and
-// for writers' markers, which last as long as their sessions.
+// mayRemain allows watches of sessions that waited for an item or for the end of a pause, and writers' markers, which last as long as
+// their sessions.
 func (s *queueWorkload) mayRemain(path string) bool {
 	return path == s.path()+"/paused" || strings.HasPrefix(path, s.path()+"/writers/") || strings.HasPrefix(path, s.path()+"/items/")
 }
@@ -89,11 +89,11 @@ func (s *queueWorkload) runActor(a *actor) {
 	s.closeAfterActors(a)
 }
 
-// takeUntilEmpty takes until nothing comes for a while. Who waits then waits in vain for nothing: nobody is there who could give an
-// item back, or has died and is not known to have.
+// takeUntilEmpty takes until no item comes for a while. A longer wait beside a due item is a violation: no process is left that could
+// hold it, and every crashed one is known to be dead.
 func (s *queueWorkload) takeUntilEmpty(a *actor) {
-	calm := s.sim.plan.sessionTimeout + 30*time.Second
-	until := s.sim.history.began.Add(s.sim.plan.duration + 3*calm)
+	quietTime := s.sim.plan.sessionTimeout + 30*time.Second
+	until := s.sim.history.began.Add(s.sim.plan.duration + 3*quietTime)
 	ctx, cancel := context.WithDeadline(a.ctx, until)
 	defer cancel()
 	for ctx.Err() == nil {
@@ -108,20 +108,20 @@ func (s *queueWorkload) takeUntilEmpty(a *actor) {
 				s.sim.addViolation(s.path(), "errors", "%s cannot take: %v", a.name, err)
 			}
 			return
-		case time.Since(asked) >= calm && s.sinceLastDelivery() >= calm && s.dueItemCount() > 0:
-			s.sim.addViolation(s.path(), "progress", "%s has waited for %v beside %d items", a.name, time.Since(asked), s.dueItemCount())
+		case time.Since(asked) >= quietTime && s.sinceLastDelivery() >= quietTime && s.dueItemCount() > 0:
+			s.sim.addViolation(s.path(), "progress", "%s has waited for %v while %d items are due", a.name, time.Since(asked), s.dueItemCount())
 		}
 	}
 }
 
-// sinceLastDelivery is the time since a delivery began last.
+// sinceLastDelivery is the time since the last delivery began.
 func (s *queueWorkload) sinceLastDelivery() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Since(s.lastDelivery)
 }
 
-// closeAfterActors closes the process's queue when all of its actors have gone. The first of them does.
+// closeAfterActors closes the process's queue after all its actors have finished. The first actor does it.
 func (s *queueWorkload) closeAfterActors(a *actor) {
 	gone := processLocal(a.process, s.path()+" gone", func() *sync.WaitGroup {
 		var g sync.WaitGroup
@@ -155,19 +155,19 @@ func (s *queueWorkload) put(a *actor, n int) {
 	case err == nil:
 		i.confirmed = true
 	case errors.Is(err, queue.ErrUnknown) || errors.Is(err, queue.ErrClosed):
-	case a.ctx.Err() != nil: // its process is dead
+	case a.ctx.Err() != nil: // its process has crashed
 	case s.features.isFullError(err):
 		i.refused = true
 	case a.isExpectedError(ctx, err):
 		if i.refused = true; i.delivered {
-			s.sim.addViolation(s.path(), "puts", "%s was delivered, although its put says that it was not done", i.name)
+			s.sim.addViolation(s.path(), "puts", "%s was delivered, although its put returned that it was not stored", i.name)
 		}
 	default:
 		s.sim.addViolation(s.path(), "errors", "%s cannot put: %v", a.name, err)
 	}
 }
 
-// take takes an item, works on it and settles it. It waits until the program is over at most.
+// take takes an item, works on it and settles it. It gives up at the end of the program.
 func (s *queueWorkload) take(a *actor, over <-chan struct{}) {
 	ctx, cancel := a.callContext()
 	defer cancel()
@@ -195,7 +195,8 @@ func (s *queueWorkload) take(a *actor, over <-chan struct{}) {
 	s.ackOrNack(a, d)
 }
 
-// checkDelivery notes a delivery, and checks that nobody else has the item; but not one that was lost before it could be seen.
+// checkDelivery checks a delivery: no other live holder, and attempt, order, delay and pauses as promised. A delivery that had ended
+// before it was seen counts as an attempt only.
 func (s *queueWorkload) checkDelivery(a *actor, d *queue.Delivery[string]) {
 	late := a.waitWhileFrozen()
 	s.mu.Lock()
@@ -212,24 +213,24 @@ func (s *queueWorkload) checkDelivery(a *actor, d *queue.Delivery[string]) {
 	s.lastDelivery = time.Now()
 	switch {
 	case i == nil:
-		s.sim.addViolation(s.path(), "items", "%s has %q, which nobody put", a.name, d.Value)
+		s.sim.addViolation(s.path(), "items", "%s has %q, which was not put", a.name, d.Value)
 		return
 	case i.refused:
-		s.sim.addViolation(s.path(), "puts", "%s was delivered, although its put says that it was not done", i.name)
+		s.sim.addViolation(s.path(), "puts", "%s was delivered, although its put returned that it was not stored", i.name)
 	case i.isEarly(time.Now()):
 		s.sim.addViolation(s.path(), "delays", "%s has %s before %v", a.name, i.name, i.due)
 	case s.features.exceedsAttempts(d.Attempt):
 		s.sim.addViolation(s.path(), "attempts", "%s has %s as attempt %d of %d", a.name, i.name, d.Attempt, s.features.attempts)
 	case d.Attempt > i.deliveries+s.sim.endedSessionCount()+s.extraAttempts():
 		s.sim.addViolation(s.path(), "attempts", "%s has %s as attempt %d, the %d. time, after %d sessions have ended", a.name, i.name, d.Attempt, i.deliveries, s.sim.endedSessionCount())
-	case d.Attempt <= i.attempt && !s.sim.isHitByOperator(a.process): // whose session an operator has ended may have claimed it before
+	case d.Attempt <= i.attempt && !s.sim.isHitByOperator(a.process): // a process hit by an operator may have claimed it before
 		s.sim.addViolation(s.path(), "attempts", "%s has %s as attempt %d after attempt %d", a.name, i.name, d.Attempt, i.attempt)
 	case !late && !a.frozen() && d.Context().Err() == nil && s.features.forbidsDelivery(s.sim.plan.sessionTimeout):
 		s.sim.addViolation(s.path(), "pauses", "%s has %s, though the queue is paused since %v", a.name, i.name, s.features.pausedSince)
-	case i.acked && !s.sim.isHitByOperator(a.process): // whose session an operator has ended may have claimed it before
+	case i.acked && !s.sim.isHitByOperator(a.process): // a process hit by an operator may have claimed it before
 		s.sim.addViolation(s.path(), "items", "%s has %s, which was acknowledged", a.name, i.name)
 	case i.holder != nil && !hasEnded(i.holder) && !i.holderActor.frozen() && !a.frozen() &&
-		!s.sim.isHitByOperator(i.holderActor.process) && !s.sim.isHitByOperator(a.process): // either may be who does not know so far
+		!s.sim.isHitByOperator(i.holderActor.process) && !s.sim.isHitByOperator(a.process): // either may not know of its end so far
 		s.sim.addViolation(s.path(), "exclusion", "%s has %s beside %s", a.name, i.name, i.holderActor.name)
 	}
 	i.holder, i.holderActor, i.attempt = d.Context(), a, max(i.attempt, d.Attempt)
@@ -245,19 +246,19 @@ func (s *queueWorkload) checkDelivery(a *actor, d *queue.Delivery[string]) {
 	}
 }
 
-// ackOrNack acknowledges a delivery, or gives it back, or leaves that to the end of the process.
+// ackOrNack acknowledges a delivery, returns it, or leaves it to the end of the process.
 func (s *queueWorkload) ackOrNack(a *actor, d *queue.Delivery[string]) {
 	ctx, cancel := a.callContext()
 	defer cancel()
 	if oneIn(a.rng, 5) {
 		err := d.Nack(ctx, 0, errors.New("again"))
-		s.sim.history.add(s.path(), "%s gives %s back: %s", a.name, d.Value, outcome(err))
+		s.sim.history.add(s.path(), "%s returns %s: %s", a.name, d.Value, outcome(err))
 		return
 	}
 	s.ack(a, ctx, d)
 }
 
-// ack acknowledges a delivery.
+// ack acknowledges a delivery, and checks the result.
 func (s *queueWorkload) ack(a *actor, ctx context.Context, d *queue.Delivery[string]) {
 	purged := s.isPurged(d.Value)
 	err := d.Ack(ctx)
@@ -279,8 +280,8 @@ func (s *queueWorkload) ack(a *actor, ctx context.Context, d *queue.Delivery[str
 	}
 }
 
-// extraAttempts is how many attempts an item of a parallel queue may have that nobody was handed, beside those of ended sessions: its number's ticket
-// was given up a moment before it was put. The scene's mutex is held.
+// extraAttempts is how many attempts an item of a parallel queue may have beside its deliveries and the ended sessions: its number's
+// ticket was abandoned just before the put. The caller holds the mutex.
 func (s *queueWorkload) extraAttempts() int {
 	if s.takeFailed && s.order == queue.Parallel {
 		return 1
@@ -297,11 +298,11 @@ func hasEnded(ctx context.Context) bool {
 	}
 }
 
-// checkAtEnd takes what is left, and closes the books.
+// checkAtEnd takes the remaining items, and checks that no item was lost.
 func (s *queueWorkload) checkAtEnd() {
 	s.takeRemaining()
 	dead := s.deadLetters()
-	time.Sleep(10 * time.Second) // it has closed its client by then
+	time.Sleep(10 * time.Second) // time for the client of takeRemaining to close
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, i := range s.items {
@@ -310,12 +311,12 @@ func (s *queueWorkload) checkAtEnd() {
 		}
 	}
 	if n := s.dueItemCount(); n > 0 {
-		s.sim.addViolation(s.path(), "items", "%d items are left that nobody gets", n)
+		s.sim.addViolation(s.path(), "items", "%d items are left in the queue", n)
 	}
 	s.checkCapacity()
 }
 
-// takeRemaining takes everything.
+// takeRemaining takes all items with a new process.
 func (s *queueWorkload) takeRemaining() {
 	p := s.sim.startProcess(len(s.sim.plan.workloads)+100, 0)
 	defer p.close()
@@ -331,10 +332,10 @@ func (s *queueWorkload) takeRemaining() {
 		}
 		s.checkDelivery(a, d)
 		if s.isPurged(d.Value) {
-			s.sim.addViolation(s.path(), "purges", "%s is there after a purge had removed it", d.Value)
+			s.sim.addViolation(s.path(), "purges", "%s was delivered after a purge had removed it", d.Value)
 		}
 		if err := d.Ack(p.ctx); err != nil {
-			s.sim.addViolation(s.path(), "errors", "%s cannot be acknowledged when all is well: %v", d.Value, err)
+			s.sim.addViolation(s.path(), "errors", "%s cannot be acknowledged without faults: %v", d.Value, err)
 		}
 	}
 	if err := q.Close(p.ctx); err != nil {
@@ -342,10 +343,10 @@ func (s *queueWorkload) takeRemaining() {
 	}
 }
 
-// dueItemCount counts the items that the server has and that are due.
+// dueItemCount is the number of due items on the server.
 func (s *queueWorkload) dueItemCount() int { return s.countNodes("/items/", "/lanes/") }
 
-// itemCount counts also those for later.
+// itemCount also includes delayed items.
 func (s *queueWorkload) itemCount() int { return s.countNodes("/items/", "/lanes/", "/later/") }
 
 func (s *queueWorkload) countNodes(dirs ...string) (n int) {

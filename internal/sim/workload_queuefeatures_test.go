@@ -10,28 +10,28 @@ import (
 	"github.com/lockstep-go/lockstep/queue"
 )
 
-// queueFeatures are the rules of a queue scene whose items have priorities and delays, and whose queue has bounds, attempts, pauses and purges.
-// It is nil in a scene without them.
+// queueFeatures are the rules of a queue whose items have priorities and delays, and that has a capacity, attempts, pauses and purges.
+// It is nil in a workload without them.
 type queueFeatures struct {
 	attempts     int // 0: any number
 	capacity     int // 0: no bound
 	failWhenFull bool
 
 	// Guarded by the scene's mutex.
-	pausedSince    time.Time // since when the queue is paused for sure; zero if that is not known
-	resuming       int       // calls of Resume that have not ended
-	uncertainUntil time.Time // until when a Resume that has failed may still be done
+	pausedSince    time.Time // since when the queue is surely paused; zero if unknown
+	resuming       int       // calls of Resume that have not returned
+	uncertainUntil time.Time // until when a failed Resume may still be carried out
 }
 
-// itemFeatures is what else is known of an item.
+// itemFeatures is the state of an item beside that of item.
 type itemFeatures struct {
 	priority    int
-	due         time.Time // it was put for later: not to be had before; zero if it was not
-	purged      bool      // it was there when a purge began that has returned nil
-	mayBePurged bool      // a purge has begun since its put did
+	due         time.Time // not to be delivered before; zero without a delay
+	purged      bool      // it was in the queue before a purge that has succeeded
+	mayBePurged bool      // a purge began after the start of its put
 }
 
-// newQueueFeaturesWorkload is a queue scene with all of that.
+// newQueueFeaturesWorkload is a queue with these features.
 func newQueueFeaturesWorkload(sim *simulation, spec workloadSpec) workload {
 	s, _ := newQueueWorkload(sim, spec).(*queueWorkload)
 	r := newRand(sim.plan.seed, "lines "+spec.path)
@@ -39,7 +39,7 @@ func newQueueFeaturesWorkload(sim *simulation, spec workloadSpec) workload {
 	return s
 }
 
-// options are those of a process's queue. Parallel consumers have deep windows of items in hand.
+// options returns the options of a process's queue. Parallel consumers may have many deliveries in flight.
 func (f *queueFeatures) options(r *rand.Rand, order queue.Order) (options []queue.Option) {
 	if f == nil {
 		return nil
@@ -60,7 +60,7 @@ func (f *queueFeatures) options(r *rand.Rand, order queue.Order) (options []queu
 	return options
 }
 
-// putOptions says how an item is put.
+// putOptions draws an item's priority and delay.
 func (f *queueFeatures) putOptions(r *rand.Rand, i *item) (options []queue.PutOption) {
 	if f == nil {
 		return nil
@@ -76,7 +76,7 @@ func (f *queueFeatures) putOptions(r *rand.Rand, i *item) (options []queue.PutOp
 	return options
 }
 
-// isFullError tells an error that says that nothing was put since the queue is full.
+// isFullError reports whether nothing was put because the queue was full.
 func (f *queueFeatures) isFullError(err error) bool {
 	return f != nil && f.capacity > 0 && f.failWhenFull && errors.Is(err, queue.ErrFull)
 }
@@ -85,10 +85,10 @@ func (f *queueFeatures) exceedsAttempts(attempt int) bool {
 	return f != nil && f.attempts > 0 && attempt > f.attempts
 }
 
-// isEarly tells whether an item that was put for later is delivered too soon. The servers stamp whole milliseconds.
+// isEarly reports whether a delayed item is delivered too early. The servers' timestamps have whole milliseconds.
 func (i itemFeatures) isEarly(now time.Time) bool { return now.Before(i.due.Add(-time.Millisecond)) }
 
-// cancelAtProgramEnd ends a call when the program is over: a producer that waits for room may wait in vain then.
+// cancelAtProgramEnd cancels a call at the end of the program, when a producer may wait for capacity forever.
 func (s *queueWorkload) cancelAtProgramEnd(cancel context.CancelFunc) (stop func()) {
 	done := make(chan struct{})
 	go func() {
@@ -101,12 +101,12 @@ func (s *queueWorkload) cancelAtProgramEnd(cancel context.CancelFunc) (stop func
 	return func() { close(done) }
 }
 
-// pauseOrPurge pauses the queue for some time, purges it, or counts what is there.
+// pauseOrPurge pauses the queue for some time, or purges it, and checks the capacity.
 func (s *queueWorkload) pauseOrPurge(a *actor) {
 	s.sim.countOperation("queue operation")
 	if most := s.features.capacity; most > 0 {
 		if n := s.itemCount(); n > most {
-			s.sim.addViolation(s.path(), "bound", "%d items are there, at most %d may be", n, most)
+			s.sim.addViolation(s.path(), "bound", "the queue has %d items, its capacity is %d", n, most)
 		}
 	}
 	q := s.queue(a.process)
@@ -126,7 +126,7 @@ func (s *queueWorkload) pauseOrPurge(a *actor) {
 	s.resume(a, again, q)
 }
 
-// pauseEnded notes a pause, unless a Resume was, or may be, done meanwhile.
+// pauseEnded notes a pause, unless a Resume may have been carried out meanwhile.
 func (s *queueWorkload) pauseEnded(began time.Time, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,19 +146,19 @@ func (s *queueWorkload) resume(a *actor, ctx context.Context, q *queue.Queue[str
 	defer s.mu.Unlock()
 	s.features.resuming--
 	s.features.uncertainUntil = time.Now()
-	if err != nil { // it was on its way, at most until the session's end
+	if err != nil { // it may be carried out until the session's end
 		s.features.uncertainUntil = time.Now().Add(2 * s.sim.plan.sessionTimeout)
 	}
 	return err
 }
 
-// forbidsDelivery tells whether nothing is handed out any more. The queue was paused so long ago that each delivery which stands is of a session
-// that was proven since, and its process has heard of the pause before that. The scene's mutex is held.
+// forbidsDelivery reports whether no new delivery may be seen: the queue was paused so long ago that each live delivery belongs to a
+// session whose heartbeat is newer, and the session has seen the pause before that. The caller holds the mutex.
 func (f *queueFeatures) forbidsDelivery(timeout time.Duration) bool {
 	return f != nil && !f.pausedSince.IsZero() && time.Since(f.pausedSince) > timeout+time.Second
 }
 
-// resumeQueue ends a pause that somebody who died has left.
+// resumeQueue ends a pause that a crashed process has left.
 func (s *queueWorkload) resumeQueue(a *actor) {
 	for s.features != nil && a.ctx.Err() == nil {
 		err := s.resume(a, a.ctx, s.queue(a.process))
@@ -168,7 +168,7 @@ func (s *queueWorkload) resumeQueue(a *actor) {
 	}
 }
 
-// logOperation notes an operation. That a session was lost in the midst of it is told to its caller.
+// logOperation logs an operation and checks its error. An operation may fail because its session was lost.
 func (s *queueWorkload) logOperation(a *actor, ctx context.Context, what string, err error) {
 	s.sim.history.add(s.path(), "%s %ss the queue: %s", a.name, what, outcome(err))
 	if err != nil && a.ctx.Err() == nil && !framework.IsTransient(err) && !a.isExpectedError(ctx, err, queue.ErrClosed) {
@@ -176,8 +176,8 @@ func (s *queueWorkload) logOperation(a *actor, ctx context.Context, what string,
 	}
 }
 
-// purge removes what is there. What was surely there when it began, and has not come due since, is gone once it has returned. What was put
-// meanwhile may be gone.
+// purge removes the queue's items. An item that was surely in the queue before, and has not become due since, must be gone after a
+// purge that succeeds. An item that was put meanwhile may be gone.
 func (s *queueWorkload) purge(a *actor, q *queue.Queue[string]) {
 	there := s.notePurge()
 	ctx, cancel := a.callContext()
@@ -195,7 +195,7 @@ func (s *queueWorkload) purge(a *actor, q *queue.Queue[string]) {
 	}
 }
 
-// notePurge notes that all items may be gone, and returns those that are surely there.
+// notePurge notes that all items may be gone, and returns those that are surely in the queue.
 func (s *queueWorkload) notePurge() (there []*item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,7 +208,7 @@ func (s *queueWorkload) notePurge() (there []*item) {
 	return there
 }
 
-// isPurged tells whether an item is gone for good.
+// isPurged reports whether a purge has surely removed an item.
 func (s *queueWorkload) isPurged(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,8 +216,7 @@ func (s *queueWorkload) isPurged(name string) bool {
 	return i != nil && i.purged
 }
 
-// checkCapacity puts as many items as the bound allows into the queue, which is empty, and one more, and purges them: no room was lost, and none was
-// given twice.
+// checkCapacity fills the empty queue up to its capacity and purges it: no place may be lost or given twice.
 func (s *queueWorkload) checkCapacity() {
 	if s.features == nil || s.features.capacity == 0 {
 		return
@@ -229,12 +228,12 @@ func (s *queueWorkload) checkCapacity() {
 	q := queue.New(p.client, s.path(), queue.Text(), queue.WithOrder(s.order), queue.WithFailWhenFull())
 	for n := range s.features.capacity {
 		if err := q.Put(ctx, "filling"); err != nil {
-			s.sim.addViolation(s.path(), "bound", "only %d of %d items can be put into an empty queue: %v", n, s.features.capacity, err)
+			s.sim.addViolation(s.path(), "bound", "only %d of %d items fit into an empty queue: %v", n, s.features.capacity, err)
 			break
 		}
 	}
 	if err := q.Put(ctx, "beyond"); !errors.Is(err, queue.ErrFull) {
-		s.sim.addViolation(s.path(), "bound", "a full queue takes another item: %v", err)
+		s.sim.addViolation(s.path(), "bound", "a full queue did not refuse an item: %v", err)
 	}
 	if n, err := q.Purge(ctx); err != nil || n < s.features.capacity {
 		s.sim.addViolation(s.path(), "purges", "%d of %d items were purged: %v", n, s.features.capacity, err)
@@ -244,7 +243,7 @@ func (s *queueWorkload) checkCapacity() {
 	}
 }
 
-// deadLetters are the names of the items that were given up.
+// deadLetters are the names of the dead letters.
 func (s *queueWorkload) deadLetters() map[string]bool {
 	dead := map[string]bool{}
 	if s.features == nil {
@@ -259,7 +258,7 @@ func (s *queueWorkload) deadLetters() map[string]bool {
 			break
 		}
 		if s.features.attempts == 0 {
-			s.sim.addViolation(s.path(), "attempts", "%s was given up: %s", letter.Data, letter.Reason)
+			s.sim.addViolation(s.path(), "attempts", "%s became a dead letter: %s", letter.Data, letter.Reason)
 		}
 		dead[string(letter.Data)] = true
 	}

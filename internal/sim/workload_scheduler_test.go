@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,16 +15,16 @@ func init() { newWorkload["scheduler"] = newSchedulerWorkload }
 
 // schedulerWorkload is a cluster of schedulers, one in each process, whose wall clocks are wrong and jump.
 type schedulerWorkload struct {
-	workloadBase
+	schedulerCluster
 	jobs []scheduler.Job
 
 	mu       sync.Mutex
-	ranBy    map[string]string // who has run each tick
+	ranBy    map[string]string // the actor that has run each tick
 	running  map[string]*jobRun
-	runCount map[string]int64 // runs that have begun, of each job
+	runCount map[string]int64 // number of runs that have begun, by job
 }
 
-// jobRun is a run that goes on.
+// jobRun is a run that has not returned.
 type jobRun struct {
 	actor *actor
 	ctx   context.Context
@@ -33,7 +32,7 @@ type jobRun struct {
 }
 
 func newSchedulerWorkload(sim *simulation, spec workloadSpec) workload {
-	s := &schedulerWorkload{workloadBase: workloadBase{sim, spec}, ranBy: map[string]string{}, running: map[string]*jobRun{}, runCount: map[string]int64{}}
+	s := &schedulerWorkload{schedulerCluster: schedulerCluster{workloadBase: workloadBase{sim, spec}}, ranBy: map[string]string{}, running: map[string]*jobRun{}, runCount: map[string]int64{}}
 	r := newRand(sim.plan.seed, spec.path)
 	for i := range 1 + r.IntN(4) {
 		s.jobs = append(s.jobs, scheduler.Job{
@@ -46,23 +45,17 @@ func newSchedulerWorkload(sim *simulation, spec workloadSpec) workload {
 	return s
 }
 
-// mayRemain allows for what its election's stays allows for, and for a session's watch on a run that was lost before it
-// looked.
-func (s *schedulerWorkload) mayRemain(path string) bool {
-	return path == s.path()+"/election~waiting" || strings.HasPrefix(path, s.path()+"/jobs/")
-}
-
-// runActor runs a scheduler, and again after it was stopped. One actor of each process does.
+// runActor runs one member after the other. Only one actor of each process does.
 func (s *schedulerWorkload) runActor(a *actor) {
 	if a.name[len(a.name)-1] != 'a' {
 		return
 	}
 	for a.nextStep() {
-		s.runScheduler(a)
+		s.runMember(a)
 	}
 }
 
-func (s *schedulerWorkload) runScheduler(a *actor) {
+func (s *schedulerWorkload) runMember(a *actor) {
 	options := []scheduler.Option{scheduler.WithNow(a.now), scheduler.WithDrain(durationBetween(a.rng, 0, 5*time.Second))}
 	m := scheduler.New(a.client, s.path(), options...)
 	for _, j := range s.jobs {
@@ -71,51 +64,29 @@ func (s *schedulerWorkload) runScheduler(a *actor) {
 			panic(err)
 		}
 	}
-	ctx, cancel := context.WithCancel(a.ctx)
-	defer cancel()
-	done := make(chan struct{})
-	defer close(done)
 	length := durationBetween(a.rng, a.maxPause, 20*a.maxPause)
-	go func() {
-		select {
-		case <-time.After(length):
-		case <-a.sim.programEnd:
-		case <-done:
-		}
-		cancel()
-	}()
-	err := m.Run(ctx)
-	a.waitWhileFrozen()
-	if err != nil && a.ctx.Err() == nil && !errors.Is(err, scheduler.ErrStuck) { // runs in a frozen process are stuck
-		s.sim.addViolation(s.path(), "errors", "%s cannot run: %v", a.name, err)
-	}
+	s.runScheduler(a, m, func(_ context.Context, stopped <-chan struct{}) { lasts(length, a.sim.programEnd, stopped) })
 }
 
-// runJob is what the jobs do: they take some time, and heed their contexts.
+// runJob is the jobs' function: it takes some time, and ends early with its context.
 func (s *schedulerWorkload) runJob(a *actor, ctx context.Context, run scheduler.Run) error {
 	late := a.waitWhileFrozen() && ctx.Err() != nil
 	s.checkRun(a, ctx, run, late)
 	r := newRand(s.sim.plan.seed, s.path()+run.Job+run.ID)
-	t := time.NewTimer(pickOne(r, 0, durationBetween(r, 0, time.Second), durationBetween(r, 0, 8*time.Second)))
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-	a.waitWhileFrozen()
+	a.runFor(ctx, pickOne(r, 0, durationBetween(r, 0, time.Second), durationBetween(r, 0, 8*time.Second)))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now := s.running[run.Job]; now != nil && now.id == run.ID && now.actor == a {
 		delete(s.running, run.Job)
 	}
 	if oneIn(r, 5) {
-		return errors.New("some trouble")
+		return errors.New("the run failed")
 	}
 	return context.Cause(ctx)
 }
 
-// checkRun checks that the tick was not run before, and that no other run of the job goes on. A run is late that was over
-// before its function could know of it.
+// checkRun checks that the tick was not run before, and that no other run of the job is alive. late: its context ended before its
+// function could know.
 func (s *schedulerWorkload) checkRun(a *actor, ctx context.Context, run scheduler.Run, late bool) {
 	s.sim.countOperation("run")
 	s.sim.history.add(s.path(), "%s runs %s at %s, token %d", a.name, run.Job, run.Tick.Format(time.TimeOnly), run.Token)
@@ -130,26 +101,18 @@ func (s *schedulerWorkload) checkRun(a *actor, ctx context.Context, run schedule
 	if late {
 		return
 	}
-	if other := s.running[run.Job]; other != nil && s.isActive(other) && !a.frozen() && !hasEnded(ctx) && !s.sim.isHitByOperator(a.process) {
+	if other := s.running[run.Job]; other != nil && other.actor.isRunning(other.ctx) && !a.frozen() && !hasEnded(ctx) && !s.sim.isHitByOperator(a.process) {
 		s.sim.addViolation(s.path(), "overlap", "%s runs %s while %s does", a.name, key, other.actor.name)
 	}
 	s.running[run.Job] = &jobRun{a, ctx, run.ID}
 }
 
-// isActive tells whether a run's context stands, in a process that runs and that no operator has thrown out.
-func (s *schedulerWorkload) isActive(r *jobRun) bool {
-	return !hasEnded(r.ctx) && !r.actor.frozen() && r.actor.ctx.Err() == nil && !s.sim.isHitByOperator(r.actor.process)
-}
-
-// checkAtEnd checks that each tick is accounted for: run or missed, once.
+// checkAtEnd checks that each tick is counted once, as run or as missed.
 func (s *schedulerWorkload) checkAtEnd() {
-	m := scheduler.New(s.sim.operator, s.path())
 	for _, j := range s.jobs {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		st, err := m.State(ctx, j.Name)
-		cancel()
+		st, err := s.state(j.Name)
 		switch {
-		case errors.Is(err, scheduler.ErrUnknownJob) || errors.Is(err, framework.ErrNoNode): // nobody came so far
+		case errors.Is(err, scheduler.ErrUnknownJob) || errors.Is(err, framework.ErrNoNode): // no member has registered it
 			continue
 		case err != nil:
 			s.sim.addViolation(s.path(), "ticks", "the state of %s: %v", j.Name, err)
@@ -169,7 +132,7 @@ func (s *schedulerWorkload) checkCounts(j scheduler.Job, st scheduler.State) {
 		due++
 	}
 	if due != st.Due() {
-		s.sim.addViolation(s.path(), "ticks", "%s: %d were due, %d were run, %v missed", j.Name, due, st.Fired, st.Missed)
+		s.sim.addViolation(s.path(), "ticks", "%s: %d ticks were due, %d were run, %v missed", j.Name, due, st.Fired, st.Missed)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,15 +23,15 @@ type semaphoreWorkload struct {
 	limits []permitLimit
 
 	lineMu      sync.Mutex
-	createdAt   map[string]int64 // nodes in line, and the transactions that made them
-	lastGranted int64            // that of the node that took permits last
+	createdAt   map[string]int64 // zxids of the contenders' nodes
+	lastGranted int64            // zxid of the node that was granted permits last
 }
 
-// permitLimit is a number of permits that may have held for some time.
+// permitLimit is a number of permits that may have been valid for some time.
 type permitLimit struct {
 	n       int
-	settled time.Time // when its Resize returned; zero: not yet
-	until   time.Time // zero: it may hold still
+	settled time.Time // when its Resize returned; zero before
+	until   time.Time // until when it may be valid; zero: it still may
 }
 
 func newSemaphoreWorkload(sim *simulation, spec workloadSpec) workload {
@@ -46,7 +46,7 @@ func newSemaphoreWorkload(sim *simulation, spec workloadSpec) workload {
 	return s
 }
 
-// newPermitRequest asks for permits, as many as there are at most, or changes their number before.
+// newPermitRequest requests at most as many permits as there are, and sometimes changes their number before.
 func (s *semaphoreWorkload) newPermitRequest(a *actor) lockRequest {
 	sem := locks.NewSemaphore(a.client, s.path(), s.permits, s.options...)
 	if s.resizes && oneIn(a.rng, 8) {
@@ -72,21 +72,21 @@ func (s *semaphoreWorkload) resize(a *actor, sem *locks.Semaphore) {
 	defer cancel()
 	err := sem.Resize(ctx, n)
 	a.waitWhileFrozen()
-	s.sim.history.add(s.path(), "%s makes it %d permits: %s", a.name, n, outcome(err))
-	if err != nil && !errors.Is(err, framework.ErrSessionLost) { // then the outcome is unknown
+	s.sim.history.add(s.path(), "%s resizes to %d permits: %s", a.name, n, outcome(err))
+	if err != nil && !errors.Is(err, framework.ErrSessionLost) { // after a lost session the outcome is unknown
 		s.checkError(a, ctx, lockRequest{}, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.limits[mine].settled = time.Now()
-	for i := range s.limits[:mine] { // what had its outcome before this was begun cannot hold any more
+	for i := range s.limits[:mine] { // an earlier Resize that had returned before this one began is no longer valid
 		if l := &s.limits[i]; err == nil && l.settled.Before(asked) && !l.settled.IsZero() && l.until.IsZero() {
 			l.until = time.Now()
 		}
 	}
 }
 
-// maxPermitsSince is the largest number of permits that may have held since a moment.
+// maxPermitsSince is the largest number of permits that may have been valid since a moment.
 func (s *semaphoreWorkload) maxPermitsSince(since time.Time) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,12 +98,12 @@ func (s *semaphoreWorkload) maxPermitsSince(since time.Time) (n int) {
 	return n
 }
 
-// mayBeDeleted allows for waiters' nodes.
+// mayBeDeleted allows waiters' nodes.
 func (s *semaphoreWorkload) mayBeDeleted(node string) bool {
 	return strings.HasPrefix(node, s.path()+"/locks/")
 }
 
-// checkGrantOrder checks that permits are taken in the order in which nodes came into the line.
+// checkGrantOrder checks that permits are granted in the order in which the nodes were created.
 func (s *semaphoreWorkload) checkGrantOrder(r zktest.Request) {
 	if r.Err != 0 {
 		return
@@ -130,7 +130,7 @@ func (s *semaphoreWorkload) checkGrantOrder(r zktest.Request) {
 	}
 	made := s.createdAt[node]
 	if made < s.lastGranted {
-		go s.sim.addViolation(s.path(), "order", "%s takes permits, which came before another one that has them", node)
+		go s.sim.addViolation(s.path(), "order", "%s was granted permits after a node that was created later", node)
 	}
 	s.lastGranted = max(s.lastGranted, made)
 }

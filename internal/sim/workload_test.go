@@ -5,32 +5,32 @@ import (
 	"slices"
 )
 
-// workload is one recipe at one path: what actors do with it, and the rules.
+// workload is one recipe at one path: what its actors do at random, and its rules.
 type workload interface {
 	path() string
-	// play is one actor's part. It returns soon after the program is over, or the actor's process dead.
+	// runActor runs one actor. It returns soon after the end of the program or of the actor's process.
 	runActor(a *actor)
-	// settled checks the rules that can be checked once everybody has left and all is well.
+	// checkAtEnd checks the rules for the state after all actors have finished and all faults are healed.
 	checkAtEnd()
-	// stays tells ephemeral nodes, and watched paths, that may be there then.
+	// mayRemain reports whether an ephemeral node or a watched path may exist at the end.
 	mayRemain(node string) bool
-	// mayBeDeleted tells nodes that an operator may delete.
+	// mayBeDeleted reports whether an operator may delete a node.
 	mayBeDeleted(node string) bool
-	// ledgers are who holds what.
+	// holdCheckers check the holds of the workload's paths.
 	holdCheckers() []*holdChecker
 }
 
-// newWorkload make the scenes of each recipe.
+// newWorkload makes the workload of each recipe.
 var newWorkload = map[string]func(*simulation, workloadSpec) workload{}
 
-// recipes are all that can be played.
+// recipes returns all recipes.
 func recipes() []string { return slices.Sorted(maps.Keys(newWorkload)) }
 
 func makeWorkload(sim *simulation, spec workloadSpec) workload {
 	return newWorkload[spec.recipe](sim, spec)
 }
 
-// workloadBase is what most scenes have in common.
+// workloadBase has the defaults of a workload.
 type workloadBase struct {
 	sim  *simulation
 	spec workloadSpec
@@ -42,7 +42,7 @@ func (b *workloadBase) mayRemain(string) bool        { return false }
 func (b *workloadBase) mayBeDeleted(string) bool     { return false }
 func (b *workloadBase) holdCheckers() []*holdChecker { return nil }
 
-// checkBeforeThaw looks at what a process holds that is about to go on.
+// checkBeforeThaw checks the holds of a process that is about to thaw.
 func (sim *simulation) checkBeforeThaw(p *process) {
 	for _, s := range sim.workloads {
 		for _, l := range s.holdCheckers() {
