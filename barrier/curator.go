@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// readyName is the node of Apache Curator's DistributedDoubleBarrier that says that a round has begun.
+// readyName is the node of Apache Curator's DistributedDoubleBarrier that marks the beginning of a round.
 const readyName = "ready"
 
 // enterCurator enters as Apache Curator's DistributedDoubleBarrier does.
@@ -53,7 +53,7 @@ func (b *DoubleBarrier) enterCuratorOnSession(ctx, settling context.Context, s *
 	return nil, err
 }
 
-// waitUntilReady waits until enough members are there, or the round has begun.
+// waitUntilReady waits until enough members are listed, or the round has begun.
 func (b *DoubleBarrier) waitUntilReady(ctx context.Context, s *framework.Session) error {
 	ready := framework.Join(b.path, readyName)
 	for {
@@ -86,7 +86,7 @@ func (b *DoubleBarrier) waitUntilReady(ctx context.Context, s *framework.Session
 	}
 }
 
-// curatorLeaver is the way out of a barrier in Curator's layout.
+// curatorLeaver leaves a barrier of Curator's layout.
 type curatorLeaver struct {
 	b    *DoubleBarrier
 	s    *framework.Session
@@ -104,7 +104,7 @@ func (d *curatorLeaver) removeNode(ctx context.Context) error {
 	}
 }
 
-// waitForOthers waits until no member is there, and takes the sign of the round's beginning away.
+// waitForOthers waits until no member is left, and deletes the ready node.
 func (d *curatorLeaver) waitForOthers(ctx context.Context) error {
 	return recipe.OnSession(ctx, d.b.client, func(s *framework.Session) error {
 		for {
@@ -120,8 +120,8 @@ func (d *curatorLeaver) waitForOthers(ctx context.Context) error {
 	})
 }
 
-// waitForLastMember waits until the last of the members in the order of their names is gone. It returns how many there
-// were.
+// waitForLastMember waits until the last member in the order of names is gone. It returns the number of members
+// before that.
 func (d *curatorLeaver) waitForLastMember(ctx context.Context, s *framework.Session) (int, error) {
 	names, _, err := s.Children(ctx, d.b.path)
 	if err != nil && !errors.Is(err, framework.ErrNoNode) {

@@ -4,20 +4,20 @@
 // # Guarantee
 //
 // A round of a double barrier begins for all of its members or for none, by one transaction that finds all of
-// them alive; it ends when each of them has left or is dead. The same path can be used again at once: a
-// round is told apart from the one before by the version of a node, so nothing that a crash leaves behind
-// lets a later round in. A member that dies while it waits frees its place; one that dies inside lets the
+// them alive. It ends when each of them has left or is dead. The same path can be used again at once:
+// a node's version tells a round from the one before, so the remains of a crash do not
+// let a later round in. A member that dies while it waits frees its place. A member that dies inside lets the
 // others leave. A wait that ends with its context leaves no node. Waits survive a suspended connection, a
 // server's restart and the loss of the session.
 //
-// A member with another number than the barrier's gets a [*MismatchError], one member too many
+// A member with a number that differs from the barrier's gets a [*MismatchError]. One member too many gets
 // [ErrTooMany].
 //
 // # Not guaranteed
 //
-// The servers know of a death when the session's timeout is over: until then a dead member counts as one
-// that is there. A process that was stopped (SIGSTOP, a paused virtual machine) may believe that it is
-// inside after the others have left: heed [Round.Context], or write to ZooKeeper under [Round.Guard].
+// The servers notice a death when the session timeout is over. Until then a dead member counts as present.
+// A stopped process (SIGSTOP, a paused virtual machine) may believe that it is
+// inside after the others have left: use [Round.Context], or write to ZooKeeper under [Round.Guard].
 //
 // # Nodes
 //
@@ -26,7 +26,7 @@
 //	<path>                 a double barrier, persistent: its number as JSON; its version counts the phases
 //	<path>/in              persistent
 //	<path>/in/m-#          ephemeral sequential: one member, waiting or inside
-//	<path>/round           persistent: the numbers of those who were let in last, as JSON
+//	<path>/round           persistent: the numbers of the members of the last round, as JSON
 //
 //	<path>                 a latch, persistent: its number as JSON
 //	<path>/by/<id>         persistent: this caller has counted
@@ -37,5 +37,5 @@
 //
 // # Failure
 //
-// See the types. Errors that pass by themselves, such as a lost connection, are waited out.
+// See the types. Calls wait until transient errors, such as a lost connection, have passed.
 package barrier

@@ -10,23 +10,23 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// DoubleBarrier is a double barrier: its members enter together and leave together, round after round on the same
-// path. It may be used by many goroutines at once, each of whose Enter is a member.
+// DoubleBarrier lets its members enter together and leave together, round after round on the same
+// path. Many goroutines may use it at once. Each call of Enter is one member.
 //
 //	<path>           persistent: the number of members; its version counts the phases: even, members gather;
 //	                 odd, a round is inside
 //	<path>/in        persistent
 //	<path>/in/m-#    ephemeral sequential: one member, waiting or inside
-//	<path>/round     persistent: who was let in last
+//	<path>/round     persistent: the members of the last round
 //
-// One transaction begins a round: it checks that all of its members' nodes are there, and changes the
-// phase under its version. One versioned change ends it, once none of these nodes is left. So each
-// begins and ends for all or for none, whoever of the members is late or dead.
+// One transaction begins a round: it checks that the nodes of all its members exist, and changes the
+// phase under its version. One versioned change ends the round when none of these nodes is left. So a round
+// begins and ends for all members or for none, also if some are late or dead.
 //
 // Guarantee: Enter returns a Round in all members of a round, or the round has not begun; Round.Leave
 // returns nil once every member has left or is dead, and no member can enter the next round before.
-// The number of members may change once nobody has been there for a session timeout: a member with
-// another number waits for that long, and fails with a *MismatchError if anybody comes.
+// The number of members may change after the barrier was empty for a session timeout: a member with
+// a different number waits for that long, and fails with a *MismatchError if another member comes.
 type DoubleBarrier struct {
 	client          *framework.Client
 	path, in, round string
@@ -39,8 +39,8 @@ type DoubleBarrier struct {
 	cached barrierState
 }
 
-// NewDoubleBarrier returns a double barrier of so many members at path, 1 to 1000. Nothing is created before it is
-// used. An argument that cannot be used makes every call return an error that says so.
+// NewDoubleBarrier returns a double barrier of so many members at path, 1 to 1000. The first Enter creates its
+// nodes. If an argument is invalid, every call returns an error that says so.
 func NewDoubleBarrier(client *framework.Client, path string, members int, opts ...Option) *DoubleBarrier {
 	b := &DoubleBarrier{client: client, path: path, size: members}
 	if b.err = checkClientAndPath(client, path); b.err != nil {
@@ -55,7 +55,7 @@ func NewDoubleBarrier(client *framework.Client, path string, members int, opts .
 	return b
 }
 
-// mostMembers is how many one transaction can check.
+// mostMembers is the number of members that one transaction can check.
 func (b *DoubleBarrier) mostMembers() int {
 	return min(mostMembers, transactionBytes/(nodeBytes+len(b.path)+len(b.client.Config().Root)))
 }
@@ -63,23 +63,23 @@ func (b *DoubleBarrier) mostMembers() int {
 // Path is the barrier's path.
 func (b *DoubleBarrier) Path() string { return b.path }
 
-// Members is how many enter together.
+// Members is the number of members that enter together.
 func (b *DoubleBarrier) Members() int { return b.size }
 
-// settleTime is how long a member whose context has ended waits for the servers to say whether its round has
-// begun all the same.
+// settleTime is the time that a member whose context has ended waits for the servers' answer whether its round has
+// begun.
 const settleTime = time.Second
 
 // Enter waits until all members are there, and enters with them.
 //
-// When ctx ends the wait, no node stays behind and the error is that of ctx; but if the servers say
-// that the round has begun already, Enter returns it, as it does in the other members. If they do not
-// answer within a second, the error wraps framework.ErrSuspended too, and the place is given up in the
+// When ctx ends the wait, no node is left and the error is that of ctx. But if the servers answer
+// that the round has begun already, Enter returns the round, as it does in the other members. If they do not
+// answer within a second, the error wraps framework.ErrSuspended too, and the member's node is deleted in the
 // background.
 //
-// A lost session makes the member wait anew. If its round may have begun before the loss was known, the
-// error wraps framework.ErrSessionLost: to the others it has died inside. Other errors wrap ErrTooMany,
-// ErrMismatch, ErrForeign, framework.ErrNoNode if somebody has deleted the barrier, framework.ErrClosed
+// After a lost session the member waits again. If its round may have begun before the loss was known, the
+// error wraps framework.ErrSessionLost: for the other members it has died inside. Other errors wrap ErrTooMany,
+// ErrMismatch, ErrForeign, framework.ErrNoNode if the barrier was deleted, framework.ErrClosed
 // or framework.ErrNoAuth.
 func (b *DoubleBarrier) Enter(ctx context.Context) (r *Round, err error) {
 	if b.err != nil {
@@ -116,7 +116,7 @@ func (b *DoubleBarrier) enterOnSessions(ctx, settling context.Context) (*Round, 
 			return nil, m.addMayHaveBegun(framework.Ended(ctx))
 		case errors.Is(err, errMayBeInside):
 			return nil, err
-		case errors.Is(err, ErrMismatch) && m.node == "" && m.data != nil: // what was known of the barrier was old
+		case errors.Is(err, ErrMismatch) && m.node == "" && m.data != nil: // the cached state was old
 			b.dropCachedState()
 			m.data = nil
 		case !placeWasLost(err):
@@ -125,7 +125,7 @@ func (b *DoubleBarrier) enterOnSessions(ctx, settling context.Context) (*Round, 
 	}
 }
 
-// withSettleTime returns a context that ends some time after ctx, so that what has begun can be settled.
+// withSettleTime returns a context that ends settleTime after ctx, so that a round that has begun can be found.
 func withSettleTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	settling, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -134,7 +134,7 @@ func withSettleTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	return settling, func() { stop(); cancel(nil) }
 }
 
-// roundMayHaveBegun is the error of a member that cannot find out whether its round has begun.
+// roundMayHaveBegun is the error of a member that does not know whether its round has begun.
 func roundMayHaveBegun(err error) error {
 	return fmt.Errorf("%w: whether the round has begun: %w", err, framework.ErrSuspended)
 }

@@ -10,25 +10,25 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// barrierState is what is known of a double barrier at one phase.
+// barrierState is the known state of a double barrier at one phase.
 type barrierState struct {
 	numbering
-	recordData []byte // its record, as it is written again
+	recordData []byte // its record, to be written again
 	size       int    // the number of members in it
 	phase      int32  // the record's version
 	epoch      int64  // of the session that it was learnt in
 
-	// base is not above the number of any member that a later round can have: right after a look it is one
-	// more than the highest number that was ever let in, after a guess it may be less.
+	// base is at most the lowest number that a later round can have. Right after a read it is one
+	// more than the highest number that was ever inside; a guess may be lower.
 	base    int32
 	numbers []int32 // of the round that is inside; nil if not known
 
-	staleWatch bool // the watch that came with it may tell of a change from before
+	staleWatch bool // its watch may have fired for an earlier change
 }
 
 func (st barrierState) roundIsInside() bool { return st.phase&1 == 1 }
 
-// roundsBegun is how many rounds have begun.
+// roundsBegun is the number of rounds that have begun.
 func (st barrierState) roundsBegun() int64 { return (int64(st.phase) + 1) / 2 }
 
 // equals reports whether what was seen of the barrier is this state.
@@ -36,7 +36,7 @@ func (st barrierState) equals(seen barrierState) bool {
 	return st.made == seen.made && st.phase == seen.phase && bytes.Equal(st.recordData, seen.recordData)
 }
 
-// afterBegin is the next state, in which a round is inside, as far as it can be known without a look: it has n
+// afterBegin is the next state, in which a round is inside, as far as it is known without a read: it has n
 // members with different numbers, none below base.
 func (st barrierState) afterBegin(n int) barrierState {
 	st.phase, st.base, st.numbers, st.staleWatch = st.phase+1, st.base+int32(n), nil, false
@@ -49,9 +49,9 @@ func (st barrierState) afterEnd() barrierState {
 	return st
 }
 
-// admits reports whether the round that begins in this state lets a living member with this number in. It does
-// if fewer than n can be before it: a round takes the lowest n, and looks at all that are lower than one that
-// it takes, since a server that lags behind shows the first creates, never later ones without them.
+// admits reports whether the round that begins in this state includes a living member with this number. It does
+// if fewer than n members can be before it: a round takes the lowest n numbers. A server that lags behind lists the
+// earlier creates, so a round does not skip a lower number.
 func (st barrierState) admits(number int32, n int) bool {
 	return !st.roundIsInside() && number-st.base < int32(n)
 }
@@ -63,7 +63,7 @@ func (b *DoubleBarrier) cachedState() barrierState {
 	return b.cached
 }
 
-// cacheState keeps a state, unless a newer one is known.
+// cacheState stores a state, unless a newer one is known.
 func (b *DoubleBarrier) cacheState(st barrierState) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -73,17 +73,17 @@ func (b *DoubleBarrier) cacheState(st barrierState) {
 	b.cached = st
 }
 
-// dropCachedState makes the next look read everything.
+// dropCachedState makes the next read ask the servers for everything.
 func (b *DoubleBarrier) dropCachedState() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.cached = barrierState{}
 }
 
-// watchBarrier reads the barrier's record and phase, and watches it. What it returns is not more than that.
+// watchBarrier reads the barrier's record and phase, and watches them. The rest of the state is empty.
 //
-// It is vague if a watch that the session had armed before has fired meanwhile, since it may tell of a change from
-// before the read. Not so if the session knew this state already: whatever led to it was told by then.
+// staleWatch is set if a watch that the session had armed before has fired meanwhile, since that may be for a change from
+// before the read. It is not set if the session knew this state already: the change that led to it was reported before.
 func (b *DoubleBarrier) watchBarrier(ctx context.Context, s *framework.Session) (barrierState, *framework.Watch, error) {
 	known := b.cachedState()
 	data, st, w, err := s.WatchData(ctx, b.path)
@@ -95,8 +95,8 @@ func (b *DoubleBarrier) watchBarrier(ctx context.Context, s *framework.Session) 
 	return seen, w, nil
 }
 
-// fillFromCache returns what was seen with what is known of it, or what else has to be read. The barrier may have
-// another number of members.
+// fillFromCache completes a state from the cache, or else from the servers. The barrier may have
+// a different number of members.
 func (b *DoubleBarrier) fillFromCache(ctx context.Context, s *framework.Session, seen barrierState) (barrierState, error) {
 	known := b.cachedState()
 	if known.equals(seen) && (known.numbers != nil || !seen.roundIsInside()) {
@@ -106,7 +106,7 @@ func (b *DoubleBarrier) fillFromCache(ctx context.Context, s *framework.Session,
 	return b.fillFromServers(ctx, s, seen)
 }
 
-// fillFromServers returns what was seen with what else the servers tell of it, whatever is known.
+// fillFromServers completes a state from the servers, without the cache.
 func (b *DoubleBarrier) fillFromServers(ctx context.Context, s *framework.Session, seen barrierState) (barrierState, error) {
 	r, err := parseSizedRecord(b.path, doubleKind, seen.recordData, mostMembers)
 	if err != nil {
@@ -132,7 +132,7 @@ func (b *DoubleBarrier) fillFromServers(ctx context.Context, s *framework.Sessio
 		seen.numbers = last.Numbers
 	}
 	if seen.roundIsInside() && len(seen.numbers) == 0 {
-		return barrierState{}, fmt.Errorf("%w: %s does not tell who is inside", ErrForeign, b.round)
+		return barrierState{}, fmt.Errorf("%w: %s does not say who is inside", ErrForeign, b.round)
 	}
 	if b.checkSizeOf(seen) == nil {
 		b.cacheState(seen)
@@ -140,7 +140,7 @@ func (b *DoubleBarrier) fillFromServers(ctx context.Context, s *framework.Sessio
 	return seen, nil
 }
 
-// stateReader is read or readStateUncached.
+// stateReader is readState or readStateUncached.
 type stateReader func(context.Context, *framework.Session) (barrierState, error)
 
 // readState reads the barrier's state.
@@ -148,7 +148,7 @@ func (b *DoubleBarrier) readState(ctx context.Context, s *framework.Session) (ba
 	return b.readStateWith(ctx, s, b.fillFromCache)
 }
 
-// readStateUncached is read, for who has to know the base: what is known of it may be a guess, and too low.
+// readStateUncached is readState without the cache, whose base may be a guess and too low.
 func (b *DoubleBarrier) readStateUncached(ctx context.Context, s *framework.Session) (barrierState, error) {
 	return b.readStateWith(ctx, s, b.fillFromServers)
 }
@@ -166,7 +166,7 @@ func (b *DoubleBarrier) readStateWith(ctx context.Context, s *framework.Session,
 	}
 }
 
-// checkSizeOf refuses a barrier of another number of members.
+// checkSizeOf refuses a barrier with a different number of members.
 func (b *DoubleBarrier) checkSizeOf(st barrierState) error {
 	if st.size != b.size {
 		return &MismatchError{b.path, st.size, b.size}
@@ -174,9 +174,9 @@ func (b *DoubleBarrier) checkSizeOf(st barrierState) error {
 	return nil
 }
 
-// checkStored reads the barrier's state and refuses another number of members.
+// checkStored reads the barrier's state and refuses a different number of members.
 func (b *DoubleBarrier) checkStored(ctx context.Context, s *framework.Session) error {
-	if err := s.Sync(ctx, b.path); err != nil { // another server may not know the newest number yet
+	if err := s.Sync(ctx, b.path); err != nil { // this server may not know the newest number yet
 		return err
 	}
 	st, err := b.readState(ctx, s)
@@ -186,7 +186,7 @@ func (b *DoubleBarrier) checkStored(ctx context.Context, s *framework.Session) e
 	return b.checkSizeOf(st)
 }
 
-// createOrCheck makes the barrier, or learns what there is, before its first use here.
+// createOrCheck creates the barrier, or reads the existing one, before the first use in this process.
 func (b *DoubleBarrier) createOrCheck(ctx context.Context, s *framework.Session) error {
 	if b.cachedState().recordData != nil {
 		return nil
@@ -223,7 +223,7 @@ func (b *DoubleBarrier) createNodes(ctx context.Context, s *framework.Session) e
 	return err
 }
 
-// partIsMissing says that a part of the barrier is missing, unless all of it is.
+// partIsMissing returns the error for a barrier without one of its parts, or ErrNoNode if the whole barrier is gone.
 func (b *DoubleBarrier) partIsMissing(ctx context.Context, s *framework.Session, part string) error {
 	if _, err := s.Exists(ctx, b.path); err != nil {
 		return err
@@ -231,7 +231,7 @@ func (b *DoubleBarrier) partIsMissing(ctx context.Context, s *framework.Session,
 	return fmt.Errorf("%w: %s is missing beside %s: delete the latter to begin anew", ErrForeign, part, b.path)
 }
 
-// changeSize gives a barrier at which nobody has been for a session timeout this member's number.
+// changeSize sets this member's number of members, if no member comes for a session timeout.
 func (b *DoubleBarrier) changeSize(ctx context.Context, s *framework.Session) error {
 	seen, w, err := b.watchBarrier(ctx, s)
 	if err != nil {
@@ -248,29 +248,29 @@ func (b *DoubleBarrier) changeSize(ctx context.Context, s *framework.Session) er
 	switch changed, err := waitForWatchOrTimeout(ctx, s, w, s.Timeout()); {
 	case err != nil:
 		return err
-	case changed: // somebody came, perhaps with this member's number
+	case changed: // a member came, perhaps with this member's number
 		return b.checkStored(ctx, s)
 	}
 	record := withSize(seen.recordData, b.size)
 	ops := []framework.Op{
-		framework.DeleteOp(b.in, framework.AnyVersion), // refused while anybody is there
+		framework.DeleteOp(b.in, framework.AnyVersion), // refused while a member is there
 		framework.CreateOp(b.in, nil, framework.Persistent),
 		framework.SetOp(b.path, record, seen.phase),
 	}
 	end := seen.phase + 1
-	if !seen.roundIsInside() { // else all of that round have died
+	if !seen.roundIsInside() { // else all members of that round have died
 		ops = append(ops, framework.SetOp(b.path, record, end))
 		end++
 	}
 	_, err = s.Multi(ctx, append(ops, framework.SetOp(b.round, recordBeforeFirstRound(end), framework.AnyVersion))...)
 	switch {
 	case errors.Is(err, framework.ErrNotEmpty), errors.Is(err, framework.ErrBadVersion), errors.Is(err, framework.ErrSuspended):
-		return b.checkStored(ctx, s) // somebody else may have done the same
+		return b.checkStored(ctx, s) // another member may have done the same
 	}
 	return err
 }
 
-// recordBeforeFirstRound is the record of a round before the first, whose numbers begin again.
+// recordBeforeFirstRound is the record of a round before the first one; numbers begin again after it.
 func recordBeforeFirstRound(phase int32) []byte {
 	return record{Kind: roundKind, Phase: phase, Origin: phase}.encode()
 }

@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	// ErrForeign is returned when the path is used by something else, or when a part of the barrier was
+	// ErrForeign is returned when the path holds something else, or when a part of the barrier was
 	// deleted.
 	ErrForeign = errors.New("path is used by something else")
 	// ErrNewer is returned when a newer release has written what this one cannot read.
@@ -17,21 +17,20 @@ var (
 	ErrSize = errors.New("impossible number")
 	// ErrMismatch is returned when a barrier or latch has another number than was given; see MismatchError.
 	ErrMismatch = errors.New("another number")
-	// ErrTooMany is returned when as many members as the barrier has take part beside the caller, or when
+	// ErrTooMany is returned when a full round takes part without the caller, or when
 	// more callers count than the latch has counts.
 	ErrTooMany = errors.New("one too many")
-	// ErrRaised is returned when a gate is up already in a way that does not serve the caller: it is
-	// held by somebody's lease, and would fall with it.
+	// ErrRaised is returned when another lease holds the gate up already, so that it would fall with that lease.
 	ErrRaised = errors.New("gate is raised already")
 	// ErrLeft is the cause of the end of a round's context when the member has left.
 	ErrLeft = errors.New("left the barrier")
-	// ErrCounting is returned when a latch is to begin again that has not opened.
+	// ErrCounting is returned when Reset finds that the latch has not opened.
 	ErrCounting = errors.New("latch has not opened")
 	// ErrCaller is returned when the id of a caller cannot be the name of a node.
 	ErrCaller = errors.New("impossible caller id")
 )
 
-// MismatchError tells which numbers differ. It wraps ErrMismatch.
+// MismatchError reports which numbers differ. It wraps ErrMismatch.
 type MismatchError struct {
 	// Path is the barrier's or latch's path.
 	Path string

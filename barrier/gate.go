@@ -11,12 +11,12 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// Gate is up while its node exists: who waits at it goes on when it falls. Its layout is that of Apache
+// Gate is up while its node exists. Waiters go on when it falls. Its layout is that of Apache
 // Curator's DistributedBarrier. It holds no state but its arguments, and may be used by many goroutines at once.
 //
 //	<path>   exists while the gate is up; ephemeral if a lease holds it, else persistent
 //
-// Guarantee: who begins to wait after Raise or Hold has returned waits until the gate falls, and misses no
+// Guarantee: a waiter that begins after Raise or Hold has returned waits until the gate falls, and notices every
 // fall, however short.
 type Gate struct {
 	client *framework.Client
@@ -25,8 +25,8 @@ type Gate struct {
 	err    error // of the arguments
 }
 
-// NewGate returns the gate at path. Nothing is created before it is raised. An argument that cannot be
-// used makes every call return an error that says so.
+// NewGate returns the gate at path. Raise and Hold create the node. If an argument is invalid, every call returns an
+// error that says so.
 func NewGate(client *framework.Client, path string) *Gate {
 	g := &Gate{client: client, path: path}
 	if g.err = checkClientAndPath(client, path); g.err == nil {
@@ -38,8 +38,8 @@ func NewGate(client *framework.Client, path string) *Gate {
 // Path is the gate's node.
 func (g *Gate) Path() string { return g.path }
 
-// Raise raises the gate; it stays up until it is lowered, whatever becomes of this process. A gate
-// that stays up already is left alone. The error wraps ErrRaised if a lease holds the gate, or
+// Raise raises the gate. It stays up until Lower, also when this process dies. A gate
+// that is already up for good stays as it is. The error wraps ErrRaised if a lease holds the gate, or
 // ErrForeign.
 func (g *Gate) Raise(ctx context.Context) error {
 	return g.onSessions(ctx, "raise", func(s *framework.Session) error {
@@ -60,7 +60,7 @@ func (g *Gate) Raise(ctx context.Context) error {
 	})
 }
 
-// isUpForGood reports whether the gate is up and stays so.
+// isUpForGood returns nil if the gate is up and no lease holds it.
 func (g *Gate) isUpForGood(ctx context.Context, s *framework.Session) error {
 	st, err := g.readGate(ctx, s)
 	switch {
@@ -72,7 +72,7 @@ func (g *Gate) isUpForGood(ctx context.Context, s *framework.Session) error {
 	return err
 }
 
-// Hold raises the gate for as long as the lease stands: it falls when the lease is released, and when
+// Hold raises the gate until the lease ends: the gate falls when the lease is released, and when
 // this process dies. The error wraps ErrRaised if the gate is up already, or ErrForeign.
 func (g *Gate) Hold(ctx context.Context) (lease *locks.Lease, err error) {
 	err = g.onSessions(ctx, "hold", func(s *framework.Session) error {
@@ -93,9 +93,9 @@ func (g *Gate) Hold(ctx context.Context) (lease *locks.Lease, err error) {
 	return lease, err
 }
 
-// Lower makes the gate fall, whoever has raised it; a lease that holds it ends then, with
-// framework.ErrNodeGone as its cause. A gate that is down stays so. When the reply is lost it looks again, and
-// leaves a gate alone that was raised anew. The error wraps ErrForeign if the node is no gate.
+// Lower makes the gate fall, also a gate that others have raised. A lease that holds it ends with
+// framework.ErrNodeGone as its cause. A gate that is down stays down. When a reply is lost, Lower checks again, and
+// keeps a gate that was raised again meanwhile. The error wraps ErrForeign if the node is no gate.
 func (g *Gate) Lower(ctx context.Context) error {
 	var first int64
 	return g.onSessions(ctx, "lower", func(s *framework.Session) error {
@@ -126,7 +126,7 @@ func (g *Gate) Lower(ctx context.Context) error {
 	})
 }
 
-// Raised reports whether the gate is up. What it tells may have changed by the time it is read.
+// Raised reports whether the gate is up. It may have changed by the time Raised returns.
 func (g *Gate) Raised(ctx context.Context) (up bool, err error) {
 	err = g.onSessions(ctx, "look at", func(s *framework.Session) error {
 		if err := s.Sync(ctx, g.path); err != nil {
@@ -142,9 +142,9 @@ func (g *Gate) Raised(ctx context.Context) (up bool, err error) {
 	return up, err
 }
 
-// Wait returns nil when the gate is down, or has been down for a moment since Wait began. Its error is that of
-// ctx when that ended the wait, or wraps ErrForeign, framework.ErrClosed or framework.ErrNoAuth. It
-// leaves nothing behind, and never waits for more than one fall.
+// Wait returns nil when the gate is down, or was down for a moment since Wait began. Its error is that of
+// ctx if ctx ended the wait, or wraps ErrForeign, framework.ErrClosed or framework.ErrNoAuth. It
+// leaves no watch behind, and waits for one fall only.
 func (g *Gate) Wait(ctx context.Context) (err error) {
 	if g.err != nil {
 		return framework.Wrap("wait at", g.path, g.err)
@@ -153,7 +153,7 @@ func (g *Gate) Wait(ctx context.Context) (err error) {
 	defer func() { end(err) }()
 	var first int64 // the gate that this wait is for
 	return g.onSessions(ctx, "wait at", func(s *framework.Session) error {
-		if err := s.Sync(ctx, g.path); err != nil { // who has raised it may have done so on another server
+		if err := s.Sync(ctx, g.path); err != nil { // another client may have raised it on another server
 			return err
 		}
 		for {
@@ -165,7 +165,7 @@ func (g *Gate) Wait(ctx context.Context) (err error) {
 	})
 }
 
-// waitForChange looks once, and waits for a change.
+// waitForChange reads once, and waits for a change.
 func (g *Gate) waitForChange(ctx context.Context, s *framework.Session, first *int64) (down bool, err error) {
 	data, st, w, err := s.WatchData(ctx, g.path)
 	if errors.Is(err, framework.ErrNoNode) {
@@ -196,7 +196,7 @@ func (g *Gate) readGate(ctx context.Context, s *framework.Session) (framework.St
 	return st, err
 }
 
-// checkIsGate refuses a node that something else has made. Curator's gates hold the address of their maker.
+// checkIsGate refuses a node that is no gate. Curator's gates hold the address of the client that created them.
 func (g *Gate) checkIsGate(data []byte, st framework.Stat) error {
 	if st.NumChildren > 0 {
 		return fmt.Errorf("%w: %s has children", ErrForeign, g.path)
@@ -210,7 +210,7 @@ func (g *Gate) checkIsGate(data []byte, st framework.Stat) error {
 	return err
 }
 
-// onSessions does something on session after session until it is done.
+// onSessions runs f on session after session until it is done.
 func (g *Gate) onSessions(ctx context.Context, op string, f func(*framework.Session) error) error {
 	if g.err != nil {
 		return framework.Wrap(op, g.path, g.err)

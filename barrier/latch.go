@@ -10,16 +10,16 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// Latch opens when it was counted down to zero, each caller counting once. It holds no state but its
+// Latch opens when its callers have counted it down to zero. Each caller counts once. It holds no state but its
 // arguments, and may be used by many goroutines at once.
 //
 //	<path>           persistent: the number of counts
 //	<path>/by/<id>   persistent: this caller has counted
 //	<path>/at/c-#    persistent sequential: one count; the last one's name opens the latch
 //
-// Guarantee: a count is one transaction, and a caller's second one counts nothing, so that it may be
-// repeated until it succeeds. The last count opens the latch by itself: nobody has to live on for that.
-// Each waiter is woken once, however many counts there are.
+// Guarantee: a count is one transaction, and a caller's second count has no effect, so a caller may
+// repeat it until it succeeds. The last count opens the latch by itself, also if all callers die afterwards.
+// Each waiter is woken once, for any number of counts.
 type Latch struct {
 	client       *framework.Client
 	path, by, at string
@@ -29,8 +29,8 @@ type Latch struct {
 }
 
 // NewLatch returns a latch of so many counts at path, 1 to 1000 (less if the path is longer than some 280 bytes,
-// since one transaction resets it). Nothing is created before it is used. An
-// argument that cannot be used makes every call return an error that says so.
+// since one transaction resets it). The first call creates its nodes. If an
+// argument is invalid, every call returns an error that says so.
 func NewLatch(client *framework.Client, path string, counts int) *Latch {
 	l := &Latch{client: client, path: path, size: counts}
 	if l.err = checkClientAndPath(client, path); l.err != nil {
@@ -44,7 +44,7 @@ func NewLatch(client *framework.Client, path string, counts int) *Latch {
 // Path is the latch's path.
 func (l *Latch) Path() string { return l.path }
 
-// Remaining is how many counts are missing.
+// Remaining returns the number of missing counts.
 func (l *Latch) Remaining(ctx context.Context) (n int, err error) {
 	err = l.onSessions(ctx, "look at", func(s *framework.Session) error {
 		if err := s.Sync(ctx, l.by); err != nil {
@@ -57,7 +57,7 @@ func (l *Latch) Remaining(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// Wait waits until the latch has opened. Its error is that of ctx when that ended the wait, or wraps
+// Wait waits until the latch has opened. Its error is that of ctx if ctx ended the wait, or wraps
 // ErrMismatch, ErrForeign, framework.ErrClosed or framework.ErrNoAuth.
 func (l *Latch) Wait(ctx context.Context) (err error) {
 	if l.err != nil {
@@ -67,7 +67,7 @@ func (l *Latch) Wait(ctx context.Context) (err error) {
 	defer func() { end(err) }()
 	first := int32(-1) // the count that this wait is for
 	return l.onSessions(ctx, "wait at", func(s *framework.Session) error {
-		if err := s.Sync(ctx, l.path); err != nil { // who has reset it may have done so on another server
+		if err := s.Sync(ctx, l.path); err != nil { // another client may have reset it on another server
 			return err
 		}
 		for {
@@ -79,7 +79,7 @@ func (l *Latch) Wait(ctx context.Context) (err error) {
 	})
 }
 
-// waitForChange looks once, and waits for a change.
+// waitForChange reads once, and waits for a change.
 func (l *Latch) waitForChange(ctx context.Context, s *framework.Session, first *int32) (open bool, err error) {
 	if *first < 0 {
 		if *first, err = l.readRecord(ctx, s); err != nil {
@@ -103,7 +103,7 @@ func (l *Latch) waitForChange(ctx context.Context, s *framework.Session, first *
 	return event.Kind == framework.NodeCreated, err
 }
 
-// Reset begins a new count on a latch that has opened; those who wait for the former one go on all the
+// Reset begins a new count on a latch that has opened. Waiters for the former count go on all the
 // same. The error wraps ErrCounting if the latch has not opened.
 func (l *Latch) Reset(ctx context.Context) error {
 	first := int32(-1)
@@ -117,7 +117,7 @@ func (l *Latch) Reset(ctx context.Context) error {
 			return err
 		case first < 0:
 			first = count
-		case count != first: // an earlier try, or somebody else, has done it
+		case count != first: // an earlier try, or another client, has done it
 			return nil
 		}
 		if _, err := s.Exists(ctx, l.lastCountNode()); errors.Is(err, framework.ErrNoNode) {
@@ -161,7 +161,7 @@ func (l *Latch) readRecord(ctx context.Context, s *framework.Session) (int32, er
 	return st.Version, err
 }
 
-// onSessions does something on session after session until it is done, with a latch that is there.
+// onSessions runs f on session after session until it is done. It creates the latch first if it is missing.
 func (l *Latch) onSessions(ctx context.Context, op string, f func(*framework.Session) error) error {
 	if l.err != nil {
 		return framework.Wrap(op, l.path, l.err)
@@ -174,7 +174,7 @@ func (l *Latch) onSessions(ctx context.Context, op string, f func(*framework.Ses
 	}))
 }
 
-// createOrCheck makes the latch, or checks what there is.
+// createOrCheck creates the latch, or checks the existing one.
 func (l *Latch) createOrCheck(ctx context.Context, s *framework.Session) error {
 	_, err := l.readRecord(ctx, s)
 	if !errors.Is(err, framework.ErrNoNode) {
@@ -195,7 +195,7 @@ func (l *Latch) createOrCheck(ctx context.Context, s *framework.Session) error {
 	return err
 }
 
-// countName is what counts' nodes are called, before their numbers.
+// countName is the name of a count's node, without its number.
 const countName = "c-"
 
 // lastCountNode is the node whose creation opens the latch.
@@ -203,21 +203,21 @@ func (l *Latch) lastCountNode() string {
 	return framework.Join(l.at, fmt.Sprintf("%s%010d", countName, l.size-1))
 }
 
-// countBytes is what the two nodes of a count take in a transaction, beside the caller's id.
+// countBytes is the size of a count's two nodes in a transaction, without the caller's id.
 func (l *Latch) countBytes() int {
 	return 2 * (nodeBytes + len(l.path) + len(l.client.Config().Root))
 }
 
-// mostCounts is how many one transaction can delete.
+// mostCounts is the number of counts that one transaction can delete.
 func (l *Latch) mostCounts() int {
-	const id = 100 // bytes that any caller's may have
+	const id = 100 // bytes that every caller's id may have
 	return min(mostMembers, transactionBytes/(l.countBytes()+id))
 }
 
-// checkCaller refuses an id that is no node's name, or of which one transaction cannot delete as many as there are counts.
+// checkCaller refuses an id that cannot be a node's name, or is so long that one transaction cannot delete all counts.
 func (l *Latch) checkCaller(id string) error {
 	if l.err != nil {
-		return nil // each says so
+		return nil // every call returns it
 	}
 	if longest := transactionBytes/l.size - l.countBytes(); len(id) > longest {
 		return fmt.Errorf("%w: %.20q... has %d bytes, at most %d fit %d counts", ErrCaller, id, len(id), longest, l.size)
@@ -229,9 +229,9 @@ func (l *Latch) checkCaller(id string) error {
 }
 
 // CountDown counts for the caller id, unless it has counted already. An id is a node's name, such as a host's
-// or a task's, and may be so long that one transaction resets the latch: some 350 bytes with 1000 counts at a path of
-// 150. The error wraps ErrTooMany when others have counted the latch down to zero, ErrCaller,
-// ErrMismatch, ErrForeign, or is that of ctx: whether it was counted is unknown then; ask again.
+// or a task's. One transaction must be able to reset the latch, so an id has at most some 350 bytes with 1000 counts at a path of
+// 150. The error wraps ErrTooMany if others have counted the latch down to zero, ErrCaller,
+// ErrMismatch or ErrForeign, or is that of ctx: then it is unknown whether the call counted; repeat it.
 func (l *Latch) CountDown(ctx context.Context, id string) error {
 	if err := l.checkCaller(id); err != nil {
 		return framework.Wrap("count down", l.path, err)
@@ -254,10 +254,10 @@ func (l *Latch) CountDown(ctx context.Context, id string) error {
 	})
 }
 
-// checkEarlierCount judges the count that a caller has already: if it came after the last, it was one too many, and the reply that
-// would have said so was lost.
+// checkEarlierCount checks the count that a caller has already made. If it came after the last count, it was one too many, and the reply
+// was lost.
 func (l *Latch) checkEarlierCount(ctx context.Context, s *framework.Session, id string) error {
-	if err := s.Sync(ctx, l.path); err != nil { // whose server said that it is there may be another
+	if err := s.Sync(ctx, l.path); err != nil { // another server may have said that the count exists
 		return err
 	}
 	own, err := s.Exists(ctx, framework.Join(l.by, id))
@@ -281,7 +281,7 @@ func (l *Latch) checkEarlierCount(ctx context.Context, s *framework.Session, id 
 	return l.undoCount(ctx, s, id, count)
 }
 
-// countMadeBy returns the count that a transaction has made after the last.
+// countMadeBy returns the count after the last one that this transaction has created.
 func (l *Latch) countMadeBy(ctx context.Context, s *framework.Session, zxid int64) (string, error) {
 	names, _, err := s.Children(ctx, l.at)
 	if err != nil {
@@ -303,7 +303,7 @@ func (l *Latch) countMadeBy(ctx context.Context, s *framework.Session, zxid int6
 	return "", recipe.ErrAgain
 }
 
-// undoCount takes back a count of an open latch.
+// undoCount deletes a count that came after the last one.
 func (l *Latch) undoCount(ctx context.Context, s *framework.Session, id, count string) error {
 	_, err := s.Multi(ctx, framework.DeleteOp(framework.Join(l.by, id), framework.AnyVersion), framework.DeleteOp(count, framework.AnyVersion))
 	switch {

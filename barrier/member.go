@@ -15,20 +15,20 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// member is one Enter: it has a place in the barrier's directory, and waits for its round.
+// member is one call of Enter. It has a node in the barrier's directory, and waits for its round.
 type member struct {
 	b *DoubleBarrier
 	s *framework.Session
 	memberNode
-	known barrierState // of the barrier, when the place was asked for
+	known barrierState // of the barrier, when the node was requested
 	hold  *framework.Hold
 	overflow
 }
 
-// errMayBeInside says that a place was lost when its member may have been inside already.
+// errMayBeInside is the error of a member that lost its node when it may have been inside already.
 var errMayBeInside = errors.New("the place was lost as a round began with it")
 
-// enterOnSession takes a place in the session and waits for a round. It leaves no node behind when it fails.
+// enterOnSession creates the member's node in the session and waits for a round. If it fails, it deletes the node.
 func (m *member) enterOnSession(ctx, settling context.Context, s *framework.Session) (*Round, error) {
 	if err := m.recoverPlace(ctx, s); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (m *member) enterOnSession(ctx, settling context.Context, s *framework.Sess
 	return m.newRound(begun)
 }
 
-// newRound makes the round, unless the session was lost meanwhile.
+// newRound returns the round, unless the session was lost meanwhile.
 func (m *member) newRound(begun barrierState) (*Round, error) {
 	if err := m.hold.Err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", errMayBeInside, err)
@@ -94,7 +94,7 @@ func (m *member) createNode(ctx context.Context) error {
 	}
 }
 
-// createMemberNode creates a member's node, whatever becomes of the replies, for as long as the session lasts.
+// createMemberNode creates a member's node. It survives lost replies, and tries until the session ends.
 func (b *DoubleBarrier) createMemberNode(s *framework.Session, data []byte) (memberNode, error) {
 	ctx := s.Context()
 	for {
@@ -126,7 +126,7 @@ func (b *DoubleBarrier) createMemberNode(s *framework.Session, data []byte) (mem
 	}
 }
 
-// findMemberNode looks for the node that holds data, in case that a create was applied whose reply was lost.
+// findMemberNode finds the node that holds data: a create may have been applied whose reply was lost.
 func (b *DoubleBarrier) findMemberNode(ctx context.Context, s *framework.Session, data []byte) (string, error) {
 	if err := s.Sync(ctx, b.in); err != nil {
 		return "", err
@@ -151,22 +151,22 @@ func (b *DoubleBarrier) findMemberNode(ctx context.Context, s *framework.Session
 	return "", nil
 }
 
-// numbering tells which nodes the numbers of members are of: they begin again with a new members' directory.
+// numbering identifies the directory that members' numbers belong to. A new directory begins a new numbering.
 type numbering struct {
 	made   int64 // the transaction that has created the barrier
 	origin int32 // the phase from which the numbers are counted
 }
 
-// memberNode is a member's node. Its name may become another's once it is gone: what it holds does not.
+// memberNode is a member's node. When it is gone, another member may get its name, but not its data.
 type memberNode struct {
-	data     []byte // of the node that was asked for last
+	data     []byte // of the node that was requested last
 	node     string // "" while there is none
 	number   int32
-	mayExist bool // whether there is a node: its create was asked for, and nobody has said what came of it
+	mayExist bool // its create was requested, and its outcome is unknown
 	numbering
 }
 
-// setPath notes the member's place.
+// setPath stores the node's path and number.
 func (p *memberNode) setPath(node string) error {
 	number, ok := parseMemberNumber(node)
 	if !ok {
@@ -176,7 +176,7 @@ func (p *memberNode) setPath(node string) error {
 	return nil
 }
 
-// isOwn looks whether the node is there and still this member's.
+// isOwn reports whether the node exists and is still this member's.
 func (p memberNode) isOwn(ctx context.Context, s *framework.Session) (bool, framework.Stat, error) {
 	data, st, err := s.Get(ctx, p.node)
 	if errors.Is(err, framework.ErrNoNode) {
@@ -194,8 +194,8 @@ func (p memberNode) discardIfOwn(s *framework.Session) {
 	}()
 }
 
-// withdrawOrEnter deletes the member's node, by a transaction that proves that no round has begun with it, and
-// returns why it did. If one has, that is returned.
+// withdrawOrEnter deletes the member's node in a transaction that proves that no round has begun with it, and
+// returns why. If a round has begun, it returns that round.
 func (m *member) withdrawOrEnter(ctx context.Context, why error) (barrierState, error) {
 	for {
 		st, own, err := m.readStateAndNode(ctx, m.s, m.b.readState)
@@ -203,7 +203,7 @@ func (m *member) withdrawOrEnter(ctx context.Context, why error) (barrierState, 
 		case err == nil && !own: // it is gone with its session, or with the barrier
 			return barrierState{}, why
 		case err == nil && st.isInsideAs(m.number):
-			if err := m.b.checkSizeOf(st); err != nil { // to the others, it has died inside
+			if err := m.b.checkSizeOf(st); err != nil { // for the other members it has died inside
 				m.discardIfOwn(m.s)
 				m.node = ""
 				return barrierState{}, err
@@ -218,7 +218,7 @@ func (m *member) withdrawOrEnter(ctx context.Context, why error) (barrierState, 
 			return barrierState{}, why
 		case errors.Is(err, recipe.ErrAgain):
 		case placeWasLost(err) && placeWasLost(why):
-			return barrierState{}, why // the next session finds out
+			return barrierState{}, why // the next session checks
 		default:
 			m.discardIfOwn(m.s)
 			return barrierState{}, why
@@ -226,13 +226,13 @@ func (m *member) withdrawOrEnter(ctx context.Context, why error) (barrierState, 
 	}
 }
 
-// placeWasLost reports whether a place was lost.
+// placeWasLost reports whether the member's node or session is gone.
 func placeWasLost(err error) bool {
 	return errors.Is(err, framework.ErrSessionLost) || errors.Is(err, framework.ErrNodeGone)
 }
 
-// readStateAndNode reads the barrier's state, and then whether the member's node is there. If so, its number is one of
-// those that the state tells of: a directory that is not empty is not replaced.
+// readStateAndNode reads the barrier's state, and then whether the member's node exists. If it does, its number belongs to the state's
+// numbering: a directory that is not empty is not replaced.
 func (m *member) readStateAndNode(ctx context.Context, s *framework.Session, read stateReader) (st barrierState, own bool, err error) {
 	if st, err = read(ctx, s); err == nil {
 		own, _, err = m.isOwn(ctx, s)
@@ -240,7 +240,7 @@ func (m *member) readStateAndNode(ctx context.Context, s *framework.Session, rea
 	return st, own, err
 }
 
-// deleteNodeAtPhase deletes the member's node, which was there in this state, if the barrier is still in it.
+// deleteNodeAtPhase deletes the member's node if the barrier is still at this state's phase.
 func (m *member) deleteNodeAtPhase(ctx context.Context, s *framework.Session, st barrierState) error {
 	_, err := s.Multi(ctx, framework.CheckOp(m.b.path, st.phase), framework.DeleteOp(m.node, framework.AnyVersion))
 	var refused *framework.TxError
@@ -258,8 +258,8 @@ func (m *member) deleteNodeAtPhase(ctx context.Context, s *framework.Session, st
 	return err
 }
 
-// recoverPlace gives up the place in a session that was lost: its node may outlast it for a while. It
-// fails if a round may have begun with that.
+// recoverPlace removes the node of a lost session, which may outlast it for a while. It
+// fails if a round may have begun with the node.
 func (m *member) recoverPlace(ctx context.Context, s *framework.Session) error {
 	if m.mayExist {
 		if err := m.findOrphan(ctx, s); err != nil {
@@ -272,7 +272,7 @@ func (m *member) recoverPlace(ctx context.Context, s *framework.Session) error {
 		}
 		inside, err := m.removeOldNode(ctx, s)
 		switch {
-		case err == nil && inside || errors.Is(err, framework.ErrNoNode): // nothing tells what came of a barrier that is gone
+		case err == nil && inside || errors.Is(err, framework.ErrNoNode): // the barrier is gone, so its round is unknown
 			return diedInside()
 		case err == nil:
 			m.node = ""
@@ -283,8 +283,8 @@ func (m *member) recoverPlace(ctx context.Context, s *framework.Session) error {
 	return nil
 }
 
-// findOrphan looks for a node whose create may have been applied. If there is none any more and a round has begun since, that
-// may have been with it.
+// findOrphan finds a node whose create may have been applied. If there is none and a round has begun since, the round
+// may have begun with it.
 func (m *member) findOrphan(ctx context.Context, s *framework.Session) error {
 	node, err := m.b.findMemberNode(ctx, s, m.data)
 	if err != nil {
@@ -304,7 +304,7 @@ func (m *member) findOrphan(ctx context.Context, s *framework.Session) error {
 	return err
 }
 
-// diedInside is the error of a member that may have been inside when it lost its place.
+// diedInside is the error of a member that may have been inside when it lost its node.
 func diedInside() error { return fmt.Errorf("%w: %w", errMayBeInside, framework.ErrSessionLost) }
 
 // removeOldNode deletes the member's node, unless a round may have begun with it.
@@ -324,7 +324,7 @@ func (m *member) removeOldNode(ctx context.Context, s *framework.Session) (insid
 	return false, m.deleteNodeAtPhase(ctx, s, st)
 }
 
-// addMayHaveBegun adds to the error of a member that has a place, or may have one, that its round may have begun.
+// addMayHaveBegun adds to the error of a member that has a node, or may have one, that its round may have begun.
 func (m *member) addMayHaveBegun(err error) error {
 	if m.node == "" && !m.mayExist {
 		return err
@@ -332,7 +332,7 @@ func (m *member) addMayHaveBegun(err error) error {
 	return roundMayHaveBegun(err)
 }
 
-// memberName is what members' nodes are called, before their numbers.
+// memberName is the name of a member's node, without its number.
 const (
 	memberName = "m-"
 	memberKind = "member"
@@ -343,7 +343,7 @@ func parseMemberNumber(node string) (int32, bool) {
 	_, name := framework.Split(node)
 	digits, ok := strings.CutPrefix(name, memberName)
 	n, err := strconv.ParseInt(digits, 10, 32)
-	return int32(n), ok && err == nil && name == memberNodeName(int32(n)) // only what a server would write
+	return int32(n), ok && err == nil && name == memberNodeName(int32(n)) // exactly as a server writes it
 }
 
 func memberNodeName(number int32) string { return fmt.Sprintf("%s%010d", memberName, number) }

@@ -20,10 +20,10 @@ type options struct {
 //	<path>/<uuid>   ephemeral, one for each member
 //	<path>/ready    persistent: the round has begun
 //
-// Less is guaranteed then, since that layout cannot give more: use a fresh path for each round. The number is
-// a threshold that is stored nowhere, so neither another number nor one member too many is noticed. A
-// member whose context ends just when the round begins may fail while the others enter; what a crash has
-// left of "ready" lets the next ones in.
+// That layout guarantees less: use a fresh path for each round. The number of members is
+// a threshold that is not stored, so a different number or one member too many is not noticed. A
+// member whose context ends just when the round begins may fail while the others enter. A
+// "ready" node that a crash left behind lets the next members in.
 func WithCuratorLayout() Option {
 	return func(o *options) error {
 		o.curator = true
@@ -43,7 +43,7 @@ func applyOptions(opts []Option) (o options, err error) {
 	return o, err
 }
 
-// checkClientAndPath refuses what no recipe can use.
+// checkClientAndPath refuses a nil client and an impossible path.
 func checkClientAndPath(client *framework.Client, path string) error {
 	if client == nil {
 		return errors.New("the client is nil")
@@ -57,16 +57,16 @@ func checkClientAndPath(client *framework.Client, path string) error {
 	return nil
 }
 
-// mostMembers bounds what one transaction checks and one list shows.
+// mostMembers bounds the nodes that one transaction checks and one list shows.
 const mostMembers = 1000
 
-// A transaction of a recipe has at most so many bytes, of which each node takes so many beside its path.
+// Limits of a transaction, and the bytes that each node takes in it beside its path.
 const (
 	transactionBytes = 900 << 10
 	nodeBytes        = 128
 )
 
-// checkSize refuses a number that cannot be.
+// checkSize refuses an impossible number.
 func checkSize(n, most int) error {
 	if n < 1 || n > most {
 		return fmt.Errorf("%w: %d, there must be 1 to %d", ErrSize, n, most)

@@ -1,12 +1,13 @@
 package barrier
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // The kinds of records.
@@ -19,10 +20,9 @@ const (
 
 const recordVersion = 1
 
-// record is what the nodes of this package hold, as JSON. Each kind has some of the fields.
+// record is the JSON data of this package's nodes. Each kind uses some of the fields.
 type record struct {
-	Version int    `json:"v"`
-	Kind    string `json:"kind"`
+	Kind string `json:"kind"`
 
 	// Size is the number of a double barrier's members or a latch's counts.
 	Size int `json:"size,omitempty"`
@@ -35,26 +35,29 @@ type record struct {
 	Origin  int32   `json:"origin,omitempty"`
 	Numbers []int32 `json:"numbers,omitempty"`
 
-	// ID tells a member's node from all others. Who has made a gate or a member is written for people.
+	// ID identifies a member's node. The others say who created a gate or a member, for people.
 	ID    string     `json:"id,omitempty"`
 	Owner string     `json:"owner,omitempty"`
 	Host  string     `json:"host,omitempty"`
 	PID   int        `json:"pid,omitempty"`
 	Since *time.Time `json:"since,omitempty"`
+
+	unknown recipe.Unknown
 }
 
-// parseRecord reads a node's record, which must be of a kind.
+// parseRecord reads a node's record of one kind.
 func parseRecord(path, kind string, data []byte) (record, error) {
 	var r record
-	if err := json.Unmarshal(data, &r); err != nil || r.Version < 1 {
-		return record{}, fmt.Errorf("%w: %s holds no %s", ErrForeign, path, kind)
-	}
+	unknown, err := recipe.Decode(data, recordVersion, &r)
 	switch {
+	case errors.Is(err, recipe.ErrCorrupt):
+		return record{}, fmt.Errorf("%w: %s holds no %s", ErrForeign, path, kind)
 	case r.Kind != kind:
 		return record{}, fmt.Errorf("%w: %s holds a %q and no %s", ErrForeign, path, r.Kind, kind)
-	case r.Version > recordVersion:
-		return record{}, fmt.Errorf("%w: the record of %s has version %d, this release knows %d", ErrNewer, path, r.Version, recordVersion)
+	case err != nil:
+		return record{}, fmt.Errorf("the record of %s: %w", path, err)
 	}
+	r.unknown = unknown
 	return r, nil
 }
 
@@ -67,31 +70,26 @@ func parseSizedRecord(path, kind string, data []byte, most int) (record, error) 
 	return r, err
 }
 
-// encode writes a record.
+// encode returns the record's bytes, with the fields of later releases.
 func (r record) encode() []byte {
-	r.Version = recordVersion
-	data, err := json.Marshal(r)
+	data, err := r.unknown.Encode(recordVersion, r)
 	if err != nil {
 		panic("barrier: a record cannot be written: " + err.Error()) // it has only strings, numbers and times
 	}
 	return data
 }
 
-// withSize changes the number in a record, and keeps fields of later releases.
+// withSize changes the number in a double barrier's record.
 func withSize(data []byte, n int) []byte {
-	fields := map[string]json.RawMessage{}
-	if json.Unmarshal(data, &fields) != nil { // it was read before
-		return record{Kind: doubleKind, Size: n}.encode()
+	r, err := parseRecord("", doubleKind, data)
+	if err != nil { // it was read before
+		r = record{Kind: doubleKind}
 	}
-	fields["size"] = fmt.Append(nil, n)
-	resized, err := json.Marshal(fields)
-	if err != nil {
-		panic("barrier: a record cannot be written: " + err.Error()) // it is valid JSON already
-	}
-	return resized
+	r.Size = n
+	return r.encode()
 }
 
-// ownedRecord is a record that says who has written it.
+// ownedRecord is a record that names its writer.
 func ownedRecord(client *framework.Client, kind string) record {
 	host, _ := os.Hostname() // an unknown host is shown as such
 	now := time.Now().UTC()

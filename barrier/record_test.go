@@ -27,8 +27,9 @@ func TestRecordsAreWrittenAndReadAsBefore(t *testing.T) {
 	for text, r := range golden {
 		require.Equal(t, text, string(r.encode()))
 		got, err := parseRecord("/x", r.Kind, []byte(text))
-		r.Version = 1
 		require.NoError(t, err)
+		require.Empty(t, got.unknown)
+		got.unknown = nil
 		require.Equal(t, r, got)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // Round is one round of a double barrier, as one member that is inside sees it.
 //
-// Guarantee: Context is done before the servers can let the others leave without this member, as long
+// Guarantee: Context ends before the servers can let the others leave without this member, as long
 // as this process is scheduled (see package framework).
 type Round struct {
 	hold   *framework.Hold
@@ -24,21 +24,21 @@ type Round struct {
 	left bool
 }
 
-// leaver is how a member of a layout leaves.
+// leaver lets a member leave, by its barrier's layout.
 type leaver interface {
-	// leave takes the member's node away, or has it taken away in the background if that fails.
+	// removeNode deletes the member's node. If that fails, the node is deleted in the background.
 	removeNode(ctx context.Context) error
-	// over waits until no member is left.
+	// waitForOthers waits until no member is left.
 	waitForOthers(ctx context.Context) error
 	barrier() *DoubleBarrier
 }
 
-// Context is done when the member has left, or is taken for dead; its cause wraps ErrLeft,
+// Context ends when the member has left, or counts as dead. Its cause wraps ErrLeft,
 // framework.ErrSessionLost, framework.ErrNodeGone or framework.ErrClosed. It carries the values of the
 // context given to Enter, but not its end.
 func (r *Round) Context() context.Context { return r.hold.Context() }
 
-// Err is nil while the member is inside, else why it is not. It reads the clock, so that it is right at
+// Err is nil while the member is inside, else the reason why it is not. It reads the clock, so it is right at
 // once in a process that was stopped and continued.
 func (r *Round) Err() error { return r.hold.Err() }
 
@@ -48,16 +48,16 @@ func (r *Round) Number() int64 { return (int64(r.phase) + 1) / 2 }
 // Node is the path of the member's own node.
 func (r *Round) Node() string { return r.node }
 
-// Guard is an operation for a transaction (Client.Multi) that lets it happen only while the member is inside.
+// Guard is an operation for a transaction (Client.Multi). The servers refuse the transaction unless the member is inside.
 func (r *Round) Guard() framework.Op {
 	return framework.CheckOp(r.node, framework.AnyVersion).When(r.Err)
 }
 
 // Leave leaves, and waits until all others have left or are dead.
 //
-// The member has left whatever Leave returns: when ctx ends first, the error is that of ctx, and the
-// others do not wait for this member any more. Calling it again waits again. A session that is lost
-// while Leave waits changes nothing; if the member was taken for dead before, the error is the cause of the
+// The member has left even if Leave returns an error. If ctx ends first, the error is that of ctx, and the
+// others no longer wait for this member. A second call waits again. A session loss
+// during Leave has no effect. If the member counted as dead before, the error is the cause of the
 // end of Context.
 func (r *Round) Leave(ctx context.Context) (err error) {
 	b := r.leaver.barrier()
@@ -70,7 +70,7 @@ func (r *Round) Leave(ctx context.Context) (err error) {
 	return framework.Wrap("leave", b.path, err)
 }
 
-// leaveOnce leaves, once.
+// leaveOnce leaves on the first call.
 func (r *Round) leaveOnce(ctx context.Context) error {
 	again, err := r.endContext()
 	if again || err != nil {
@@ -83,7 +83,7 @@ func (r *Round) leaveOnce(ctx context.Context) error {
 	return err
 }
 
-// endContext ends the round's context, and reports whether this was done before.
+// endContext ends the round's context, and reports whether an earlier call has ended it.
 func (r *Round) endContext() (again bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,7 +98,7 @@ func (r *Round) endContext() (again bool, err error) {
 	return false, nil
 }
 
-// ownLeaver is the way out of a double barrier of the own layout.
+// ownLeaver leaves a double barrier of Lockstep's layout.
 type ownLeaver struct {
 	b    *DoubleBarrier
 	s    *framework.Session
@@ -108,8 +108,8 @@ type ownLeaver struct {
 
 func (d *ownLeaver) barrier() *DoubleBarrier { return d.b }
 
-// removeNode takes the node away, and ends the round if nobody else is there. The same transaction counts those
-// who have left alive, and tells how many are left.
+// removeNode deletes the node, and ends the round if no other member is left. The same transaction counts the members
+// that have left alive, and returns how many are left.
 func (d *ownLeaver) removeNode(ctx context.Context) error {
 	for {
 		rs, err := d.s.Multi(ctx, framework.DeleteOp(d.node, framework.AnyVersion), framework.SetOp(d.b.in, nil, framework.AnyVersion))

@@ -27,8 +27,8 @@ func (m *member) waitForRound(ctx context.Context) (barrierState, error) {
 	}
 }
 
-// expectedNumbers are the numbers from the first that can be of the next round to this member's own: who is the n-th by
-// its number need not list the others, since the transaction finds out whether they are there.
+// expectedNumbers are the numbers from the first of the next round to this member's own. The n-th member
+// need not list the others, since the transaction checks that they exist.
 func (m *member) expectedNumbers(st barrierState) []int32 {
 	numbers := make([]int32, m.b.size)
 	for i := range numbers {
@@ -37,7 +37,7 @@ func (m *member) expectedNumbers(st barrierState) []int32 {
 	return numbers
 }
 
-// waitOneStep looks at the barrier, does what is this member's turn to do, and waits for a change.
+// waitOneStep reads the barrier, does this member's part, and waits for a change.
 func (m *member) waitOneStep(ctx context.Context) (barrierState, error) {
 	seen, w, err := m.b.watchBarrier(ctx, m.s)
 	if err != nil {
@@ -45,7 +45,7 @@ func (m *member) waitOneStep(ctx context.Context) (barrierState, error) {
 	}
 	defer w.Stop()
 	if m.made != 0 && seen.made != m.made {
-		return barrierState{}, fmt.Errorf("%w: %s was deleted, and made anew without this member", framework.ErrNoNode, m.b.path)
+		return barrierState{}, fmt.Errorf("%w: %s was deleted and created again without this member", framework.ErrNoNode, m.b.path)
 	}
 	if begun, ok := m.admittedBy(m.b.cachedState(), seen); ok {
 		return begun, nil
@@ -75,7 +75,7 @@ func (m *member) waitOneStep(ctx context.Context) (barrierState, error) {
 	return m.waitWhileGathering(ctx, st, w)
 }
 
-// admittedBy tells from the state before whether the round that was seen has let this member in.
+// admittedBy reports whether the round that was seen has let this member in. It needs only the state before.
 func (m *member) admittedBy(before, seen barrierState) (barrierState, bool) {
 	if begun := before.afterBegin(m.b.size); before.admits(m.number, m.b.size) && begun.equals(seen) {
 		m.b.cacheState(begun)
@@ -84,7 +84,7 @@ func (m *member) admittedBy(before, seen barrierState) (barrierState, bool) {
 	return barrierState{}, false
 }
 
-// waitWhileGathering waits while members gather. The change of the phase is the beginning of a round.
+// waitWhileGathering waits while members gather. When the phase changes, a round has begun.
 func (m *member) waitWhileGathering(ctx context.Context, st barrierState, w *framework.Watch) (barrierState, error) {
 	_, event, err := recipe.WaitForFirst(ctx, m.hold.Context(), recipe.Sources{Watch: w})
 	switch {
@@ -98,10 +98,10 @@ func (m *member) waitWhileGathering(ctx context.Context, st barrierState, w *fra
 	return barrierState{}, recipe.ErrAgain
 }
 
-// errTooFewMembers says that not enough members are there.
+// errTooFewMembers is returned when too few members are listed.
 var errTooFewMembers = errors.New("not enough members")
 
-// beginRoundWithListed begins a round with the first members that are there.
+// beginRoundWithListed begins a round with the first members that are listed.
 func (m *member) beginRoundWithListed(ctx context.Context, st barrierState) (barrierState, error) {
 	numbers, listed, err := m.b.listMembers(ctx, m.s)
 	if err != nil {
@@ -116,7 +116,7 @@ func (m *member) beginRoundWithListed(ctx context.Context, st barrierState) (bar
 	return m.beginRound(ctx, st, numbers[:m.b.size])
 }
 
-// listMembers returns the numbers of those who are there.
+// listMembers returns the numbers of the members that exist.
 func (b *DoubleBarrier) listMembers(ctx context.Context, s *framework.Session) ([]int32, framework.Stat, error) {
 	names, st, err := s.Children(ctx, b.in)
 	if errors.Is(err, framework.ErrNoNode) {
@@ -134,7 +134,7 @@ func (b *DoubleBarrier) listMembers(ctx context.Context, s *framework.Session) (
 	return numbers, st, nil
 }
 
-// beginRound begins a round with these members, in the order of their numbers, if all of them are there and the
+// beginRound begins a round with these members, in the order of their numbers, if all of them exist and the
 // barrier is in this state.
 func (m *member) beginRound(ctx context.Context, st barrierState, numbers []int32) (barrierState, error) {
 	begun := st.afterBegin(m.b.size)
@@ -164,16 +164,16 @@ func (m *member) beginRound(ctx context.Context, st barrierState, numbers []int3
 	return barrierState{}, err
 }
 
-// overflow are a round of others, beside which this member was there: if all of them leave alive, it is one too many.
-// Who has died may have been its own former self.
+// overflow is a full round without this member, which was waiting all the while. If all its members leave alive, this member is one too many.
+// A member that has died may be this member before a restart.
 type overflow struct {
 	phase      int32     // of their round; 0 if none is known
-	leftBefore int32     // how many members had ever left the barrier alive before any of them did
-	since      time.Time // since when all of them are inside, as far as this member knows
+	leftBefore int32     // the number of members that had left the barrier alive before any of this round
+	since      time.Time // when this member first saw all of them inside
 }
 
-// checkPassedRound judges the round that has passed without this member. It says nothing of one of which it does not know how
-// many had left before, nor once another has begun.
+// checkPassedRound returns ErrTooMany if a full round has passed without this member. If the member missed part of that round, or another round has
+// begun, it returns nil.
 func (m *member) checkPassedRound(ctx context.Context, st barrierState) error {
 	if m.phase == 0 || st.phase-m.phase <= 0 {
 		return nil
@@ -194,14 +194,14 @@ func (m *member) tooManyError() error {
 	return fmt.Errorf("%w: a round of %d has passed beside this member", ErrTooMany, m.b.size)
 }
 
-// waitForRoundInside waits while a round is inside that has no place for this member: it came early, since one of
+// waitForRoundInside waits while a round without this member is inside. The member came early, because one of
 // those inside is dead, or it is one too many.
 func (m *member) waitForRoundInside(ctx context.Context, st barrierState, w *framework.Watch) error {
 	rest, listed, err := m.b.listInside(ctx, m.s, st)
 	switch {
 	case err != nil:
 		return err
-	case len(rest) == 0: // the last of that round has not ended it yet, or is dead
+	case len(rest) == 0: // the round's last member has not ended it yet, or is dead
 		return m.b.endRound(ctx, m.s, st)
 	}
 	patience := time.Duration(-1)
@@ -212,22 +212,22 @@ func (m *member) waitForRoundInside(ctx context.Context, st barrierState, w *fra
 		if m.since.IsZero() {
 			m.since = time.Now()
 		}
-		if patience = m.s.Timeout()*3/2 - time.Since(m.since); patience <= 0 { // the dead are gone by then
+		if patience = m.s.Timeout()*3/2 - time.Since(m.since); patience <= 0 { // the nodes of the dead are gone by then
 			return fmt.Errorf("%w: all %d members are inside", ErrTooMany, m.b.size)
 		}
 	}
 	return m.b.waitForRoundChange(ctx, m.hold.Context(), m.s, roundChange{w, rest[0], patience})
 }
 
-// listInside lists which members of the round that is inside are there.
+// listInside lists the members of the present round that are still inside.
 func (b *DoubleBarrier) listInside(ctx context.Context, s *framework.Session, st barrierState) ([]int32, framework.Stat, error) {
 	there, listed, err := b.listMembers(ctx, s)
 	rest := slices.DeleteFunc(there, func(n int32) bool { return !slices.Contains(st.numbers, n) })
-	slices.Sort(rest) // so that all who wait for one wait for the same
+	slices.Sort(rest) // so that all waiters watch the same member
 	return rest, listed, err
 }
 
-// roundChange is what waitForRoundChange waits for: a change of the phase, the end of a member, or some time if it is not
+// roundChange lists what waitForRoundChange waits for: a change of the phase, the end of a member, or a time unless it is
 // negative.
 type roundChange struct {
 	phase    *framework.Watch
@@ -235,7 +235,7 @@ type roundChange struct {
 	patience time.Duration
 }
 
-// waitForRoundChange waits for one of several things, and returns recipe.ErrAgain then, until one of two contexts ends.
+// waitForRoundChange returns recipe.ErrAgain after a change, or an error when one of two contexts ends.
 func (b *DoubleBarrier) waitForRoundChange(ctx, place context.Context, s *framework.Session, a roundChange) error {
 	_, _, gone, err := s.WatchData(ctx, b.memberPath(a.number))
 	if errors.Is(err, framework.ErrNoNode) {
@@ -257,7 +257,7 @@ func (b *DoubleBarrier) waitForRoundChange(ctx, place context.Context, s *framew
 	return recipe.ErrAgain
 }
 
-// endRound ends the round of which nobody is left. It returns recipe.ErrAgain when it has ended.
+// endRound ends a round without members. It returns recipe.ErrAgain when the round has ended.
 func (b *DoubleBarrier) endRound(ctx context.Context, s *framework.Session, st barrierState) error {
 	_, err := s.Set(ctx, b.path, st.recordData, st.phase)
 	if err == nil {
@@ -269,7 +269,7 @@ func (b *DoubleBarrier) endRound(ctx context.Context, s *framework.Session, st b
 	return err
 }
 
-// waitForWatchOrTimeout waits for a change, or until d is over.
+// waitForWatchOrTimeout waits for a change, for at most d.
 func waitForWatchOrTimeout(ctx context.Context, s *framework.Session, w *framework.Watch, d time.Duration) (changed bool, err error) {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -225,7 +225,7 @@ var barrierMutants = []mutant{
 	},
 	{
 		name: "a wait at a gate begins without a sync", file: "barrier/gate.go",
-		old: "		if err := s.Sync(ctx, g.path); err != nil { // who has raised it may have done so on another server\n			return err\n		}\n", new: "",
+		old: "		if err := s.Sync(ctx, g.path); err != nil { // another client may have raised it on another server\n			return err\n		}\n", new: "",
 		redundant: "one server that answers in order shows nothing older than it has shown; it needs a server that lags behind another",
 	},
 
