@@ -142,9 +142,9 @@ func (s settings) check() error {
 
 func names() string { return strings.Join(slices.Sorted(maps.Keys(workloads)), ", ") }
 
-// options are those of the locks under test.
-func (s settings) options() []locks.Option {
-	var opts []locks.Option
+// options are those of the mutexes under test.
+func (s settings) options() []locks.MutexOption {
+	var opts []locks.MutexOption
 	if s.release == "write" {
 		opts = append(opts, locks.WithAsyncRelease())
 	}
@@ -152,6 +152,14 @@ func (s settings) options() []locks.Option {
 		opts = append(opts, locks.WithLocalHandoff(s.slice))
 	}
 	return opts
+}
+
+// rwOptions are those of the read-write locks under test.
+func (s settings) rwOptions() []locks.RWLockOption {
+	if s.release == "write" {
+		return []locks.RWLockOption{locks.WithAsyncRelease()}
+	}
+	return nil
 }
 
 // params adds to a result's parameters what was not left at its default.

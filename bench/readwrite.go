@@ -52,7 +52,7 @@ type book struct {
 func newBook(s settings, clients []*framework.Client) *book {
 	b := &book{readers: s.readers, laps: make([][]time.Duration, len(clients))}
 	for i, c := range clients {
-		l := locks.NewRWLock(c, root+"/w8", s.options()...)
+		l := locks.NewRWLock(c, root+"/w8", s.rwOptions()...)
 		if i < s.readers {
 			b.lockers = append(b.lockers, l.RLocker())
 		} else {

@@ -3,23 +3,80 @@ package election
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/waitline"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// Campaign waits in line until this candidate leads. A suspended connection keeps its place; a lost
-// session, or a check of WithHealth that fails, makes it queue again. Resign ends the term, whatever else
-// may have ended it before: its place is kept until then, unless the session is lost.
+// Lead campaigns, runs lead while this candidate leads, and campaigns again when lead has returned, until ctx ends. The context given to
+// lead is done when the term or ctx has ended. Lead waits for lead to return before it gives the term up, and does not call it in a term that
+// has ended.
 //
-// The error is that of ctx when that ended the wait, or wraps framework.ErrClosed, framework.ErrNoAuth,
-// framework.ErrInvalidPath, locks.ErrKindMixed, ErrBadRecord or ErrNewerRecord; no node is left behind then.
+// Lead logs an error that lead returns while its context stands, and pauses; the pauses grow from the client's RetryBase to its RetryMax. It
+// also pauses after a term of less than a second that was not transferred, so that a function that returns at once does not campaign in
+// a tight loop. WithMinTerm makes terms last.
+//
+// ErrStop makes Lead return nil, and Lead returns an error of Permanent. Otherwise it returns the error of ctx, or that of Campaign.
+func (e *Election) Lead(ctx context.Context, lead func(ctx context.Context, term *Term) error) error {
+	err := e.err
+	if err == nil && lead == nil {
+		err = errors.New("the function is nil")
+	}
+	if err == nil {
+		err = e.leadRepeatedly(ctx, lead)
+	}
+	return framework.Wrap("lead", e.path, err)
+}
+
+// briefTerm is the length up to which a term is followed by a pause.
+const briefTerm = time.Second
+
+func (e *Election) leadRepeatedly(ctx context.Context, lead func(context.Context, *Term) error) error {
+	pauses := e.client.Backoff()
+	for {
+		term, err := e.Campaign(ctx)
+		if err != nil {
+			return err
+		}
+		err = term.lead(ctx, lead)
+		var permanent *permanentError
+		switch {
+		case err == nil && time.Since(term.began) < briefTerm && !errors.Is(term.Err(), ErrTransferred):
+			_ = pauses.Pause(ctx) // the next Campaign notices the end of ctx
+		case err == nil:
+			pauses.Reset()
+		case errors.Is(err, ErrStop):
+			return nil
+		case errors.As(err, &permanent):
+			return permanent.err
+		default:
+			e.client.Logger().Warn("a leader failed and campaigns again", "path", e.path, "id", e.config.id, "error", err)
+			_ = pauses.Pause(ctx) // the next Campaign notices the end of ctx
+		}
+	}
+}
+
+// Campaign waits in line until this candidate leads. A suspended connection keeps its place. When the session is lost, or a check of
+// WithHealth fails, it joins again. Call Resign for each term, even if the term has ended otherwise: the place is kept until then, unless
+// the session is lost.
+//
+// The error is that of ctx when that ended the wait, or wraps framework.ErrClosed, framework.ErrNoAuth, framework.ErrInvalidPath,
+// locks.ErrKindMixed, ErrBadRecord or ErrNewerRecord. No node stays behind then.
 func (e *Election) Campaign(ctx context.Context) (term *Term, err error) {
 	if e.err != nil {
 		return nil, framework.Wrap("campaign", e.path, e.err)
 	}
-	ctx, end := e.tel.campaign(ctx, e)
-	defer func() { end(term, err) }()
+	ctx, end := e.tel.startCampaign(ctx, e.path, e.config.id)
+	defer func() {
+		if err != nil {
+			end(0, 0, err)
+		} else {
+			end(term.Token(), term.Number(), nil)
+		}
+	}()
 	for {
 		term, err = e.campaignOnce(ctx)
 		switch {
@@ -27,78 +84,107 @@ func (e *Election) Campaign(ctx context.Context) (term *Term, err error) {
 			return term, nil
 		case ctx.Err() != nil:
 			err = framework.Ended(ctx)
-		case shouldQueueAgain(err):
+		case errors.Is(err, framework.ErrSessionLost), errors.Is(err, framework.ErrNodeGone), errors.Is(err, ErrUnhealthy):
 			continue
 		}
 		return nil, framework.Wrap("campaign", e.path, err)
 	}
 }
 
-// shouldQueueAgain reports whether a candidate that came to nothing queues again.
-func shouldQueueAgain(err error) bool {
-	return errors.Is(err, framework.ErrSessionLost) || errors.Is(err, framework.ErrNodeGone) || errors.Is(err, ErrUnhealthy)
-}
-
-// campaignOnce stands in line once, and begins a term if that ends well.
+// campaignOnce waits in line once while this candidate is healthy, and begins a term.
 func (e *Election) campaignOnce(ctx context.Context) (*Term, error) {
-	well, end, err := e.waitUntilFit(ctx)
+	healthy, stop, err := e.config.health.waitUntilHealthy(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer end()
-	t, err := e.waitAndBeginTerm(well)
+	defer stop()
+	t, err := e.waitAndBegin(healthy)
 	if err != nil {
-		if cause := context.Cause(well); ctx.Err() == nil && errors.Is(cause, ErrUnhealthy) {
+		if cause := context.Cause(healthy); ctx.Err() == nil && errors.Is(cause, ErrUnhealthy) {
 			err = cause
 		}
 		return nil, err
 	}
+	t.onEnd = func() { e.current.CompareAndSwap(t, nil) }
+	e.current.Store(t)
+	ended := e.tel.termBegan(t.began)
+	context.AfterFunc(t.Context(), func() { ended(t.Err()) })
 	t.watchForReasonsToEnd()
 	return t, nil
 }
 
-// waitAndBeginTerm waits for this candidate's turn and makes it a term's leader.
-func (e *Election) waitAndBeginTerm(ctx context.Context) (*Term, error) {
-	lease, err := e.joinLine(ctx)
+// waitAndBegin waits in line and records the term.
+func (e *Election) waitAndBegin(ctx context.Context) (*Term, error) {
+	p, err := e.waitInLine(ctx)
 	if err != nil {
 		return nil, err
 	}
-	t := newTerm(e, lease)
-	if err := t.recordTerm(ctx); err != nil {
-		_ = lease.Release(context.WithoutCancel(ctx)) // has no error
+	t := e.newTerm(p)
+	if err := t.begin(ctx); err != nil {
+		p.release(context.WithoutCancel(ctx))
 		return nil, err
 	}
 	return t, nil
 }
 
-// joinLine stands in line. What a waiting candidate tells of itself lies beside the line while it waits.
-func (e *Election) joinLine(ctx context.Context) (*locks.Lease, error) {
-	if len(e.metadata) == 0 && e.priority == 0 {
-		return e.line.Acquire(ctx)
-	}
-	var told *Membership
-	line := e.newLine(locks.WithOnWait(func(int) { // called from this goroutine
-		if told == nil {
-			told = e.createWaitingNode(ctx)
+func (e *Election) newTerm(p *place) *Term {
+	t := &Term{client: e.client, path: e.path, config: e.config, line: e.line, waiting: e.waiting, place: p,
+		life: p.hold.Lifetime().Child(p.hold.Context()), began: time.Now()}
+	t.record = termWriter{client: e.client, session: p.session(), path: e.termPath(), node: p.node(), guard: t.Guard, err: t.Err,
+		writing: make(chan struct{}, 1)}
+	return t
+}
+
+// waitInLine waits until this candidate is the first in line. While it waits, a node beside the line describes it.
+func (e *Election) waitInLine(caller context.Context) (p *place, err error) {
+	ctx, end := e.waits.StartWait(caller, "acquire")
+	defer func() {
+		if err != nil {
+			end(0, err)
+		} else {
+			end(p.token(), nil)
 		}
-	}))
-	lease, err := line.Acquire(ctx)
-	if told != nil {
-		told.leave()
+	}()
+	if waitline.HolderOf(ctx, e.key) != nil {
+		return nil, framework.Wrap("acquire", e.path, locks.ErrHeld)
 	}
-	return lease, err
+	line, stopDescribing := e.line, func() {}
+	if len(e.config.metadata) > 0 || e.config.priority > 0 {
+		line, stopDescribing = e.describedLine(ctx)
+	}
+	err = recipe.OnSession(ctx, e.client, func(s *framework.Session) error {
+		c, err := line.Wait(ctx, s, []byte(e.config.id))
+		if err == nil {
+			p, err = newPlace(caller, c, e.key)
+		}
+		return err
+	})
+	stopDescribing()
+	return p, framework.Wrap("acquire", e.path, err)
 }
 
-// createWaitingNode shows this candidate to those who ask for more than its id.
-func (e *Election) createWaitingNode(ctx context.Context) *Membership {
-	m, err := e.waiting.startMembership(ctx, waitingName(e.priority), memberRecord{ID: e.id, Metadata: e.metadata, Stable: e.stable})
-	if err != nil { // it has been written before, to be checked
-		panic("election: metadata cannot be written: " + err.Error())
+// describedLine is a line that describes this candidate to others from the first wait until stop.
+func (e *Election) describedLine(ctx context.Context) (line *waitline.Line, stop func()) {
+	var described *Membership
+	line = waitline.New(e.path, waitline.Filter{Kind: e.config.names}, func(int) { // called by the waiting goroutine
+		if described != nil {
+			return
+		}
+		r := memberRecord{ID: e.config.id, Metadata: e.config.metadata, StableMS: e.config.stable.Milliseconds()}
+		m, err := e.waiting.startMembership(ctx, waitingName(e.config.priority), r)
+		if err != nil { // WithMetadata has encoded it to check it
+			panic("election: metadata cannot be encoded: " + err.Error())
+		}
+		described = m
+	})
+	return line, func() {
+		if described != nil {
+			described.leave()
+		}
 	}
-	return m
 }
 
-// Resign ends a term, as term.Resign does. A nil term is none to end.
+// Resign ends a term, as term.Resign does. It ignores a nil term.
 func (e *Election) Resign(ctx context.Context, term *Term) error {
 	if term == nil {
 		return nil

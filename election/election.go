@@ -1,95 +1,59 @@
 package election
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
-// Election is an election at a path of its own. Several may be made for one path, and each may be used by
-// many goroutines at once; each campaign is a candidate.
+// Election is an election at a path of its own. Several may be made for one path, and each may be used by many goroutines at once; each
+// campaign is a candidate.
 type Election struct {
 	client *framework.Client
 	path   string
-	err    error // of the arguments
+	err    error // of the arguments; every call returns it
 
-	id       string
-	kind     locks.Kind
-	metadata Metadata
-	priority int
-	stable   time.Duration
-	health   *healthCheck
-	minTerm  time.Duration
-	maxTerm  time.Duration
-	stepDown StepDown
-
-	line    *locks.Line
-	waiting *Group // what candidates that wait tell of themselves
+	config  config
+	line    *waitline.Line
+	waiting *Group // how waiting candidates describe themselves
+	key     any    // finds a term's place in its contexts
+	waits   *waitline.Telemetry
 	tel     telemetry
 	current atomic.Pointer[Term]
 }
 
-// New returns an election at path. Nothing is created before it is used. An argument that cannot be
-// used makes every call return an error that says so.
-func New(client *framework.Client, path string, opts ...Option) *Election {
-	e := &Election{client: client, path: path, kind: locks.LatchKind}
-	if e.err = checkClientAndPath(client, path); e.err != nil {
-		return e
-	}
-	e.id = client.Config().Identity
-	e.err = e.applyOptions(opts)
-	e.line = e.newLine()
-	e.waiting = NewGroup(client, path+waitingSuffix)
-	e.tel = newTelemetry(client)
-	return e
-}
-
-// Validate returns what is wrong with options, or nil, before there is a client to use them with.
-func Validate(opts ...Option) error { return new(Election).applyOptions(opts) }
-
-func (e *Election) applyOptions(opts []Option) error {
-	for _, o := range opts {
-		if o == nil {
-			continue
-		}
-		if err := o(e); err != nil {
-			return err
-		}
-	}
-	if e.maxTerm > 0 && e.maxTerm < e.minTerm {
-		return fmt.Errorf("WithMaxTerm: %v is less than WithMinTerm's %v", e.maxTerm, e.minTerm)
-	}
-	return nil
-}
-
-// What lies beside the line, never in its directory: Apache Curator takes all children there for
-// contenders.
+// The nodes beside the line. They are not in its directory, since Apache Curator takes all children there for contenders.
 const (
 	termSuffix    = "~term"
 	waitingSuffix = "~waiting"
 )
 
-func (e *Election) newLine(opts ...locks.Option) *locks.Line {
-	return locks.NewLine(e.client, e.path, e.kind, append(opts, locks.WithData([]byte(e.id)))...)
+// New returns an election at path.
+func New(client *framework.Client, path string, opts ...Option) *Election {
+	e := &Election{client: client, path: path}
+	if e.err = checkPath(client, path); e.err == nil {
+		e.err = waitline.CheckPath(client, path)
+	}
+	if e.err != nil {
+		return e
+	}
+	e.config, e.err = configOf(opts)
+	if e.config.id == "" {
+		e.config.id = client.Config().Identity
+	}
+	e.line = waitline.New(path, waitline.Filter{Kind: e.config.names}, nil)
+	e.waiting = NewGroup(client, path+waitingSuffix)
+	e.key = waitline.HeldKey(client, path)
+	e.waits = waitline.NewTelemetry(client, path, "election")
+	e.tel = newTelemetry(client)
+	return e
 }
 
-// checkClientAndPath refuses a client or a path that nothing can be made of.
-func checkClientAndPath(client *framework.Client, path string) error {
-	if client == nil {
-		return errors.New("the client is nil")
-	}
-	if err := framework.ValidatePath(path); err != nil {
-		return err
-	}
-	if path == "/" {
-		return fmt.Errorf("%w %q: the root cannot be an election or a group", framework.ErrInvalidPath, path)
-	}
-	return nil
-}
+func (e *Election) termPath() string { return e.path + termSuffix }
 
 // Err says what is wrong with the arguments of New, or is nil. The other methods return it, too.
 func (e *Election) Err() error { return e.err }
@@ -97,13 +61,127 @@ func (e *Election) Err() error { return e.err }
 // Path is the election's directory.
 func (e *Election) Path() string { return e.path }
 
-// ID is what this election's candidates are called.
-func (e *Election) ID() string { return e.id }
+// ID is the id of this election's candidates; see WithID.
+func (e *Election) ID() string { return e.config.id }
 
-// Term is the term in which a candidate of this value leads, or nil. It asks nobody.
+// Term is the term in which a candidate of this value leads, or nil. It sends no request.
 func (e *Election) Term() *Term {
 	if t := e.current.Load(); t != nil && t.Err() == nil {
 		return t
 	}
 	return nil
+}
+
+// Candidate is one candidate of an election.
+type Candidate struct {
+	// ID is the candidate's id: the data of its node.
+	ID string
+	// Token is the fencing token that its term has or would have.
+	Token int64
+	// Node is the path of its node.
+	Node string
+	// Session is the number of its session.
+	Session int64
+	// Number counts the election's terms. It is 0 unless the candidate is a leader that has recorded its term, and for Java's.
+	Number int64
+	// Since is when the term began, by the leader's clock.
+	Since time.Time
+	// Metadata is how the candidate describes itself.
+	Metadata Metadata
+	// Priority is that of WithPriority, of a waiting candidate.
+	Priority int
+}
+
+// Leader returns the leader, as the connected server knows it, which may lag behind the others. Its error wraps ErrNoLeader when there is
+// none.
+func (e *Election) Leader(ctx context.Context) (Candidate, error) {
+	c, err := e.readLeader(ctx)
+	return c, framework.Wrap("leader", e.path, err)
+}
+
+func (e *Election) readLeader(ctx context.Context) (Candidate, error) {
+	if e.err != nil {
+		return Candidate{}, e.err
+	}
+	names, _, err := e.client.Children(ctx, e.path)
+	if errors.Is(err, framework.ErrNoNode) {
+		return Candidate{}, ErrNoLeader
+	}
+	if err != nil {
+		return Candidate{}, err
+	}
+	first, err := e.line.First(ctx, e.client, names)
+	switch {
+	case err != nil:
+		return Candidate{}, err
+	case first == nil:
+		return Candidate{}, ErrNoLeader
+	}
+	return e.withTermRecord(ctx, candidateOf(*first))
+}
+
+// Candidates lists the candidates in the order in which they lead: the leader is the first. A missing directory is an empty list. Candidates
+// of one session and one id differ by their order alone.
+func (e *Election) Candidates(ctx context.Context) ([]Candidate, error) {
+	all, err := e.listCandidates(ctx)
+	return all, framework.Wrap("candidates", e.path, err)
+}
+
+func (e *Election) listCandidates(ctx context.Context) ([]Candidate, error) {
+	if e.err != nil {
+		return nil, e.err
+	}
+	line, err := e.line.List(ctx, e.client)
+	if err != nil || len(line) == 0 {
+		return nil, err
+	}
+	waiting, err := e.waiting.listMembers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	first, err := e.withTermRecord(ctx, candidateOf(line[0]))
+	if err != nil {
+		return nil, err
+	}
+	all := []Candidate{first}
+	for _, entry := range line[1:] {
+		c := candidateOf(entry)
+		waiting = c.addWaitingRecord(waiting)
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// withTermRecord adds what the first in line has stored of its term.
+func (e *Election) withTermRecord(ctx context.Context, c Candidate) (Candidate, error) {
+	r, err := readTerm(ctx, e.client, e.termPath())
+	if err != nil {
+		return Candidate{}, err
+	}
+	c.addTermRecord(r.termRecord)
+	return c, nil
+}
+
+func candidateOf(c waitline.Entry) Candidate {
+	return Candidate{ID: string(c.Data), Token: c.Token, Node: c.Node, Session: c.Session}
+}
+
+// addTermRecord adds what a term's record says, and reports whether it is this candidate's record.
+func (c *Candidate) addTermRecord(r termRecord) bool {
+	if r.Token != c.Token || r.Number == 0 {
+		return false
+	}
+	c.Number, c.Since, c.Metadata = r.Number, r.Since, r.Metadata.clone()
+	return true
+}
+
+// addWaitingRecord takes the candidate's description from those of the waiting candidates, and returns the rest.
+func (c *Candidate) addWaitingRecord(waiting []Member) (rest []Member) {
+	for i, m := range waiting {
+		if m.Session == c.Session && m.ID == c.ID {
+			c.Metadata, c.Priority = m.Metadata, priorityOf(m.Node)
+			return append(waiting[:i:i], waiting[i+1:]...)
+		}
+	}
+	return waiting
 }

@@ -3,26 +3,26 @@ package election
 import (
 	"errors"
 
+	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// What asking for something may return.
+// What calls may return.
 var (
-	// ErrNoLeader is returned when nobody leads.
+	// ErrNoLeader is returned when there is no leader.
 	ErrNoLeader = errors.New("no leader")
-	// ErrNoCandidate is returned when leadership is to be handed to somebody who does not wait for it.
+	// ErrNoCandidate is returned when leadership is to be handed to a candidate that does not wait for it.
 	ErrNoCandidate = errors.New("no such candidate")
-	// ErrBadRecord is returned when a record of this package cannot be read: somebody else has written it.
-	ErrBadRecord = errors.New("the record cannot be read")
-	// ErrNewerRecord is returned when a record was written by a newer release that this one must not
-	// rewrite.
-	ErrNewerRecord = errors.New("the record is a newer release's")
+	// ErrBadRecord is returned when a record of this package cannot be read: another program has written it.
+	ErrBadRecord = recipe.ErrCorrupt
+	// ErrNewerRecord is returned when a newer release has written a record that this one must not rewrite.
+	ErrNewerRecord = recipe.ErrNewer
 )
 
 // Why a term ended, beside the loss of its session, its node or its client.
 var (
-	// ErrResigned is the cause of a term's end when its leader gave it up, and is returned when such a term
-	// is used. It is locks.ErrReleased.
+	// ErrResigned is the cause of a term's end when its leader gave it up. It is returned when such a term is used. It is
+	// locks.ErrReleased.
 	ErrResigned = locks.ErrReleased
 	// ErrTransferred is the cause of a term's end when it was handed to another candidate.
 	ErrTransferred = errors.New("leadership was handed on")
@@ -37,8 +37,8 @@ var (
 // ErrStop is what the function given to Lead returns to end Lead without an error.
 var ErrStop = errors.New("stop leading")
 
-// Permanent marks an error of the function given to Lead as one that another try cannot mend: Lead returns
-// it and does not campaign again. Nil stays nil.
+// Permanent marks an error of the function given to Lead as one that a retry cannot fix: Lead returns it and does not campaign again. Nil
+// stays nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil

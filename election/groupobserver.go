@@ -7,55 +7,54 @@ import (
 	"slices"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// Roster is who is there, and what has changed since the one told before.
+// Roster is the members of a group, and what has changed since the roster yielded before.
 type Roster struct {
-	// Members are all of them, in the order in which they have joined.
+	// Members are all members, in the order of joining.
 	Members []Member
-	// Joined and Left are those who were not there before, and those who are not any more, in that order.
-	// Of the first roster, all have joined.
+	// Joined are the members that are new, Left those that are gone, in that order. In the first roster, all have joined.
 	Joined, Left []Member
 }
 
-// Observe yields who is there, now and after each change. Changes come in order; a slow reader skips to the
-// latest, and then who was there in between only is never shown. It survives lost connections and
-// sessions, and ends silently when ctx ends. Anything else that ends it is yielded last: an error that wraps
-// framework.ErrClosed, framework.ErrNoAuth or ErrNewerRecord.
+// Observe yields the members, now and after each change. Changes come in order; a slow reader skips to the latest roster, and does not see
+// members that joined and left in between. Observe survives lost connections and sessions, and ends silently when ctx ends. Any other
+// error that ends it is yielded last: it wraps framework.ErrClosed, framework.ErrNoAuth or ErrNewerRecord.
 //
 // An observer watches the directory, and reads each member once.
-func (m *Group) Observe(ctx context.Context) iter.Seq2[*Roster, error] {
+func (g *Group) Observe(ctx context.Context) iter.Seq2[*Roster, error] {
 	return func(yield func(*Roster, error) bool) {
-		o := &groupObserver{members: m, yield: yield, known: map[string]Member{}}
-		err := m.err
+		o := &groupObserver{group: g, yield: yield, known: map[string]Member{}}
+		err := g.err
 		if err == nil {
-			err = onSessions(ctx, m.client, o.observeSession)
+			err = recipe.OnSession(ctx, g.client, func(s *framework.Session) error { return o.observeSession(ctx, s) })
 		}
 		if ctx.Err() == nil && !errors.Is(err, errLoopLeft) {
-			yield(nil, framework.Wrap("observe", m.path, err))
+			yield(nil, framework.Wrap("observe", g.path, err))
 		}
 	}
 }
 
-// errLoopLeft says that the loop over what is observed was left.
-var errLoopLeft = errors.New("nobody listens any more")
+// errLoopLeft says that the caller has left the loop over what is observed.
+var errLoopLeft = errors.New("the loop was left")
 
 // groupObserver is one loop over a group's rosters.
 type groupObserver struct {
-	members *Group
-	yield   func(*Roster, error) bool
-	began   bool
-	known   map[string]Member // by node, as told last
+	group *Group
+	yield func(*Roster, error) bool
+	began bool
+	known map[string]Member // by node, as yielded last
 }
 
-// observeSession observes until the session is lost. It begins with a sync: the session's server may not know
-// yet what the former one's has shown.
+// observeSession observes until the session is lost. It begins with a sync: the session's server may not know yet what the former session's
+// server has shown.
 func (o *groupObserver) observeSession(ctx context.Context, s *framework.Session) error {
-	if err := s.Sync(ctx, o.members.path); err != nil {
+	if err := s.Sync(ctx, o.group.path); err != nil {
 		return err
 	}
 	for {
-		names, w, err := watchNames(ctx, s, o.members.path)
+		names, w, err := watchNames(ctx, s, o.group.path)
 		if err != nil {
 			return err
 		}
@@ -63,43 +62,43 @@ func (o *groupObserver) observeSession(ctx context.Context, s *framework.Session
 			w.Stop()
 			return err
 		}
-		if err := waitForWatch(ctx, s, w); err != nil {
+		if _, err := recipe.WaitForWatch(ctx, s, w); err != nil {
 			return err
 		}
 	}
 }
 
-// yieldChanges finds out who has joined and left, and yields that.
+// yieldChanges finds out which members have joined and left, and yields that.
 func (o *groupObserver) yieldChanges(ctx context.Context, s *framework.Session, names []string) error {
 	r := &Roster{}
 	now := make(map[string]Member, len(names))
 	for _, name := range names {
-		node := framework.Join(o.members.path, name)
-		one, before := o.known[node]
+		node := framework.Join(o.group.path, name)
+		m, before := o.known[node]
 		if !before {
 			var err error
-			one, _, err = o.members.readMember(ctx, s, name)
-			if errors.Is(err, framework.ErrNoNode) { // the watch will tell
+			m, _, err = o.group.readMember(ctx, s, name)
+			if errors.Is(err, framework.ErrNoNode) { // the watch fires
 				continue
 			}
 			if err != nil {
 				return err
 			}
-			r.Joined = append(r.Joined, one)
+			r.Joined = append(r.Joined, m)
 		}
-		now[node] = one
-		r.Members = append(r.Members, one)
+		now[node] = m
+		r.Members = append(r.Members, m)
 	}
-	for node, one := range o.known {
+	for node, m := range o.known {
 		if _, still := now[node]; !still {
-			r.Left = append(r.Left, one)
+			r.Left = append(r.Left, m)
 		}
 	}
 	if o.began && len(r.Joined) == 0 && len(r.Left) == 0 {
 		return nil
 	}
-	for _, some := range [][]Member{r.Members, r.Joined, r.Left} {
-		compareMembers(some)
+	for _, list := range [][]Member{r.Members, r.Joined, r.Left} {
+		sortMembers(list)
 	}
 	o.began, o.known = true, now
 	if !o.yield(r.deepCopy(), nil) {
@@ -110,10 +109,10 @@ func (o *groupObserver) yieldChanges(ctx context.Context, s *framework.Session, 
 
 // deepCopy is a copy whose metadata the reader may change.
 func (r *Roster) deepCopy() *Roster {
-	for _, some := range []*[]Member{&r.Members, &r.Joined, &r.Left} {
-		*some = slices.Clone(*some)
-		for i := range *some {
-			(*some)[i].Metadata = (*some)[i].Metadata.clone()
+	for _, list := range []*[]Member{&r.Members, &r.Joined, &r.Left} {
+		*list = slices.Clone(*list)
+		for i := range *list {
+			(*list)[i].Metadata = (*list)[i].Metadata.clone()
 		}
 	}
 	return r

@@ -2,16 +2,19 @@ package election
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"unicode/utf8"
+
+	"github.com/lockstep-go/lockstep/framework"
 )
 
-// Metadata is what a candidate or a member tells others of itself, such as its address and its version. Keys are
-// not empty, keys and values are UTF-8, and the whole is at most MaxMetadata as JSON.
+// Metadata describes a candidate or a member to others, such as its address and its version. Keys are not empty, keys and values are UTF-8,
+// and the whole is at most MaxMetadata as JSON.
 type Metadata map[string]string
 
-// MaxMetadata is how many bytes metadata may have, written as JSON.
+// MaxMetadata is how many bytes metadata may have, encoded as JSON.
 const MaxMetadata = 64 << 10
 
 func (m Metadata) check() error {
@@ -28,23 +31,37 @@ func (m Metadata) check() error {
 		return fmt.Errorf("metadata: %w", err)
 	}
 	if len(data) > MaxMetadata {
-		return fmt.Errorf("metadata: %d bytes as JSON, at most %d are taken", len(data), MaxMetadata)
+		return fmt.Errorf("metadata: %d bytes as JSON, at most %d are allowed", len(data), MaxMetadata)
 	}
 	return nil
 }
 
-// clone keeps nil and empty apart from what the caller changes later.
+// clone returns a copy that later changes of the caller do not reach.
 func (m Metadata) clone() Metadata { return maps.Clone(m) }
 
-// maxID bounds an id: whoever lists the candidates reads them all.
+// maxID bounds an id: a list of the candidates reads all ids.
 const maxID = 4 << 10
 
 func checkID(id string) error {
 	switch {
 	case id == "":
-		return fmt.Errorf("the id is empty")
+		return errors.New("the id is empty")
 	case len(id) > maxID:
-		return fmt.Errorf("the id has %d bytes, at most %d are taken", len(id), maxID)
+		return fmt.Errorf("the id has %d bytes, at most %d are allowed", len(id), maxID)
+	}
+	return nil
+}
+
+// checkPath reports why no election or group can be at path on this client, or nil.
+func checkPath(client *framework.Client, path string) error {
+	if client == nil {
+		return errors.New("the client is nil")
+	}
+	if err := framework.ValidatePath(path); err != nil {
+		return err
+	}
+	if path == "/" {
+		return fmt.Errorf("%w %q: the root cannot be an election or a group", framework.ErrInvalidPath, path)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // Observe yields who leads, now and after each change: nil when nobody does. The leaders come in order;
@@ -28,7 +29,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[*Candidate, error] {
 		o := &observer{election: e, yield: yield}
 		err := e.err
 		if err == nil {
-			err = onSessions(ctx, e.client, o.observeSession)
+			err = recipe.OnSession(ctx, e.client, func(s *framework.Session) error { return o.observeSession(ctx, s) })
 		}
 		if ctx.Err() == nil && !errors.Is(err, errLoopLeft) {
 			yield(nil, framework.Wrap("observe", e.path, err))
@@ -59,7 +60,7 @@ func (o *observer) observeSession(ctx context.Context, s *framework.Session) err
 		if err != nil && !errors.Is(err, framework.ErrNoNode) {
 			return err
 		}
-		first, err := o.election.line.First(ctx, names)
+		first, err := o.election.line.First(ctx, o.election.client, names)
 		switch {
 		case err != nil:
 			return err
@@ -80,7 +81,7 @@ func (o *observer) waitForCandidate(ctx context.Context, s *framework.Session) e
 	if err != nil {
 		return err
 	}
-	first, err := o.election.line.First(ctx, names)
+	first, err := o.election.line.First(ctx, o.election.client, names)
 	if err == nil && first == nil {
 		err = o.yieldIfChanged(Candidate{})
 	}
@@ -88,7 +89,8 @@ func (o *observer) waitForCandidate(ctx context.Context, s *framework.Session) e
 		w.Stop()
 		return err
 	}
-	return waitForWatch(ctx, s, w)
+	_, err = recipe.WaitForWatch(ctx, s, w)
+	return err
 }
 
 // followLeader follows one leader until it is gone. Its node exists when it is first looked at, and whoever came
@@ -148,7 +150,7 @@ func (o *observer) readTerm(ctx context.Context, s *framework.Session, leader *C
 		changed.Stop()
 		return nil, false, framework.Wrap("term", o.election.termPath(), err)
 	}
-	return changed, leader.applyTermRecord(r), nil
+	return changed, leader.addTermRecord(r), nil
 }
 
 // yieldIfChanged yields the leader, whose Node is empty if nobody leads, if it is not the one told last.

@@ -6,32 +6,66 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
-// Option changes how an election works. Its error is returned by every call.
-type Option func(*Election) error
+// Option changes how an election works. Every call returns its error.
+type Option func(*config) error
 
-// WithID names this candidate to others. Default: the client's Identity. It need not be unique, but
-// Term.TransferTo finds candidates by it.
+// config is what the options of an election say.
+type config struct {
+	id       string
+	names    waitline.Kind // of the candidates' nodes
+	metadata Metadata
+	priority int
+	stable   time.Duration
+	health   *healthCheck // or nil
+	minTerm  time.Duration
+	maxTerm  time.Duration // 0: no limit
+	stepDown StepDown
+}
+
+// configOf applies options. It returns the first error.
+func configOf(opts []Option) (config, error) {
+	c := config{names: waitline.Latch}
+	for _, o := range opts {
+		if o == nil {
+			continue
+		}
+		if err := o(&c); err != nil {
+			return c, err
+		}
+	}
+	if c.maxTerm > 0 && c.maxTerm < c.minTerm {
+		return c, fmt.Errorf("WithMaxTerm: %v is less than WithMinTerm's %v", c.maxTerm, c.minTerm)
+	}
+	return c, nil
+}
+
+// Validate returns the error of the first wrong option, or nil. It needs no client.
+func Validate(opts ...Option) error {
+	_, err := configOf(opts)
+	return err
+}
+
+// WithID names this candidate to others. Default: the client's Identity. It need not be unique, but Term.TransferTo finds candidates by it.
 func WithID(id string) Option {
-	return func(e *Election) error {
+	return func(c *config) error {
 		if err := checkID(id); err != nil {
 			return fmt.Errorf("WithID: %w", err)
 		}
-		e.id = id
+		c.id = id
 		return nil
 	}
 }
 
-// WithMetadata tells others more of this candidate, while it waits and while it leads. Each term begins with
-// it; see Term.Update.
+// WithMetadata describes this candidate to others, while it waits and while it leads. Each term begins with it; see Term.Update.
 func WithMetadata(m Metadata) Option {
-	return func(e *Election) error {
+	return func(c *config) error {
 		if err := m.check(); err != nil {
 			return fmt.Errorf("WithMetadata: %w", err)
 		}
-		e.metadata = m.clone()
+		c.metadata = m.clone()
 		return nil
 	}
 }
@@ -39,95 +73,93 @@ func WithMetadata(m Metadata) Option {
 // MaxPriority is the highest priority.
 const MaxPriority = 1000
 
-// maxStable bounds the stable period, so that a record's can be added to any time.
+// maxStable bounds the stable period, so that the period in a record can be added to any time.
 const maxStable = 365 * 24 * time.Hour
 
-// WithPriority makes this candidate take over from leaders of a lower priority, once it has waited in line
-// for the stable period. Among those who wait, order alone decides. Default: 0, the lowest.
+// WithPriority makes this candidate take over from leaders of a lower priority, once it has waited in line for the stable period. Among
+// waiting candidates, order alone decides. Default: 0, the lowest.
 //
-// The present leader sees to it, if it is of this package: its function's context ends with ErrTransferred,
-// and leadership goes to this candidate, past those before it, who queue again.
+// The present leader hands over, if it runs this package: its function's context ends with ErrTransferred, and leadership goes to this
+// candidate. Candidates before it lose their places and join again.
 func WithPriority(priority int, stable time.Duration) Option {
-	return func(e *Election) error {
+	return func(c *config) error {
 		switch {
 		case priority < 0 || priority > MaxPriority:
 			return fmt.Errorf("WithPriority: %d is not between 0 and %d", priority, MaxPriority)
 		case stable < 0 || stable > maxStable:
 			return fmt.Errorf("WithPriority: a stable period of %v is not between 0 and %v", stable, maxStable)
 		}
-		e.priority, e.stable = priority, stable
+		c.priority, c.stable = priority, stable
 		return nil
 	}
 }
 
-// WithHealth makes check decide whether this candidate may lead: it joins the line once check returns nil.
-// It is asked again every period, and an error, or no answer within the period, takes the candidate out of
-// the line, or ends its term with ErrUnhealthy as the cause. It is never called twice at once.
+// WithHealth makes check decide whether this candidate may lead: it joins the line once check returns nil. It calls check again every
+// period. An error, or no answer within the period, takes the candidate out of the line, or ends its term with ErrUnhealthy as the cause.
+// Calls of check do not overlap.
 func WithHealth(check func(ctx context.Context) error, period time.Duration) Option {
-	return func(e *Election) error {
+	return func(c *config) error {
 		switch {
 		case check == nil:
 			return errors.New("WithHealth: the check is nil")
 		case period <= 0:
 			return fmt.Errorf("WithHealth: a period of %v, it must be more than 0", period)
 		}
-		e.health = newHealthCheck(check, period)
+		c.health = newHealthCheck(check, period)
 		return nil
 	}
 }
 
-// WithMinTerm keeps a term for at least d where nothing is wrong: when the function of Lead returns nil sooner,
-// the next candidate waits, and so does one with a higher priority. An error, Resign, TransferTo, the
-// health check and the end of Lead's context end a term at once.
+// WithMinTerm keeps a healthy term for at least d: when the function of Lead returns nil sooner, the next candidate waits, and so does a
+// candidate with a higher priority. An error, Resign, TransferTo, the health check and the end of Lead's context end a term at once.
 func WithMinTerm(d time.Duration) Option {
-	return func(e *Election) error {
+	return func(c *config) error {
 		if d <= 0 {
 			return fmt.Errorf("WithMinTerm: %v, it must be more than 0", d)
 		}
-		e.minTerm = d
+		c.minTerm = d
 		return nil
 	}
 }
 
-// WithMaxTerm ends each term after d, with ErrMaxTerm as its cause, so that others get their turn.
+// WithMaxTerm ends each term after d, with ErrMaxTerm as its cause, so that other candidates get their turn.
 func WithMaxTerm(d time.Duration) Option {
-	return func(e *Election) error {
+	return func(c *config) error {
 		if d <= 0 {
 			return fmt.Errorf("WithMaxTerm: %v, it must be more than 0", d)
 		}
-		e.maxTerm = d
+		c.maxTerm = d
 		return nil
 	}
 }
 
-// StepDown says when a leader that has lost its connection stops.
+// StepDown says when a leader stops that has lost its connection.
 type StepDown int
 
 const (
 	// AtLeaseEnd: when the session's proof of life ends. A short interruption ends no term. The default.
 	AtLeaseEnd StepDown = iota
-	// AtSuspended: as soon as the client knows that the connection is gone, with ErrDisconnected as the cause.
-	// Apache Curator's LeaderLatch does this.
+	// AtSuspended: as soon as the client knows that the connection is gone, with ErrDisconnected as the cause. Apache Curator's
+	// LeaderLatch does this.
 	AtSuspended
 )
 
-// WithStepDown says when a leader that has lost its connection stops. It campaigns again by itself in
-// either case, if Lead made it a leader.
+// WithStepDown says when a leader stops that has lost its connection. If Lead made it a leader, it campaigns again in either case.
 func WithStepDown(when StepDown) Option {
-	return func(e *Election) error {
+	return func(c *config) error {
 		if when != AtLeaseEnd && when != AtSuspended {
 			return fmt.Errorf("WithStepDown: there is no policy %d", when)
 		}
-		e.stepDown = when
+		c.stepDown = when
 		return nil
 	}
 }
 
-// WithSelectorLayout uses the names of Apache Curator's LeaderSelector, lock-#, instead of LeaderLatch's. All
-// candidates at one path must use the same: whoever meets the other is refused with locks.ErrKindMixed.
+// WithSelectorLayout uses the names of Apache Curator's LeaderSelector, lock-#, instead of LeaderLatch's. All candidates at one path must
+// use the same: a candidate that finds the other layout fails with locks.ErrKindMixed.
 func WithSelectorLayout() Option {
-	return func(e *Election) error {
-		e.kind = locks.MutexKind
+	return func(c *config) error {
+		c.names = waitline.Mutex
 		return nil
 	}
 }

@@ -12,13 +12,15 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
-// waitingName is what the name of a waiting candidate's node ends with: its priority, so that a list
-// alone tells the leader whether anybody is preferred.
+// waitingName is what the name of a waiting candidate's node ends with: its priority, so that a list alone tells the leader whether a
+// candidate is preferred.
 func waitingName(priority int) string { return "p" + strconv.Itoa(priority) }
 
-// priorityOf reads a name of waitingName's; 0 if it is none.
+// priorityOf reads the name of a waiting candidate's node; 0 for other names.
 func priorityOf(name string) int {
 	_, digits, ok := cutAtLast(name, "-p")
 	if !ok {
@@ -39,42 +41,29 @@ func cutAtLast(s, sep string) (before, after string, found bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// watchPreferred hands the term to a candidate of a higher priority once it has been there for its stable
-// period and the term for its least time.
-func (t *Term) watchPreferred() {
-	w := &preferredCandidates{term: t, seen: map[string]*preferred{}}
-	back := t.election.client.Backoff()
-	for t.Context().Err() == nil {
-		err := w.watchUntil(t.Context())
-		if t.Context().Err() != nil {
-			return
-		}
-		t.election.client.Logger().Warn("preferred candidates cannot be seen to", "path", t.election.path, "error", err)
-		_ = back.Pause(t.Context()) // the loop sees it
-	}
-}
+// preferredWatch watches for candidates of a higher priority, and hands the term to one that has waited for its stable period, after the
+// term's shortest time.
+type preferredWatch struct {
+	waiting     *Group    // the waiting candidates
+	priority    int       // of the leader
+	earliest    time.Time // the end of the term's shortest time
+	listWaiting func(context.Context) ([]waitline.Entry, error)
+	handTo      func(*successor, error) error // ends the term with this cause
 
-// preferredCandidates are the candidates that a leader knows of whom the term is to be handed to.
-type preferredCandidates struct {
-	term *Term
 	seen map[string]*preferred // by name
 }
 
-// preferred is one of them.
+// preferred is a candidate of a higher priority.
 type preferred struct {
 	Member
 	priority int
-	due      time.Time // when it is to take over
+	due      time.Time // when it may take over
 }
 
-// watchUntil sees to preferred candidates until the context or the session has ended, or something fails.
-func (w *preferredCandidates) watchUntil(ctx context.Context) error {
-	s, err := w.term.session(ctx)
-	if err != nil {
-		return err
-	}
+// run watches until ctx or the session ends, or a request fails.
+func (w *preferredWatch) run(ctx context.Context, s *framework.Session) error {
 	for {
-		names, changed, err := watchNames(ctx, s, w.term.election.waiting.path)
+		names, changed, err := watchNames(ctx, s, w.waiting.path)
 		if err != nil {
 			return err
 		}
@@ -88,19 +77,26 @@ func (w *preferredCandidates) watchUntil(ctx context.Context) error {
 	}
 }
 
-// updateList notes who has come and gone.
-func (w *preferredCandidates) updateList(ctx context.Context, s *framework.Session, names []string) error {
+// updateList notes which preferred candidates there are now.
+func (w *preferredWatch) updateList(ctx context.Context, s *framework.Session, names []string) error {
 	now := map[string]*preferred{}
 	for _, name := range names {
-		if priorityOf(name) <= w.term.election.priority {
+		if priorityOf(name) <= w.priority {
 			continue
 		}
-		p, err := w.readCandidate(ctx, s, name)
-		if errors.Is(err, framework.ErrNoNode) {
-			continue
-		}
-		if err != nil {
-			return err
+		p := w.seen[name]
+		if p == nil {
+			m, r, err := w.waiting.readMember(ctx, s, name)
+			if errors.Is(err, framework.ErrNoNode) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			p = &preferred{m, priorityOf(name), time.Now().Add(r.stable())}
+			if p.due.Before(w.earliest) {
+				p.due = w.earliest
+			}
 		}
 		now[name] = p
 	}
@@ -108,24 +104,11 @@ func (w *preferredCandidates) updateList(ctx context.Context, s *framework.Sessi
 	return nil
 }
 
-// readCandidate reads a candidate that was not there before.
-func (w *preferredCandidates) readCandidate(ctx context.Context, s *framework.Session, name string) (*preferred, error) {
-	if p := w.seen[name]; p != nil {
-		return p, nil
-	}
-	m, r, err := w.term.election.waiting.readMember(ctx, s, name)
-	if err != nil {
-		return nil, err
-	}
-	due := time.Now().Add(r.Stable)
-	if least := w.term.began.Add(w.term.election.minTerm); due.Before(least) {
-		due = least
-	}
-	return &preferred{m, priorityOf(name), due}, nil
-}
+// retryHandOver is the pause after a preferred candidate was due but not in line.
+const retryHandOver = time.Second
 
-// waitForChangeOrDue waits for a change, and hands the term over meanwhile if somebody's time has come.
-func (w *preferredCandidates) waitForChangeOrDue(ctx context.Context, s *framework.Session, changed *framework.Watch) error {
+// waitForChangeOrDue waits for a change of the list, and hands the term over when a candidate is due.
+func (w *preferredWatch) waitForChangeOrDue(ctx context.Context, s *framework.Session, changed *framework.Watch) error {
 	for {
 		due, wait := w.dueCandidates(time.Now())
 		if len(due) > 0 {
@@ -134,27 +117,19 @@ func (w *preferredCandidates) waitForChangeOrDue(ctx context.Context, s *framewo
 			}
 			wait = min(wait, retryHandOver) // none of them is in line yet, or any more
 		}
-		var timer <-chan time.Time
+		from := recipe.Sources{Watch: changed}
 		if len(w.seen) > 0 {
-			timer = time.After(wait)
+			from.Timer = time.After(wait)
 		}
-		select {
-		case <-changed.C():
-			return nil
-		case <-timer:
-		case <-ctx.Done():
-			return framework.Ended(ctx)
-		case <-s.Done():
-			return context.Cause(s.Context())
+		source, _, err := recipe.WaitForFirst(ctx, s.Context(), from)
+		if err != nil || source == recipe.Watch {
+			return err
 		}
 	}
 }
 
-// retryHandOver is the pause after no preferred candidate was found in line.
-const retryHandOver = time.Second
-
-// dueCandidates returns the candidates whose time has come, the most preferred first, and the time until the next one's comes.
-func (w *preferredCandidates) dueCandidates(now time.Time) (due []*preferred, wait time.Duration) {
+// dueCandidates returns the candidates that may take over, the most preferred first, and the time until the next one is due.
+func (w *preferredWatch) dueCandidates(now time.Time) (due []*preferred, wait time.Duration) {
 	wait = math.MaxInt64
 	for _, p := range w.seen {
 		if p.due.After(now) {
@@ -169,18 +144,17 @@ func (w *preferredCandidates) dueCandidates(now time.Time) (due []*preferred, wa
 	return due, wait
 }
 
-// handToFirstInLine ends the term in favour of the most preferred of the candidates that is in line. A node below ~waiting
-// alone does not count: its process may hang between the two, and must not keep the others out.
-func (w *preferredCandidates) handToFirstInLine(ctx context.Context, due []*preferred) error {
-	line, err := w.term.listWaiting(ctx)
+// handToFirstInLine ends the term in favour of the most preferred candidate that is in line. A node below ~waiting alone does not count: its
+// process may hang before it joins, and must not keep the others out.
+func (w *preferredWatch) handToFirstInLine(ctx context.Context, due []*preferred) error {
+	line, err := w.listWaiting(ctx)
 	if err != nil {
 		return err
 	}
 	for _, p := range due {
-		s := chooseSuccessor(line, func(c Candidate) bool { return c.Session == p.Session && c.ID == p.ID })
+		s := chooseSuccessor(line, func(c waitline.Entry) bool { return c.Session == p.Session && string(c.Data) == p.ID })
 		if s != nil {
-			_, err := w.term.endInFavourOf(s, fmt.Errorf("%w: to %q, of priority %d", ErrTransferred, p.ID, p.priority))
-			return err
+			return w.handTo(s, fmt.Errorf("%w: to %q, of priority %d", ErrTransferred, p.ID, p.priority))
 		}
 	}
 	return nil

@@ -141,7 +141,7 @@ func (s *Status) view() statusView {
 		}
 	}
 	for i, e := range s.elections {
-		v.Elections[i] = electionView{Path: e.path, ID: e.id, Leading: e.Term() != nil, Leader: s.known[i].leader.view()}
+		v.Elections[i] = electionView{Path: e.path, ID: e.config.id, Leading: e.Term() != nil, Leader: s.known[i].leader.view()}
 		if err := errors.Join(e.err, s.known[i].err); err != nil {
 			v.Elections[i].Error = err.Error()
 		}

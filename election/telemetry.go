@@ -15,7 +15,7 @@ import (
 
 const scope = "github.com/lockstep-go/lockstep/election"
 
-// telemetry is how the package is traced and measured.
+// telemetry traces and measures the elections of one client.
 type telemetry struct {
 	tracer  trace.Tracer
 	terms   metric.Float64Histogram
@@ -24,7 +24,7 @@ type telemetry struct {
 
 func newTelemetry(c *framework.Client) telemetry {
 	m := c.MeterProvider().Meter(scope)
-	// An instrument that cannot be made is reported by the SDK and does nothing.
+	// The SDK reports an instrument that it cannot make, and the instrument does nothing.
 	terms, _ := m.Float64Histogram("lockstep.election.term.duration", metric.WithUnit("s"),
 		metric.WithDescription("How long terms of this process have lasted, by why they ended."))
 	leading, _ := m.Int64UpDownCounter("lockstep.election.leading", metric.WithUnit("{term}"),
@@ -32,16 +32,15 @@ func newTelemetry(c *framework.Client) telemetry {
 	return telemetry{c.TracerProvider().Tracer(scope), terms, leading}
 }
 
-// campaign begins a span that lasts until the candidate leads or has given up. The wait itself is measured
-// by package locks.
-func (t telemetry) campaign(ctx context.Context, e *Election) (context.Context, func(*Term, error)) {
+// startCampaign starts a span that lasts until end is called: the candidate leads or has given up. Package waitline measures the wait.
+func (t telemetry) startCampaign(ctx context.Context, path, id string) (within context.Context, end func(token, number int64, err error)) {
 	ctx, span := t.tracer.Start(ctx, "lockstep.election.campaign",
-		trace.WithAttributes(attribute.String("lockstep.path", e.path), attribute.String("lockstep.election.id", e.id)))
-	return ctx, func(term *Term, err error) {
+		trace.WithAttributes(attribute.String("lockstep.path", path), attribute.String("lockstep.election.id", id)))
+	return ctx, func(token, number int64, err error) {
 		outcome := outcomeOf(err)
 		span.SetAttributes(attribute.String("lockstep.outcome", outcome))
-		if term != nil {
-			span.SetAttributes(attribute.Int64("lockstep.token", term.Token()), attribute.Int64("lockstep.election.term", term.Number()))
+		if err == nil {
+			span.SetAttributes(attribute.Int64("lockstep.token", token), attribute.Int64("lockstep.election.term", number))
 		}
 		if outcome == "error" {
 			span.SetStatus(codes.Error, err.Error())
@@ -60,16 +59,17 @@ func outcomeOf(err error) string {
 	return "error"
 }
 
-// began and ended count a term.
-func (t telemetry) began(*Term) { t.leading.Add(context.Background(), 1) }
-
-func (t telemetry) ended(term *Term) {
-	t.leading.Add(context.Background(), -1)
-	t.terms.Record(context.Background(), time.Since(term.began).Seconds(),
-		metric.WithAttributes(attribute.String("lockstep.reason", reasonOf(term.Err()))))
+// termBegan counts a term that began at this time. Call ended once with the reason of its end.
+func (t telemetry) termBegan(began time.Time) (ended func(reason error)) {
+	t.leading.Add(context.Background(), 1)
+	return func(reason error) {
+		t.leading.Add(context.Background(), -1)
+		t.terms.Record(context.Background(), time.Since(began).Seconds(),
+			metric.WithAttributes(attribute.String("lockstep.reason", reasonOf(reason))))
+	}
 }
 
-// reasonOf is a few words, whatever the error's text is.
+// reasonOf is a few words for why a term ended.
 func reasonOf(err error) string {
 	for _, r := range []struct {
 		err  error

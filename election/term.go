@@ -2,127 +2,298 @@ package election
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/lifetime"
-	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
 // Term is the time for which one candidate leads: a lease on leadership.
 //
-// Guarantee: Context is done before the servers can let anybody else lead, as long as this process is
-// scheduled. Not guaranteed: that a process which was stopped notices in time; Token and Guard are for
-// that.
+// Guarantee: Context is done before the servers can let another candidate lead, as long as this process is scheduled. Not guaranteed: that a
+// paused process notices the end in time; use Token and Guard against its late writes.
 type Term struct {
-	election *Election
-	lease    *locks.Lease
-	life     *lifetime.Lifetime // within the lease's
-	began    time.Time
-	overseen sync.WaitGroup
+	client  *framework.Client
+	path    string // of the election
+	config  config
+	line    *waitline.Line
+	waiting *Group
+	place   *place
+	life    *lifetime.Lifetime // within the place's hold
+	began   time.Time
+	watches sync.WaitGroup // goroutines that may end the term
+	onEnd   func()         // called once, before the place is given up
 
-	number   int64
-	since    time.Time
-	writing  chan struct{} // of the one who may write the record
-	record   storedTerm    // as this term has last seen it
-	doubtful bool          // whether a write was done that failed: a server may lag behind it
+	number int64
+	since  time.Time
+	record termWriter
 
 	mu        sync.Mutex
 	led       bool // by Lead, which gives the term up once its function has returned
 	successor *successor
-	gave      sync.Once
+	givenUp   sync.Once
 }
 
-func newTerm(e *Election, lease *locks.Lease) *Term {
-	return &Term{
-		election: e, lease: lease, life: lease.Lifetime().Child(lease.Context()), began: time.Now(), writing: make(chan struct{}, 1),
-	}
-}
-
-// Context is done when the term has ended; its cause wraps ErrResigned, ErrTransferred, ErrMaxTerm,
-// ErrUnhealthy, ErrDisconnected, framework.ErrSessionLost, framework.ErrNodeGone or framework.ErrClosed. It
-// carries the values of the context that Campaign got, but not its end.
+// Context is done when the term has ended. Its cause wraps ErrResigned, ErrTransferred, ErrMaxTerm, ErrUnhealthy, ErrDisconnected,
+// framework.ErrSessionLost, framework.ErrNodeGone or framework.ErrClosed. It carries the values of the context that Campaign got, and does
+// not end with that one.
 func (t *Term) Context() context.Context { return t.life.Context() }
 
 // Token is the term's fencing token: it rises with every term of the election.
-func (t *Term) Token() int64 { return t.lease.Token() }
+func (t *Term) Token() int64 { return t.place.token() }
 
-// Number counts the election's terms. Java's candidates do not count theirs, and a winner that is lost at
-// once may leave a number out; nobody has the same as another.
+// Number counts the election's terms. Java candidates do not count their terms, and a leader that is lost at once may skip a number. Two
+// terms have different numbers.
 func (t *Term) Number() int64 { return t.number }
 
 // Since is when the term began, by this machine's clock.
 func (t *Term) Since() time.Time { return t.since }
 
-// ID is what the leader is called.
-func (t *Term) ID() string { return t.election.id }
+// ID is the leader's id; see WithID.
+func (t *Term) ID() string { return t.config.id }
 
-// Node is the path of the leader's own node.
-func (t *Term) Node() string { return t.lease.Node() }
+// Node is the path of the leader's node.
+func (t *Term) Node() string { return t.place.node() }
 
 // Session is the number of the session that the term belongs to.
-func (t *Term) Session() int64 { return t.lease.Session() }
+func (t *Term) Session() int64 { return t.place.session().ID() }
 
-// Remaining is the time until the term ends unless the session's life is proven again before; see
-// locks.Lease.Remaining.
+// Remaining is the time until the term ends, unless a later proof of life extends it; see locks.Lease.Remaining.
 func (t *Term) Remaining() time.Duration {
 	if t.Err() != nil {
 		return 0
 	}
-	return t.lease.Remaining()
+	return t.place.remaining()
 }
 
-// Err is nil while the term stands, else why it ended. It reads the clock, so that it is right at once
-// in a process that was stopped and continued.
+// Err is nil while the term stands, else why it ended. It reads the clock, so it is right at once in a process that was paused.
 func (t *Term) Err() error { return t.life.Err() }
 
-// Guard is an operation for a transaction (Client.Multi) that lets it happen only while the term stands.
-func (t *Term) Guard() framework.Op { return t.lease.Guard().When(t.Err) }
+// Guard is an operation for a transaction (Client.Multi) that lets it happen only while the term stands. After the term's end, the client
+// refuses the transaction before it sends it. The servers refuse it once the leader's node is gone.
+func (t *Term) Guard() framework.Op {
+	return framework.CheckOp(t.Node(), framework.AnyVersion).When(t.Err)
+}
 
-// Resign ends the term's context, then deletes its node, so that the next candidate leads. It waits for
-// the deletion until ctx ends; after that it is finished in the background, and Client.Close waits for
-// it. The error is nil in either case. Resigning again is harmless.
+// begin records the term, in a transaction that the leader's node guards, and then starts to watch for reasons to end it. A candidate whose
+// node is gone, or that a transfer has passed over, fails here: so it is not told that it leads.
+func (t *Term) begin(ctx context.Context) error {
+	t.since = time.Now().UTC()
+	err := t.record.update(ctx, func(old termRecord) termRecord {
+		if old.Token == t.Token() { // already written, but the reply was lost
+			return old
+		}
+		return t.recordAfter(old, old.Number+1, t.config.metadata)
+	})
+	t.number = t.record.last.Number
+	return err
+}
+
+// recordAfter is this term's record. It keeps the fields of later releases.
+func (t *Term) recordAfter(old termRecord, number int64, m Metadata) termRecord {
+	_, name := framework.Split(t.Node())
+	return termRecord{Number: number, Token: t.Token(), Node: name, ID: t.ID(), Since: t.since, Metadata: m, unknown: old.unknown}
+}
+
+// Update replaces the leader's metadata. It writes only while the term stands: otherwise the error is why the term ended. An error of ctx
+// leaves open whether the metadata was written. The next term begins with the metadata of WithMetadata.
+func (t *Term) Update(ctx context.Context, m Metadata) error {
+	err := m.check()
+	if err == nil {
+		m = m.clone()
+		err = t.record.update(ctx, func(old termRecord) termRecord { return t.recordAfter(old, t.number, m) })
+	}
+	return framework.Wrap("update", t.path, err)
+}
+
+// watchForReasonsToEnd ends the term after its longest time, when a health check fails, with the connection if WithStepDown says so, or in
+// favour of a preferred candidate. Its goroutines end with the term's context.
+func (t *Term) watchForReasonsToEnd() {
+	if t.config.maxTerm > 0 {
+		timer := time.AfterFunc(t.config.maxTerm, func() { t.end(ErrMaxTerm) })
+		context.AfterFunc(t.Context(), func() { timer.Stop() })
+	}
+	if t.config.health != nil {
+		t.watches.Go(func() {
+			if err := t.config.health.waitUntilUnhealthy(t.Context()); t.Context().Err() == nil {
+				t.end(err)
+			}
+		})
+	}
+	if t.config.stepDown == AtSuspended {
+		changes := t.client.States(t.Context()) // from now on
+		t.watches.Go(func() {
+			for c := range changes { // each: the session may be connected again by now
+				if c.SessionID == t.Session() {
+					t.stepDownUnlessConnected(c.State)
+				}
+			}
+		})
+		if s := t.place.session(); s.Err() == nil {
+			t.stepDownUnlessConnected(s.State())
+		}
+	}
+	t.watches.Go(t.watchPreferred)
+}
+
+func (t *Term) stepDownUnlessConnected(state framework.State) {
+	if state != framework.Connected {
+		t.end(fmt.Errorf("%w: the session is %v", ErrDisconnected, state))
+	}
+}
+
+// watchPreferred hands the term to a candidate of a higher priority when it is due.
+func (t *Term) watchPreferred() {
+	w := &preferredWatch{waiting: t.waiting, priority: t.config.priority, earliest: t.began.Add(t.config.minTerm), listWaiting: t.listWaiting,
+		handTo: func(s *successor, cause error) error {
+			_, err := t.endInFavourOf(s, cause)
+			return err
+		}}
+	pauses := t.client.Backoff()
+	for t.Context().Err() == nil {
+		err := w.run(t.Context(), t.place.session())
+		if t.Context().Err() != nil {
+			return
+		}
+		t.client.Logger().Warn("preferred candidates cannot be watched", "path", t.path, "error", err)
+		_ = pauses.Pause(t.Context()) // the loop's condition notices its end
+	}
+}
+
+// Resign ends the term's context, then deletes its node, so that the next candidate leads. It waits for the deletion until ctx ends. After
+// that the deletion goes on in the background, and Client.Close waits for it. The error is nil in either case. A second call is harmless.
 //
-// Within Lead, the node is deleted once the function has returned, and Resign does not wait.
+// Within Lead, Resign does not wait: Lead deletes the node once its function has returned.
 func (t *Term) Resign(ctx context.Context) error {
-	if t.endContext(ErrResigned) {
+	if t.end(ErrResigned) {
 		return nil
 	}
-	if err := t.releasePlace(ctx); err != nil {
-		t.election.client.Logger().Warn("leadership was given up, but not to whom it should have gone", "path", t.election.path, "error", err)
-	}
+	t.giveUp(ctx, "leadership was given up, but did not go to the chosen candidate")
 	return nil
 }
 
-// endContext ends the term's context, and reports whether Lead will give the term up. The lock keeps it out of
-// the moment in which endInFavourOf has found the term standing and ends it.
-func (t *Term) endContext(cause error) (led bool) {
+// end ends the term's context, and reports whether Lead will give the term up. The lock keeps it out of the moment in which endInFavourOf
+// has found that the term stands, and ends it.
+func (t *Term) end(cause error) (led bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.life.End(cause)
 	return t.led
 }
 
-// releasePlace gives the term's place up. Its error is that of the hand-over to a successor, of the first call.
+// endInFavourOf ends the term in favour of a successor. When the term has ended already, it returns why, and does not note the successor: of
+// several transfers at once, one is done and the others fail.
+func (t *Term) endInFavourOf(s *successor, cause error) (led bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.Err(); err != nil {
+		return false, err
+	}
+	t.successor = s
+	t.life.End(cause)
+	return t.led, nil
+}
+
+// giveUp is releasePlace, and logs its error.
+func (t *Term) giveUp(ctx context.Context, failure string) {
+	if err := t.releasePlace(ctx); err != nil {
+		t.client.Logger().Warn(failure, "path", t.path, "error", err)
+	}
+}
+
+// releasePlace ends the term and gives its place to the successor, or to the next in line. The error is that of the hand-over, of the first
+// call.
 func (t *Term) releasePlace(ctx context.Context) (err error) {
-	t.endContext(ErrResigned)
-	t.gave.Do(func() {
-		t.overseen.Wait()
-		err = t.handOverTo(ctx)
-		t.election.current.CompareAndSwap(t, nil)
+	t.end(ErrResigned)
+	t.givenUp.Do(func() {
+		t.watches.Wait()
+		t.mu.Lock()
+		s := t.successor
+		t.mu.Unlock()
+		if s != nil {
+			err = s.handOver(ctx, t.client, t.place)
+		}
+		t.onEnd()
 	})
-	_ = t.lease.Release(ctx) // has no error
+	t.place.release(ctx)
 	return err
 }
 
-// withTermEnd returns a context that ends with the term and with ctx, whichever is first, and carries the
-// values of the term's.
-func (t *Term) withTermEnd(ctx context.Context) (context.Context, context.CancelFunc) {
-	both := t.life.Child(t.Context())
+// TransferTo ends the term in favour of the first candidate in line with this id. Candidates before it lose their places and join again, so
+// that tokens still rise.
+//
+// The term's context ends at once, with ErrTransferred as its cause. Within Lead, leadership goes over once the function has returned.
+// Otherwise TransferTo hands it over before it returns, and the term needs no Resign. The error wraps ErrNoCandidate when no candidate with
+// this id waits, and then the term stands. If the term had ended before, the error is why: of several transfers at once, one is done, and the
+// others return its ErrTransferred. When the candidate leaves at the last moment, or the outcome is unknown, the term is over, the first in
+// line leads, and the error says so; Lead logs it.
+func (t *Term) TransferTo(ctx context.Context, id string) error {
+	return framework.Wrap("transfer", t.path, t.transferTo(ctx, id))
+}
+
+func (t *Term) transferTo(ctx context.Context, id string) error {
+	line, err := t.listWaiting(ctx)
+	if err != nil {
+		return err
+	}
+	s := chooseSuccessor(line, func(c waitline.Entry) bool { return string(c.Data) == id })
+	if s == nil {
+		if err := t.Err(); err != nil { // the line changes when a term ends
+			return err
+		}
+		return fmt.Errorf("%w: no candidate in line has the id %q", ErrNoCandidate, id)
+	}
+	led, err := t.endInFavourOf(s, fmt.Errorf("%w: to %q", ErrTransferred, id))
+	if led || err != nil {
+		return err
+	}
+	return t.releasePlace(ctx)
+}
+
+// listWaiting lists the candidates behind the leader, in order.
+func (t *Term) listWaiting(ctx context.Context) ([]waitline.Entry, error) {
+	line, err := t.line.List(ctx, t.client)
+	if err != nil {
+		return nil, err
+	}
+	own := slices.IndexFunc(line, func(c waitline.Entry) bool { return c.Node == t.Node() })
+	if own < 0 { // the server may lag, or the term is over
+		return nil, nil
+	}
+	return line[own+1:], nil
+}
+
+// lead runs the function of Lead for this term and then gives the term up, even if the function panics. The error is the function's. It is
+// dropped if the function's context had ended, unless it is to end Lead.
+func (t *Term) lead(ctx context.Context, f func(ctx context.Context, term *Term) error) error {
+	t.mu.Lock()
+	t.led = true
+	t.mu.Unlock()
+	defer t.giveUp(ctx, "leadership went to the first in line, not to the chosen candidate")
+	both := t.life.Child(t.Context()) // ends with the term and with ctx
+	defer both.End(context.Canceled)
 	stop := context.AfterFunc(ctx, func() { both.End(context.Cause(ctx)) })
-	if ctx.Err() != nil { // AfterFunc would tell a moment later
+	defer stop()
+	if ctx.Err() != nil { // AfterFunc would end it a moment later
 		both.End(context.Cause(ctx))
 	}
-	return both.Context(), func() { stop(); both.End(context.Canceled) }
+	within := both.Context()
+	if within.Err() != nil {
+		return nil
+	}
+	err := f(within, t)
+	var permanent *permanentError
+	switch {
+	case err == nil:
+		_ = framework.Pause(within, time.Until(t.began.Add(t.config.minTerm)))
+		return nil
+	case errors.Is(err, ErrStop), errors.As(err, &permanent), within.Err() == nil:
+		return err
+	}
+	return nil
 }

@@ -40,14 +40,6 @@ func TestAPanicOfTheQueuedFunctionLeavesNoNode(t *testing.T) {
 	})
 }
 
-func TestAnUnknownKindIsRefused(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
-		_, err := locks.NewLine(w.member("a").Client, path, locks.Kind("worker-")).Acquire(t.Context())
-		require.ErrorContains(t, err, `kind "worker-"`)
-		require.Empty(t, w.zk.Children("/locks"))
-	})
-}
-
 // TestContextAndSessionEndTogether asks for the context's error then.
 func TestContextAndSessionEndTogether(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // Claim is the simplest exclusive lock: one ephemeral node, whose creator holds it.
@@ -15,46 +16,29 @@ import (
 //	<path>                     ephemeral; its directory is a container
 //	<path's dir>/_c_<uuid>-<path's name>-hold   ephemeral; a name of this hold alone, which Lease.Guard checks
 //
-// Guarantee: one holder at a time. Not guaranteed: any order among those who wait, each of whom is woken by
-// the holder's end; prefer a Mutex where many wait. When somebody else deletes <path>, its holder's guard is
-// refused only once the holder has noticed, which is at once while it is connected.
-type Claim struct{ line *Line }
+// Guarantee: one holder at a time. Not guaranteed: any order of the waiters, all of which wake at the holder's end; prefer a Mutex for many
+// waiters. When another client deletes <path>, the servers refuse the holder's guard only after the holder has noticed, which is at once
+// while it is connected.
+type Claim struct{ lock lock }
 
-// NewClaim returns a claim on path. Nothing is created before it is used. An argument that cannot be
-// used makes every call return an error that says so.
-func NewClaim(client *framework.Client, path string, opts ...Option) *Claim {
-	l := NewLine(client, path, MutexKind, opts...)
-	l.label = "claim"
-	l.rejectOption(l.reentry, "WithReentry is for mutexes and read-write locks")
-	l.rejectOption(l.queued != nil, "WithOnWait is for locks with a line")
-	l.rejectOption(l.kazoo, "WithKazoo is for mutexes and read-write locks")
-	l.kind = claimKind
-	return &Claim{l}
+// NewClaim returns a claim on path.
+func NewClaim(client *framework.Client, path string, opts ...ClaimOption) *Claim {
+	all, err := optionsOf(opts, ClaimOption.applyToClaim)
+	return &Claim{newLock(client, path, claimKind, all, err)}
 }
 
 // Path is the claim's node.
-func (c *Claim) Path() string { return c.line.path }
+func (c *Claim) Path() string { return c.lock.path }
 
-// TryLock claims the path or returns an error that wraps ErrNotAcquired, whatever it is that lies there.
-func (c *Claim) TryLock(ctx context.Context) (*Lease, error) {
-	return c.line.acquire(ctx, "try", func(ctx context.Context, s *framework.Session) (*Lease, error) {
-		d := pathMutexOf(s, c.line)
-		if !d.tryLock() {
-			return nil, ErrNotAcquired
-		}
-		return c.createAndLease(ctx, d)
-	})
-}
-
-// Lock waits until the path could be claimed. Its errors are those of Mutex.Lock, or wrap ErrNotClaim.
+// Lock waits until it has created the node. Its errors are those of Mutex.Lock, or wrap ErrNotClaim.
 func (c *Claim) Lock(ctx context.Context) (*Lease, error) {
-	return c.line.acquire(ctx, "acquire", func(ctx context.Context, s *framework.Session) (*Lease, error) {
+	return c.lock.acquire(ctx, "acquire", func(ctx context.Context, s *framework.Session) (*Lease, error) {
 		for {
-			d := pathMutexOf(s, c.line)
-			if err := d.lock(ctx); err != nil {
+			m := pathMutexOf(s, c.lock.path)
+			if err := m.lock(ctx); err != nil {
 				return nil, err
 			}
-			lease, err := c.createAndLease(ctx, d)
+			lease, err := c.createAndLease(ctx, m)
 			if !errors.Is(err, ErrNotAcquired) {
 				return lease, err
 			}
@@ -65,47 +49,51 @@ func (c *Claim) Lock(ctx context.Context) (*Lease, error) {
 	})
 }
 
-// waitUntilGone waits until the node is gone, or somebody has changed it.
+// TryLock creates the node at once. If any node is there already, it returns an error that wraps ErrNotAcquired.
+func (c *Claim) TryLock(ctx context.Context) (*Lease, error) {
+	return c.lock.acquire(ctx, "try", func(ctx context.Context, s *framework.Session) (*Lease, error) {
+		m := pathMutexOf(s, c.lock.path)
+		if !m.tryLock() {
+			return nil, ErrNotAcquired
+		}
+		return c.createAndLease(ctx, m)
+	})
+}
+
+// waitUntilGone waits until the node is gone, or has changed.
 func (c *Claim) waitUntilGone(ctx context.Context, s *framework.Session) error {
-	_, st, w, err := s.WatchData(ctx, c.line.path)
+	_, st, w, err := s.WatchData(ctx, c.lock.path)
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	defer w.Stop()
 	if st.EphemeralOwner == 0 {
+		w.Stop()
 		return fmt.Errorf("%w: it has %d children and %d bytes of data", ErrNotClaim, st.NumChildren, st.DataLength)
 	}
-	select {
-	case <-w.C():
-		return nil
-	case <-ctx.Done():
-		return framework.Ended(ctx)
-	case <-s.Done():
-		return context.Cause(s.Context())
-	}
+	_, err = recipe.WaitForWatch(ctx, s, w)
+	return err
 }
 
-// createAndLease creates the node and hands out the lease. It has entered the path mutex, which is left when the node is
-// gone or was not created.
-func (c *Claim) createAndLease(ctx context.Context, d *pathMutex) (*Lease, error) {
-	node, err := c.createNodes(ctx, d)
+// createAndLease creates the node and returns the lease. The caller has locked m, which is unlocked when the node is gone or was not created.
+func (c *Claim) createAndLease(ctx context.Context, m *pathMutex) (*Lease, error) {
+	node, err := c.createNodes(ctx, m)
 	if err != nil {
 		return nil, err
 	}
-	lease := &Lease{path: c.line.name, kind: claimKind, node: node.Path, fence: node.fence, token: node.Zxid, session: d.s,
-		key: heldKey{c.line.client, c.line.path}, back: func(early bool) releaseProgress { return d.deleteNodesAndUnlock(early, node) }}
-	if err := lease.standWithHold(ctx, node.Path, node.fence); err != nil {
-		d.deleteNodesAndUnlock(false, node)
+	lease := &Lease{client: c.lock.client, path: c.lock.path, kind: claimKind, node: node.Path, fence: node.fence, token: node.Zxid, session: m.s,
+		key: c.lock.key, giveBack: func(written bool) releaseProgress { return c.deleteNodesAndUnlock(m, node, written) }}
+	if err := lease.holdNodes(ctx, node.Path, node.fence); err != nil {
+		c.deleteNodesAndUnlock(m, node, false)
 		return nil, err
 	}
 	go endHoldWithNode(lease.hold, node.Created)
-	return lease.startTimers(c.line.maxHold), nil
+	return lease.watchEnd(c.lock.opts.maxHold), nil
 }
 
-// endHoldWithNode ends a hold when its node is gone or another one: a proof of life would find a node of that name.
+// endHoldWithNode ends a hold when its node is gone, or is another node of the same name, which the proof of life cannot tell apart.
 func endHoldWithNode(h *framework.Hold, node framework.Created) {
 	for {
 		_, st, w, err := h.Session().WatchData(h.Context(), node.Path)
@@ -124,21 +112,21 @@ func endHoldWithNode(h *framework.Hold, node framework.Created) {
 	}
 }
 
-// claimedNode is the node of a claim, and the fence that was created and will be deleted with it.
+// claimedNode is the node of a claim, and the fence that is created and deleted with it.
 type claimedNode struct {
 	framework.Created
 	fence string
 }
 
-// createNodes creates the node and its fence. The desk stays entered until the outcome is known, even if ctx ends before.
-func (c *Claim) createNodes(ctx context.Context, d *pathMutex) (claimedNode, error) {
+// createNodes creates the node and its fence. m stays locked until the outcome is known, even if ctx ends before.
+func (c *Claim) createNodes(ctx context.Context, m *pathMutex) (claimedNode, error) {
 	if ctx.Err() != nil {
-		d.unlock()
+		m.unlock()
 		return claimedNode{}, framework.Ended(ctx)
 	}
-	dir, name := framework.Split(c.line.path)
+	dir, name := framework.Split(c.lock.path)
 	fence := framework.Join(dir, framework.ProtectedPrefix+uuid.NewString()+"-"+name+"-hold")
-	node := framework.ProtectedCreate{Dir: dir, Name: name, Plain: true, Data: c.line.ownerRecord(ctx), Count: 1, Mode: framework.Ephemeral,
+	node := framework.ProtectedCreate{Dir: dir, Name: name, Plain: true, Data: c.lock.data(ctx), Count: 1, Mode: framework.Ephemeral,
 		With: []framework.Op{framework.CreateOp(fence, nil, framework.Ephemeral)}}
 	type outcome struct {
 		nodes []framework.Created
@@ -146,8 +134,8 @@ func (c *Claim) createNodes(ctx context.Context, d *pathMutex) (claimedNode, err
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		made, err := d.s.Primitives().CreateProtected(context.WithoutCancel(ctx), node) // ends with the session
-		done <- outcome{made.Nodes, err}
+		created, err := m.s.Primitives().CreateProtected(context.WithoutCancel(ctx), node) // ends with the session
+		done <- outcome{created.Nodes, err}
 	}()
 	select {
 	case o := <-done:
@@ -155,80 +143,80 @@ func (c *Claim) createNodes(ctx context.Context, d *pathMutex) (claimedNode, err
 			o.err = ErrNotAcquired
 		}
 		if o.err != nil {
-			d.unlock()
+			m.unlock()
 			return claimedNode{}, o.err
 		}
 		return claimedNode{o.nodes[0], fence}, nil
 	case <-ctx.Done():
-		go func() { // nobody waits for the outcome any more
+		go func() { // the caller has given up
 			if o := <-done; o.err == nil {
-				d.deleteNodesAndUnlock(false, claimedNode{o.nodes[0], fence})
+				c.deleteNodesAndUnlock(m, claimedNode{o.nodes[0], fence}, false)
 			} else {
-				d.unlock()
+				m.unlock()
 			}
 		}()
 		return claimedNode{}, framework.Ended(ctx)
 	}
 }
 
-// pathMutex lets one goroutine of a session at a time claim a path and hold it. So a node that the session owns
-// shows that a create whose reply was lost was applied.
+// deleteNodesAndUnlock deletes the fence, and the node if it is still this one, in the background. It unlocks m when they are gone.
+func (c *Claim) deleteNodesAndUnlock(m *pathMutex, node claimedNode, written bool) releaseProgress {
+	p, deletion := c.lock.deleteInBackground(written, func(queued func()) *framework.Discarded {
+		return m.s.Primitives().DiscardOwn(queued, node.Created, node.fence)
+	})
+	gone := make(chan struct{})
+	p.gone = gone
+	go func() {
+		defer close(gone)
+		<-deletion.Done()
+		m.unlock()
+	}()
+	return p
+}
+
+// pathMutex lets one goroutine of a session at a time claim a path and hold it. So a node that the session owns shows that a create whose
+// reply was lost was applied.
 type pathMutex struct {
-	s    *framework.Session
-	line *Line
-	turn chan struct{} // has room for one; the session's goroutines share it
+	s      *framework.Session
+	path   string
+	locked chan struct{} // has room for one; the session's goroutines share it
 }
 
 // pathMutexKey finds the path mutex of a path in a session.
 type pathMutexKey struct{ path string }
 
-// pathMutexOf returns the session's desk, for one visit.
-func pathMutexOf(s *framework.Session, l *Line) *pathMutex {
-	turn := s.Primitives().Share(pathMutexKey{l.path}, func() any { return make(chan struct{}, 1) }).(chan struct{})
-	return &pathMutex{s, l, turn}
+// pathMutexOf returns the session's path mutex, for one use.
+func pathMutexOf(s *framework.Session, path string) *pathMutex {
+	locked := s.Primitives().Share(pathMutexKey{path}, func() any { return make(chan struct{}, 1) }).(chan struct{})
+	return &pathMutex{s, path, locked}
 }
 
-// tryLock enters the path mutex if nobody is there; else the visit is over.
-func (d *pathMutex) tryLock() bool {
+// tryLock locks the mutex if it is free. Otherwise the use is over.
+func (m *pathMutex) tryLock() bool {
 	select {
-	case d.turn <- struct{}{}:
+	case m.locked <- struct{}{}:
 		return true
 	default:
-		d.s.Primitives().Unshare(pathMutexKey{d.line.path})
+		m.s.Primitives().Unshare(pathMutexKey{m.path})
 		return false
 	}
 }
 
-// lock waits until nobody else is there. With an error the visit is over.
-func (d *pathMutex) lock(ctx context.Context) error {
+// lock waits until the mutex is free, and locks it. With an error the use is over.
+func (m *pathMutex) lock(ctx context.Context) error {
 	select {
-	case d.turn <- struct{}{}:
+	case m.locked <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		d.s.Primitives().Unshare(pathMutexKey{d.line.path})
+		m.s.Primitives().Unshare(pathMutexKey{m.path})
 		return framework.Ended(ctx)
-	case <-d.s.Done():
-		return context.Cause(d.s.Context())
+	case <-m.s.Done():
+		return context.Cause(m.s.Context())
 	}
 }
 
-// unlock ends the visit and lets the next goroutine enter.
-func (d *pathMutex) unlock() {
-	<-d.turn
-	d.s.Primitives().Unshare(pathMutexKey{d.line.path})
-}
-
-// deleteNodesAndUnlock deletes the fence and the node, if it is still this one, and leaves when they are gone.
-func (d *pathMutex) deleteNodesAndUnlock(early bool, node claimedNode) releaseProgress {
-	r, discarded := d.line.discardAndReport(early, nil, func(queued func()) *framework.Discarded {
-		return d.s.Primitives().DiscardOwn(queued, node.Created, node.fence)
-	})
-	gone := make(chan struct{})
-	r.gone = gone
-	go func() {
-		defer close(gone)
-		<-discarded.Done()
-		d.unlock()
-	}()
-	return r
+// unlock lets the next goroutine lock the mutex, and ends the use.
+func (m *pathMutex) unlock() {
+	<-m.locked
+	m.s.Primitives().Unshare(pathMutexKey{m.path})
 }

@@ -1,38 +1,39 @@
-// Package locks is Lockstep's core layer: fair locks on ZooKeeper that hand back a [Lease].
+// Package locks has fair locks on ZooKeeper: [Mutex], [RWLock], [Semaphore], [Claim] and [Multi]. Every grant is a [Lease].
 //
 // # Guarantee
 //
-// Two holders never: a lease's context is done before the servers can grant the lock to somebody else,
-// as long as the holder's process is scheduled; nor a writer beside a reader, nor more permits than
-// there are. Grants are in the order of asking, but for a [Claim]'s. Nothing is left behind by a wait
-// that ended, whatever was lost on the way: no node, and no watch but the shared one on a node that
-// still exists.
+// There are no two holders: a lease's context is done before the servers can grant the lock again, as long as the holder's process is
+// scheduled. The same holds for a writer beside a reader, and for more permits than there are. Grants are in the order of joining,
+// except for a [Claim]. A wait that has ended leaves no node behind, even if the connection or a reply was lost. It leaves no watch
+// but the shared watch of a node that still exists.
 //
 // # Not guaranteed
 //
-// A process that was stopped (SIGSTOP, a paused virtual machine) may act after its lease has ended,
-// before it looks at the context. Whatever the lock protects must refuse what comes late: by
-// [Lease.Token], which rises with every grant, or within ZooKeeper by [Lease.Guard].
+// A paused process (SIGSTOP, a paused virtual machine) may act after its lease has ended, before it checks the context. What the lock
+// protects must refuse such late writes: by [Lease.Token], which rises with every grant, or within ZooKeeper by [Lease.Guard].
+//
+// # Arguments
+//
+// Constructors create no nodes and return no errors: a wrong path, option or number makes every call of the lock fail with an error that
+// says so.
 //
 // # Nodes
 //
 //	<path>                         container, removed by the server when empty
-//	<path>/_c_<uuid>-lock-#        ephemeral sequential; data is an [Owner] as JSON, as in all below
+//	<path>/_c_<uuid>-lock-#        ephemeral sequential; data is JSON {"v":1,"owner","host","pid","since","trace"}, as in all below
 //	<path>/_c_<uuid>-__READ__#     the same of a reader, __WRIT__ of a writer
 //	<path>/locks, leases, permits  a semaphore's waiters, held permits and number; see [Semaphore]
 //	<path>                         a claim: ephemeral itself; its guard's node is beside it, see [Claim]
 //
-// Children of other names are ignored. Contenders of another kind make every ask fail with
-// [ErrKindMixed].
+// Children of other names do not count. Contenders of another kind make every call fail with [ErrKindMixed].
 //
 // # Failure
 //
-// While the connection is suspended, waiters keep their places and leases stand until the session's
-// proof of life ends. When the session is lost, leases end with framework.ErrSessionLost as their
-// cause, and waiters queue again on the next session.
+// While the connection is suspended, waiters keep their places and leases stand until the session's proof of life ends. When the session
+// is lost, leases end with framework.ErrSessionLost as their cause, and waiters join again on the next session.
 //
-// # Looking
+// # Inspection
 //
-// [Inspect] tells who holds a lock and who waits for it, whatever kind it is and whoever made it; [List]
-// finds all locks below a path. They write nothing and take part in nothing.
+// [Inspect] reports the holders and waiters of a lock of any kind, also of Curator's and kazoo's; [List] finds all locks below a path.
+// They write nothing and join no line.
 package locks

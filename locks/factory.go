@@ -9,17 +9,21 @@ type Factory struct{ client *framework.Client }
 func NewFactory(client *framework.Client) *Factory { return &Factory{client} }
 
 // Mutex returns a mutex at path; see NewMutex.
-func (f *Factory) Mutex(path string, opts ...Option) *Mutex { return NewMutex(f.client, path, opts...) }
+func (f *Factory) Mutex(path string, opts ...MutexOption) *Mutex {
+	return NewMutex(f.client, path, opts...)
+}
 
 // RWLock returns a read-write lock at path; see NewRWLock.
-func (f *Factory) RWLock(path string, opts ...Option) *RWLock {
+func (f *Factory) RWLock(path string, opts ...RWLockOption) *RWLock {
 	return NewRWLock(f.client, path, opts...)
 }
 
 // Semaphore returns a semaphore of so many permits at path; see NewSemaphore.
-func (f *Factory) Semaphore(path string, permits int, opts ...Option) *Semaphore {
+func (f *Factory) Semaphore(path string, permits int, opts ...SemaphoreOption) *Semaphore {
 	return NewSemaphore(f.client, path, permits, opts...)
 }
 
 // Claim returns a claim on path; see NewClaim.
-func (f *Factory) Claim(path string, opts ...Option) *Claim { return NewClaim(f.client, path, opts...) }
+func (f *Factory) Claim(path string, opts ...ClaimOption) *Claim {
+	return NewClaim(f.client, path, opts...)
+}

@@ -1,31 +1,29 @@
 package locks
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
 // MaxEntries is how many nodes Inspect reads of one lock, one after the other.
 const MaxEntries = 1000
 
-// MaxChildren is how many children a directory may have to be listed: a list is one answer, and all of it
-// is held in memory.
-const MaxChildren = 250_000
+// maxChildren is how many children a directory may have to be listed: a list is one answer, and all of it is held in memory.
+const maxChildren = 250_000
 
-// Inspect tells who holds the lock at path and who waits for it, whatever kind it is and whoever made it:
-// what Curator and kazoo write is shown as it is. It takes part in nothing and leaves no watch.
+// Inspect reports the holders of the lock at path and its waiters. It knows the layouts of all kinds of locks, and those of Curator and
+// kazoo. It writes nothing, joins no line and leaves no watch.
 //
-// A path that does not exist, or is no lock, has a report of kind NoLock. Nodes that vanish meanwhile are
-// left out. The connected server answers, which may be a little behind the others. The error wraps
-// framework.ErrTooLarge if a directory has more than MaxChildren children, framework.ErrNoAuth or
-// framework.ErrInvalidPath, or is that of ctx.
+// A path that does not exist, or is no lock, has a report of kind NoLock. Nodes that vanish meanwhile are left out. The connected server
+// answers, which may be a little behind the others. The error wraps framework.ErrTooLarge if a directory has more than 250,000 children,
+// framework.ErrNoAuth or framework.ErrInvalidPath, or is that of ctx.
 func Inspect(ctx context.Context, client *framework.Client, path string) (*Report, error) {
 	if client == nil {
 		return nil, errors.New("inspect: the client is nil")
@@ -41,14 +39,56 @@ func Inspect(ctx context.Context, client *framework.Client, path string) (*Repor
 	return i.report, nil
 }
 
-// inspection is one look at one path.
+// List yields a report of every lock at root and below it: a directory before its children, names in their order. It reads one node after
+// the other, and sends no request before the caller has taken the former report. It does not descend into the nodes of a lock. It descends
+// into other nodes in the lock's directory, and reports their locks apart.
+//
+// The servers do not know what an ephemeral node is for: List reports a single one as a claim.
+//
+// List yields an error for a directory that it may not read, or that has more than 250,000 children (framework.ErrNoAuth,
+// framework.ErrTooLarge), and goes on. After any other error it ends. It leaves out nodes that vanish meanwhile, and perhaps those that are
+// created meanwhile.
+func List(ctx context.Context, client *framework.Client, root string) iter.Seq2[*Report, error] {
+	return func(yield func(*Report, error) bool) {
+		if client == nil {
+			yield(nil, errors.New("list: the client is nil"))
+			return
+		}
+		ahead := []string{root}
+		for len(ahead) > 0 {
+			last := len(ahead) - 1
+			i := newInspection(client, ahead[last])
+			ahead = ahead[:last]
+			if !i.visitPath(ctx, yield) {
+				return
+			}
+			slices.Reverse(i.below)
+			ahead = append(ahead, i.below...)
+		}
+	}
+}
+
+// visitPath yields the report of one path, and reports whether to go on.
+func (i *inspection) visitPath(ctx context.Context, yield func(*Report, error) bool) bool {
+	err := i.inspectPath(ctx)
+	switch {
+	case err == nil:
+		return i.report.Kind == NoLock || yield(i.report, nil)
+	case errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge):
+		return yield(nil, framework.Wrap("list", i.path, err))
+	}
+	yield(nil, framework.Wrap("list", i.path, err))
+	return false
+}
+
+// inspection inspects one path.
 type inspection struct {
 	client *framework.Client
 	path   string
 	report *Report
-	left   int      // nodes that may still be read
-	below  []string // children that are no part of the lock
-	others []string // what else is no part of it, in a semaphore's directories
+	left   int      // how many more nodes may be read
+	below  []string // children that are not part of the lock
+	others []string // the same in a semaphore's directories
 }
 
 func newInspection(client *framework.Client, path string) *inspection {
@@ -57,7 +97,7 @@ func newInspection(client *framework.Client, path string) *inspection {
 	return &inspection{client: client, path: path, report: r, left: MaxEntries}
 }
 
-// inspectPath finds out what lies at the path and reads the contenders.
+// inspectPath finds out what kind of lock is at the path, and reads its contenders.
 func (i *inspection) inspectPath(ctx context.Context) error {
 	st, err := i.client.Exists(ctx, i.path)
 	switch {
@@ -67,7 +107,7 @@ func (i *inspection) inspectPath(ctx context.Context) error {
 		return err
 	case st.EphemeralOwner != 0 && st.NumChildren == 0:
 		if _, name := framework.Split(i.path); strings.HasPrefix(name, framework.ProtectedPrefix) {
-			return nil // one of several, such as a member: a claim's name is its own
+			return nil // one of several, such as a member: a claim has a name without a UUID
 		}
 		return i.readClaim(ctx)
 	}
@@ -83,7 +123,7 @@ func (i *inspection) inspectPath(ctx context.Context) error {
 	return i.readLines(ctx, l)
 }
 
-// addOthers notes children that are no part of the lock.
+// addOthers notes children that are not part of the lock.
 func (i *inspection) addOthers(names []string) {
 	for _, name := range names {
 		i.below = append(i.below, framework.Join(i.path, name))
@@ -108,9 +148,9 @@ func (i *inspection) listChildren(ctx context.Context, dir string, st framework.
 	if st.NumChildren == 0 {
 		return nil, nil
 	}
-	if st.NumChildren > MaxChildren {
+	if st.NumChildren > maxChildren {
 		return nil, framework.Wrap("list", dir,
-			fmt.Errorf("%w: %d children, at most %d are listed", framework.ErrTooLarge, st.NumChildren, MaxChildren))
+			fmt.Errorf("%w: %d children, at most %d are listed", framework.ErrTooLarge, st.NumChildren, maxChildren))
 	}
 	names, _, err := i.client.Children(ctx, dir)
 	if errors.Is(err, framework.ErrNoNode) {
@@ -119,7 +159,7 @@ func (i *inspection) listChildren(ctx context.Context, dir string, st framework.
 	return names, err
 }
 
-// readClaim reads a node that is a lock by itself.
+// readClaim reads a single node.
 func (i *inspection) readClaim(ctx context.Context) error {
 	i.report.Count++
 	e, err := i.readEntry(ctx, i.path, ClaimLock)
@@ -145,22 +185,22 @@ func (i *inspection) readLines(ctx context.Context, l directoryLayout) error {
 	return nil
 }
 
-// readLine reads contenders in their order. A node that is gone is in nobody's way.
-func (i *inspection) readLine(ctx context.Context, dir string, kind LockKind, line []position, holds func(position) bool) error {
+// readLine reads contenders in their order. It skips nodes that are gone.
+func (i *inspection) readLine(ctx context.Context, dir string, kind LockKind, line []waitline.Position, holds func(waitline.Position) bool) error {
 	for _, p := range line {
-		e, err := i.readEntry(ctx, framework.Join(dir, p.name), kind)
+		e, err := i.readEntry(ctx, framework.Join(dir, p.Name), kind)
 		if err != nil {
 			return err
 		}
 		if e != nil {
-			e.Mode = p.modeName()
+			e.Mode = modeName(p)
 			i.report.addEntry(holds(p), *e)
 		}
 	}
 	return nil
 }
 
-// readEntry reads one node; nil if it is gone, or one too many.
+// readEntry reads one node. It returns nil if the node is gone, or if too many were read.
 func (i *inspection) readEntry(ctx context.Context, node string, kind LockKind) (*Entry, error) {
 	if i.left == 0 {
 		i.report.Truncated = true
@@ -185,7 +225,7 @@ func (i *inspection) readEntry(ctx context.Context, node string, kind LockKind) 
 	return &e, nil
 }
 
-// readOthers reads what is no part of the lock, as far as there is room.
+// readOthers reads the nodes that are not part of the lock, up to MaxEntries in all.
 func (i *inspection) readOthers(ctx context.Context) error {
 	others := slices.Concat(i.below, i.others)
 	i.report.Count += len(others)
@@ -204,28 +244,9 @@ func (i *inspection) readOthers(ctx context.Context) error {
 	return nil
 }
 
-// permitsIn reads a semaphore's record as far as it can be understood; 0 if it cannot.
-func permitsIn(record []byte) int {
-	var p struct{ Permits int }
-	if err := json.Unmarshal(record, &p); err != nil {
-		return 0
-	}
-	return max(p.Permits, 0)
-}
-
-// The names below a semaphore's path.
-const (
-	locksPart   = "locks"
-	leasesPart  = "leases"
-	permitsPart = "permits"
-)
-
-var semaphoreParts = []string{locksPart, leasesPart, permitsPart}
-
-// readSemaphore reads the semaphore at the path, if there is one. Servers delete its directories while they are
-// empty, and any of the names may be somebody's lock: it is a semaphore if there is a lease, a record
-// of permits, or both directories with nothing that contradicts. Else its parts are children as
-// others are.
+// readSemaphore reads the semaphore at the path, if there is one. Servers delete its directories while they are empty, and each of the names
+// may be another lock's. So it is a semaphore if there is a lease or a record of permits, or if both directories exist and contain no other
+// nodes. Otherwise its parts are other children.
 func (i *inspection) readSemaphore(ctx context.Context, l directoryLayout) error {
 	leases, strange, err := i.readLeases(ctx, l)
 	if err != nil {
@@ -235,7 +256,7 @@ func (i *inspection) readSemaphore(ctx context.Context, l directoryLayout) error
 	if err != nil {
 		return err
 	}
-	both := slices.Contains(l.parts, locksPart) && slices.Contains(l.parts, leasesPart)
+	both := slices.Contains(l.parts, waitline.LocksPart) && slices.Contains(l.parts, waitline.LeasesPart)
 	if len(leases) == 0 && permits == 0 && !(both && len(strange) == 0) {
 		i.addOthers(l.parts)
 		return nil
@@ -244,7 +265,7 @@ func (i *inspection) readSemaphore(ctx context.Context, l directoryLayout) error
 	i.report.Permits = permits
 	i.others = strange
 	i.report.Count += len(leases)
-	if err := i.readLine(ctx, framework.Join(i.path, leasesPart), SemaphoreLock, leases, func(position) bool { return true }); err != nil {
+	if err := i.readLine(ctx, framework.Join(i.path, waitline.LeasesPart), SemaphoreLock, leases, func(waitline.Position) bool { return true }); err != nil {
 		return err
 	}
 	i.groupPermits()
@@ -252,40 +273,40 @@ func (i *inspection) readSemaphore(ctx context.Context, l directoryLayout) error
 }
 
 // readLeases lists the leases, and the other children of their directory.
-func (i *inspection) readLeases(ctx context.Context, l directoryLayout) (leases []position, strange []string, err error) {
-	if !slices.Contains(l.parts, leasesPart) {
+func (i *inspection) readLeases(ctx context.Context, l directoryLayout) (leases []waitline.Position, strange []string, err error) {
+	if !slices.Contains(l.parts, waitline.LeasesPart) {
 		return nil, nil, nil
 	}
-	dir := framework.Join(i.path, leasesPart)
+	dir := framework.Join(i.path, waitline.LeasesPart)
 	names, err := i.listDir(ctx, dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, name := range names {
-		if p, ok := parseNumbered(name, leaseName, MutexKind); ok {
+		if p, ok := waitline.ParseNumbered(name, leaseName, waitline.Mutex); ok {
 			leases = append(leases, p)
 		} else {
 			strange = append(strange, framework.Join(dir, name))
 		}
 	}
-	sortBySequence(leases)
+	waitline.Sort(leases)
 	slices.Sort(strange)
 	return leases, strange, nil
 }
 
-// readPermits reads the number of permits, 0 if there is none to be found.
+// readPermits reads the number of permits, or 0 if there is no record.
 func (i *inspection) readPermits(ctx context.Context, l directoryLayout) (int, error) {
-	if !slices.Contains(l.parts, permitsPart) {
+	if !slices.Contains(l.parts, waitline.PermitsPart) {
 		return 0, nil
 	}
-	data, _, err := i.client.Get(ctx, framework.Join(i.path, permitsPart))
+	data, _, err := i.client.Get(ctx, framework.Join(i.path, waitline.PermitsPart))
 	if errors.Is(err, framework.ErrNoNode) || errors.Is(err, framework.ErrNoAuth) {
 		return 0, nil
 	}
 	return permitsIn(data), err
 }
 
-// groupPermits makes one holder of permits that were granted together: by one transaction.
+// groupPermits merges permits that one transaction has granted into one holder.
 func (i *inspection) groupPermits() {
 	var holders []Entry
 	for _, e := range i.report.Holders {
@@ -299,9 +320,9 @@ func (i *inspection) groupPermits() {
 	i.report.Holders = append([]Entry{}, holders...)
 }
 
-// readWaiters reads who waits for permits.
+// readWaiters reads the waiters for permits.
 func (i *inspection) readWaiters(ctx context.Context) error {
-	dir := framework.Join(i.path, locksPart)
+	dir := framework.Join(i.path, waitline.LocksPart)
 	names, err := i.listDir(ctx, dir)
 	if err != nil {
 		return err
@@ -314,41 +335,41 @@ func (i *inspection) readWaiters(ctx context.Context) error {
 		}
 	}
 	i.report.Count += len(waiting)
-	return i.readLine(ctx, dir, SemaphoreLock, waiting, func(position) bool { return false })
+	return i.readLine(ctx, dir, SemaphoreLock, waiting, func(waitline.Position) bool { return false })
 }
 
-// directoryLayout is a directory's children, sorted out by what they may be.
+// directoryLayout is a directory's children by the lock that they belong to.
 type directoryLayout struct {
-	lines  map[LockKind][]position
-	parts  []string // names that a semaphore's directories and its record have
+	lines  map[LockKind][]waitline.Position
+	parts  []string // the names of a semaphore's directories and record
 	others []string
 }
 
 // lineKinds are the kinds of locks that are a line in their own directory, in the order of reports.
 var lineKinds = []LockKind{MutexLock, ReadWriteLock, ElectionLock, KazooLock}
 
-// parseLayout sorts a directory's children out. It takes any names.
+// parseLayout sorts the children of a directory by their names, which may be any.
 func parseLayout(names []string) directoryLayout {
-	l := directoryLayout{lines: map[LockKind][]position{}}
+	l := directoryLayout{lines: map[LockKind][]waitline.Position{}}
 	for _, name := range names {
 		kind, p := kindOfChild(name)
 		switch {
 		case kind != NoLock:
 			l.lines[kind] = append(l.lines[kind], p)
-		case slices.Contains(semaphoreParts, name):
+		case slices.Contains(waitline.SemaphoreParts, name):
 			l.parts = append(l.parts, name)
 		default:
 			l.others = append(l.others, name)
 		}
 	}
 	for _, line := range l.lines {
-		sortBySequence(line)
+		waitline.Sort(line)
 	}
 	slices.Sort(l.others)
 	return l
 }
 
-// childCount is the number of children that make locks.
+// childCount is the number of children that are contenders.
 func (l directoryLayout) childCount() (n int) {
 	for _, line := range l.lines {
 		n += len(line)
@@ -356,72 +377,50 @@ func (l directoryLayout) childCount() (n int) {
 	return n
 }
 
-// kindOfChild tells what kind of lock a child makes of its directory. kazoo's contenders hold and wait by the
-// same rules as readers and writers.
-func kindOfChild(name string) (LockKind, position) {
-	p, ok := parsePosition(name)
+// kindOfChild returns the kind of lock that a child contends for. kazoo's contenders hold and wait by the same rules as readers and
+// writers.
+func kindOfChild(name string) (LockKind, waitline.Position) {
+	p, ok := waitline.ParsePosition(name)
 	if !ok {
-		return NoLock, position{}
+		return NoLock, waitline.Position{}
 	}
-	switch p.kind.familyName() {
-	case MutexKind:
+	switch p.Kind.Family() {
+	case waitline.Mutex:
 		return MutexLock, p
-	case LatchKind:
+	case waitline.Latch:
 		return ElectionLock, p
-	case WriteKind:
+	case waitline.Write:
 		return ReadWriteLock, p
 	}
-	if p.kind == kazooReadKind {
-		p.kind = ReadKind
+	if p.Kind == waitline.KazooRead {
+		p.Kind = waitline.Read
 	} else {
-		p.kind = WriteKind
+		p.Kind = waitline.Write
 	}
 	return KazooLock, p
 }
 
-// parseNumbered reads a name that ends with a stem and a server's number.
-func parseNumbered(name, stem string, kind Kind) (p position, ok bool) {
-	i := strings.LastIndex(name, stem)
-	if i < 0 {
-		return position{}, false
-	}
-	digits := name[i+len(stem):]
-	if len(digits) != 10 && len(digits) != 11 {
-		return position{}, false
-	}
-	seq, err := parseSequence(digits)
-	return position{name, kind, seq}, err == nil
-}
+// holderFilter separates holders from waiters. It takes contenders in the order of the line.
+type holderFilter struct{ first, writer *waitline.Position }
 
-// sortBySequence sorts contenders, first come first. A writer comes before the reader that has its number.
-func sortBySequence(line []position) {
-	slices.SortStableFunc(line, func(a, b position) int {
-		return cmp.Or(cmp.Compare(a.seq-b.seq, 0), -cmp.Compare(a.kind, b.kind))
-	})
-}
-
-// holderFilter tells holders from waiters: who stands in the line is asked about in its order.
-type holderFilter struct{ first, writer *position }
-
-// admits reports whether the next one holds. Only the first of all and the first that is not shared can
-// stand in its way.
-func (h *holderFilter) admits(p position) bool {
-	blocked := h.first != nil && h.first.mustWaitForThis(p) || h.writer != nil && h.writer.mustWaitForThis(p)
+// admits reports whether the next contender holds. Only the first of all and the first that is not shared can block it.
+func (h *holderFilter) admits(p waitline.Position) bool {
+	blocked := h.first != nil && h.first.Blocks(p) || h.writer != nil && h.writer.Blocks(p)
 	if h.first == nil {
 		h.first = &p
 	}
-	if h.writer == nil && !p.kind.isShared() {
+	if h.writer == nil && !p.Kind.IsShared() {
 		h.writer = &p
 	}
 	return !blocked
 }
 
-// modeName is what a reader and a writer are called.
-func (p position) modeName() string {
-	switch p.kind {
-	case ReadKind:
+// modeName is the Entry's mode of a reader or writer.
+func modeName(p waitline.Position) string {
+	switch p.Kind {
+	case waitline.Read:
 		return "read"
-	case WriteKind:
+	case waitline.Write:
 		return "write"
 	}
 	return ""

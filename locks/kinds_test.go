@@ -2,6 +2,7 @@ package locks_test
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,36 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
+// shared are the options that fit mutexes and read-write locks.
+type shared interface {
+	locks.MutexOption
+	locks.RWLockOption
+}
+
+// as returns options as those of one kind of lock.
+func as[To, From any](opts []From) []To {
+	out := make([]To, len(opts))
+	for i, o := range opts {
+		out[i] = any(o).(To)
+	}
+	return out
+}
+
+// ownerRecord is what Lockstep's contenders write into their nodes.
+type ownerRecord struct {
+	Version int `json:"v"`
+	Owner   string
+	PID     int
+	Trace   map[string]string
+}
+
+func ownerIn(t *testing.T, data []byte) (o ownerRecord) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal(data, &o))
+	require.Positive(t, o.Version)
+	return o
+}
+
 // exclusive is one way to hold something alone.
 type exclusive struct {
 	name string
@@ -21,14 +52,21 @@ type exclusive struct {
 }
 
 var exclusives = []exclusive{
-	{"mutex", func(c *framework.Client, opts ...locks.Option) locks.Locker { return locks.NewMutex(c, path, opts...) }},
-	{"write lock", func(c *framework.Client, opts ...locks.Option) locks.Locker { return locks.NewRWLock(c, path, opts...) }},
-	{"semaphore of one", func(c *framework.Client, opts ...locks.Option) locks.Locker {
-		return locks.NewSemaphore(c, path, 1, opts...)
+	{"mutex", func(c *framework.Client, opts ...locks.Option) locks.Locker {
+		return locks.NewMutex(c, path, as[locks.MutexOption](opts)...)
 	}},
-	{"claim", func(c *framework.Client, opts ...locks.Option) locks.Locker { return locks.NewClaim(c, path, opts...) }},
+	{"write lock", func(c *framework.Client, opts ...locks.Option) locks.Locker {
+		return locks.NewRWLock(c, path, as[locks.RWLockOption](opts)...)
+	}},
+	{"semaphore of one", func(c *framework.Client, opts ...locks.Option) locks.Locker {
+		return locks.NewSemaphore(c, path, 1, as[locks.SemaphoreOption](opts)...)
+	}},
+	{"claim", func(c *framework.Client, opts ...locks.Option) locks.Locker {
+		return locks.NewClaim(c, path, as[locks.ClaimOption](opts)...)
+	}},
 	{"multi-lock", func(c *framework.Client, opts ...locks.Option) locks.Locker {
-		return locks.NewMulti(locks.NewMutex(c, "/locks/z", opts...), locks.NewMutex(c, path, opts...))
+		m := as[locks.MutexOption](opts)
+		return locks.NewMulti(locks.NewMutex(c, "/locks/z", m...), locks.NewMutex(c, path, m...))
 	}},
 }
 
@@ -44,18 +82,26 @@ func eachExclusive(t *testing.T, test func(t *testing.T, w *world, kind exclusiv
 // inherits is one kind of lock that knows the contexts of its leases, and one that it excludes.
 type inherits struct {
 	name        string
-	make, rival func(c *framework.Client, opts ...locks.Option) locks.Locker
+	make, rival func(c *framework.Client, opts ...shared) locks.Locker
 }
 
 var inheriting = []inherits{
-	{"mutex", exclusives[0].make, exclusives[0].make},
-	{"mutex with a slice", func(c *framework.Client, opts ...locks.Option) locks.Locker {
-		return locks.NewMutex(c, path, append(opts, locks.WithLocalHandoff(time.Second))...)
-	}, exclusives[0].make},
-	{"write lock", exclusives[1].make, exclusives[1].make},
-	{"read lock", func(c *framework.Client, opts ...locks.Option) locks.Locker {
-		return locks.NewRWLock(c, path, opts...).RLocker()
-	}, exclusives[1].make},
+	{"mutex", makeMutex, makeMutex},
+	{"mutex with a slice", func(c *framework.Client, opts ...shared) locks.Locker {
+		return locks.NewMutex(c, path, append(as[locks.MutexOption](opts), locks.WithLocalHandoff(time.Second))...)
+	}, makeMutex},
+	{"write lock", makeWriteLock, makeWriteLock},
+	{"read lock", func(c *framework.Client, opts ...shared) locks.Locker {
+		return locks.NewRWLock(c, path, as[locks.RWLockOption](opts)...).RLocker()
+	}, makeWriteLock},
+}
+
+func makeMutex(c *framework.Client, opts ...shared) locks.Locker {
+	return locks.NewMutex(c, path, as[locks.MutexOption](opts)...)
+}
+
+func makeWriteLock(c *framework.Client, opts ...shared) locks.Locker {
+	return locks.NewRWLock(c, path, as[locks.RWLockOption](opts)...)
 }
 
 func eachInheriting(t *testing.T, test func(t *testing.T, w *world, kind inherits)) {

@@ -3,70 +3,81 @@ package locks
 import (
 	"cmp"
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/lifetime"
+	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
-// Lease is what every grant hands back. It is immutable but for its end.
+// kind is what telemetry calls a lock, or one half of a read-write lock.
+type kind string
+
+const (
+	mutexKind     kind = "mutex"
+	readKind      kind = "read"
+	writeKind     kind = "write"
+	semaphoreKind kind = "semaphore"
+	claimKind     kind = "claim"
+)
+
+// Lease is what a lock grants. Only its end changes it.
 //
-// Guarantee: Context is done before the servers can grant the same thing to anybody else, as long as
-// this process is scheduled (see package framework). Not guaranteed: that a process which was stopped
-// notices in time. Pass Token to what the lock protects, and Guard to ZooKeeper transactions.
+// Guarantee: Context is done before the servers can grant the same lock again, as long as this process is scheduled (see package
+// framework). Not guaranteed: that a paused process notices the end in time. Pass Token to what the lock protects, and Guard to
+// ZooKeeper transactions.
 type Lease struct {
+	client  *framework.Client
 	path    string
-	kind    Kind
+	kind    kind
 	node    string
-	nodes   []string // all of them, if there are several
+	nodes   []string // all nodes, if there are several
 	fence   string   // the node that guards check, if it is not the lease's own
-	parts   []*Lease // of a multi-lock
+	parts   []*Lease // of a Multi
 	token   int64
 	turn    int64
 	session *framework.Session
-	key     heldKey            // what is held; its contexts know the lease by this
-	life    *lifetime.Lifetime // how long it stands
-	hold    *framework.Hold    // of its own nodes; nil if they are another lease's
-	within  *Lease             // whose nodes these are, or nil
-	guarded atomic.Bool        // the servers have to refuse what follows its end
+	key     any // finds the lease in its contexts; nil: it cannot be found
 
-	contender *contender                       // of a line's lease
-	back      func(early bool) releaseProgress // gives back what was granted; early asks for returned.written
+	life  *lifetime.Lifetime // how long the lease stands
+	hold  *framework.Hold    // of the lease's own nodes; nil if they belong to other leases
+	outer *Lease             // the lease that has the node, of a nested lease or a turn
+
+	contender *waitline.Contender                // of a lease in a line, and of leases within it
+	giveBack  func(written bool) releaseProgress // deletes the nodes; written asks for releaseProgress.written
+	guarded   atomic.Bool                        // the servers have to refuse what follows the lease's end
 
 	mu      sync.Mutex
 	ended   bool
-	given   releaseProgress
+	release releaseProgress
 	limit   *time.Timer // of WithMaxHold, or nil
-	expires time.Time   // when that ends it
+	expires time.Time   // when limit fires
 	unwatch func() bool
 	revoked chan struct{}
 }
 
-// releaseProgress is the way of what was given back.
+// releaseProgress tells how far the deletion of a lease's nodes has come.
 type releaseProgress struct {
-	// written is closed when the request is in the connection's queue; nil if nobody is to wait for that.
+	// written is closed when the deletion is in the connection's queue. It is nil if Release does not need it.
 	written <-chan struct{}
-	// gone is closed when the servers have agreed, or the session has ended.
+	// gone is closed when the nodes are gone or the session has ended.
 	gone <-chan struct{}
-	// after is called by a Release that has waited for gone; may be nil.
-	after func()
+	// afterGone is called by a Release that has waited for gone; it may be nil.
+	afterGone func()
 }
 
-// Context is done when the lease has ended; its cause wraps ErrReleased, ErrMaxHold, framework.ErrSessionLost,
-// framework.ErrNodeGone or framework.ErrClosed. It carries the values of the context that the lease
-// was asked for with, but not its end. Asked for its error, it reads the clock as Err does.
+// Context is done when the lease has ended. Its cause wraps ErrReleased, ErrMaxHold, framework.ErrSessionLost, framework.ErrNodeGone or
+// framework.ErrClosed. It carries the values of the context of the call that acquired the lease, and does not end with that one. Its Err
+// reads the clock, as the lease's does.
 func (l *Lease) Context() context.Context { return l.life.Context() }
 
-// Token is the fencing token: it rises with every exclusive grant on the path. What the lock protects
-// should remember the highest token that it has seen and refuse lower ones. Of a semaphore or a claim it
-// tells grants apart, but is no fence.
+// Token is the fencing token: it rises with every exclusive grant on the path. What the lock protects should remember the highest token
+// that it has seen and refuse lower ones. The token of a semaphore or a claim tells grants apart, but is no fence.
 func (l *Lease) Token() int64 { return l.token }
 
-// Turn is 0 but under WithLocalHandoff, where the leases of one slice share a token: compare token and turn
-// as a pair.
+// Turn counts the leases of one slice, which share a token: compare token and turn as a pair. It is 0 without WithLocalHandoff.
 func (l *Lease) Turn() int64 { return l.turn }
 
 // Path is the lock's path.
@@ -78,16 +89,14 @@ func (l *Lease) Node() string { return l.node }
 // Session is the number of the session that the lease belongs to.
 func (l *Lease) Session() int64 { return l.session.ID() }
 
-// Err is nil while the lease stands, else why it ended. It reads the clock, so that it is right at
-// once in a process that was stopped and continued.
+// Err is nil while the lease stands, else why it ended. It reads the clock, so it is right at once in a process that was paused.
 func (l *Lease) Err() error { return l.life.Err() }
 
-// Lifetime is how long the lease stands, for what lies within it. End the lease itself, with Release.
+// Lifetime is how long the lease stands, for what lies within it. End the lease itself with Release.
 func (l *Lease) Lifetime() *lifetime.Lifetime { return l.life }
 
-// Remaining is the time until the lease ends unless the session's life is proven again before: what a
-// holder has left to stop in when its connection is gone, and no more than WithMaxHold leaves. It is never
-// negative.
+// Remaining is the time until the lease ends, unless a later proof of life extends it. A holder without a connection has this time to stop
+// in. WithMaxHold limits it, too. It is 0 once the lease has ended.
 func (l *Lease) Remaining() time.Duration {
 	if l.Err() != nil {
 		return 0
@@ -99,8 +108,8 @@ func (l *Lease) Remaining() time.Duration {
 	if !expires.IsZero() {
 		left = min(left, max(0, time.Until(expires)))
 	}
-	if l.within != nil {
-		left = min(left, l.within.Remaining())
+	if l.outer != nil {
+		left = min(left, l.outer.Remaining())
 	}
 	for _, p := range l.parts {
 		left = min(left, p.Remaining())
@@ -108,21 +117,20 @@ func (l *Lease) Remaining() time.Duration {
 	return left
 }
 
-// Guard is an operation for a transaction (Client.Multi) that lets it happen only while the lease
-// stands: it is refused before it is sent once the lease has ended here, and by the servers once its
-// node is gone there. Of several nodes it names the first; they live with one session, unless a
-// multi-lock's parts belong to several clients. See Guards.
+// Guard is an operation for a transaction (Client.Multi) that lets it happen only while the lease stands. After the lease's end, the
+// client refuses the transaction before it sends it. The servers refuse it once the lease's node is gone. Of several nodes, Guard checks
+// the first: they live with one session, unless the parts of a Multi belong to several clients. See Guards.
 func (l *Lease) Guard() framework.Op {
 	if len(l.parts) > 0 {
 		return l.parts[0].Guard().When(l.Err)
 	}
-	for lease := l; lease != nil; lease = lease.within {
+	for lease := l; lease != nil; lease = lease.outer {
 		lease.guarded.Store(true)
 	}
 	return framework.CheckOp(cmp.Or(l.fence, l.node), framework.AnyVersion).When(l.Err)
 }
 
-// Guards is Guard for each of the lease's nodes: also refused when somebody has deleted one of them.
+// Guards is Guard for each of the lease's nodes. The servers refuse the transaction when any of them is gone.
 func (l *Lease) Guards() []framework.Op {
 	var ops []framework.Op
 	l.forEachNode(func(part *Lease, node string) {
@@ -135,7 +143,7 @@ func (l *Lease) Guards() []framework.Op {
 	return ops
 }
 
-// forEachNode calls f with all nodes, and the lease that each belongs to.
+// forEachNode calls f with all nodes, and with the lease that each belongs to.
 func (l *Lease) forEachNode(f func(part *Lease, node string)) {
 	for _, p := range l.parts {
 		p.forEachNode(f)
@@ -148,26 +156,27 @@ func (l *Lease) forEachNode(f func(part *Lease, node string)) {
 	}
 }
 
-// Release ends the lease's context, then deletes its node. It waits for the deletion until ctx ends;
-// after that it is finished in the background, until the node is gone or the session has ended, and
-// Client.Close waits for it. The error is nil in either case. Releasing again is harmless.
+// Release ends the lease's context, then deletes its node. It waits for the deletion until ctx ends. After that the deletion goes on in the
+// background, until the node is gone or the session has ended, and Client.Close waits for it. The error is nil in either case. A second
+// call is harmless.
 func (l *Lease) Release(ctx context.Context) error {
-	l.endOnce(ErrReleased)
+	l.end(ErrReleased)
 	select {
-	case <-l.given.gone:
-		if l.given.after != nil {
-			l.given.after()
+	case <-l.release.gone:
+		if l.release.afterGone != nil {
+			l.release.afterGone()
 		}
-	case <-l.given.written:
+	case <-l.release.written:
 	case <-ctx.Done():
 	}
 	return nil
 }
 
-// endOnce ends the lease and gives back what was granted; only the first call counts.
-func (l *Lease) endOnce(cause error) { l.finishRelease(cause, false) }
+// end ends the lease's context and then gives its nodes back; only the first call counts.
+func (l *Lease) end(cause error) { l.endAndGiveBack(cause, false) }
 
-func (l *Lease) finishRelease(cause error, early bool) {
+// endAndGiveBack is end. written asks for the moment when the deletion is in the connection's queue.
+func (l *Lease) endAndGiveBack(cause error, written bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended {
@@ -185,12 +194,12 @@ func (l *Lease) finishRelease(cause error, early bool) {
 	} else {
 		l.life.End(cause)
 	}
-	l.given = l.back(early)
+	l.release = l.giveBack(written)
 }
 
-// standWithHold makes the lease stand for as long as a hold on its nodes.
-func (l *Lease) standWithHold(ctx context.Context, nodes ...string) error {
-	h, err := l.session.Primitives().Hold(leaseContext{callerContext(ctx), l}, nodes...)
+// holdNodes makes the lease stand for as long as a hold on its nodes. It fails when the session has ended.
+func (l *Lease) holdNodes(ctx context.Context, nodes ...string) error {
+	h, err := l.session.Primitives().Hold(leaseContext{waitline.CallerContext(ctx), l}, nodes...)
 	if err != nil {
 		return err
 	}
@@ -198,144 +207,59 @@ func (l *Lease) standWithHold(ctx context.Context, nodes ...string) error {
 	return nil
 }
 
-// startTimers makes the lease end by itself: after its greatest length, and when its lifetime was ended by
-// somebody else, so that who waits behind it on this session need not wait for its release.
-func (l *Lease) startTimers(maxHold time.Duration) *Lease {
+// standWithin makes the lease end with another lease at the latest.
+func (l *Lease) standWithin(ctx context.Context, outer *Lease) {
+	l.outer = outer
+	l.life = outer.life.Child(leaseContext{waitline.CallerContext(ctx), l})
+}
+
+// watchEnd gives the lease's nodes back when its context ends by other means than Release, so that local waiters need not wait for the
+// Release. It also ends the lease after maxHold, unless that is 0. It returns the lease.
+func (l *Lease) watchEnd(maxHold time.Duration) *Lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.unwatch = context.AfterFunc(l.Context(), func() { l.endOnce(nil) })
-	if maxHold > 0 && !l.waitsForMulti(maxHold) {
-		l.limitLength(maxHold)
+	l.unwatch = context.AfterFunc(l.Context(), func() { l.end(nil) })
+	if maxHold > 0 && !afterAllHeld(l.Context(), func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.limitHold(maxHold)
+	}) {
+		l.limitHold(maxHold)
 	}
 	return l
 }
 
-// limitLength ends the lease after its greatest length, which begins now. l.mu is held.
-func (l *Lease) limitLength(maxHold time.Duration) {
+// limitHold ends the lease after maxHold from now. l.mu is held.
+func (l *Lease) limitHold(maxHold time.Duration) {
 	if l.ended {
 		return
 	}
 	l.expires = time.Now().Add(maxHold)
-	l.limit = time.AfterFunc(maxHold, func() { l.endOnce(ErrMaxHold) })
+	l.limit = time.AfterFunc(maxHold, func() { l.end(ErrMaxHold) })
 }
 
-// waitsForMulti reports whether the lease is asked for by a multi-lock that has not got all of its locks yet: the greatest
-// length of all then begins with the last of them.
-func (l *Lease) waitsForMulti(maxHold time.Duration) bool {
-	g, ok := l.Context().Value(multiAcquireKey{}).(*multiAcquire)
-	return ok && g.onOver(func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.limitLength(maxHold)
-	})
-}
-
-// heldKey is the key of the lease that a context belongs to, of one lock.
-type heldKey struct {
-	client *framework.Client
-	path   string
-}
-
-// leaseContext has the values of the context that a lease was asked for with, and knows the lease.
+// leaseContext has the values of the caller's context, and knows the lease by its key.
 type leaseContext struct {
 	context.Context
 	lease *Lease
 }
 
 func (c leaseContext) Value(key any) any {
-	if key, ok := key.(heldKey); ok {
-		if lease := c.lease.forLock(key); lease != nil {
-			return lease
-		}
+	if lease := c.lease.findByKey(key); lease != nil {
+		return lease
 	}
 	return c.Context.Value(key)
 }
 
-// forLock returns the lease itself or the part of it that holds the lock of this key, or nil.
-func (l *Lease) forLock(key heldKey) *Lease {
-	if l.key == key {
+// findByKey returns the lease itself or its part that the key finds, or nil.
+func (l *Lease) findByKey(key any) *Lease {
+	if l.key != nil && l.key == key {
 		return l
 	}
 	for _, p := range l.parts {
-		if found := p.forLock(key); found != nil {
+		if found := p.findByKey(key); found != nil {
 			return found
 		}
 	}
 	return nil
-}
-
-// callerKey is the key of the context that a lock was asked for with, in the context of the ask's own span.
-type callerKey struct{}
-
-// callerContext returns the context whose values a lease carries: the span of the ask has ended when the lease begins.
-func callerContext(ctx context.Context) context.Context {
-	if caller, ok := ctx.Value(callerKey{}).(context.Context); ok {
-		return caller
-	}
-	return ctx
-}
-
-// leaseFromContext returns the standing lease of the line's lock that ctx belongs to, or nil.
-func leaseFromContext(ctx context.Context, l *Line) *Lease {
-	lease, _ := ctx.Value(heldKey{l.client, l.path}).(*Lease)
-	if lease == nil || lease.Err() != nil {
-		return nil
-	}
-	return lease
-}
-
-// acquireNested returns what may be had under a lease of the same lock.
-func (l *Line) acquireNested(ctx context.Context, outer *Lease) (*Lease, error) {
-	switch held := outer.kind; {
-	case held == l.kind && l.reentry:
-		return l.newNestedLease(ctx, outer), nil
-	case held == WriteKind && l.kind == ReadKind:
-		return l.downgrade(ctx, outer)
-	case held == ReadKind && l.kind == WriteKind:
-		return nil, ErrUpgrade
-	}
-	return nil, ErrHeld
-}
-
-// newNestedLease returns a lease on the node of another, which ends with it.
-func (l *Line) newNestedLease(ctx context.Context, outer *Lease) *Lease {
-	lease := &Lease{path: l.name, kind: l.kind, node: outer.node, token: outer.token, turn: outer.turn, session: outer.session,
-		key: outer.key, within: outer, contender: outer.contender, back: releaseNothing}
-	lease.life = outer.life.Child(leaseContext{callerContext(ctx), lease})
-	return lease.startTimers(l.maxHold)
-}
-
-// releaseNothing is the way back of a lease whose node is another's.
-func releaseNothing(bool) releaseProgress { return releaseProgress{gone: closedChannel} }
-
-// Locker is what all kinds of locks are, in one of their forms.
-type Locker interface {
-	// Path is where the lock is.
-	Path() string
-	// Lock waits until the lock is granted, or returns the error of ctx or of a refusal.
-	Lock(ctx context.Context) (*Lease, error)
-	// TryLock is granted the lock at once or returns an error that wraps ErrNotAcquired.
-	TryLock(ctx context.Context) (*Lease, error)
-}
-
-// Do runs f while holding the lock, and releases it whatever happens, a panic included. f gets the lease's
-// context, which ends with the lease and with ctx, and must return soon after. Do waits for the release until ctx
-// ends; the rest is done in the background, as Release does. The error is that of
-// the ask or of f. If the lease has ended before f, the error wraps the cause too, even if f returned
-// nil: what f did last was not protected.
-func Do(ctx context.Context, locker Locker, f func(ctx context.Context, lease *Lease) error) error {
-	lease, err := locker.Lock(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = lease.Release(ctx) }() // has no error
-	inside := lease.life.Child(lease.Context())
-	defer inside.End(context.Canceled)
-	stop := context.AfterFunc(ctx, func() { inside.End(context.Cause(ctx)) })
-	defer stop()
-	err = f(inside.Context(), lease)
-	if lost := lease.Err(); lost != nil && !errors.Is(err, lost) {
-		return errors.Join(err, lost)
-	}
-	return err
 }

@@ -191,7 +191,7 @@ func TestTheTimeLeftKnowsTheGreatestHold(t *testing.T) {
 
 // TestTheGreatestHoldOfAPartBeginsWithTheWhole: a multi-lock that waits for longer than that keeps what it has.
 func TestTheGreatestHoldOfAPartBeginsWithTheWhole(t *testing.T) {
-	for name, opts := range map[string][]locks.Option{"mutex": nil, "slice": {locks.WithLocalHandoff(time.Hour)}} {
+	for name, opts := range map[string][]locks.MutexOption{"mutex": nil, "slice": {locks.WithLocalHandoff(time.Hour)}} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				c := w.member("a").Client

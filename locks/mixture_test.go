@@ -128,15 +128,3 @@ func create(t *testing.T, c *framework.Client, name string) (remove func()) {
 	require.NoError(t, c.Create(t.Context(), framework.Join(path, name), nil, framework.Ephemeral))
 	return func() { require.NoError(t, c.Delete(t.Context(), framework.Join(path, name), framework.AnyVersion)) }
 }
-
-func TestWithKazooIsForMutexesAndReadWriteLocks(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
-		c := w.member("a").Client
-		for _, l := range []locks.Locker{locks.NewClaim(c, path, locks.WithKazoo()), locks.NewSemaphore(c, path, 2, locks.WithKazoo())} {
-			_, err := l.TryLock(t.Context())
-			require.ErrorContains(t, err, "WithKazoo")
-		}
-		_, err := locks.NewLine(c, path, locks.LatchKind, locks.WithKazoo()).TryAcquire(t.Context())
-		require.ErrorContains(t, err, "WithKazoo")
-	})
-}

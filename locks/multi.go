@@ -12,23 +12,21 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/lifetime"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// Multi is several locks that are held together or not at all, of any kinds.
+// Multi is several locks of any kinds that are held all together or not at all.
 //
-// They are asked for one after the other in the order of their paths, whatever order they were given in,
-// so that two multi-locks never wait for each other; keep to one Root for all clients, and take no
-// other lock that a multi-lock may ask for while you wait for it. The lease ends when one of the
-// locks' does, and its release releases all, last first. Its token is the highest of theirs, which
-// rises with every grant of the same exclusive locks. A greatest hold (WithMaxHold) of one of them is counted
-// from when all are held.
+// It acquires them one after the other in the order of their paths, whatever the order of the arguments, so that two multi-locks cannot
+// wait for each other. Keep to one Root for all clients. While you wait for a multi-lock, hold no other lock that a multi-lock may acquire.
+// The lease ends when one of the parts does, and its release releases all parts, last first. Its token is the highest of theirs, which
+// rises with every grant of the same exclusive locks. A greatest hold (WithMaxHold) of a part counts from the moment when all are held.
 type Multi struct {
 	lockers []Locker
 	err     error
 }
 
-// NewMulti returns a lock of all lockers. Several of one path, or none, make every call return an error
-// that says so.
+// NewMulti returns a lock of all lockers. There must be at least one, and each must have a path of its own.
 func NewMulti(lockers ...Locker) *Multi {
 	m := &Multi{}
 	for _, l := range lockers {
@@ -65,24 +63,23 @@ func (m *Multi) Path() string {
 	return strings.Join(paths, ",")
 }
 
-// Lock waits until all locks are held. When one fails the others are released, and the error names it. If
-// the session is lost meanwhile, it begins again.
+// Lock waits until it holds all locks. When one fails it releases the others, and the error names the lock. If the session is lost
+// meanwhile, it begins again.
 func (m *Multi) Lock(ctx context.Context) (*Lease, error) {
 	return m.acquireWithRetries(ctx, "acquire", Locker.Lock)
 }
 
-// TryLock holds all locks at once or returns an error that wraps ErrNotAcquired and names the first that
-// could not be had.
+// TryLock acquires all locks at once or returns an error that wraps ErrNotAcquired and names the first lock that was not free.
 func (m *Multi) TryLock(ctx context.Context) (*Lease, error) {
 	return m.acquireWithRetries(ctx, "try", Locker.TryLock)
 }
 
-// acquireWithRetries asks again, with pauses, while a lease that was granted already ends before the last one is.
+// acquireWithRetries begins again, with pauses, while a part that was granted ends before the last part is granted.
 func (m *Multi) acquireWithRetries(ctx context.Context, op string, lock func(Locker, context.Context) (*Lease, error)) (*Lease, error) {
 	if m.err != nil {
 		return nil, m.err
 	}
-	var pauses lossPauses
+	var pauses recipe.RetryPauses
 	for {
 		began := time.Now()
 		lease, err := m.acquireOnce(ctx, lock)
@@ -91,10 +88,8 @@ func (m *Multi) acquireWithRetries(ctx context.Context, op string, lock func(Loc
 		}
 		var lost *partLostError
 		if errors.As(err, &lost) && ctx.Err() == nil {
-			if pauses.retries == nil {
-				pauses.retries = lost.session.Retries()
-			}
-			if pauses.wait(ctx, began) == nil {
+			pauses.Client = lost.part.client
+			if pauses.Wait(ctx, began) == nil {
 				continue
 			}
 		}
@@ -105,139 +100,87 @@ func (m *Multi) acquireWithRetries(ctx context.Context, op string, lock func(Loc
 	}
 }
 
-// acquireOnce asks for all locks, and releases what was granted if that is not all, be it by a panic.
-func (m *Multi) acquireOnce(ctx context.Context, lock func(Locker, context.Context) (*Lease, error)) (lease *Lease, err error) {
-	var b heldLeases
-	defer func() {
-		if lease == nil {
-			b.releaseAndWait(ctx)
-		}
-	}()
-	if err := b.acquireAll(ctx, m.lockers, lock); err != nil {
-		return nil, err
-	}
-	return b.combinedLease(m, ctx), nil
-}
-
-// partLostError says that a lease of this session ended while others were asked for.
-type partLostError struct{ session *framework.Session }
+// partLostError says that a part ended while others were acquired.
+type partLostError struct{ part *Lease }
 
 func (*partLostError) Error() string { return "a lease ended meanwhile" }
 
-// heldLeases is leases that belong together.
-type heldLeases struct{ parts []*Lease }
-
-// multiAcquire is what waits until a multi-lock has all of its locks, or fails to have them.
-type multiAcquire struct {
-	mu      sync.Mutex
-	over    bool
-	waiting []func()
-}
-
-// multiAcquireKey is the key of the gathering in the context with which a multi-lock asks.
-type multiAcquireKey struct{}
-
-// onOver has f called when the gathering is over, and reports whether it is not yet.
-func (g *multiAcquire) onOver(f func()) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.over {
-		g.waiting = append(g.waiting, f)
-	}
-	return !g.over
-}
-
-func (g *multiAcquire) finish() {
-	g.mu.Lock()
-	waiting := g.waiting
-	g.over, g.waiting = true, nil
-	g.mu.Unlock()
-	for _, f := range waiting {
-		f()
-	}
-}
-
-// acquireAll asks for one lease after the other, while those that were granted stand.
-func (b *heldLeases) acquireAll(ctx context.Context, lockers []Locker, lock func(Locker, context.Context) (*Lease, error)) error {
-	all := new(multiAcquire)
-	defer all.finish()
-	asking, cancel := context.WithCancelCause(context.WithValue(ctx, multiAcquireKey{}, all))
+// acquireOnce acquires one part after the other, while those that were granted stand. It releases them if that fails or panics.
+func (m *Multi) acquireOnce(ctx context.Context, lock func(Locker, context.Context) (*Lease, error)) (combined *Lease, err error) {
+	var parts []*Lease
+	defer func() {
+		if combined == nil {
+			select {
+			case <-releaseInBackground(parts).gone:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	together, finish := acquiringTogether(ctx)
+	defer finish()
+	acquiring, cancel := context.WithCancelCause(together)
 	defer cancel(nil)
-	for _, l := range lockers {
-		lease, err := lock(l, asking)
+	for _, l := range m.lockers {
+		lease, err := lock(l, acquiring)
 		if err != nil {
 			var lost *partLostError
-			if errors.As(context.Cause(asking), &lost) {
-				return lost
+			if errors.As(context.Cause(acquiring), &lost) {
+				return nil, lost
 			}
-			return err
+			return nil, err
 		}
-		b.parts = append(b.parts, lease)
-		stop := context.AfterFunc(lease.Context(), func() { cancel(&partLostError{lease.session}) })
+		parts = append(parts, lease)
+		stop := context.AfterFunc(lease.Context(), func() { cancel(&partLostError{lease}) })
 		defer stop()
 	}
-	for _, p := range b.parts {
-		if p.Err() != nil {
-			return &partLostError{p.session}
-		}
-	}
-	return nil
-}
-
-// releaseAll releases all, last first, each as soon as the one before is on its way. Only parts of one session
-// wait for each other: one that cannot be reached holds up no others.
-func (b *heldLeases) releaseAll() {
-	sessions := map[*framework.Session][]*Lease{}
-	for _, p := range slices.Backward(b.parts) {
-		sessions[p.session] = append(sessions[p.session], p)
-	}
-	var all sync.WaitGroup
-	for _, parts := range sessions {
-		all.Go(func() { releaseInOrder(parts) })
-	}
-	all.Wait()
-}
-
-func releaseInOrder(parts []*Lease) {
 	for _, p := range parts {
-		p.finishRelease(ErrReleased, true)
-		select {
-		case <-p.given.written:
-		case <-p.given.gone:
+		if p.Err() != nil {
+			return nil, &partLostError{p}
 		}
 	}
+	return m.combine(ctx, parts), nil
 }
 
-// combinedLease is one lease on all.
-func (b *heldLeases) combinedLease(m *Multi, ctx context.Context) *Lease {
-	first := b.parts[0]
-	lease := &Lease{path: m.Path(), node: first.node, parts: b.parts, session: first.session, back: b.releaseInBackground}
-	lifetimes := make([]*lifetime.Lifetime, len(b.parts))
-	for i, p := range b.parts {
+// combine returns one lease on all parts.
+func (m *Multi) combine(ctx context.Context, parts []*Lease) *Lease {
+	first := parts[0]
+	lease := &Lease{client: first.client, path: m.Path(), node: first.node, parts: parts, session: first.session,
+		giveBack: func(bool) releaseProgress { return releaseInBackground(parts) }}
+	lifetimes := make([]*lifetime.Lifetime, len(parts))
+	for i, p := range parts {
 		lease.token = max(lease.token, p.token)
 		lifetimes[i] = p.life
 	}
 	lease.life = lifetime.Join(leaseContext{ctx, lease}, lifetimes...)
-	return lease.startTimers(0)
+	return lease.watchEnd(0)
 }
 
-// releaseAndWait releases what was granted so far, and waits for that until ctx ends.
-func (b *heldLeases) releaseAndWait(ctx context.Context) {
-	select {
-	case <-b.releaseInBackground(false).gone:
-	case <-ctx.Done():
+// releaseInBackground releases the parts, last first, each as soon as the deletion of the one before is in the connection's queue. Only parts
+// of one session wait for each other, so that a session without a connection does not delay others.
+func releaseInBackground(parts []*Lease) releaseProgress {
+	sessions := map[*framework.Session][]*Lease{}
+	for _, p := range slices.Backward(parts) {
+		sessions[p.session] = append(sessions[p.session], p)
 	}
-}
-
-// releaseInBackground releases all in the background.
-func (b *heldLeases) releaseInBackground(bool) releaseProgress {
+	var all sync.WaitGroup
+	for _, ofSession := range sessions {
+		all.Go(func() {
+			for _, p := range ofSession {
+				p.endAndGiveBack(ErrReleased, true)
+				select {
+				case <-p.release.written:
+				case <-p.release.gone:
+				}
+			}
+			for _, p := range ofSession {
+				<-p.release.gone
+			}
+		})
+	}
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		b.releaseAll()
-		for _, p := range b.parts {
-			<-p.given.gone
-		}
+		all.Wait()
 	}()
 	return releaseProgress{gone: gone}
 }

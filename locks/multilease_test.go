@@ -14,8 +14,14 @@ import (
 
 // mixture is a multi-lock of every kind there is.
 func mixture(c *framework.Client, opts ...locks.Option) *locks.Multi {
-	return locks.NewMulti(locks.NewRWLock(c, "/m/reading", opts...).RLocker(), locks.NewSemaphore(c, "/m/pool", 3, opts...).Permits(2),
-		locks.NewClaim(c, "/m/claim", opts...), locks.NewMutex(c, "/m/mutex", opts...), locks.NewRWLock(c, "/m/writing", opts...))
+	rw := as[locks.RWLockOption](opts)
+	return locks.NewMulti(
+		locks.NewRWLock(c, "/m/reading", rw...).RLocker(),
+		locks.NewSemaphore(c, "/m/pool", 3, as[locks.SemaphoreOption](opts)...).Permits(2),
+		locks.NewClaim(c, "/m/claim", as[locks.ClaimOption](opts)...),
+		locks.NewMutex(c, "/m/mutex", as[locks.MutexOption](opts)...),
+		locks.NewRWLock(c, "/m/writing", rw...),
+	)
 }
 
 func TestAMixtureIsHeldTogether(t *testing.T) {

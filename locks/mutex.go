@@ -4,46 +4,49 @@ import (
 	"context"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
-// Mutex is an exclusive lock, fair, at a path of its own. Its layout is that of Apache Curator's
-// InterProcessMutex, so that a Go and a Java service can contend for it:
+// Mutex is an exclusive and fair lock at a path of its own. Its layout is that of Apache Curator's InterProcessMutex, so that Go and Java
+// services can contend for it:
 //
 //	<path>                     container
 //	<path>/_c_<uuid>-lock-#    ephemeral sequential, one for each holder or waiter
 //
-// It holds no state of its own: several may be made for one path, and each may be used by many
-// goroutines at once. It is re-entrant only if asked to be; see WithReentry.
-type Mutex struct{ line *Line }
+// Several mutexes may be made for one path, and each may be used by many goroutines at once. It is re-entrant with WithReentry only.
+type Mutex struct {
+	lock    lock
+	handoff *localHandoff // of WithLocalHandoff, or nil
+}
 
-// NewMutex returns a mutex at path. Nothing is created before it is used. An argument that cannot be
-// used makes every call return an error that says so.
-func NewMutex(client *framework.Client, path string, opts ...Option) *Mutex {
-	return &Mutex{newLine(client, path, "", MutexKind, opts...)}
+// NewMutex returns a mutex at path.
+func NewMutex(client *framework.Client, path string, opts ...MutexOption) *Mutex {
+	all, err := optionsOf(opts, MutexOption.applyToMutex)
+	m := &Mutex{lock: newLineLock(client, path, mutexKind, waitline.Mutex, all, err)}
+	if all.handoff > 0 {
+		m.handoff = newLocalHandoff(&m.lock)
+	}
+	return m
 }
 
 // Path is the mutex's path.
-func (m *Mutex) Path() string { return m.line.path }
+func (m *Mutex) Path() string { return m.lock.path }
 
-// Lock waits in line until the lock is granted. A suspended connection keeps the waiter's place; a lost
-// session makes it queue again. Its error is that of ctx when that ended the wait, or wraps
-// framework.ErrClosed, framework.ErrNoAuth, framework.ErrInvalidPath or ErrKindMixed; no node is left
-// behind then.
+// Lock waits in line until the lock is granted. A suspended connection keeps the waiter's place; when the session is lost, the waiter
+// joins again at the end. Its error is that of ctx when that ended the wait, or wraps framework.ErrClosed, framework.ErrNoAuth,
+// framework.ErrInvalidPath, ErrKindMixed or ErrHeld. No node stays behind then.
 func (m *Mutex) Lock(ctx context.Context) (*Lease, error) {
-	if s := m.line.slice; s != nil && leaseFromContext(ctx, m.line) == nil {
-		return s.waitForTurn(ctx)
+	if m.handoff != nil && m.lock.holderOf(ctx) == nil {
+		return m.handoff.wait(ctx)
 	}
-	return m.line.Acquire(ctx)
+	return m.lock.wait(ctx)
 }
 
-// TryLock is granted the lock at once or returns an error that wraps ErrNotAcquired. It waits for a
-// session and for the servers' answers until ctx ends.
+// TryLock acquires the lock at once or returns an error that wraps ErrNotAcquired. It waits for a session and for the servers' answers
+// until ctx ends.
 func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) {
-	if s := m.line.slice; s != nil && leaseFromContext(ctx, m.line) == nil {
-		return s.tryTurn(ctx)
+	if m.handoff != nil && m.lock.holderOf(ctx) == nil {
+		return m.handoff.try(ctx)
 	}
-	return m.line.TryAcquire(ctx)
+	return m.lock.try(ctx)
 }
-
-// Contenders lists the holder and the waiters in order.
-func (m *Mutex) Contenders(ctx context.Context) ([]Contender, error) { return m.line.Contenders(ctx) }

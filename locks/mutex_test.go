@@ -98,14 +98,14 @@ func TestTheNodeNamesItsOwner(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		l := lock(t, w.member("alice").Client)
 		n, _ := w.zk.Node(l.Node())
-		o, ok := locks.ParseOwner(n.Data)
-		require.True(t, ok)
+		o := ownerIn(t, n.Data)
 		require.Equal(t, "alice", o.Owner)
 		require.Positive(t, o.PID)
-		cs, err := locks.NewMutex(w.member("bob").Client, path).Contenders(t.Context())
-		require.NoError(t, err)
-		require.Len(t, cs, 1)
-		require.Equal(t, locks.Contender{Node: l.Node(), Token: l.Token(), Session: l.Session(), Data: n.Data}, cs[0])
+		r := inspect(t, w.member("bob").Client, path)
+		require.Len(t, r.Holders, 1)
+		require.Empty(t, r.Waiters)
+		e := r.Holders[0]
+		require.Equal(t, []any{l.Node(), l.Token(), locks.SessionID(l.Session()), "alice", o.PID}, []any{e.Node, e.Token, e.Session, e.Owner, e.PID})
 	})
 }
 
@@ -223,8 +223,6 @@ func TestBadInput(t *testing.T) {
 				require.ErrorIs(t, err, framework.ErrInvalidPath, bad)
 				require.ErrorContains(t, err, want)
 			}
-			_, err := m.Contenders(t.Context())
-			require.ErrorIs(t, err, framework.ErrInvalidPath)
 		}
 		_, err := locks.NewMutex(nil, path).Lock(t.Context())
 		require.ErrorContains(t, err, "the client is nil")

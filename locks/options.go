@@ -6,77 +6,152 @@ import (
 	"time"
 )
 
-// Option changes how a lock works. Its error is returned by the first use of the lock.
-type Option func(*Line) error
+// Option changes how a lock works. It fits all kinds of locks.
+type Option interface {
+	MutexOption
+	RWLockOption
+	SemaphoreOption
+	ClaimOption
+}
 
-// WithData writes data into the contender's node instead of the owner's description, which is JSON.
+// MutexOption changes how a Mutex works.
+type MutexOption interface{ applyToMutex(*options) error }
+
+// RWLockOption changes how an RWLock works.
+type RWLockOption interface{ applyToRWLock(*options) error }
+
+// SemaphoreOption changes how a Semaphore works.
+type SemaphoreOption interface{ applyToSemaphore(*options) error }
+
+// ClaimOption changes how a Claim works.
+type ClaimOption interface{ applyToClaim(*options) error }
+
+// options are what the options of one lock say.
+type options struct {
+	data         []byte // nil: an owner record
+	onWait       func(ahead int)
+	reentry      bool
+	maxHold      time.Duration // 0: no limit
+	asyncRelease bool
+	kazoo        bool
+	handoff      time.Duration // 0: none
+}
+
+// option fits all kinds. Each With function returns it as the kinds that have a use for it.
+type option func(*options) error
+
+func (o option) applyToMutex(to *options) error     { return o(to) }
+func (o option) applyToRWLock(to *options) error    { return o(to) }
+func (o option) applyToSemaphore(to *options) error { return o(to) }
+func (o option) applyToClaim(to *options) error     { return o(to) }
+
+// optionsOf applies the options of one kind of lock. It skips nil ones and returns the first error.
+func optionsOf[O comparable](opts []O, apply func(O, *options) error) (all options, err error) {
+	var none O
+	for _, o := range opts {
+		if o == none {
+			continue
+		}
+		if failed := apply(o, &all); failed != nil && err == nil {
+			err = failed
+		}
+	}
+	return all, err
+}
+
+// WithData writes data into the contender's node instead of the owner's description, which is JSON. 64 KiB are the most.
 func WithData(data []byte) Option {
-	return func(l *Line) error {
+	return option(func(o *options) error {
 		if len(data) > maxData {
-			return fmt.Errorf("WithData: %d bytes, at most %d are taken", len(data), maxData)
+			return fmt.Errorf("WithData: %d bytes, at most %d are allowed", len(data), maxData)
 		}
-		l.data = append([]byte{}, data...)
+		o.data = append([]byte{}, data...)
 		return nil
-	}
+	})
 }
 
-// WithOnWait calls queued each time that a wait begins, with the number of contenders ahead: of a
-// semaphore, of waiters, and with 0 when the first of them has to wait for permits. It is called from the
-// waiting goroutine; with WithLocalHandoff, from one that asks for all who wait, and a panic of it is passed on to
-// the first of them.
-func WithOnWait(queued func(ahead int)) Option {
-	return func(l *Line) error {
-		if queued == nil {
-			return errors.New("WithOnWait: the function is nil")
-		}
-		l.queued = queued
-		return nil
-	}
-}
+// maxData bounds what a contender writes into its node: lists of owners are read often.
+const maxData = 64 << 10
 
-// WithReentry makes the lock grant a nested lease to whoever asks with the context of its own lease (see
-// Lease.Context): on the same node, with the same token, ending with the outer one at the latest. Goroutines
-// that inherit the context share the hold. Without it such an ask fails with ErrHeld.
-func WithReentry() Option {
-	return func(l *Line) error {
-		l.reentry = true
-		return nil
-	}
-}
-
-// WithMaxHold ends each lease after d, with ErrMaxHold as its cause, and gives the lock to the next: a
-// hold that somebody forgot to release ends too. The holder must heed the lease's context.
+// WithMaxHold ends each lease after d, with ErrMaxHold as its cause, and grants the lock to the next waiter. So a hold that its holder
+// forgot to release ends, too. The holder must heed the lease's context.
 func WithMaxHold(d time.Duration) Option {
-	return func(l *Line) error {
+	return option(func(o *options) error {
 		if d <= 0 {
 			return fmt.Errorf("WithMaxHold: %v, it must be more than 0", d)
 		}
-		l.maxHold = d
+		o.maxHold = d
 		return nil
-	}
+	})
 }
 
-// WithAsyncRelease makes Release return once the deletion of the node is in the connection's queue,
-// which saves the wait for the servers: what this client asks for later reaches them later. Another
-// client's try may still fail for a moment. Client.Close still waits until the node is gone.
-// A claim looks first whether its node is still its own, which takes the time of one read.
+// WithAsyncRelease makes Release return once the deletion of the node is in the connection's queue, which saves the wait for the servers'
+// answer. Later requests of this client reach the servers later than the deletion. A try of another client may still fail for a moment.
+// Client.Close waits until the node is gone. A claim first checks that its node is still its own, which takes the time of one read.
 func WithAsyncRelease() Option {
-	return func(l *Line) error {
-		l.onWrite = true
+	return option(func(o *options) error {
+		o.asyncRelease = true
 		return nil
-	}
+	})
 }
 
-// WithKazoo lets kazoo's own locks at the path (__lock__# and __rlock__#) take part, which are refused with
-// ErrKindMixed otherwise. Each of these must be told to wait for Lockstep's by kazoo's extra_lock_patterns:
-// ["lock-"] beside a Mutex; beside an RWLock, ["__WRIT__", "__READ__"] of a Lock or WriteLock and ["__WRIT__"] of a
-// ReadLock. One that is not told holds beside the others, and nobody can see that from outside.
-func WithKazoo() Option {
-	return func(l *Line) error {
-		l.kazoo = true
+// WithOnWait calls onWait each time that a wait begins, with the number of contenders ahead. A semaphore counts waiters, and calls it with 0
+// when the first of them waits for permits. The waiting goroutine calls onWait. With WithLocalHandoff, one goroutine calls it for all
+// goroutines that wait, and passes a panic of it on to the first of them.
+func WithOnWait(onWait func(ahead int)) interface {
+	MutexOption
+	RWLockOption
+	SemaphoreOption
+} {
+	return option(func(o *options) error {
+		if onWait == nil {
+			return errors.New("WithOnWait: the function is nil")
+		}
+		o.onWait = onWait
 		return nil
-	}
+	})
 }
 
-// maxData bounds what a contender may write into its node: a list of owners is read often.
-const maxData = 64 << 10
+// WithReentry grants a nested lease to a caller that locks with the context of its own lease (see Lease.Context): on the same node, with
+// the same token, until the outer lease ends or the nested one is released. Goroutines that inherit the context share the hold. Without
+// WithReentry such a call fails with ErrHeld.
+func WithReentry() interface {
+	MutexOption
+	RWLockOption
+} {
+	return option(func(o *options) error {
+		o.reentry = true
+		return nil
+	})
+}
+
+// WithKazoo lets kazoo's own locks at the path (__lock__# and __rlock__#) take part, which are refused with ErrKindMixed otherwise. Tell
+// each of these to wait for Lockstep's by kazoo's extra_lock_patterns: ["lock-"] beside a Mutex; beside an RWLock, ["__WRIT__",
+// "__READ__"] for a Lock or WriteLock and ["__WRIT__"] for a ReadLock. A kazoo lock without these patterns holds beside the others, and
+// no client can see that from outside.
+func WithKazoo() interface {
+	MutexOption
+	RWLockOption
+} {
+	return option(func(o *options) error {
+		o.kazoo = true
+		return nil
+	})
+}
+
+// WithLocalHandoff lets the goroutines that share a Mutex pass one node's lease among them for up to d, before the lock goes to the next
+// contender in the line. A handoff is an exchange in memory instead of requests. The leases of one slice share the token, and Turn rises:
+// what the lock protects compares both, as a pair. The goroutines take turns in the order of their calls. They wait in the line together:
+// a goroutine that gives up loses no other goroutine's place. Among processes the line stays fair, with up to d for each.
+//
+// The servers cannot tell the turns of a slice apart. So a turn whose Guard or Guards was called is the last of its slice: its node is
+// deleted with it, and the next goroutine waits in the line.
+func WithLocalHandoff(d time.Duration) MutexOption {
+	return option(func(o *options) error {
+		if d <= 0 {
+			return fmt.Errorf("WithLocalHandoff: %v, it must be more than 0", d)
+		}
+		o.handoff = d
+		return nil
+	})
+}

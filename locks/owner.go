@@ -6,29 +6,31 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
-// Owner is what a lock's contender writes into its node, as JSON. Unknown fields of later versions
-// are ignored.
-type Owner struct {
+// owner is what a lock's contender writes into its node, as JSON. Unknown fields of later versions are ignored.
+type owner struct {
 	// Version of the record.
 	Version int `json:"v"`
 	// Owner is the client's Identity.
 	Owner string `json:"owner"`
 	Host  string `json:"host"`
 	PID   int    `json:"pid"`
-	// Since is when the contender asked, by its own clock.
+	// Since is when the contender joined, by its own clock.
 	Since time.Time `json:"since"`
-	// Trace is the trace context of whoever asked, as its propagators write it.
+	// Trace is the caller's trace context, as its propagators write it.
 	Trace map[string]string `json:"trace,omitempty"`
 }
 
 const ownerVersion = 1
 
-// ParseOwner reads a contender's data; ok is false for data that somebody else has written.
-func ParseOwner(data []byte) (o Owner, ok bool) {
+// parseOwner reads a contender's data. It reports false for data of another form.
+func parseOwner(data []byte) (o owner, ok bool) {
 	if err := json.Unmarshal(data, &o); err != nil || o.Version < 1 {
-		return Owner{}, false
+		return owner{}, false
 	}
 	return o, true
 }
@@ -39,17 +41,14 @@ var host = sync.OnceValue(func() string {
 	return name
 })
 
-// ownerRecord returns what a contender writes into its node.
-func (l *Line) ownerRecord(ctx context.Context) []byte {
-	if l.data != nil {
-		return l.data
-	}
-	data, err := json.Marshal(Owner{
-		Version: ownerVersion, Owner: l.client.Config().Identity, Host: host(), PID: os.Getpid(),
-		Since: time.Now().UTC(), Trace: l.traceContext(ctx),
+// encodeOwner describes the client's process, for a contender's node.
+func encodeOwner(ctx context.Context, client *framework.Client) []byte {
+	data, err := json.Marshal(owner{
+		Version: ownerVersion, Owner: client.Config().Identity, Host: host(), PID: os.Getpid(),
+		Since: time.Now().UTC(), Trace: waitline.TraceContext(ctx, client),
 	})
 	if err != nil {
-		panic("locks: an owner cannot be written: " + err.Error()) // it has only strings and numbers
+		panic("locks: an owner cannot be encoded: " + err.Error()) // it has only strings and numbers
 	}
 	return data
 }

@@ -18,18 +18,18 @@ func FuzzParsePermits(f *testing.F) {
 		f.Add([]byte(data))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := parsePermits(data)
+		p, err := parsePermitRecord(data)
 		if err != nil {
 			return
 		}
 		require.Positive(t, p.Declared)
 		require.Positive(t, p.Permits)
-		again, err := parsePermits(p.encode())
+		again, err := parsePermitRecord(p.encode())
 		require.NoError(t, err)
 		require.Equal(t, [2]int{p.Declared, p.Permits}, [2]int{again.Declared, again.Permits})
-		require.Len(t, again.fields, len(p.fields), "unknown fields survive")
-		for name, value := range p.fields {
-			require.JSONEq(t, string(value), string(again.fields[name]))
+		require.Len(t, again.unknown, len(p.unknown), "unknown fields survive")
+		for name, value := range p.unknown {
+			require.JSONEq(t, string(value), string(again.unknown[name]))
 		}
 		require.Equal(t, p.Permits, permitsIn(p.encode()), "Inspect tells the same number")
 	})
@@ -54,10 +54,10 @@ func FuzzSessionID(f *testing.F) {
 
 func TestARecordOfPermitsThatCannotBeUsedIsRefusedByName(t *testing.T) {
 	for data, says := range map[string]string{
-		"10.0.0.1": "the record of the permits", `{"v":1,"declared":3}`: `"permits"`, `{"v":1,"declared":"3","permits":3}`: `"declared"`,
-		`{"v":2,"declared":3,"permits":3}`: "update it", `{"v":1,"declared":3,"permits":0}`: "must be more than 0",
+		"10.0.0.1": "the record of the permits", `{"v":1,"declared":3}`: "must be more than 0", `{"v":1,"declared":"3","permits":3}`: "declared",
+		`{"v":2,"declared":3,"permits":3}`: "newer release", `{"v":1,"declared":3,"permits":0}`: "must be more than 0",
 	} {
-		_, err := parsePermits([]byte(data))
+		_, err := parsePermitRecord([]byte(data))
 		require.ErrorContains(t, err, says, data)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 func TestDirectoriesThatAreTooLargeAreNotListed(t *testing.T) {
 	i := newInspection(nil, "/x") // nothing may be asked
-	_, err := i.listChildren(t.Context(), "/x", framework.Stat{NumChildren: MaxChildren + 1})
+	_, err := i.listChildren(t.Context(), "/x", framework.Stat{NumChildren: maxChildren + 1})
 	require.ErrorIs(t, err, framework.ErrTooLarge)
 	require.ErrorContains(t, err, "list /x: too large: 250001 children")
 }
@@ -26,7 +26,7 @@ func TestHeadOfALineThatWraps(t *testing.T) {
 		holds = append(holds, h.admits(p))
 	}
 	require.Equal(t, []bool{true, false, false}, holds)
-	require.Equal(t, "a-__READ__2147483647", line[0].name)
+	require.Equal(t, "a-__READ__2147483647", line[0].Name)
 }
 
 func TestPermitsAreReadLeniently(t *testing.T) {
@@ -94,7 +94,7 @@ func FuzzSortOut(f *testing.F) {
 			require.True(t, h.admits(line[0]), "the first of %s holds", kind)
 			for _, p := range line[1:] {
 				if kind == MutexLock && h.admits(p) {
-					require.Equal(t, line[0].seq, p.seq)
+					require.Equal(t, line[0].Seq, p.Seq)
 				}
 			}
 		}

@@ -10,20 +10,20 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// revokeMark is what Curator's Revoker writes into the node of a holder that it asks to release.
+// revokeMark is what Curator's Revoker writes into the node of a holder to request its release.
 var revokeMark = []byte("__REVOKE__")
 
-// Revoke asks the holder whose node this is (see Contender.Node) to release: the holder sees it by
-// Lease.Revoked, or, in a Java program, by Curator's revocation listener. It is a request, nothing
-// more: who does not listen does not notice. The node's data, and with it the description of the
-// owner, is overwritten, as Curator does. The error wraps ErrHolderGone when there is no such node.
+// Revoke requests that the holder of this node (see Entry.Node) releases its lease. The holder sees the request by Lease.Revoked, or, in a
+// Java program, by Curator's revocation listener. It is a request, nothing more: a holder that does not listen goes on. Revoke
+// overwrites the node's data, and with it the description of the owner, as Curator does. The error wraps ErrHolderGone when there is no
+// such node.
 func Revoke(ctx context.Context, client *framework.Client, node string) error {
 	if client == nil {
 		return errors.New("revoke: the client is nil")
 	}
 	st, err := client.Exists(ctx, node)
 	if err == nil && st.EphemeralOwner == 0 {
-		return fmt.Errorf("revoke %s: %w: nobody's session owns that node", node, framework.ErrInvalidPath)
+		return fmt.Errorf("revoke %s: %w: the node belongs to no session", node, framework.ErrInvalidPath)
 	}
 	if err == nil {
 		_, err = client.Set(ctx, node, revokeMark, framework.AnyVersion)
@@ -34,9 +34,8 @@ func Revoke(ctx context.Context, client *framework.Client, node string) error {
 	return framework.Wrap("revoke", node, err)
 }
 
-// Revoked is closed when somebody asks the holder to release, by any of the lease's nodes; see Revoke.
-// Nothing happens by itself: the holder may finish what it does, and should then release. The nodes are
-// watched from the first call on.
+// Revoked is closed when another client requests the release of any of the lease's nodes; see Revoke. The lease goes on: the holder may
+// finish its work, and should then release. The nodes are watched from the first call on.
 func (l *Lease) Revoked() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,20 +47,11 @@ func (l *Lease) Revoked() <-chan struct{} {
 	return l.revoked
 }
 
-// loseNodes ends the lease that holds the nodes.
-func (l *Lease) loseNodes(cause error) {
-	owner := l
-	for owner.within != nil {
-		owner = owner.within
-	}
-	owner.endOnce(cause)
-}
-
-// watchForRevocation watches a node's data for as long as ctx, which is a lease's, lasts.
+// watchForRevocation watches a node's data until ctx, which is a lease's, ends.
 func (l *Lease) watchForRevocation(ctx context.Context, node string, tell func()) {
 	for {
 		data, _, w, err := l.session.WatchData(ctx, node)
-		if errors.Is(err, framework.ErrNoNode) { // the next proof of life would find that out
+		if errors.Is(err, framework.ErrNoNode) { // the next proof of life would find that out later
 			l.loseNodes(fmt.Errorf("%w: %s", framework.ErrNodeGone, node))
 		}
 		if err != nil { // the lease has ended
@@ -79,4 +69,13 @@ func (l *Lease) watchForRevocation(ctx context.Context, node string, tell func()
 			return
 		}
 	}
+}
+
+// loseNodes ends the lease that has the nodes.
+func (l *Lease) loseNodes(cause error) {
+	owner := l
+	for owner.outer != nil {
+		owner = owner.outer
+	}
+	owner.end(cause)
 }

@@ -80,8 +80,8 @@ func TestOtherWritesAreNoRevocation(t *testing.T) {
 	})
 }
 
-// TestTheHolderIsFoundByContenders finds the node as an operator does.
-func TestTheHolderIsFoundByContenders(t *testing.T) {
+// TestRevokeTheHolderThatInspectFinds finds the node as an operator does.
+func TestRevokeTheHolderThatInspectFinds(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
 		first := lock(t, a.Client)
@@ -93,10 +93,10 @@ func TestTheHolderIsFoundByContenders(t *testing.T) {
 			<-first.Revoked()
 			done <- first.Release(t.Context())
 		}()
-		cs, err := mb.Contenders(t.Context())
-		require.NoError(t, err)
-		require.Len(t, cs, 2)
-		require.NoError(t, locks.Revoke(t.Context(), b.Client, cs[0].Node))
+		r := inspect(t, b.Client, path)
+		require.Len(t, r.Holders, 1)
+		require.Len(t, r.Waiters, 1)
+		require.NoError(t, locks.Revoke(t.Context(), b.Client, r.Holders[0].Node))
 		require.Equal(t, []string{"b"}, next.now())
 		require.NoError(t, <-done)
 		require.False(t, asked(next.lease("b")), "the next holder was not asked")
@@ -112,9 +112,7 @@ func TestAWaiterMayBeAskedAlready(t *testing.T) {
 		next := newAsker(t)
 		mb := locks.NewMutex(b.Client, path)
 		next.ask("b", mb.Lock)
-		cs, err := mb.Contenders(t.Context())
-		require.NoError(t, err)
-		require.NoError(t, locks.Revoke(t.Context(), a.Client, cs[1].Node))
+		require.NoError(t, locks.Revoke(t.Context(), a.Client, inspect(t, a.Client, path).Waiters[0].Node))
 		synctest.Wait()
 		require.Empty(t, next.now(), "a change of the waiter's data grants nothing")
 		released(t, first)
@@ -193,8 +191,8 @@ func TestWhatCannotBeRevoked(t *testing.T) {
 		c := w.member("a").Client
 		require.NoError(t, c.MakeDirs(t.Context(), "/data"))
 		for node, want := range map[string]string{
-			"": "invalid path", "x": "invalid path", "/a/": "invalid path", "/": "nobody's session owns that node",
-			"/data": "nobody's session owns that node", "/locks/none": "the holder is gone",
+			"": "invalid path", "x": "invalid path", "/a/": "invalid path", "/": "the node belongs to no session",
+			"/data": "the node belongs to no session", "/locks/none": "the holder is gone",
 		} {
 			err := locks.Revoke(t.Context(), c, node)
 			require.ErrorContains(t, err, want)

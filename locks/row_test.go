@@ -26,7 +26,7 @@ func number(node string) string { return node[len(node)-10:] }
 // most of the hand-over happens in memory. Whose node is still there with a lower number has been released.
 func TestAHundredGoroutinesOfOneSessionAreServedInOrder(t *testing.T) {
 	const goroutines = 100
-	for name, opts := range map[string][]locks.Option{"strict release": nil, "release on write": {locks.WithAsyncRelease()}} {
+	for name, opts := range map[string][]locks.MutexOption{"strict release": nil, "release on write": {locks.WithAsyncRelease()}} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				m := w.member("m")

@@ -129,7 +129,7 @@ func TestUnknownFieldsOfThePermitsSurvive(t *testing.T) {
 		n, _ := w.zk.Node(pool + "/permits")
 		require.JSONEq(t, `{"v":1,"declared":2,"permits":5,"later":[1]}`, string(n.Data))
 		for bad, want := range map[string]string{
-			`{"v":2,"declared":2,"permits":2}`: "version 2, this release knows 1", "junk": "record of the permits", `{"v":1}`: "record of the permits",
+			`{"v":2,"declared":2,"permits":2}`: "written by a newer release: it has version 2", "junk": "record of the permits", `{"v":1}`: "record of the permits",
 			`{"v":1,"declared":0,"permits":2}`: "must be more than 0", `{"v":1,"declared":"x","permits":2}`: "declared", "": "record of the permits",
 		} {
 			_, err := c.Set(t.Context(), pool+"/permits", []byte(bad), framework.AnyVersion)

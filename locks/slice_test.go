@@ -129,16 +129,9 @@ func TestATurnIsGivenUpWithItsContext(t *testing.T) {
 	})
 }
 
-func TestSlicesAreForMutexes(t *testing.T) {
+func TestLocalHandoffNeedsATime(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		c, slice := w.member("a").Client, locks.WithLocalHandoff(time.Second)
-		for _, l := range []locks.Locker{
-			locks.NewRWLock(c, path, slice), locks.NewSemaphore(c, path, 1, slice), locks.NewClaim(c, path, slice),
-		} {
-			_, err := l.Lock(t.Context())
-			require.ErrorContains(t, err, "WithLocalHandoff is for mutexes")
-		}
-		_, err := locks.NewMutex(c, path, locks.WithLocalHandoff(0)).Lock(t.Context())
+		_, err := locks.NewMutex(w.member("a").Client, path, locks.WithLocalHandoff(0)).Lock(t.Context())
 		require.ErrorContains(t, err, "WithLocalHandoff: 0s")
 	})
 }

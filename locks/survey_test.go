@@ -89,7 +89,7 @@ func TestASurveyGoesOnBesideWhatIsForbidden(t *testing.T) {
 			_, err = locks.NewMutex(b, path).Lock(t.Context())
 			require.NoError(t, err)
 		}
-		require.Equal(t, []string{"/a mutex", "survey /b: no permission", "/c mutex"}, survey(t, b, "/"))
+		require.Equal(t, []string{"/a mutex", "list /b: no permission", "/c mutex"}, survey(t, b, "/"))
 	})
 }
 

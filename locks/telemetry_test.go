@@ -48,7 +48,7 @@ func TestAsksAreTraced(t *testing.T) {
 		require.Contains(t, ended[0].Attributes(), attribute.Int64("lockstep.token", l.Token()))
 
 		n, _ := w.zk.Node(l.Node())
-		o, _ := locks.ParseOwner(n.Data)
+		o := ownerIn(t, n.Data)
 		require.Contains(t, o.Trace["traceparent"], ended[0].SpanContext().TraceID().String(), "others can link to who holds")
 
 		var got metricdata.ResourceMetrics

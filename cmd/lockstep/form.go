@@ -68,19 +68,23 @@ func (o *form) locker(client *framework.Client) locks.Locker {
 
 // single makes the lock at one path.
 func (o *form) single(client *framework.Client, path string) locks.Locker {
-	options := []locks.Option{locks.WithOnWait(func(ahead int) { announce(path, ahead) })}
+	onWait := locks.WithOnWait(func(ahead int) { announce(path, ahead) })
+	var kazoo interface { // nil: the lock ignores it
+		locks.MutexOption
+		locks.RWLockOption
+	}
 	if o.kazoo {
-		options = append(options, locks.WithKazoo())
+		kazoo = locks.WithKazoo()
 	}
 	switch {
 	case o.permits > 0:
-		return locks.NewSemaphore(client, path, o.permits, options...).Permits(o.count)
+		return locks.NewSemaphore(client, path, o.permits, onWait).Permits(o.count)
 	case o.shared:
-		return locks.NewRWLock(client, path, options...).RLocker()
+		return locks.NewRWLock(client, path, onWait, kazoo).RLocker()
 	case o.exclusive:
-		return locks.NewRWLock(client, path, options...)
+		return locks.NewRWLock(client, path, onWait, kazoo)
 	}
-	return locks.NewMutex(client, path, options...)
+	return locks.NewMutex(client, path, onWait, kazoo)
 }
 
 // announce tells who waits at a terminal why nothing happens.

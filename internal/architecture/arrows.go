@@ -19,8 +19,8 @@ var modules = []string{"framework/frameworkfx", "locks/locksfx", "election/elect
 var arrows = map[string][]string{
 	".":         nil,
 	"framework": {"internal/backoff", "internal/background", "internal/lifetime", "internal/link", "internal/watchdog", "internal/wire"},
-	"locks":     {"framework", "internal/lifetime", "internal/recipe"},
-	"election":  {"framework", "locks", "internal/lifetime", "internal/recipe"},
+	"locks":     {"framework", "internal/lifetime", "internal/recipe", "internal/waitline"},
+	"election":  {"framework", "locks", "internal/lifetime", "internal/recipe", "internal/waitline"},
 	"scheduler": {"framework", "election", "internal/background", "internal/recipe"},
 	"queue":     {"framework", "locks", "internal/background", "internal/lifetime", "internal/recipe"},
 	"barrier":   {"framework", "locks", "internal/recipe"},
@@ -62,6 +62,7 @@ var arrows = map[string][]string{
 	"internal/terminal":     nil,
 	"internal/testproc":     nil,
 	"internal/watchdog":     {"internal/wire"},
+	"internal/waitline":     {"framework", "internal/recipe"},
 	"internal/wire":         nil,
 	"internal/zkserver":     {"internal/wire"},
 }

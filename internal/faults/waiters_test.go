@@ -41,11 +41,11 @@ func newWaitingLine(t *testing.T, env *testEnv, t1 time.Duration) *waitingLine {
 // nodes returns the contenders' nodes in order.
 func (line *waitingLine) nodes(t *testing.T) []string {
 	t.Helper()
-	cs, err := locks.NewMutex(line.observer, line.history.path).Contenders(t.Context())
+	r, err := locks.Inspect(t.Context(), line.observer, line.history.path)
 	require.NoError(t, err)
 	var nodes []string
-	for _, c := range cs {
-		nodes = append(nodes, c.Node)
+	for _, e := range append(r.Holders, r.Waiters...) {
+		nodes = append(nodes, e.Node)
 	}
 	return nodes
 }

@@ -115,13 +115,14 @@ func (o *own) lock(ctx context.Context, wait time.Duration) (granted bool, err e
 func (o *own) unlock(ctx context.Context) error { return o.lease.Release(ctx) }
 
 func (o *own) participants(ctx context.Context) (nodes []string, err error) {
-	line, err := o.locker.(interface {
-		Contenders(context.Context) ([]locks.Contender, error)
-	}).Contenders(ctx)
-	for _, c := range line {
-		nodes = append(nodes, c.Node)
+	r, err := locks.Inspect(ctx, o.client, o.locker.Path())
+	if err != nil {
+		return nil, err
 	}
-	return nodes, err
+	for _, e := range append(r.Holders, r.Waiters...) {
+		nodes = append(nodes, e.Node)
+	}
+	return nodes, nil
 }
 
 func (o *own) tells(line []node) []string { return paths(line) }

@@ -5,17 +5,19 @@ func init() { lists["election"] = electionMutants }
 // electionMutants are the safeguards of package election.
 var electionMutants = []mutant{
 	{
-		name: "a term is counted again when the reply was lost", file: "election/termrecord.go", test: "TestATermIsCountedOnceWhateverReplyIsLost",
-		old: "if old.Token == t.Token() {", new: "if false {",
+		name: "a term is counted again when the reply was lost", file: "election/term.go", test: "TestATermIsCountedOnceWhateverReplyIsLost",
+		old: "if old.Token == t.Token() {",
+		new: "if false {",
 	},
 	{
-		name: "a term is counted without its guard", file: "election/termrecord.go", test: "TestAWinnerWhoseNodeIsGoneDoesNotLead|TestALeaderUpdatesItsMetadata",
-		old: "Multi(ctx, t.Guard(), op)", new: "Multi(ctx, framework.CheckOp(\"/\", framework.AnyVersion), op)",
+		name: "a term is counted without its guard", file: "election/termwriter.go", test: "TestAWinnerWhoseNodeIsGoneDoesNotLead|TestALeaderUpdatesItsMetadata",
+		old: "Multi(ctx, w.guard(), op)",
+		new: "Multi(ctx, framework.CheckOp(\"/\", framework.AnyVersion), op)",
 	},
 	{
-		name: "a record is read without a sync after a write of unknown outcome", file: "election/termrecord.go",
-		test: "TestAnUpdateIsWrittenBehindOneWhoseOutcomeNobodyAwaited",
-		old:  "if err == nil && t.doubtful {", new: "if false {",
+		name: "a record is read without a sync after a write of unknown outcome", file: "election/termwriter.go", test: "TestAnUpdateIsWrittenBehindOneWhoseOutcomeNobodyAwaited",
+		old: "\tif w.doubtful {",
+		new: "\tif false {",
 	},
 	{
 		name: "a term is handed over without a look whether the successor is there", file: "election/transfer.go",
@@ -28,42 +30,54 @@ var electionMutants = []mutant{
 	},
 	{
 		name: "a hand-over ends with its caller's context", file: "election/transfer.go", test: "TestATransferIsFinishedWhenLeadsContextHasEnded",
-		old: "context.WithTimeout(context.WithoutCancel(ctx), t.lease.Remaining())", new: "context.WithTimeout(ctx, t.lease.Remaining())",
+		old: "context.WithTimeout(context.WithoutCancel(ctx), own.remaining())",
+		new: "context.WithTimeout(ctx, own.remaining())",
 	},
 	{
-		name: "a term that is over takes a successor", file: "election/transfer.go", test: "TestOfTransfersAtOnceOneIsDone",
-		old: "if err := t.Err(); err != nil {\n\t\treturn false, err\n\t}\n\tt.successor = s", new: "t.successor = s",
+		name: "a term that is over takes a successor", file: "election/term.go", test: "TestOfTransfersAtOnceOneIsDone",
+		old: "if err := t.Err(); err != nil {\n\t\treturn false, err\n\t}\n\tt.successor = s",
+		new: "t.successor = s",
 	},
 	{
-		name: "a term takes a successor and ends in two steps", file: "election/transfer.go", test: "TestOfTransfersAtOnceOneIsDone",
-		old: "t.successor = s\n", new: "t.successor = s\n\tt.mu.Unlock()\n\tpaused, stop := context.WithTimeout(context.Background(), 1e6)\n\t<-paused.Done()\n\tstop()\n\tt.mu.Lock()\n",
+		name: "a term takes a successor and ends in two steps", file: "election/term.go", test: "TestOfTransfersAtOnceOneIsDone",
+		old: "t.successor = s\n",
+		new: "t.successor = s\n\tt.mu.Unlock()\n\tpaused, stop := context.WithTimeout(context.Background(), 1e6)\n\t<-paused.Done()\n\tstop()\n\tt.mu.Lock()\n",
 	},
 	{
-		name: "a transfer in a term that is over finds no candidate", file: "election/transfer.go", test: "TestOfTransfersAtOnceOneIsDone",
-		old: "if err := t.Err(); err != nil { // the line changes when a term ends\n\t\treturn nil, err\n\t}", new: "",
+		name: "a transfer in a term that is over finds no candidate", file: "election/term.go", test: "TestOfTransfersAtOnceOneIsDone",
+		old: "if err := t.Err(); err != nil { // the line changes when a term ends\n\t\t\treturn err\n\t\t}",
+		new: "",
 	},
 	{
-		name: "a hand-over is tried with an ended lease", file: "election/transfer.go", old: "if err := t.lease.Err(); err != nil {", new: "if false {",
+		name: "a hand-over is tried with an ended lease", file: "election/transfer.go",
+		old:       "if err := own.Err(); err != nil {",
+		new:       "if false {\n\t\tvar err error",
 		redundant: "the context of the transaction has no time left then; only the error's text differs",
 	},
 	{
-		name: "Lead calls its function in a term that is over", file: "election/lead.go", test: "TestLeadRunsNothingInATermThatIsOver",
-		old: "if within.Err() != nil {", new: "if false {",
+		name: "Lead calls its function in a term that is over", file: "election/term.go", test: "TestLeadRunsNothingInATermThatIsOver",
+		old: "if within.Err() != nil {",
+		new: "if false {",
 	},
 	{
 		name: "Lead's context is derived by AfterFunc alone", file: "election/term.go", test: "TestLeadRunsNothingInATermThatIsOver",
-		old: "if ctx.Err() != nil { // AfterFunc", new: "if false { // AfterFunc",
+		old: "if ctx.Err() != nil { // AfterFunc",
+		new: "if false { // AfterFunc",
 	},
 	{
-		name: "a function that returns at once campaigns at once", file: "election/lead.go", test: "TestLeadPausesAfterTermsOfNoTime",
-		old: "case err == nil && time.Since(term.began) < briefTerm && !errors.Is(term.Err(), ErrTransferred):", new: "case false:",
+		name: "a function that returns at once campaigns at once", file: "election/campaign.go", test: "TestLeadPausesAfterTermsOfNoTime",
+		old: "case err == nil && time.Since(term.began) < briefTerm && !errors.Is(term.Err(), ErrTransferred):",
+		new: "case false:",
 	},
 	{
-		name: "Lead gives a term up before its function has returned", file: "election/lead.go", test: "TestResignWithinLeadWaitsForTheFunction",
-		old: "term.led = true", new: "term.led = false",
+		name: "Lead gives a term up before its function has returned", file: "election/term.go", test: "TestResignWithinLeadWaitsForTheFunction",
+		old: "t.led = true",
+		new: "t.led = false",
 	},
 	{
-		name: "a term is left while its watchers go on", file: "election/term.go", old: "\t\tt.overseen.Wait()\n", new: "",
+		name: "a term is left while its watchers go on", file: "election/term.go",
+		old:       "\t\tt.watches.Wait()\n",
+		new:       "",
 		redundant: "they end with the term's context, and what they do after that is refused; waiting only tidies up",
 	},
 	{
@@ -72,7 +86,8 @@ var electionMutants = []mutant{
 	},
 	{
 		name: "an observer of a group reads without a sync", file: "election/groupobserver.go", test: "TestObserversSyncBeforeTheyRead",
-		old: "if err := s.Sync(ctx, o.members.path); err != nil {", new: "if false {\n\t\tvar err error",
+		old: "if err := s.Sync(ctx, o.group.path); err != nil {",
+		new: "if false {\n\t\tvar err error",
 	},
 	{
 		name: "a leader is told as uncounted without a second look", file: "election/observe.go",
@@ -89,11 +104,13 @@ var electionMutants = []mutant{
 	},
 	{
 		name: "a candidate of the same priority takes over", file: "election/preferred.go", test: "TestIdleCandidatesAskNothing",
-		old: "if priorityOf(name) <= w.term.election.priority {", new: "if priorityOf(name) < w.term.election.priority {",
+		old: "if priorityOf(name) <= w.priority {",
+		new: "if priorityOf(name) < w.priority {",
 	},
 	{
 		name: "a preferred candidate does not heed the least term", file: "election/preferred.go", test: "TestTheMostPreferredTakesOver",
-		old: "due.Before(least)", new: "false",
+		old: "p.due.Before(w.earliest)",
+		new: "false",
 	},
 	{
 		name: "a preferred candidate outside the line keeps others out", file: "election/preferred.go",
@@ -101,23 +118,26 @@ var electionMutants = []mutant{
 		old:  "for _, p := range due {", new: "for _, p := range due[:1] {",
 	},
 	{
-		name: "a leader that is disconnected when its term begins goes on", file: "election/oversee.go",
-		test: "TestALeaderThatIsDisconnectedWhenItsTermBeginsStepsDown",
-		old:  "\t\tt.checkConnection()\n", new: "",
+		name: "a leader that is disconnected when its term begins goes on", file: "election/term.go", test: "TestALeaderThatIsDisconnectedWhenItsTermBeginsStepsDown",
+		old: "\t\t\tt.stepDownUnlessConnected(s.State())\n",
+		new: "\t\t\t_ = s\n",
 	},
 	{
-		name: "a leader steps down at another session's change", file: "election/oversee.go",
-		old: "if c.SessionID == t.Session() {", new: "if c.SessionID != 0 {",
+		name: "a leader steps down at another session's change", file: "election/term.go",
+		old: "if c.SessionID == t.Session() {",
+		new: "if c.SessionID != 0 {",
 		redundant: "the changes of the session before come round trips before a term of the next one begins, unless the runtime " +
 			"holds their goroutine up for so long; no test can make it do so",
 	},
 	{
 		name: "two checks run at once", file: "election/health.go", test: "TestACheckThatHangsIsAFailureAndIsAskedOnceAtATime",
-		old: "turn: make(chan struct{}, 1)", new: "turn: make(chan struct{}, 9)",
+		old: "running: make(chan struct{}, 1)",
+		new: "running: make(chan struct{}, 9)",
 	},
 	{
 		name: "a leader is listed as waiting", file: "election/campaign.go", test: "TestCandidatesTellOfThemselvesWhileTheyWait",
-		old: "\t\ttold.leave()\n", new: "",
+		old: "\t\t\tdescribed.leave()\n",
+		new: "\t\t\t_ = described\n",
 	},
 	{
 		name: "a constructor of another type is dropped", file: "internal/appmodule/module.go", pkg: "./election/electionfx",

@@ -131,7 +131,7 @@ func TestAStrangerIsTold(t *testing.T) {
 		defer cancel()
 		_, err = locks.NewMutex(stranger, "/lock").Lock(ctx)
 		require.ErrorIs(t, err, framework.ErrNoAuth, name)
-		_, err = locks.NewMutex(stranger, "/lock").Contenders(ctx)
+		_, err = locks.Inspect(ctx, stranger, "/lock")
 		require.ErrorIs(t, err, framework.ErrNoAuth, name)
 	}
 }

@@ -58,13 +58,13 @@ func playLocks(ctx context.Context, t *testing.T, c *framework.Client, crew *cre
 	m := locks.NewMutex(c, "/locks/mutex")
 	_, err := m.Lock(ctx)
 	require.NoError(t, err)
-	waits(ctx, t, crew, func(ctx context.Context, queued locks.Option) error {
+	waits(ctx, t, crew, func(ctx context.Context, queued onWait) error {
 		_, err := locks.NewMutex(c, m.Path(), queued).Lock(ctx)
 		return err
 	})
 	_, err = locks.NewRWLock(c, "/locks/rw").RLock(ctx)
 	require.NoError(t, err)
-	waits(ctx, t, crew, func(ctx context.Context, queued locks.Option) error {
+	waits(ctx, t, crew, func(ctx context.Context, queued onWait) error {
 		_, err := locks.NewRWLock(c, "/locks/rw", queued).Lock(ctx)
 		return err
 	})
@@ -75,14 +75,21 @@ func playLocks(ctx context.Context, t *testing.T, c *framework.Client, crew *cre
 func playSemaphore(ctx context.Context, t *testing.T, c *framework.Client, crew *crew) {
 	_, err := locks.NewSemaphore(c, "/locks/semaphore", 2).Acquire(ctx, 2)
 	require.NoError(t, err)
-	waits(ctx, t, crew, func(ctx context.Context, queued locks.Option) error {
+	waits(ctx, t, crew, func(ctx context.Context, queued onWait) error {
 		_, err := locks.NewSemaphore(c, "/locks/semaphore", 2, queued).Lock(ctx)
 		return err
 	})
 }
 
+// onWait is the option of locks.WithOnWait.
+type onWait interface {
+	locks.MutexOption
+	locks.RWLockOption
+	locks.SemaphoreOption
+}
+
 // waits leaves a waiter in line.
-func waits(ctx context.Context, t *testing.T, crew *crew, lock func(context.Context, locks.Option) error) {
+func waits(ctx context.Context, t *testing.T, crew *crew, lock func(context.Context, onWait) error) {
 	t.Helper()
 	inLine := make(chan struct{}, 16)
 	failed := make(chan error, 1)

@@ -32,32 +32,33 @@ var mutantList = []mutant{
 		old: "o.err == nil && o.v.stat.Czxid == d.own.Zxid", new: "o.err == nil && o.v.stat.Czxid != 0",
 	},
 	{
-		name: "numbers do not wrap", file: "locks/position.go", recipes: "mutex", rule: anyRule,
-		old: "return p.seq-q.seq < 0", new: "return p.seq < q.seq",
+		name: "numbers do not wrap", file: "internal/waitline/position.go", recipes: "mutex", rule: anyRule,
+		old: "return p.Seq-q.Seq < 0", new: "return p.Seq < q.Seq",
 	},
 	{
-		name: "the token is the number in line", file: "locks/line.go", recipes: "mutex", rule: "order",
-		old: "return l.newLease(ctx, c, c.node.Zxid)", new: "return l.newLease(ctx, c, int64(c.position.seq))",
+		name: "tokens fall", file: "locks/lock.go", recipes: "mutex", rule: "order",
+		old: "l.line.Wait(ctx, s, l.data(ctx))\n\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\treturn l.newLeaseInLine(ctx, c, c.Node().Zxid)",
+		new: "l.line.Wait(ctx, s, l.data(ctx))\n\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\treturn l.newLeaseInLine(ctx, c, -c.Node().Zxid)",
 	},
 	{
 		name: "a guard checks nothing", file: "locks/lease.go", recipes: "mutex,rwlock", rule: "guarded writes",
 		old: "return framework.CheckOp(cmp.Or(l.fence, l.node), framework.AnyVersion).When(l.Err)", new: `return framework.CheckOp(cmp.Or("/", l.fence), framework.AnyVersion)`,
 	},
 	{
-		name: "readers wait for nobody", file: "locks/position.go", recipes: "rwlock", rule: "exclusion",
-		old: "!(p.kind.isShared() && q.kind.isShared())", new: "!q.kind.isShared()",
+		name: "readers wait for nobody", file: "internal/waitline/position.go", recipes: "rwlock", rule: "exclusion",
+		old: "!(p.Kind.IsShared() && q.Kind.IsShared())", new: "!q.Kind.IsShared()",
 	},
 	{
-		name: "a writer's place is not looked at again", file: "locks/line.go", recipes: "rwlock", rule: "exclusion",
-		old: "return p.kind.mayBeDowngraded() && !c.place.kind.isShared()", new: "return false",
+		name: "a writer's place is not looked at again", file: "internal/waitline/line.go", recipes: "rwlock", rule: "exclusion",
+		old: "return p.Kind.mayBeDowngraded() && !c.local.position.Kind.IsShared()", new: "return false",
 	},
 	{
-		name: "the next in the row is let in before", file: "locks/localwaiters.go", recipes: "mutex", rule: anyRule,
-		old: "	case c.admitted:\n		return passed", new: "	case c.admitted || c.prev != nil && c.prev.admitted:\n		return passed",
+		name: "the next in the row is let in before", file: "internal/waitline/localwaiters.go", recipes: "mutex", rule: anyRule,
+		old: "\tcase w.granted:\n\t\treturn granted", new: "\tcase w.granted || w.prev != nil && w.prev.granted:\n\t\treturn granted",
 	},
 	{
 		name: "permits are taken without looking at their number", file: "locks/semaphore.go", recipes: "semaphore", rule: "permits",
-		old: "framework.CheckOp(s.record, p.version)", new: "framework.CheckOp(s.record, 0*p.version+framework.AnyVersion)",
+		old: "framework.CheckOp(s.limit.node, p.version)", new: "framework.CheckOp(s.limit.node, 0*p.version+framework.AnyVersion)",
 	},
 	{
 		name: "permits are taken without room", file: "locks/semaphore.go", recipes: "semaphore", rule: "permits",
@@ -65,7 +66,7 @@ var mutantList = []mutant{
 	},
 	{
 		name: "the taker stays in line", file: "locks/semaphore.go", recipes: "semaphore", rule: anyRule,
-		old: "framework.DeleteOp(c.node.Path, framework.AnyVersion)", new: "framework.CheckOp(c.node.Path, framework.AnyVersion)",
+		old: "framework.DeleteOp(c.Node().Path, framework.AnyVersion)", new: "framework.CheckOp(c.Node().Path, framework.AnyVersion)",
 	},
 	{
 		name: "a lease on several locks ends a moment after one of them", file: "internal/lifetime/lifetime.go", recipes: "multi", rule: "exclusion",
@@ -76,8 +77,8 @@ var mutantList = []mutant{
 		old: "return cmp.Compare(a.Path(), b.Path())", new: "return cmp.Compare(0, 0*len(a.Path()+b.Path()))",
 	},
 	{
-		name: "a term is counted without its guard", file: "election/termrecord.go", recipes: "election", rule: anyRule,
-		old: "results, err := t.election.client.Multi(ctx, t.Guard(), op)", new: "results, err := t.election.client.Multi(ctx, framework.CheckOp(\"/\", framework.AnyVersion), op)",
+		name: "a term is counted without its guard", file: "election/termwriter.go", recipes: "election", rule: anyRule,
+		old: "results, err := w.client.Multi(ctx, w.guard(), op)", new: "results, err := w.client.Multi(ctx, framework.CheckOp(\"/\", framework.AnyVersion), op)",
 	},
 	{
 		name: "a round begins at any version", file: "barrier/roundwait.go", recipes: "barrier", rule: anyRule,

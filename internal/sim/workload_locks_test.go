@@ -56,19 +56,20 @@ func newMutexWorkload(sim *simulation, spec workloadSpec) workload {
 	s := newLockWorkload(sim, spec)
 	r := newRand(sim.plan.seed, spec.path)
 	s.drawOptions(r)
+	options := optionsAs[locks.MutexOption](s.options)
 	slice := time.Duration(0)
 	switch {
 	case oneIn(r, 4):
 		slice = durationBetween(r, time.Millisecond, 3*time.Second)
 		s.asyncRelease = true
-		s.options = append(s.options, locks.WithLocalHandoff(slice))
+		options = append(options, locks.WithLocalHandoff(slice))
 	case oneIn(r, 3):
 		s.reentry = true
-		s.options = append(s.options, locks.WithReentry())
+		options = append(options, locks.WithReentry())
 	}
 	s.register = spec.path + "~register"
 	s.newRequest = func(a *actor) lockRequest {
-		m := func() *locks.Mutex { return locks.NewMutex(a.client, spec.path, s.options...) }
+		m := func() *locks.Mutex { return locks.NewMutex(a.client, spec.path, options...) }
 		if slice > 0 {
 			return lockRequest{locker: processLocal(a.process, spec.path, m), try: oneIn(a.rng, 5)}
 		}
@@ -86,7 +87,7 @@ func newClaimWorkload(sim *simulation, spec workloadSpec) workload {
 	s.checker.unfenced = true
 	s.register = spec.path + "~register"
 	s.newRequest = func(a *actor) lockRequest {
-		return lockRequest{locker: locks.NewClaim(a.client, spec.path+"/claim", s.options...), try: oneIn(a.rng, 5)}
+		return lockRequest{locker: locks.NewClaim(a.client, spec.path+"/claim", optionsAs[locks.ClaimOption](s.options)...), try: oneIn(a.rng, 5)}
 	}
 	s.prepare(r)
 	return s
@@ -99,7 +100,7 @@ func newRWLockWorkload(sim *simulation, spec workloadSpec) workload {
 	s.drawOptions(r)
 	s.register = spec.path + "~register"
 	s.newRequest = func(a *actor) lockRequest {
-		l := locks.NewRWLock(a.client, spec.path, s.options...)
+		l := locks.NewRWLock(a.client, spec.path, optionsAs[locks.RWLockOption](s.options)...)
 		if a.rng.IntN(5) < 3 {
 			return lockRequest{locker: l.RLocker(), shared: true, try: oneIn(a.rng, 5)}
 		}
@@ -107,6 +108,15 @@ func newRWLockWorkload(sim *simulation, spec workloadSpec) workload {
 	}
 	s.prepare(r)
 	return s
+}
+
+// optionsAs returns options as those of one kind of lock.
+func optionsAs[To any](options []locks.Option) []To {
+	as := make([]To, len(options))
+	for i, o := range options {
+		as[i] = any(o).(To)
+	}
+	return as
 }
 
 func (s *lockWorkload) drawOptions(r *rand.Rand) {

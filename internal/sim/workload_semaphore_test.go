@@ -48,7 +48,7 @@ func newSemaphoreWorkload(sim *simulation, spec workloadSpec) workload {
 
 // newPermitRequest requests at most as many permits as there are, and sometimes changes their number before.
 func (s *semaphoreWorkload) newPermitRequest(a *actor) lockRequest {
-	sem := locks.NewSemaphore(a.client, s.path(), s.permits, s.options...)
+	sem := locks.NewSemaphore(a.client, s.path(), s.permits, optionsAs[locks.SemaphoreOption](s.options)...)
 	if s.resizes && oneIn(a.rng, 8) {
 		s.resize(a, sem)
 	}

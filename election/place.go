@@ -1,0 +1,85 @@
+package election
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/waitline"
+)
+
+// place is the first place in line, which makes its owner the leader until it releases it.
+type place struct {
+	contender *waitline.Contender
+	hold      *framework.Hold
+	key       any // finds the place in the contexts of its term
+
+	mu       sync.Mutex
+	deletion *framework.Discarded // once it is released
+}
+
+// newPlace returns the place of a contender that is granted. values is the caller's context. It fails when the session has ended, and the
+// contender leaves then.
+func newPlace(values context.Context, c *waitline.Contender, key any) (*place, error) {
+	p := &place{contender: c, key: key}
+	var err error
+	p.hold, err = c.Session().Primitives().Hold(placeContext{values, p}, p.node())
+	if err != nil {
+		c.Leave(nil)
+		return nil, err
+	}
+	context.AfterFunc(p.hold.Context(), func() { p.end(nil) }) // the next local waiter need not wait for the release
+	return p, nil
+}
+
+// placeContext has the values of the caller's context, and knows the place by its key.
+type placeContext struct {
+	context.Context
+	place *place
+}
+
+func (c placeContext) Value(key any) any {
+	if key == c.place.key {
+		return c.place
+	}
+	return c.Context.Value(key)
+}
+
+// Err is nil while the place is held. It reads the clock.
+func (p *place) Err() error { return p.hold.Err() }
+
+func (p *place) node() string { return p.contender.Node().Path }
+
+func (p *place) token() int64 { return p.contender.Node().Zxid }
+
+func (p *place) session() *framework.Session { return p.contender.Session() }
+
+// remaining is the time until the place is lost, unless a later proof of life extends it.
+func (p *place) remaining() time.Duration {
+	if p.Err() != nil {
+		return 0
+	}
+	return p.session().LeaseRemaining()
+}
+
+// end ends the hold and then deletes the node in the background; only the first call counts.
+func (p *place) end(cause error) *framework.Discarded {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.deletion == nil {
+		p.hold.End(cause)
+		p.deletion = p.contender.Leave(nil)
+	}
+	return p.deletion
+}
+
+// release gives the place up, and waits until its node is gone or ctx ends.
+func (p *place) release(ctx context.Context) {
+	deletion := p.end(ErrResigned)
+	select {
+	case <-deletion.Done():
+		p.contender.RecordRelease(deletion.Zxid())
+	case <-ctx.Done():
+	}
+}

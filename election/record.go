@@ -1,0 +1,75 @@
+package election
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/lockstep-go/lockstep/internal/recipe"
+)
+
+// recordVersion is the version of the records that this release writes.
+const recordVersion = 1
+
+// termRecord is what a leader stores of its term at <path>~term.
+type termRecord struct {
+	Number   int64     `json:"number"` // counts the election's terms from 1
+	Token    int64     `json:"token"`  // of the term
+	Node     string    `json:"node"`   // the name of the leader's node
+	ID       string    `json:"id"`     // of the leader
+	Since    time.Time `json:"since"`  // when the term began, by the leader's clock
+	Metadata Metadata  `json:"metadata,omitempty"`
+
+	unknown recipe.Unknown // fields of later releases
+}
+
+// decodeTerm reads a term's record. Its error wraps ErrBadRecord or ErrNewerRecord.
+func decodeTerm(data []byte) (t termRecord, err error) {
+	unknown, err := recipe.Decode(data, recordVersion, &t)
+	switch {
+	case err != nil:
+		return termRecord{}, err
+	case t.Number < 1, t.Number == math.MaxInt64: // there is no next number
+		return termRecord{}, fmt.Errorf("%w: the term's number is %d", ErrBadRecord, t.Number)
+	case t.Since.UTC().Year() < 0 || t.Since.UTC().Year() > 9999: // it cannot be encoded again
+		return termRecord{}, fmt.Errorf("%w: the term's time is %v", ErrBadRecord, t.Since)
+	}
+	t.unknown, t.Since = unknown, t.Since.UTC()
+	return t, nil
+}
+
+func (t termRecord) encode() ([]byte, error) { return t.unknown.Encode(recordVersion, t) }
+
+// equals reports whether two records say the same, unknown fields included.
+func (t termRecord) equals(u termRecord) bool {
+	a, errA := t.encode()
+	b, errB := u.encode()
+	return errA == nil && errB == nil && bytes.Equal(a, b)
+}
+
+// memberRecord is what a member stores in its node.
+type memberRecord struct {
+	ID       string   `json:"id"`
+	Metadata Metadata `json:"metadata,omitempty"`
+	StableMS int64    `json:"stable_ms,omitempty"` // of a preferred candidate, see WithPriority
+}
+
+// decodeMember reads a member's node. It reports false for data that is no record, which another program has written. Its error wraps
+// ErrBadRecord or ErrNewerRecord.
+func decodeMember(data []byte) (m memberRecord, ours bool, err error) {
+	if _, err := recipe.Decode(data, recordVersion, &struct{}{}); err != nil && !errors.Is(err, ErrNewerRecord) {
+		return memberRecord{}, false, nil
+	}
+	if _, err = recipe.Decode(data, recordVersion, &m); err != nil {
+		return memberRecord{}, false, err
+	}
+	m.StableMS = min(max(m.StableMS, 0), maxStable.Milliseconds())
+	return m, true, nil
+}
+
+func (m memberRecord) encode() ([]byte, error) { return recipe.Unknown(nil).Encode(recordVersion, m) }
+
+// stable is how long a preferred candidate must have waited.
+func (m memberRecord) stable() time.Duration { return time.Duration(m.StableMS) * time.Millisecond }

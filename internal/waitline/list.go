@@ -1,0 +1,62 @@
+package waitline
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// Entry is one contender as a list of the line shows it.
+type Entry struct {
+	Node    string // its path
+	Token   int64  // the fencing token that its lease has or would have
+	Session int64  // the number of its session
+	Data    []byte
+}
+
+// List lists the line in order: the holder first, then the waiters. A missing directory is an empty line. Nodes that vanish meanwhile are
+// left out.
+func (l *Line) List(ctx context.Context, client *framework.Client) ([]Entry, error) {
+	names, _, err := client.Children(ctx, l.dir)
+	if errors.Is(err, framework.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l.read(ctx, client, names, len(names))
+}
+
+// First returns the holder among names, which are the directory's children, or nil.
+func (l *Line) First(ctx context.Context, client *framework.Client, names []string) (*Entry, error) {
+	entries, err := l.read(ctx, client, names, 1)
+	if err != nil || len(entries) == 0 {
+		return nil, err
+	}
+	return &entries[0], nil
+}
+
+// read returns the first n contenders among names.
+func (l *Line) read(ctx context.Context, client *framework.Client, names []string, n int) ([]Entry, error) {
+	line, err := l.filter.inOrder(names)
+	if err != nil {
+		return nil, framework.Wrap("list", l.dir, err)
+	}
+	var entries []Entry
+	for _, p := range line {
+		if len(entries) == n {
+			break
+		}
+		path := framework.Join(l.dir, p.Name)
+		data, st, err := client.Get(ctx, path)
+		if errors.Is(err, framework.ErrNoNode) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, Entry{Node: path, Token: st.Czxid, Session: st.EphemeralOwner, Data: data})
+	}
+	return entries, nil
+}

@@ -1,0 +1,190 @@
+package waitline
+
+import (
+	"sync"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// localWaiters are one session's contenders in one line.
+//
+// No other contender can stand between two of them that have consecutive numbers. So the second needs neither a list nor a watch: the
+// first wakes it in memory when it leaves. It does so only after the deletion of its node is in the connection's queue. So what the
+// new holder writes reaches the servers later, and what the old holder wrote under guard reached them earlier or is refused.
+type localWaiters struct {
+	s     *framework.Session
+	key   localWaitersKey
+	lists sharedList
+
+	mu      sync.Mutex
+	joining int
+	bySeq   map[int32]*localWaiter // those that have not left
+}
+
+// localWaitersKey finds the local waiters of a session.
+type localWaitersKey struct {
+	dir    string
+	family Kind
+}
+
+// localWaitersOf returns the local waiters of a line on this session. Each caller calls unshare once.
+func localWaitersOf(s *framework.Session, dir string, kind Kind) *localWaiters {
+	key := localWaitersKey{dir, kind.Family()}
+	return s.Primitives().Share(key, func() any {
+		return &localWaiters{s: s, key: key, lists: sharedList{s: s, dir: dir}, bySeq: map[int32]*localWaiter{}}
+	}).(*localWaiters)
+}
+
+func (ws *localWaiters) unshare() { ws.s.Primitives().Unshare(ws.key) }
+
+// localWaiter is one contender of a session.
+type localWaiter struct {
+	position Position
+	wakeups  chan struct{} // has room for one
+
+	// Guarded by localWaiters.mu.
+	prev, next *localWaiter // those with consecutive numbers
+	granted    bool         // no contender is before it that it must wait for
+	first      bool         // no contender at all is before it
+	left       bool
+}
+
+// announce notes a contender that is about to join, and reports whether it is the only one of this session.
+func (ws *localWaiters) announce() (only bool) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.joining++
+	return ws.joining == 1 && len(ws.bySeq) == 0
+}
+
+// joinFailed takes an announcement back.
+func (ws *localWaiters) joinFailed() {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.joining--
+}
+
+// add puts an announced contender into its position.
+func (ws *localWaiters) add(w *localWaiter) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.joining--
+	ws.bySeq[w.position.Seq] = w
+	if p := ws.bySeq[w.position.Seq-1]; p != nil {
+		for p.next != nil && p.next.position.Seq == p.position.Seq { // a writer and its readers may have one number
+			p = p.next
+		}
+		p.setNext(w)
+	}
+	if n := ws.bySeq[w.position.Seq+1]; n != nil {
+		w.setNext(n)
+		n.wake()
+	}
+}
+
+// addDowngraded puts a reader behind the writer whose number it takes, and reports whether the writer is still there. To the local
+// waiters, the reader is granted when the writer has left.
+func (ws *localWaiters) addDowngraded(writer, reader *localWaiter) bool {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if writer.left {
+		return false
+	}
+	reader.next = writer.next
+	if reader.next != nil {
+		reader.next.prev = reader
+	}
+	reader.prev, writer.next = writer, reader
+	ws.bySeq[reader.position.Seq] = reader
+	return true
+}
+
+// remove takes a contender out and wakes the one behind it. A holder is removed only after its deletion is in the connection's queue.
+// It reports whether the contender had not left before.
+func (ws *localWaiters) remove(w *localWaiter) bool {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if w.left {
+		return false
+	}
+	w.left = true
+	p, n := w.prev, w.next
+	if ws.bySeq[w.position.Seq] == w {
+		delete(ws.bySeq, w.position.Seq)
+		if p != nil && p.position.Seq == w.position.Seq { // the writer whose number this reader has taken
+			ws.bySeq[p.position.Seq] = p
+		}
+	}
+	w.prev, w.next = nil, nil
+	if p != nil {
+		p.next = nil
+	}
+	if n == nil {
+		return true
+	}
+	n.prev = nil
+	switch {
+	case w.first:
+		n.first, n.granted = true, true
+		n.grantReadersBehind()
+	case p != nil: // no contender can stand between those two either
+		p.setNext(n)
+	}
+	n.wake()
+	return true
+}
+
+// grant notes that no contender is before this one that it must wait for. first says that no contender at all is before it.
+func (ws *localWaiters) grant(w *localWaiter, first bool) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	w.granted = true
+	w.first = w.first || first
+	w.grantReadersBehind()
+}
+
+// waitState is what a contender has to do.
+type waitState int
+
+const (
+	granted     waitState = iota // nothing more
+	behindLocal                  // wait for a wake-up of the local waiter right before it
+	mustWatch                    // find and watch its predecessors
+)
+
+func (ws *localWaiters) stateOf(w *localWaiter) waitState {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	switch {
+	case w.granted:
+		return granted
+	case w.prev != nil:
+		return behindLocal
+	}
+	return mustWatch
+}
+
+// setNext puts n right behind w. Guarded by localWaiters.mu, as all that follows.
+func (w *localWaiter) setNext(n *localWaiter) {
+	w.next, n.prev = n, w
+	if w.granted {
+		w.grantReadersBehind()
+	}
+}
+
+// grantReadersBehind grants to the readers right behind a granted reader.
+func (w *localWaiter) grantReadersBehind() {
+	for n := w.next; n != nil && w.position.Kind.IsShared() && n.position.Kind.IsShared() && !n.granted; n = n.next {
+		n.granted = true
+		n.wake()
+		w = n
+	}
+}
+
+// wake makes a waiting contender check its state again.
+func (w *localWaiter) wake() {
+	select {
+	case w.wakeups <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,214 @@
+package locks
+
+import (
+	"container/list"
+	"context"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// localHandoff passes one node's lease among goroutines, one turn after the other (WithLocalHandoff). The turns that share a node are a
+// slice.
+//
+// Between two calls it is in one of these states: no goroutine waits or has the turn; some wait, and the node is being acquired; or one
+// goroutine has the turn, with a node or, once that was lost, without.
+type localHandoff struct {
+	lock     *lock
+	giveBack func(written bool) releaseProgress // is endTurn, for all turns
+
+	mu            sync.Mutex // taken behind a turn's own and before the node's
+	waiting       list.List  // of *handoffWaiter, in the order of their calls
+	acquiring     bool       // the node
+	stopAcquiring func()     // ends the acquisition when no goroutine waits any more; nil during a try
+	node          *Lease     // nil while there is none
+	until         time.Time  // the end of the slice
+	turns         int64
+	present       *Lease // the lease of the present turn, or nil
+}
+
+func newLocalHandoff(l *lock) *localHandoff {
+	h := &localHandoff{lock: l}
+	h.giveBack = h.endTurn
+	return h
+}
+
+// handoffWaiter is one goroutine that waits for its turn.
+type handoffWaiter struct {
+	ctx     context.Context
+	outcome chan handoffOutcome // has room for the only one
+}
+
+// handoffOutcome is the result of a wait: a lease, an error, or the abort of the goroutine that acquired the node for all.
+type handoffOutcome struct {
+	lease *Lease
+	err   error
+	abort func()
+}
+
+// wait waits for the goroutine's turn, and has the node acquired if there is none.
+func (h *localHandoff) wait(ctx context.Context) (*Lease, error) {
+	if ctx.Err() != nil {
+		return nil, framework.Wrap("acquire", h.lock.path, framework.Ended(ctx))
+	}
+	w := &handoffWaiter{ctx, make(chan handoffOutcome, 1)}
+	h.mu.Lock()
+	place := h.waiting.PushBack(w)
+	h.acquireNodeIfNeeded()
+	h.mu.Unlock()
+	select {
+	case o := <-w.outcome:
+		if o.abort != nil {
+			o.abort()
+		}
+		return o.lease, o.err
+	case <-ctx.Done():
+		h.giveUp(w, place)
+		return nil, framework.Wrap("acquire", h.lock.path, framework.Ended(ctx))
+	}
+}
+
+// giveUp ends the wait of one goroutine.
+func (h *localHandoff) giveUp(w *handoffWaiter, place *list.Element) {
+	h.mu.Lock()
+	h.waiting.Remove(place) // does nothing if the waiter has got its outcome meanwhile
+	if h.waiting.Len() == 0 && h.stopAcquiring != nil {
+		h.stopAcquiring()
+	}
+	h.mu.Unlock()
+	select {
+	case o := <-w.outcome:
+		if o.lease != nil {
+			o.lease.end(ErrReleased)
+		}
+	default:
+	}
+}
+
+// try takes the turn if no other goroutine has it or waits for it.
+func (h *localHandoff) try(ctx context.Context) (*Lease, error) {
+	h.mu.Lock()
+	if h.present != nil || h.acquiring || h.waiting.Len() > 0 {
+		h.mu.Unlock()
+		return nil, framework.Wrap("try", h.lock.path, ErrNotAcquired)
+	}
+	h.acquiring = true
+	h.mu.Unlock()
+	node, err := h.lock.try(ctx)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.acquiring = false
+	if err != nil {
+		h.acquireNodeIfNeeded() // for goroutines that have begun to wait meanwhile
+		return nil, err
+	}
+	h.startSlice(node)
+	return h.newTurn(ctx), nil
+}
+
+// acquireNodeIfNeeded has the node acquired if a goroutine waits for it, on behalf of all that wait: the place in the line is kept while one
+// of them waits.
+func (h *localHandoff) acquireNodeIfNeeded() {
+	if h.present != nil || h.acquiring || h.waiting.Len() == 0 {
+		return
+	}
+	first := h.waiting.Front().Value.(*handoffWaiter)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(first.ctx))
+	h.acquiring, h.stopAcquiring = true, cancel
+	go func() {
+		defer cancel()
+		o := handoffOutcome{abort: runtime.Goexit}
+		defer func() { // the function of WithOnWait may panic, or end its goroutine
+			if p := recover(); p != nil {
+				o = handoffOutcome{abort: func() { panic(p) }}
+			}
+			h.nodeAcquired(ctx, o)
+		}()
+		node, err := h.lock.wait(ctx)
+		o = handoffOutcome{lease: node, err: err}
+	}()
+}
+
+// nodeAcquired takes in the outcome of an acquisition: the first goroutine that waits gets the first turn, or all get the error.
+func (h *localHandoff) nodeAcquired(acquired context.Context, o handoffOutcome) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.acquiring, h.stopAcquiring = false, nil
+	switch {
+	case o.abort != nil:
+		h.tellFirst(o)
+		h.acquireNodeIfNeeded()
+	case o.err != nil && acquired.Err() != nil: // all had given up; others may have begun to wait since
+		h.acquireNodeIfNeeded()
+	case o.err != nil:
+		for h.waiting.Len() > 0 {
+			h.tellFirst(o)
+		}
+	case h.waiting.Len() == 0:
+		o.lease.end(ErrReleased)
+	default:
+		h.startSlice(o.lease)
+		h.passTurn()
+	}
+}
+
+// tellFirst gives the outcome to the first goroutine that waits, if there is one.
+func (h *localHandoff) tellFirst(o handoffOutcome) {
+	if first := h.waiting.Front(); first != nil {
+		h.waiting.Remove(first).(*handoffWaiter).outcome <- o
+	}
+}
+
+// startSlice starts a slice on a node. When the node's lease ends, it ends the present turn, so that waiters need not wait for its release.
+func (h *localHandoff) startSlice(node *Lease) {
+	h.node, h.until, h.turns = node, time.Now().Add(h.lock.opts.handoff), 0
+	context.AfterFunc(node.Context(), func() {
+		h.mu.Lock()
+		present := h.present
+		if present == nil || present.outer != node {
+			h.mu.Unlock()
+			return
+		}
+		h.node = nil
+		h.mu.Unlock()
+		present.end(nil)
+	})
+}
+
+// passTurn gives the turn to the first goroutine that waits.
+func (h *localHandoff) passTurn() {
+	h.tellFirst(handoffOutcome{lease: h.newTurn(h.waiting.Front().Value.(*handoffWaiter).ctx)})
+}
+
+// newTurn returns the lease of a turn, within the node's.
+func (h *localHandoff) newTurn(ctx context.Context) *Lease {
+	h.turns++
+	t := &Lease{client: h.lock.client, path: h.lock.path, kind: h.lock.kind, node: h.node.node, token: h.node.token, turn: h.turns, session: h.node.session,
+		key: h.node.key, contender: h.node.contender, giveBack: h.giveBack}
+	t.standWithin(ctx, h.node)
+	h.present = t
+	return t
+}
+
+// endTurn passes the turn on. It ends the slice if its time is over, if no goroutine waits, or if the servers have to refuse from now on
+// what the turn has guarded.
+func (h *localHandoff) endTurn(written bool) releaseProgress {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	guarded := h.present.guarded.Load()
+	h.present = nil
+	node := h.node
+	if node != nil && node.Err() == nil && !guarded && h.waiting.Len() > 0 && time.Now().Before(h.until) {
+		h.passTurn()
+		return releaseProgress{gone: closedChannel}
+	}
+	progress := releaseProgress{gone: closedChannel}
+	if h.node = nil; node != nil {
+		node.endAndGiveBack(ErrReleased, written)
+		progress = node.release
+	}
+	h.acquireNodeIfNeeded()
+	return progress
+}

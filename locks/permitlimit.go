@@ -1,0 +1,184 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// permitLimit is the number of permits of one semaphore, which its members agree on in a record.
+type permitLimit struct {
+	client   *framework.Client
+	path     string // the semaphore's
+	node     string // of the record
+	declared int    // the number that this member was made with
+
+	mu    sync.Mutex
+	known *permitRecord // as it was last read, or nil
+}
+
+// PermitsError is returned when a semaphore's members do not agree on the number of permits, or when a call requests more permits than
+// there are. It wraps ErrPermits.
+type PermitsError struct {
+	// Path is the semaphore's path.
+	Path string
+	// Stored is how many permits the semaphore has, Given the number that does not fit.
+	Stored, Given int
+}
+
+func (e *PermitsError) Error() string {
+	return fmt.Sprintf("%v: %s has %d, %d were given", ErrPermits, e.Path, e.Stored, e.Given)
+}
+
+// Unwrap returns ErrPermits.
+func (e *PermitsError) Unwrap() error { return ErrPermits }
+
+// cached returns the record as it was last read, and reads it if n is more than that. It refuses n if there are fewer permits. A grant
+// checks the record's version again.
+func (l *permitLimit) cached(ctx context.Context, n int) (permitRecord, error) {
+	l.mu.Lock()
+	known := l.known
+	l.mu.Unlock()
+	if known != nil && n <= known.Permits {
+		return *known, nil
+	}
+	p, err := l.reread(ctx)
+	if err == nil {
+		err = l.checkFits(p, n)
+	}
+	return p, err
+}
+
+// isKnown reports whether the record has been read.
+func (l *permitLimit) isKnown() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.known != nil
+}
+
+// remember notes the record; nil forgets it.
+func (l *permitLimit) remember(p *permitRecord) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.known = p
+}
+
+// reread reads and remembers the record.
+func (l *permitLimit) reread(ctx context.Context) (permitRecord, error) {
+	p, err := l.read(ctx)
+	if err == nil {
+		l.remember(&p)
+	}
+	return p, err
+}
+
+// read reads the record, or creates it if there is none, and checks it against this member's number.
+func (l *permitLimit) read(ctx context.Context) (permitRecord, error) {
+	for {
+		data, st, err := l.client.Get(ctx, l.node)
+		switch {
+		case err == nil:
+			return l.parse(data, st)
+		case !errors.Is(err, framework.ErrNoNode):
+			return permitRecord{}, err
+		}
+		record := permitRecord{Declared: l.declared, Permits: l.declared}.encode()
+		err = l.client.Create(ctx, l.node, record, framework.Persistent)
+		switch {
+		case err == nil, errors.Is(err, framework.ErrNodeExists), framework.IsTransient(err): // read what is there now
+		case errors.Is(err, framework.ErrNoNode):
+			if err := l.client.MakeDirs(ctx, l.path); err != nil {
+				return permitRecord{}, err
+			}
+		default:
+			return permitRecord{}, err
+		}
+	}
+}
+
+func (l *permitLimit) parse(data []byte, st framework.Stat) (permitRecord, error) {
+	p, err := parsePermitRecord(data)
+	if err == nil && l.declared != p.Declared && l.declared != p.Permits {
+		err = &PermitsError{l.path, p.Permits, l.declared}
+	}
+	p.version, p.created = st.Version, st.Czxid
+	return p, err
+}
+
+func (l *permitLimit) checkFits(p permitRecord, n int) error {
+	if n > p.Permits {
+		return &PermitsError{l.path, p.Permits, n}
+	}
+	return nil
+}
+
+// watch reads the record and watches it. It refuses n if there are fewer permits.
+func (l *permitLimit) watch(ctx context.Context, s *framework.Session, n int) (permitRecord, *framework.Watch, error) {
+	for {
+		data, st, w, err := s.WatchData(ctx, l.node)
+		if errors.Is(err, framework.ErrNoNode) { // another client has deleted it
+			l.remember(nil)
+			if _, err := l.cached(ctx, n); err != nil {
+				return permitRecord{}, nil, err
+			}
+			continue
+		}
+		if err != nil {
+			return permitRecord{}, nil, err
+		}
+		p, err := l.parse(data, st)
+		if err == nil {
+			l.remember(&p)
+			err = l.checkFits(p, n)
+		}
+		if err != nil {
+			w.Stop()
+			return permitRecord{}, nil, err
+		}
+		return p, w, nil
+	}
+}
+
+// set changes the number of permits for all members.
+func (l *permitLimit) set(ctx context.Context, n int) error {
+	for {
+		p, err := l.read(ctx)
+		if err != nil {
+			return err
+		}
+		p.Permits = n
+		_, err = l.client.Set(ctx, l.node, p.encode(), p.version)
+		l.remember(nil)
+		if errors.Is(err, framework.ErrOutcomeUnknown) && ctx.Err() == nil {
+			if now, failed := l.read(ctx); failed == nil && now.Permits == n {
+				return nil
+			}
+		}
+		if !errors.Is(err, framework.ErrBadVersion) && !errors.Is(err, framework.ErrNoNode) {
+			return err
+		}
+	}
+}
+
+// errRecordReplaced says that permits were granted by a record that another client had deleted.
+var errRecordReplaced = errors.New("the record of the permits was replaced")
+
+// checkNotReplaced fails with errRecordReplaced unless the record that was read is still the one that there is. st is the record's Stat
+// from behind the grant, or nil. The grant's transaction has checked only the version, and a record that was deleted and created again
+// begins with the same version.
+func (l *permitLimit) checkNotReplaced(ctx context.Context, s *framework.Session, p permitRecord, st *framework.Stat) error {
+	if st == nil {
+		seen, err := s.Exists(ctx, l.node)
+		if err != nil && !errors.Is(err, framework.ErrNoNode) {
+			return err
+		}
+		st = &seen
+	}
+	if st.Czxid != p.created {
+		return errRecordReplaced
+	}
+	return nil
+}
