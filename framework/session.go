@@ -181,7 +181,7 @@ func (s *Session) GuardCommand() *CommandGuard {
 	if g.feed == nil {
 		return g
 	}
-	g.id = g.feed.keeper.Begin(s.epoch)
+	g.id = g.feed.keeper.BeginCommand(s.epoch)
 	s.mu.Lock()
 	until := s.lease.until
 	s.mu.Unlock()

@@ -19,7 +19,7 @@ var watchdogMain atomic.Bool
 // as a watchdog it does a watchdog's work and does not return. Everywhere else it does nothing but note that it was
 // called. What runs before main, the initialisation of packages, runs in the watchdog too. In tests, TestMain is main.
 func WatchdogMain() {
-	if watchdog.Asked() {
+	if watchdog.IsWatchdog() {
 		os.Exit(watchdog.Main())
 	}
 	watchdogMain.Store(true)
@@ -53,7 +53,7 @@ func (f *watchdogFeed) noteAuthorities(dial DialFunc) DialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if secured, ok := conn.(*tls.Conn); ok && err == nil {
-			f.keeper.Trust(watchdog.Anchors(secured.ConnectionState()))
+			f.keeper.AddRoots(watchdog.VerifiedRoots(secured.ConnectionState()))
 		}
 		return conn, err
 	}
@@ -63,14 +63,14 @@ func (f *watchdogFeed) noteAuthorities(dial DialFunc) DialFunc {
 func (f *watchdogFeed) sessionConnected(epoch int64, h link.Handshake) {
 	if f != nil {
 		server, _ := splitLabel(h.Server)
-		f.keeper.Follow(watchdog.Session{Epoch: epoch, ID: h.SessionID, Password: h.Password, Timeout: h.Timeout, Server: server})
+		f.keeper.SetSession(watchdog.Session{Epoch: epoch, ID: h.SessionID, Password: h.Password, Timeout: h.Timeout, Server: server})
 	}
 }
 
 // leaseExtended tells of the end of a session's lease, by the client's clock.
 func (f *watchdogFeed) leaseExtended(epoch int64, until time.Duration) {
 	if f != nil && until != 0 {
-		f.keeper.Lease(epoch, func() time.Duration { return until - f.clock.Now() })
+		f.keeper.ExtendLease(epoch, func() time.Duration { return until - f.clock.Now() })
 	}
 }
 
@@ -93,13 +93,13 @@ type CommandGuard struct {
 // it does, is ended with it.
 func (g *CommandGuard) Started(pid int) {
 	if g.feed != nil {
-		g.feed.keeper.Runs(g.id, pid)
+		g.feed.keeper.CommandStarted(g.id, pid)
 	}
 }
 
 // Ended says that the command has ended, or could not be started.
 func (g *CommandGuard) Ended() {
 	if g.feed != nil {
-		g.feed.keeper.Over(g.id)
+		g.feed.keeper.CommandEnded(g.id)
 	}
 }

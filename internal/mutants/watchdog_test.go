@@ -6,50 +6,50 @@ func init() { lists["watchdog"] = watchdogMutants }
 var watchdogMutants = []mutant{
 	// The watchdog itself.
 	{
-		name: "the command of an ended lease lives on", file: "internal/watchdog/dog.go", test: "TestACommandIsKilledAtItsLeasesEnd",
-		old: "		c.lapsed = true\n		if c.target != nil {\n			c.target.kill()\n		}\n", new: "		c.lapsed = true\n",
+		name: "the command of an ended lease lives on", file: "internal/watchdog/monitor.go", test: "TestACommandIsKilledAtItsLeasesEnd",
+		old: "\t\tc.leaseEnded = true\n\t\tif c.process != nil {\n\t\t\tc.process.killGroup()\n\t\t}\n", new: "\t\tc.leaseEnded = true\n",
 	},
 	{
-		name: "the session is closed beside a command that may run", file: "internal/watchdog/dog.go",
+		name: "the session is closed beside a command that may run", file: "internal/watchdog/monitor.go",
 		test: "TestACommandThatIsNotKnownKeepsTheSession|TestACommandThatCannotBeIdentifiedMayRun",
-		old:  "		if c.unknown {\n			return errCommand\n		}\n", new: "		_ = c.unknown\n",
+		old:  "\t\tif c.unidentified {\n\t\t\treturn errCommandMayRun\n\t\t}\n", new: "\t\t_ = c.unidentified\n",
 	},
 	{
-		name: "a command that cannot be identified has ended", file: "internal/watchdog/dog.go", test: "TestACommandThatCannotBeIdentifiedMayRun",
-		old: "c.unknown = !errors.Is(err, errNoSuchProcess)", new: "c.unknown = errors.Is(err, io.EOF)",
+		name: "a command that cannot be identified has ended", file: "internal/watchdog/monitor.go", test: "TestACommandThatCannotBeIdentifiedMayRun",
+		old: "c.unidentified = !errors.Is(err, errNoSuchProcess)", new: "c.unidentified = errors.Is(err, io.EOF)",
 	},
 	{
-		name: "a process without a start time has ended", file: "internal/watchdog/target_linux.go", test: "TestACommandThatCannotBeIdentifiedMayRun",
+		name: "a process without a start time has ended", file: "internal/watchdog/commandprocess_linux.go", test: "TestACommandThatCannotBeIdentifiedMayRun",
 		old: "return nil, errUnidentified\n	}\n	fd", new: "return nil, errNoSuchProcess\n	}\n	fd",
 	},
 	{
-		name: "a lease becomes shorter", file: "internal/watchdog/dog.go", test: "TestALeaseNeverBecomesShorter",
-		old: "c.until = max(c.until, m.until)", new: "c.until = m.until",
+		name: "a lease becomes shorter", file: "internal/watchdog/monitor.go", test: "TestALeaseNeverBecomesShorter",
+		old: "c.leaseEnd = max(c.leaseEnd, m.end)", new: "c.end = m.end",
 	},
 	{
-		name: "another process of the same number is killed", file: "internal/watchdog/target_linux.go", test: "TestAnotherProcessOfThatNumberIsLeftAlone",
+		name: "another process of the same number is killed", file: "internal/watchdog/commandprocess_linux.go", test: "TestAnotherProcessOfThatNumberIsLeftAlone",
 		old: "if err == nil && found == id {", new: "if err == nil && found.pid == id.pid {",
 	},
 	{
-		name: "only the process is killed, not its group", file: "internal/watchdog/target_linux.go", test: "TestACommandIsKilledAtItsLeasesEnd",
+		name: "only the process is killed, not its group", file: "internal/watchdog/commandprocess_linux.go", test: "TestACommandIsKilledAtItsLeasesEnd",
 		old: "	_ = t.signalGroup(unix.SIGKILL)\n", new: "",
 	},
 	{
-		name: "the rest of a command's group is not waited for", file: "internal/watchdog/target_linux.go", test: "TestAGroupOutlivesItsLeader",
-		old: "return errors.Is(t.signalGroup(0), unix.ESRCH) || !groupRuns(int(t.pid))", new: "return true",
+		name: "the rest of a command's group is not waited for", file: "internal/watchdog/commandprocess_linux.go", test: "TestAGroupOutlivesItsLeader",
+		old: "return errors.Is(t.signalGroup(0), unix.ESRCH) || !isGroupRunning(int(t.pid))", new: "return true",
 	},
 	{
-		name: "a farewell is not heeded", file: "internal/watchdog/dog.go", test: "TestAFarewellIsTheEnd",
-		old: "if d.farewell || d.session == nil {", new: "if d.session == nil {",
+		name: "a farewell is not heeded", file: "internal/watchdog/monitor.go", test: "TestAFarewellIsTheEnd",
+		old: "if d.closedByParent || d.session == nil {", new: "if d.session == nil {",
 	},
 	{
-		name: "the session is closed before the commands are gone", file: "internal/watchdog/dog.go", test: "TestASessionIsNotClosedBesideACommand",
-		old: "	if err := d.endCommands(time.Now().Add(d.session.Timeout)); err != nil {\n		return err\n	}\n	return d.session.end(d.access)",
-		new: "	if err := d.session.end(d.access); err != nil {\n		return err\n	}\n	return d.endCommands(time.Now().Add(d.session.Timeout))",
+		name: "the session is closed before the commands are gone", file: "internal/watchdog/monitor.go", test: "TestASessionIsNotClosedBesideACommand",
+		old: "\tif err := d.killCommands(time.Now().Add(d.session.Timeout)); err != nil {\n\t\treturn err\n\t}\n\treturn d.session.closeOnServers(d.access)",
+		new: "\tif err := d.session.closeOnServers(d.access); err != nil {\n\t\treturn err\n\t}\n\treturn d.killCommands(time.Now().Add(d.session.Timeout))",
 	},
 	{
-		name: "a command that starts after its lease's end lives on", file: "internal/watchdog/dog.go", test: "TestWhatIsFoundTooLateIsKilledAtOnce",
-		old: "	if c.lapsed {\n		t.kill()\n	}\n", new: "",
+		name: "a command that starts after its lease's end lives on", file: "internal/watchdog/monitor.go", test: "TestWhatIsFoundTooLateIsKilledAtOnce",
+		old: "\tif c.leaseEnded {\n\t\tt.killGroup()\n\t}\n", new: "",
 	},
 	{
 		name: "a lease's end is acted upon before what was said is heard", file: "internal/watchdog/wait_linux.go",
@@ -59,8 +59,8 @@ var watchdogMutants = []mutant{
 	// What the parent tells it.
 	{
 		name: "the clock is read after the rest of the lease", file: "internal/watchdog/keeper.go", test: "TestTheClockIsReadBeforeTheLease",
-		old: "	at := now() // first: what stops this process here makes the end earlier, not later\n	until := at + left()\n",
-		new: "	rest := left()\n	until := now() + rest\n",
+		old: "\tat := leaseClock() // first: what stops this process here makes the end earlier, not later\n\tuntil := at + left()\n",
+		new: "\trest := left()\n\tleaseEnd := leaseClock() + rest\n",
 	},
 	{
 		name: "the session of an earlier epoch is followed", file: "internal/watchdog/keeper.go", test: "TestAnEarlierSessionIsNotFollowed",
@@ -68,15 +68,15 @@ var watchdogMutants = []mutant{
 	},
 	{
 		name: "a new watchdog is not told of the commands", file: "internal/watchdog/keeper.go", test: "TestAReplacedWatchdogKnowsTheCommands",
-		old: "		if c.runs != nil {\n			all = append(all, *c.runs)\n		}\n", new: "",
+		old: "\t\tif c.started != nil {\n\t\t\tall = append(all, *c.started)\n\t\t}\n", new: "",
 	},
 	{
 		name: "a watchdog that has ended is not replaced", file: "internal/watchdog/keeper.go", test: "TestAKilledWatchdogIsReplaced",
-		old: "if errors.Is(err, ErrUnsupported) || !k.rest(pause) {", new: "if err == nil || errors.Is(err, ErrUnsupported) || !k.rest(pause) {",
+		old: "if errors.Is(err, ErrUnsupported) || !k.waitToRestart(pause) {", new: "if err == nil || errors.Is(err, ErrUnsupported) || !k.waitToRestart(pause) {",
 	},
 	{
 		name: "a stopped watchdog is waited for", file: "internal/watchdog/keeper.go", test: "TestAStoppedWatchdogDelaysNobody",
-		old: "		k.present.kill()\n		k.present = nil\n", new: "",
+		old: "\t\tk.current.killProcess()\n\t\tk.current = nil\n", new: "",
 	},
 
 	// The close of a dead process's session.

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// now reads the clock that leases are told in: CLOCK_BOOTTIME, which all processes share and which goes on while
+// leaseClock reads the clock that leases are told in: CLOCK_BOOTTIME, which all processes share and which goes on while
 // the machine is suspended.
-func now() time.Duration {
+func leaseClock() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
 		panic("watchdog: CLOCK_BOOTTIME cannot be read: " + err.Error()) // every Linux that Go runs on has it

@@ -4,5 +4,5 @@ package watchdog
 
 import "time"
 
-// now reads the clock that leases are told in, which all processes share: here the wall clock, which may be set.
-func now() time.Duration { return time.Duration(time.Now().UnixNano()) }
+// leaseClock reads the clock that leases are told in, which all processes share: here the wall clock, which may be set.
+func leaseClock() time.Duration { return time.Duration(time.Now().UnixNano()) }

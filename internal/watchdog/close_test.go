@@ -15,26 +15,26 @@ import (
 	"github.com/lockstep-go/lockstep/internal/zkserver"
 )
 
-// ground is a server with one session that a client has left behind.
-type ground struct {
+// testServer is a server with one session that a client has left behind.
+type testServer struct {
 	zk      *zkserver.Server
 	access  Access
 	session Session
 }
 
-func newGround(t *testing.T) *ground {
+func newTestServer(t *testing.T) *testServer {
 	t.Helper()
 	zk, err := zkserver.New(zkserver.Config{})
 	require.NoError(t, err)
 	t.Cleanup(zk.Close)
-	addr := listen(t, zk, "127.0.0.1:0")
-	g := &ground{zk: zk, access: Access{Servers: []string{addr}, DialTimeout: time.Second}}
-	g.session = g.open(t)
+	addr := serveOn(t, zk, "127.0.0.1:0")
+	g := &testServer{zk: zk, access: Access{Servers: []string{addr}, DialTimeout: time.Second}}
+	g.session = g.openSession(t)
 	return g
 }
 
-// listen has the server listen on one more address.
-func listen(t *testing.T, zk *zkserver.Server, addr string) string {
+// serveOn has the server listen on one more address.
+func serveOn(t *testing.T, zk *zkserver.Server, addr string) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", addr)
 	require.NoError(t, err)
@@ -42,15 +42,15 @@ func listen(t *testing.T, zk *zkserver.Server, addr string) string {
 	return ln.Addr().String()
 }
 
-// open opens a session and leaves it without a connection.
-func (g *ground) open(t *testing.T) Session {
+// openSession opens a session and leaves it without a connection.
+func (g *testServer) openSession(t *testing.T) Session {
 	t.Helper()
-	conn, err := g.access.dial(context.Background(), g.access.Servers[0])
+	conn, err := g.access.dialServer(context.Background(), g.access.Servers[0])
 	require.NoError(t, err)
 	defer conn.Close()
 	ask := wire.ConnectRequest{Timeout: 20000, Password: make([]byte, wire.PasswordSize)}
-	require.NoError(t, write(conn, ask.Encode))
-	body, err := wire.ReadFrame(conn, nil, mostFrame)
+	require.NoError(t, writeFrame(conn, ask.Encode))
+	body, err := wire.ReadFrame(conn, nil, maxReplySize)
 	require.NoError(t, err)
 	var answer wire.ConnectResponse
 	d := wire.NewDecoder(body)
@@ -59,7 +59,7 @@ func (g *ground) open(t *testing.T) Session {
 	return Session{Epoch: 1, ID: answer.Session, Password: append([]byte(nil), answer.Password...), Timeout: 20 * time.Second}
 }
 
-func (g *ground) sessions() (ids []int64) {
+func (g *testServer) sessionIDs() (ids []int64) {
 	for _, s := range g.zk.Sessions() {
 		ids = append(ids, s.ID)
 	}
@@ -67,64 +67,64 @@ func (g *ground) sessions() (ids []int64) {
 }
 
 func TestASessionIsClosed(t *testing.T) {
-	g := newGround(t)
-	other := g.open(t)
-	require.NoError(t, g.session.end(g.access))
-	require.Equal(t, []int64{other.ID}, g.sessions())
-	require.NoError(t, g.session.end(g.access), "it is over already")
-	require.Equal(t, []int64{other.ID}, g.sessions())
+	g := newTestServer(t)
+	other := g.openSession(t)
+	require.NoError(t, g.session.closeOnServers(g.access))
+	require.Equal(t, []int64{other.ID}, g.sessionIDs())
+	require.NoError(t, g.session.closeOnServers(g.access), "it is over already")
+	require.Equal(t, []int64{other.ID}, g.sessionIDs())
 }
 
 // TestASessionIsNotClosedBesideACommand has a parent die whose command may still run.
 func TestASessionIsNotClosedBesideACommand(t *testing.T) {
-	g, k := newGround(t), newKennel(t)
-	k.tell(begin{1, 1}, g.access, g.session)
-	k.begin()
-	k.end()
-	require.ErrorIs(t, k.dog.succeed(), errCommand)
-	require.Equal(t, []int64{g.session.ID}, g.sessions())
-	k.dog.take(over{1})
-	require.NoError(t, k.dog.succeed())
-	require.Empty(t, g.sessions())
+	g, k := newTestServer(t), newTestMonitor(t)
+	k.sendMessages(commandBegins{1, 1}, g.access, g.session)
+	k.runMonitor()
+	k.closePipe()
+	require.ErrorIs(t, k.monitor.endSessionOfDeadParent(), errCommandMayRun)
+	require.Equal(t, []int64{g.session.ID}, g.sessionIDs())
+	k.monitor.handleMessage(commandEnded{1})
+	require.NoError(t, k.monitor.endSessionOfDeadParent())
+	require.Empty(t, g.sessionIDs())
 }
 
 func TestNothingElseIsClosed(t *testing.T) {
-	g := newGround(t)
-	other := g.open(t)
+	g := newTestServer(t)
+	other := g.openSession(t)
 	both := []int64{g.session.ID, other.ID}
 	wrong := g.session
 	wrong.Password = other.Password
-	require.NoError(t, wrong.end(g.access), "for all that this password is good for, it is over")
-	require.Equal(t, both, g.sessions())
+	require.NoError(t, wrong.closeOnServers(g.access), "for all that this password is good for, it is over")
+	require.Equal(t, both, g.sessionIDs())
 	wrong = g.session
 	wrong.ID += 1000
-	require.NoError(t, wrong.end(g.access))
-	require.Equal(t, both, g.sessions())
+	require.NoError(t, wrong.closeOnServers(g.access))
+	require.Equal(t, both, g.sessionIDs())
 	wrong.ID = 0
-	require.ErrorIs(t, wrong.end(g.access), errNobody)
+	require.ErrorIs(t, wrong.closeOnServers(g.access), errIncompleteSession)
 	wrong = Session{ID: g.session.ID}
-	require.ErrorIs(t, wrong.end(g.access), errNobody)
-	require.Equal(t, both, g.sessions(), "and none was opened")
+	require.ErrorIs(t, wrong.closeOnServers(g.access), errIncompleteSession)
+	require.Equal(t, both, g.sessionIDs(), "and none was opened")
 }
 
 func TestAServerThatAnswersWithAnotherSessionIsLeft(t *testing.T) {
-	g := newGround(t)
+	g := newTestServer(t)
 	heard := make(chan int, 1)
-	ln := serve(t, func(conn net.Conn) {
-		_, _ = wire.ReadFrame(conn, nil, mostFrame)
+	ln := serveConnections(t, func(conn net.Conn) {
+		_, _ = wire.ReadFrame(conn, nil, maxReplySize)
 		answer := wire.ConnectResponse{Timeout: 1000, Session: 77, Password: make([]byte, wire.PasswordSize)}
-		_ = write(conn, answer.Encode)
+		_ = writeFrame(conn, answer.Encode)
 		rest, _ := io.ReadAll(conn)
 		heard <- len(rest)
 	})
 	g.session.Timeout = 10 * time.Millisecond
 	g.access.Servers = []string{ln}
-	require.ErrorContains(t, g.session.end(g.access), "answered with session 0x4d")
+	require.ErrorContains(t, g.session.closeOnServers(g.access), "answered with session 0x4d")
 	require.Zero(t, <-heard, "it was asked for nothing")
 }
 
-// serve lets f serve every connection to an address.
-func serve(t *testing.T, f func(net.Conn)) string {
+// serveConnections lets f serve every connection to an address.
+func serveConnections(t *testing.T, f func(net.Conn)) string {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	done := make(chan struct{})
@@ -144,27 +144,27 @@ func serve(t *testing.T, f func(net.Conn)) string {
 }
 
 func TestDeafServersDelayLittle(t *testing.T) {
-	g := newGround(t)
+	g := newTestServer(t)
 	release := make(chan struct{})
-	deaf := serve(t, func(net.Conn) { <-release })
+	deaf := serveConnections(t, func(net.Conn) { <-release })
 	t.Cleanup(func() { close(release) }) // before the servers are waited for
 	g.session.Server = deaf
 	g.access.Servers = []string{"127.0.0.1:1", deaf, g.access.Servers[0]}
-	require.NoError(t, g.session.end(g.access))
-	require.Empty(t, g.sessions())
+	require.NoError(t, g.session.closeOnServers(g.access))
+	require.Empty(t, g.sessionIDs())
 }
 
 func TestTriesGoOnUntilAServerIsThere(t *testing.T) {
-	g := newGround(t)
+	g := newTestServer(t)
 	spare, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	addr := spare.Addr().String()
 	spare.Close()
 	ended := make(chan error, 1)
-	go func() { ended <- g.session.end(Access{Servers: []string{addr}, DialTimeout: time.Second}) }()
-	listen(t, g.zk, addr) // a little late, or not: both are fine
+	go func() { ended <- g.session.closeOnServers(Access{Servers: []string{addr}, DialTimeout: time.Second}) }()
+	serveOn(t, g.zk, addr) // a little late, or not: both are fine
 	require.NoError(t, <-ended)
-	require.Empty(t, g.sessions())
+	require.Empty(t, g.sessionIDs())
 }
 
 // TestTriesLastAsLongAsTheSession counts the rounds that are asked of servers which never close the session, in virtual time.
@@ -173,27 +173,27 @@ func TestTriesLastAsLongAsTheSession(t *testing.T) {
 	refuse := func(err error) (lasted time.Duration, rounds int) {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
-			require.ErrorIs(t, untilClosed(timeout, func(context.Context) error { rounds++; return err }), err)
+			require.ErrorIs(t, retryUntilClosed(timeout, func(context.Context) error { rounds++; return err }), err)
 			lasted = time.Since(began)
 		})
 		return lasted, rounds
 	}
 
 	unreached, rounds := refuse(io.ErrUnexpectedEOF)
-	require.Greater(t, unreached, timeout-mostPause-time.Millisecond, "the session lasts as long")
+	require.Greater(t, unreached, timeout-maxRoundDelay-time.Millisecond, "the session lasts as long")
 	require.LessOrEqual(t, unreached, timeout, "it is over by itself")
 	require.Greater(t, rounds, 10)
 
-	taken, _ := refuse(fmt.Errorf("%w: %w", errUnfinished, io.ErrUnexpectedEOF))
-	require.Greater(t, taken, mostTimeouts*timeout-mostPause-time.Millisecond, "each server that takes the session up prolongs it")
-	require.LessOrEqual(t, taken, mostTimeouts*timeout+mostPause)
+	taken, _ := refuse(fmt.Errorf("%w: %w", errNotClosed, io.ErrUnexpectedEOF))
+	require.Greater(t, taken, maxSessionTimeouts*timeout-maxRoundDelay-time.Millisecond, "each server that takes the session up prolongs it")
+	require.LessOrEqual(t, taken, maxSessionTimeouts*timeout+maxRoundDelay)
 }
 
 // TestASessionIsClosedByALaterRound has servers fail twice, and close the session then.
 func TestASessionIsClosedByALaterRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rounds := 0
-		require.NoError(t, untilClosed(time.Second, func(context.Context) error {
+		require.NoError(t, retryUntilClosed(time.Second, func(context.Context) error {
 			if rounds++; rounds < 3 {
 				return io.ErrUnexpectedEOF
 			}
@@ -205,18 +205,18 @@ func TestASessionIsClosedByALaterRound(t *testing.T) {
 
 func TestTriesEndWithTheSession(t *testing.T) {
 	s := Session{ID: 1, Password: []byte{1}, Timeout: 200 * time.Millisecond}
-	require.Error(t, s.end(Access{Servers: []string{"127.0.0.1:1"}, DialTimeout: time.Second}))
+	require.Error(t, s.closeOnServers(Access{Servers: []string{"127.0.0.1:1"}, DialTimeout: time.Second}))
 }
 
 func TestCredentialsComeFirst(t *testing.T) {
 	var xids []int32
 	told := make(chan []int32, 1)
-	addr := serve(t, func(conn net.Conn) {
-		_, _ = wire.ReadFrame(conn, nil, mostFrame)
+	addr := serveConnections(t, func(conn net.Conn) {
+		_, _ = wire.ReadFrame(conn, nil, maxReplySize)
 		answer := wire.ConnectResponse{Timeout: 1000, Session: 5, Password: make([]byte, wire.PasswordSize)}
-		_ = write(conn, answer.Encode)
+		_ = writeFrame(conn, answer.Encode)
 		for len(xids) < 2 {
-			body, err := wire.ReadFrame(conn, nil, mostFrame)
+			body, err := wire.ReadFrame(conn, nil, maxReplySize)
 			if err != nil {
 				break
 			}
@@ -224,12 +224,12 @@ func TestCredentialsComeFirst(t *testing.T) {
 			d := wire.NewDecoder(body)
 			h.Decode(&d)
 			xids = append(xids, h.Xid)
-			_ = write(conn, wire.ReplyHeader{Xid: h.Xid}.Encode)
+			_ = writeFrame(conn, wire.ReplyHeader{Xid: h.Xid}.Encode)
 		}
 		told <- xids
 	})
 	s := Session{ID: 5, Password: []byte{1}, Timeout: time.Second}
 	a := Access{Servers: []string{addr}, DialTimeout: time.Second, Auth: []Credential{{"digest", []byte("u:p")}}}
-	require.NoError(t, s.end(a))
-	require.Equal(t, []int32{wire.XidAuth, xidClose}, <-told)
+	require.NoError(t, s.closeOnServers(a))
+	require.Equal(t, []int32{wire.XidAuth, closeXid}, <-told)
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// stands reports whether real servers still know a session, by taking it up. A server that hears of its end right
+// resumeSession reports whether real servers still know a session, by taking it up. A server that hears of its end right
 // then cuts the connection instead of answering, and is asked again.
-func stands(t *testing.T, a Access, s Session) (known bool) {
+func resumeSession(t *testing.T, a Access, s Session) (known bool) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		conn, err := a.dial(context.Background(), a.Servers[0])
+		conn, err := a.dialServer(context.Background(), a.Servers[0])
 		if err != nil {
 			return false
 		}
 		defer conn.Close()
-		known, err = s.takeUp(conn)
+		known, err = s.resume(conn)
 		return err == nil
 	}, 20*time.Second, 2*time.Millisecond)
 	return known
@@ -30,30 +30,30 @@ func stands(t *testing.T, a Access, s Session) (known bool) {
 // TestRealServersCloseNothingElse does on an ensemble what TestNothingElseIsClosed does in memory.
 func TestRealServersCloseNothingElse(t *testing.T) {
 	a := Access{Servers: ensemble.Shared(t), DialTimeout: 5 * time.Second}
-	g := &ground{access: a}
-	one, other := g.open(t), g.open(t)
+	g := &testServer{access: a}
+	one, other := g.openSession(t), g.openSession(t)
 	wrong := one
 	wrong.Password = other.Password
-	require.NoError(t, wrong.end(a))
+	require.NoError(t, wrong.closeOnServers(a))
 	wrong = one
 	wrong.Password = make([]byte, wire.PasswordSize)
-	require.NoError(t, wrong.end(a))
+	require.NoError(t, wrong.closeOnServers(a))
 	wrong = one
 	wrong.ID++
-	require.NoError(t, wrong.end(a))
+	require.NoError(t, wrong.closeOnServers(a))
 	wrong.ID = 0
-	require.ErrorIs(t, wrong.end(a), errNobody)
-	require.True(t, stands(t, a, one))
-	require.True(t, stands(t, a, other))
+	require.ErrorIs(t, wrong.closeOnServers(a), errIncompleteSession)
+	require.True(t, resumeSession(t, a, one))
+	require.True(t, resumeSession(t, a, other))
 
-	require.NoError(t, one.end(a))
-	require.False(t, stands(t, a, one))
-	require.True(t, stands(t, a, other))
+	require.NoError(t, one.closeOnServers(a))
+	require.False(t, resumeSession(t, a, one))
+	require.True(t, resumeSession(t, a, other))
 	for i := range a.Servers { // through any server
-		s := g.open(t)
+		s := g.openSession(t)
 		s.Server = a.Servers[i]
-		require.NoError(t, s.end(Access{Servers: []string{s.Server}, DialTimeout: 5 * time.Second}))
-		require.False(t, stands(t, a, s))
+		require.NoError(t, s.closeOnServers(Access{Servers: []string{s.Server}, DialTimeout: 5 * time.Second}))
+		require.False(t, resumeSession(t, a, s))
 	}
-	require.NoError(t, other.end(a))
+	require.NoError(t, other.closeOnServers(a))
 }

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// tellLimit is how long a watchdog may leave its pipe full: for ever, if it is stopped.
-	tellLimit = 50 * time.Millisecond
-	// armLimit is the same for the first, large message, and startLimit for the next ones: the watchdog may not
+	// updateTimeout is how long a watchdog may leave its pipe full: for ever, if it is stopped.
+	updateTimeout = 50 * time.Millisecond
+	// firstSendTimeout is the same for the first, large message, and stateSendTimeout for the next ones: the watchdog may not
 	// be reading yet.
-	armLimit   = 5 * time.Second
-	startLimit = 500 * time.Millisecond
-	// endLimit is how long a watchdog may take to end after the farewell.
-	endLimit = time.Second
-	// firstPause and lastPause bound the pauses before a watchdog that has ended is started again.
-	firstPause = 10 * time.Millisecond
-	lastPause  = 30 * time.Second
+	firstSendTimeout   = 5 * time.Second
+	stateSendTimeout = 500 * time.Millisecond
+	// exitTimeout is how long a watchdog may take to end after the farewell.
+	exitTimeout = time.Second
+	// firstRestartDelay and maxRestartDelay bound the pauses before a watchdog that has ended is started again.
+	firstRestartDelay = 10 * time.Millisecond
+	maxRestartDelay  = 30 * time.Second
 )
 
 // Keeper keeps a watchdog beside this process: it starts one with the first session, tells it what changes, and
@@ -29,38 +29,38 @@ const (
 // for the watchdog, Close excepted.
 type Keeper struct {
 	log    *slog.Logger
-	launch func() (*process, error)
+	startProcess func() (*watchdogProcess, error)
 	warned bool // the loop's own
 
-	start   sync.Once
+	startOnce   sync.Once
 	closing chan struct{}
-	closed  sync.Once
+	closeOnce  sync.Once
 	stopped chan struct{} // closed when the loop has ended
 
 	mu       sync.Mutex
 	access   Access
 	session  *Session
-	commands map[int64]*kept
-	next     int64
-	present  *process // that is told what changes
+	commands map[int64]*registeredCommand
+	lastCommand     int64
+	current  *watchdogProcess // that is told what changes
 }
 
-// kept is a command, as its watchdog knows it.
-type kept struct {
+// registeredCommand is a command, as its watchdog knows it.
+type registeredCommand struct {
 	epoch int64
-	until time.Duration
-	runs  *runs
+	leaseEnd time.Duration
+	started  *commandStarted
 }
 
 // NewKeeper returns a Keeper that has started nothing. Its log gets one warning if there can be no watchdog.
 func NewKeeper(a Access, log *slog.Logger) *Keeper {
 	return &Keeper{
-		access: a, log: log, launch: launch, closing: make(chan struct{}), stopped: make(chan struct{}), commands: map[int64]*kept{},
+		access: a, log: log, startProcess: startWatchdog, closing: make(chan struct{}), stopped: make(chan struct{}), commands: map[int64]*registeredCommand{},
 	}
 }
 
-// Trust adds authorities, in DER, that servers were verified by.
-func (k *Keeper) Trust(roots [][]byte) {
+// AddRoots adds authorities, in DER, that servers were verified by.
+func (k *Keeper) AddRoots(roots [][]byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.access.TLS == nil || !k.access.TLS.OwnRoots {
@@ -75,41 +75,41 @@ func (k *Keeper) Trust(roots [][]byte) {
 	}
 	if len(changed.Roots) > len(k.access.TLS.Roots) {
 		k.access.TLS = &changed
-		k.tell(k.access)
+		k.sendUpdate(k.access)
 	}
 }
 
-// Follow makes s the session to close, unless a later one is known.
-func (k *Keeper) Follow(s Session) {
+// SetSession makes s the session to close, unless a later one is known.
+func (k *Keeper) SetSession(s Session) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.session != nil && k.session.Epoch > s.Epoch {
 		return
 	}
 	k.session = &s
-	k.tell(s)
-	k.start.Do(func() { go k.keep() })
+	k.sendUpdate(s)
+	k.startOnce.Do(func() { go k.runWatchdogs() })
 }
 
-// Lease says how much of the lease of an epoch's session is left, by a clock that is read when it is called.
-func (k *Keeper) Lease(epoch int64, left func() time.Duration) {
+// ExtendLease says how much of the lease of an epoch's session is left, by a clock that is read when it is called.
+func (k *Keeper) ExtendLease(epoch int64, left func() time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !k.concerned(epoch) {
+	if !k.hasCommand(epoch) {
 		return
 	}
-	at := now() // first: what stops this process here makes the end earlier, not later
+	at := leaseClock() // first: what stops this process here makes the end earlier, not later
 	until := at + left()
 	for _, c := range k.commands {
 		if c.epoch == epoch {
-			c.until = max(c.until, until)
+			c.leaseEnd = max(c.leaseEnd, until)
 		}
 	}
-	k.tell(lease{epoch, until})
+	k.sendUpdate(leaseExtended{epoch, until})
 }
 
-// concerned reports whether a command runs in an epoch: nobody else needs to know of leases.
-func (k *Keeper) concerned(epoch int64) bool {
+// hasCommand reports whether a command runs in an epoch: nobody else needs to know of leases.
+func (k *Keeper) hasCommand(epoch int64) bool {
 	for _, c := range k.commands {
 		if c.epoch == epoch {
 			return true
@@ -118,78 +118,78 @@ func (k *Keeper) concerned(epoch int64) bool {
 	return false
 }
 
-// Begin announces a command for an epoch's session, to be called before the command is started. Its lease is to
+// BeginCommand announces a command for an epoch's session, to be called before the command is started. Its lease is to
 // be told afterwards.
-func (k *Keeper) Begin(epoch int64) (id int64) {
+func (k *Keeper) BeginCommand(epoch int64) (id int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.next++
-	k.commands[k.next] = &kept{epoch: epoch}
-	k.tell(begin{k.next, epoch})
-	return k.next
+	k.lastCommand++
+	k.commands[k.lastCommand] = &registeredCommand{epoch: epoch}
+	k.sendUpdate(commandBegins{k.lastCommand, epoch})
+	return k.lastCommand
 }
 
-// Runs says that a command runs as a process that nobody has waited for yet.
-func (k *Keeper) Runs(id int64, pid int) {
+// CommandStarted says that a command runs as a process that nobody has waited for yet.
+func (k *Keeper) CommandStarted(id int64, pid int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if c := k.commands[id]; c != nil {
-		command, err := identify(pid)
+		command, err := identifyProcess(pid)
 		if err != nil {
 			k.log.Warn("the watchdog cannot identify a command: should this process die, its session ends by its timeout only", "pid", pid, "cause", err)
 		}
-		c.runs = &runs{id, command}
-		k.tell(*c.runs)
+		c.started = &commandStarted{id, command}
+		k.sendUpdate(*c.started)
 	}
 }
 
-// Over says that a command has ended, or was not started.
-func (k *Keeper) Over(id int64) {
+// CommandEnded says that a command has ended, or was not started.
+func (k *Keeper) CommandEnded(id int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.commands, id)
-	k.tell(over{id})
+	k.sendUpdate(commandEnded{id})
 }
 
-// tell tells the watchdog. One that does not listen is of no use, and is replaced.
-func (k *Keeper) tell(messages ...message) {
-	if k.present == nil {
+// sendUpdate tells the watchdog. One that does not listen is of no use, and is replaced.
+func (k *Keeper) sendUpdate(messages ...message) {
+	if k.current == nil {
 		return
 	}
-	if err := k.present.send(tellLimit, messages...); err != nil {
-		k.present.kill()
-		k.present = nil
+	if err := k.current.sendMessages(updateTimeout, messages...); err != nil {
+		k.current.killProcess()
+		k.current = nil
 	}
 }
 
 // Close ends the watchdog, which does nothing more, and returns when nothing of it is left.
 func (k *Keeper) Close() {
-	k.closed.Do(func() { close(k.closing) })
-	k.start.Do(func() { close(k.stopped) })
+	k.closeOnce.Do(func() { close(k.closing) })
+	k.startOnce.Do(func() { close(k.stopped) })
 	<-k.stopped
 }
 
-// keep starts watchdogs until Close is called, or none can be had.
-func (k *Keeper) keep() {
+// runWatchdogs starts watchdogs until Close is called, or none can be had.
+func (k *Keeper) runWatchdogs() {
 	defer close(k.stopped)
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+	for pause := firstRestartDelay; ; pause = min(2*pause, maxRestartDelay) {
 		began := time.Now()
-		err := k.employ()
-		if time.Since(began) > lastPause {
-			pause = firstPause
+		err := k.runWatchdog()
+		if time.Since(began) > maxRestartDelay {
+			pause = firstRestartDelay
 		}
 		if err != nil && !k.warned {
 			k.warned = true
 			k.log.Warn("no watchdog: should this process die, what it holds is free only after the session timeout", "cause", err)
 		}
-		if errors.Is(err, ErrUnsupported) || !k.rest(pause) {
+		if errors.Is(err, ErrUnsupported) || !k.waitToRestart(pause) {
 			return
 		}
 	}
 }
 
-// rest pauses; false when Close was called.
-func (k *Keeper) rest(d time.Duration) bool {
+// waitToRestart pauses; false when Close was called.
+func (k *Keeper) waitToRestart(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -200,15 +200,15 @@ func (k *Keeper) rest(d time.Duration) bool {
 	}
 }
 
-// employ starts a watchdog and stays until it has ended. The error says that it was none.
-func (k *Keeper) employ() error {
+// runWatchdog starts a watchdog and stays until it has ended. The error says that it was none.
+func (k *Keeper) runWatchdog() error {
 	began := time.Now()
-	p, err := k.launch()
+	p, err := k.startProcess()
 	if err != nil {
 		return fmt.Errorf("start it: %w", err)
 	}
-	if err := k.instruct(p); err != nil {
-		p.end(0)
+	if err := k.sendState(p); err != nil {
+		p.waitOrKill(0)
 		return errNotReady
 	}
 	ready := p.ready
@@ -217,18 +217,18 @@ func (k *Keeper) employ() error {
 		case <-ready:
 			ready = nil
 			k.log.Debug("watchdog armed", "pid", p.os.Pid, "after", time.Since(began))
-		case <-p.gone:
-			k.dismiss(p)
-			return k.verdict(p)
+		case <-p.exited:
+			k.closeWatchdog(p)
+			return k.exitError(p)
 		case <-k.closing:
-			k.dismiss(p)
+			k.closeWatchdog(p)
 			return nil
 		}
 	}
 }
 
-// verdict is nil for a watchdog that was ready before it ended.
-func (k *Keeper) verdict(p *process) error {
+// exitError is nil for a watchdog that was ready before it ended.
+func (k *Keeper) exitError(p *watchdogProcess) error {
 	select {
 	case <-p.ready:
 		k.log.Debug("the watchdog has ended, and is started again", "pid", p.os.Pid)
@@ -238,12 +238,12 @@ func (k *Keeper) verdict(p *process) error {
 	}
 }
 
-// instruct tells a new watchdog all there is to know, and makes it the present one.
-func (k *Keeper) instruct(p *process) error {
+// sendState tells a new watchdog all there is to know, and makes it the present one.
+func (k *Keeper) sendState(p *watchdogProcess) error {
 	k.mu.Lock()
 	access := k.access
 	k.mu.Unlock()
-	if err := p.send(armLimit, access); err != nil {
+	if err := p.sendMessages(firstSendTimeout, access); err != nil {
 		return err
 	}
 	k.mu.Lock()
@@ -253,30 +253,30 @@ func (k *Keeper) instruct(p *process) error {
 		all = append(all, k.access)
 	}
 	for id, c := range k.commands {
-		all = append(all, begin{id, c.epoch})
-		if c.until != 0 {
-			all = append(all, lease{c.epoch, c.until})
+		all = append(all, commandBegins{id, c.epoch})
+		if c.leaseEnd != 0 {
+			all = append(all, leaseExtended{c.epoch, c.leaseEnd})
 		}
-		if c.runs != nil {
-			all = append(all, *c.runs)
+		if c.started != nil {
+			all = append(all, *c.started)
 		}
 	}
-	if err := p.send(startLimit, append(all, *k.session)...); err != nil {
+	if err := p.sendMessages(stateSendTimeout, append(all, *k.session)...); err != nil {
 		return err
 	}
-	k.present = p
+	k.current = p
 	return nil
 }
 
-// dismiss says farewell to a watchdog and waits until it has ended.
-func (k *Keeper) dismiss(p *process) {
+// closeWatchdog says farewell to a watchdog and waits until it has ended.
+func (k *Keeper) closeWatchdog(p *watchdogProcess) {
 	k.mu.Lock()
-	k.present = nil
+	k.current = nil
 	k.mu.Unlock()
-	if err := p.send(tellLimit, farewell{}); err != nil { // without it, the pipe's end would mean a crash
-		p.end(0)
+	if err := p.sendMessages(updateTimeout, parentCloses{}); err != nil { // without it, the pipe's end would mean a crash
+		p.waitOrKill(0)
 		return
 	}
-	p.hangUp()
-	p.end(endLimit)
+	p.closePipe()
+	p.waitOrKill(exitTimeout)
 }

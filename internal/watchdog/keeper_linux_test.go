@@ -16,27 +16,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// book is a log that tests read.
-type book struct {
+// logRecorder is a log that tests read.
+type logRecorder struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (b *book) Write(p []byte) (int, error) {
+func (b *logRecorder) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.Write(p)
 }
 
-func (b *book) count(word string) int {
+func (b *logRecorder) countLines(word string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return strings.Count(b.text.String(), word)
 }
 
-func newTestKeeper(t *testing.T) (*Keeper, *book) {
+func newTestKeeper(t *testing.T) (*Keeper, *logRecorder) {
 	t.Helper()
-	b := &book{}
+	b := &logRecorder{}
 	k := NewKeeper(Access{Servers: []string{"127.0.0.1:1"}, DialTimeout: time.Second},
 		slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	t.Cleanup(k.Close)
@@ -45,8 +45,8 @@ func newTestKeeper(t *testing.T) (*Keeper, *book) {
 
 var one = Session{Epoch: 1, ID: 1, Password: []byte{1}, Timeout: time.Second}
 
-// watchdogs are the processes that were started as such by this one.
-func watchdogs(t *testing.T) (pids []int) {
+// watchdogPIDs are the processes that were started as such by this one.
+func watchdogPIDs(t *testing.T) (pids []int) {
 	t.Helper()
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", os.Getpid()))
 	require.NoError(t, err)
@@ -65,12 +65,12 @@ func watchdogs(t *testing.T) (pids []int) {
 	return pids
 }
 
-func armed(t *testing.T, b *book, times int) {
+func waitForArmed(t *testing.T, b *logRecorder, times int) {
 	t.Helper()
-	eventually(t, func() bool { return b.count(`msg="watchdog armed"`) == times })
+	requireEventually(t, func() bool { return b.countLines(`msg="watchdog armed"`) == times })
 }
 
-func descriptors(t *testing.T, pid string) (to []string) {
+func openDescriptors(t *testing.T, pid string) (to []string) {
 	t.Helper()
 	fds, err := filepath.Glob("/proc/" + pid + "/fd/*")
 	require.NoError(t, err)
@@ -87,10 +87,10 @@ func TestAWatchdogInheritsNothing(t *testing.T) {
 	require.NoError(t, err)
 	defer syscall.Close(fd)
 	k, b := newTestKeeper(t)
-	k.Follow(one)
-	armed(t, b, 1)
-	pid := watchdogs(t)[0]
-	for _, fd := range descriptors(t, fmt.Sprint(pid)) {
+	k.SetSession(one)
+	waitForArmed(t, b, 1)
+	pid := watchdogPIDs(t)[0]
+	for _, fd := range openDescriptors(t, fmt.Sprint(pid)) {
 		number, to, _ := strings.Cut(fd, " ")
 		switch number {
 		case "0", "3":
@@ -114,14 +114,14 @@ func TestAWatchdogInheritsNothing(t *testing.T) {
 	require.Equal(t, "/", dir)
 	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	require.NoError(t, err)
-	require.Contains(t, string(env), marker+"=")
+	require.Contains(t, string(env), parentVariable+"=")
 }
 
 func TestSignalsDoNotEndAWatchdog(t *testing.T) {
 	k, b := newTestKeeper(t)
-	k.Follow(one)
-	armed(t, b, 1)
-	pid := watchdogs(t)[0]
+	k.SetSession(one)
+	waitForArmed(t, b, 1)
+	pid := watchdogPIDs(t)[0]
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	require.NoError(t, err)
 	_, ignored, _ := strings.Cut(string(status), "SigIgn:")
@@ -135,82 +135,82 @@ func TestSignalsDoNotEndAWatchdog(t *testing.T) {
 		require.NoError(t, syscall.Kill(pid, s))
 	}
 	k.Close()
-	require.Zero(t, b.count("has ended"))
-	require.Empty(t, watchdogs(t))
+	require.Zero(t, b.countLines("has ended"))
+	require.Empty(t, watchdogPIDs(t))
 }
 
 func TestAKilledWatchdogIsReplaced(t *testing.T) {
 	k, b := newTestKeeper(t)
-	k.Follow(one)
+	k.SetSession(one)
 	for n := range 3 {
-		armed(t, b, n+1)
-		require.NoError(t, syscall.Kill(watchdogs(t)[0], syscall.SIGKILL))
+		waitForArmed(t, b, n+1)
+		require.NoError(t, syscall.Kill(watchdogPIDs(t)[0], syscall.SIGKILL))
 	}
-	armed(t, b, 4)
+	waitForArmed(t, b, 4)
 	k.Close()
-	require.Empty(t, watchdogs(t))
-	require.Zero(t, b.count("level=WARN"))
+	require.Empty(t, watchdogPIDs(t))
+	require.Zero(t, b.countLines("level=WARN"))
 }
 
 // TestAReplacedWatchdogKnowsTheCommands has one command's lease end while the watchdog is stopped, and kills that.
 func TestAReplacedWatchdogKnowsTheCommands(t *testing.T) {
 	k, b := newTestKeeper(t)
-	c, other := start(t), start(t)
-	k.Follow(one)
-	k.Runs(k.Begin(1), c.cmd.Process.Pid)
-	k.Lease(1, func() time.Duration { return time.Hour })
-	armed(t, b, 1)
-	first := watchdogs(t)[0]
+	c, other := startTestCommand(t), startTestCommand(t)
+	k.SetSession(one)
+	k.CommandStarted(k.BeginCommand(1), c.cmd.Process.Pid)
+	k.ExtendLease(1, func() time.Duration { return time.Hour })
+	waitForArmed(t, b, 1)
+	first := watchdogPIDs(t)[0]
 	require.NoError(t, syscall.Kill(first, syscall.SIGSTOP))
-	k.Runs(k.Begin(2), other.cmd.Process.Pid)
-	k.Lease(2, func() time.Duration { return 0 })
-	k.Lease(1, func() time.Duration { return 0 }) // a lease never becomes shorter
+	k.CommandStarted(k.BeginCommand(2), other.cmd.Process.Pid)
+	k.ExtendLease(2, func() time.Duration { return 0 })
+	k.ExtendLease(1, func() time.Duration { return 0 }) // a lease never becomes shorter
 	require.NoError(t, syscall.Kill(first, syscall.SIGKILL))
-	other.gone(t)
-	armed(t, b, 2)
-	require.True(t, c.runs())
+	other.requireGone(t)
+	waitForArmed(t, b, 2)
+	require.True(t, c.isRunning())
 }
 
 // TestTheClockIsReadBeforeTheLease lets time pass while the rest of the lease is read: the lease that is told must not end later for that.
 func TestTheClockIsReadBeforeTheLease(t *testing.T) {
 	k, _ := newTestKeeper(t)
-	id := k.Begin(1)
+	id := k.BeginCommand(1)
 	var read time.Duration
-	k.Lease(1, func() time.Duration {
-		for read = now(); now() == read; { // until the clock has moved
+	k.ExtendLease(1, func() time.Duration {
+		for read = leaseClock(); leaseClock() == read; { // until the clock has moved
 		}
 		return time.Hour
 	})
-	require.LessOrEqual(t, k.commands[id].until, read+time.Hour)
+	require.LessOrEqual(t, k.commands[id].leaseEnd, read+time.Hour)
 }
 
 // TestAnEarlierSessionIsNotFollowed follows the session of an earlier epoch after that of a later one.
 func TestAnEarlierSessionIsNotFollowed(t *testing.T) {
 	k, _ := newTestKeeper(t)
-	k.launch = func() (*process, error) { return nil, ErrUnsupported }
-	k.Follow(Session{Epoch: 2, ID: 22})
-	k.Follow(Session{Epoch: 1, ID: 11})
+	k.startProcess = func() (*watchdogProcess, error) { return nil, ErrUnsupported }
+	k.SetSession(Session{Epoch: 2, ID: 22})
+	k.SetSession(Session{Epoch: 1, ID: 11})
 	require.Equal(t, int64(22), k.session.ID)
-	k.Follow(Session{Epoch: 2, ID: 22, Server: "after a reconnect"})
+	k.SetSession(Session{Epoch: 2, ID: 22, Server: "after a reconnect"})
 	require.Equal(t, "after a reconnect", k.session.Server)
 }
 
 func TestAStoppedWatchdogDelaysNobody(t *testing.T) {
 	k, b := newTestKeeper(t)
-	k.Follow(one)
-	armed(t, b, 1)
-	pid := watchdogs(t)[0]
+	k.SetSession(one)
+	waitForArmed(t, b, 1)
+	pid := watchdogPIDs(t)[0]
 	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
-	id := k.Begin(1)
+	id := k.BeginCommand(1)
 	for n := range 5000 { // more than its pipe can hold
-		k.Lease(1, func() time.Duration { return time.Duration(n) * time.Hour })
+		k.ExtendLease(1, func() time.Duration { return time.Duration(n) * time.Hour })
 	}
-	k.Over(id)
-	armed(t, b, 2)
-	require.NotContains(t, watchdogs(t), pid)
-	require.NoError(t, syscall.Kill(watchdogs(t)[0], syscall.SIGSTOP))
+	k.CommandEnded(id)
+	waitForArmed(t, b, 2)
+	require.NotContains(t, watchdogPIDs(t), pid)
+	require.NoError(t, syscall.Kill(watchdogPIDs(t)[0], syscall.SIGSTOP))
 	k.Close()
-	require.Empty(t, watchdogs(t))
+	require.Empty(t, watchdogPIDs(t))
 }
 
 func TestCyclesLeaveNothing(t *testing.T) {
@@ -221,57 +221,57 @@ func TestCyclesLeaveNothing(t *testing.T) {
 	}
 	once := func() {
 		k, b := newTestKeeper(t)
-		k.Follow(one)
-		armed(t, b, 1)
+		k.SetSession(one)
+		waitForArmed(t, b, 1)
 		k.Close()
-		require.Zero(t, b.count("level=WARN"))
+		require.Zero(t, b.countLines("level=WARN"))
 	}
 	once()
-	before := len(descriptors(t, "self"))
+	before := len(openDescriptors(t, "self"))
 	for range cycles {
 		once()
 	}
-	require.Empty(t, watchdogs(t))
-	require.Len(t, descriptors(t, "self"), before)
+	require.Empty(t, watchdogPIDs(t))
+	require.Len(t, openDescriptors(t, "self"), before)
 }
 
 func TestAKeeperThatNeverBeganCloses(t *testing.T) {
 	k, b := newTestKeeper(t)
 	k.Close()
 	k.Close()
-	k.Follow(one)
-	require.Empty(t, watchdogs(t))
-	require.Zero(t, b.count("level="))
+	k.SetSession(one)
+	require.Empty(t, watchdogPIDs(t))
+	require.Zero(t, b.countLines("level="))
 }
 
 func TestWhereThereCanBeNoneThereIsOneWarning(t *testing.T) {
 	for _, cause := range []error{ErrUnsupported, syscall.EPERM} {
 		k, b := newTestKeeper(t)
 		tries := make(chan struct{}, 3)
-		k.launch = func() (*process, error) {
+		k.startProcess = func() (*watchdogProcess, error) {
 			select {
 			case tries <- struct{}{}:
 			default:
 			}
 			return nil, cause
 		}
-		k.Follow(one)
+		k.SetSession(one)
 		<-tries
 		if !errors.Is(cause, ErrUnsupported) {
 			<-tries
 			<-tries
 		}
-		eventually(t, func() bool { return b.count("level=WARN") == 1 })
-		k.Over(k.Begin(1))
+		requireEventually(t, func() bool { return b.countLines("level=WARN") == 1 })
+		k.CommandEnded(k.BeginCommand(1))
 		k.Close()
-		require.Equal(t, 1, b.count("level=WARN"))
-		require.Equal(t, 1, b.count("free only after the session timeout"))
+		require.Equal(t, 1, b.countLines("level=WARN"))
+		require.Equal(t, 1, b.countLines("free only after the session timeout"))
 	}
 }
 
 func TestAMainThatIsNoWatchdogIsNamed(t *testing.T) {
 	k, b := newTestKeeper(t)
-	k.launch = func() (*process, error) {
+	k.startProcess = func() (*watchdogProcess, error) {
 		heard, pipe, err := os.Pipe()
 		require.NoError(t, err)
 		defer heard.Close()
@@ -279,9 +279,9 @@ func TestAMainThatIsNoWatchdogIsNamed(t *testing.T) {
 		require.NoError(t, err)
 		gone := make(chan struct{})
 		go func() { defer close(gone); _, _ = p.Wait() }()
-		return &process{os: p, pipe: pipe, ready: make(chan struct{}), gone: gone}, nil
+		return &watchdogProcess{os: p, pipe: pipe, ready: make(chan struct{}), exited: gone}, nil
 	}
-	k.Follow(one)
-	eventually(t, func() bool { return b.count("is WatchdogMain the first call in main?") == 1 })
+	k.SetSession(one)
+	requireEventually(t, func() bool { return b.countLines("is WatchdogMain the first call in main?") == 1 })
 	k.Close()
 }

@@ -11,7 +11,7 @@ import (
 
 // TestMain is the watchdog itself when it is asked to be one.
 func TestMain(m *testing.M) {
-	if Asked() {
+	if IsWatchdog() {
 		os.Exit(Main())
 	}
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil { // for watchdogs: they are to end at once

@@ -14,26 +14,26 @@ import (
 
 // Main is the watchdog's main function; it returns the exit status, which nobody looks at.
 func Main() int {
-	settle()
+	hardenProcess()
 	answers := os.NewFile(answersFD, "answers")
-	d, err := newDog(commandsFD, func() {
-		rename()
-		ready(answers)
+	d, err := newParentMonitor(messagesFD, func() {
+		renameProcess()
+		signalReady(answers)
 		debug.FreeOSMemory() // what the program's start has left
 	})
 	if err != nil {
 		return 1
 	}
-	d.watch()
-	if err := d.succeed(); err != nil {
+	d.monitorParent()
+	if err := d.endSessionOfDeadParent(); err != nil {
 		return 1
 	}
 	return 0
 }
 
-// settle makes the process small and hard to end: it ends with its parent, whatever is sent to it before. It
+// hardenProcess makes the process small and hard to end: it ends with its parent, whatever is sent to it before. It
 // keeps no directory and no file busy.
-func settle() {
+func hardenProcess() {
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM,
 		unix.SIGPIPE, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
 	runtime.GOMAXPROCS(1)

@@ -41,44 +41,44 @@ type Session struct {
 
 // The messages to the watchdog beside Access and Session.
 type (
-	// lease says until when, by now(), an epoch's session is proven to live.
-	lease struct {
+	// leaseExtended says until when, by now(), an epoch's session is proven to live.
+	leaseExtended struct {
 		epoch int64
-		until time.Duration
+		end time.Duration
 	}
-	// begin announces a command that is about to be started.
-	begin struct{ id, epoch int64 }
-	// runs says which process an announced command is.
-	runs struct {
+	// commandBegins announces a command that is about to be started.
+	commandBegins struct{ id, epoch int64 }
+	// commandStarted says which process an announced command is.
+	commandStarted struct {
 		id int64
-		identity
+		processIdentity
 	}
-	// over says that a command has ended, or was not started.
-	over struct{ id int64 }
-	// farewell says that the process ends in order.
-	farewell struct{}
+	// commandEnded says that a command has ended, or was not started.
+	commandEnded struct{ id int64 }
+	// parentCloses says that the process ends in order.
+	parentCloses struct{}
 )
 
-// identity names a process for good: a number is given again, but never with the same start.
-type identity struct {
+// processIdentity names a process for good: a number is given again, but never with the same start.
+type processIdentity struct {
 	pid     int32
 	started int64 // in clock ticks since boot; 0 where it cannot be known
 }
 
 type message interface {
-	kind() int32
-	encode(*wire.Encoder)
+	messageType() int32
+	encodeFields(*wire.Encoder)
 }
 
-func (Access) kind() int32   { return 1 }
-func (Session) kind() int32  { return 2 }
-func (lease) kind() int32    { return 3 }
-func (begin) kind() int32    { return 4 }
-func (runs) kind() int32     { return 5 }
-func (over) kind() int32     { return 6 }
-func (farewell) kind() int32 { return 7 }
+func (Access) messageType() int32   { return 1 }
+func (Session) messageType() int32  { return 2 }
+func (leaseExtended) messageType() int32    { return 3 }
+func (commandBegins) messageType() int32    { return 4 }
+func (commandStarted) messageType() int32     { return 5 }
+func (commandEnded) messageType() int32     { return 6 }
+func (parentCloses) messageType() int32 { return 7 }
 
-func (a Access) encode(e *wire.Encoder) {
+func (a Access) encodeFields(e *wire.Encoder) {
 	e.Strings(a.Servers)
 	e.Long(int64(a.DialTimeout))
 	e.Int(int32(len(a.Auth)))
@@ -88,11 +88,11 @@ func (a Access) encode(e *wire.Encoder) {
 	}
 	e.Bool(a.TLS != nil)
 	if a.TLS != nil {
-		a.TLS.encode(e)
+		a.TLS.encodeFields(e)
 	}
 }
 
-func (s Session) encode(e *wire.Encoder) {
+func (s Session) encodeFields(e *wire.Encoder) {
 	e.Long(s.Epoch)
 	e.Long(s.ID)
 	e.Buffer(s.Password)
@@ -100,50 +100,50 @@ func (s Session) encode(e *wire.Encoder) {
 	e.String(s.Server)
 }
 
-func (l lease) encode(e *wire.Encoder) { e.Long(l.epoch); e.Long(int64(l.until)) }
-func (b begin) encode(e *wire.Encoder) { e.Long(b.id); e.Long(b.epoch) }
-func (r runs) encode(e *wire.Encoder)  { e.Long(r.id); e.Int(r.pid); e.Long(r.started) }
-func (o over) encode(e *wire.Encoder)  { e.Long(o.id) }
-func (farewell) encode(*wire.Encoder)  {}
+func (l leaseExtended) encodeFields(e *wire.Encoder) { e.Long(l.epoch); e.Long(int64(l.end)) }
+func (b commandBegins) encodeFields(e *wire.Encoder) { e.Long(b.id); e.Long(b.epoch) }
+func (r commandStarted) encodeFields(e *wire.Encoder)  { e.Long(r.id); e.Int(r.pid); e.Long(r.started) }
+func (o commandEnded) encodeFields(e *wire.Encoder)  { e.Long(o.id) }
+func (parentCloses) encodeFields(*wire.Encoder)  {}
 
-// frame is a message as it travels: its length, its kind and its fields.
-func frame(m message) []byte {
+// encodeFrame is a message as it travels: its length, its kind and its fields.
+func encodeFrame(m message) []byte {
 	var e wire.Encoder
 	mark := e.BeginFrame()
-	e.Int(m.kind())
-	m.encode(&e)
+	e.Int(m.messageType())
+	m.encodeFields(&e)
 	e.EndFrame(mark)
 	return e.Bytes()
 }
 
 var errMessage = errors.New("watchdog: not a message")
 
-// decode reads the body of a frame. The message aliases nothing of it.
-func decode(body []byte) (message, error) {
+// decodeMessage reads the body of a frame. The message aliases nothing of it.
+func decodeMessage(body []byte) (message, error) {
 	d := wire.NewDecoder(body)
-	m := decodeKind(d.Int(), &d)
+	m := decodeFields(d.Int(), &d)
 	if m == nil || d.Err() != nil || d.Len() > 0 {
 		return nil, fmt.Errorf("%w: %d bytes", errMessage, len(body))
 	}
 	return m, nil
 }
 
-func decodeKind(kind int32, d *wire.Decoder) message {
+func decodeFields(kind int32, d *wire.Decoder) message {
 	switch kind {
-	case Access{}.kind():
+	case Access{}.messageType():
 		return decodeAccess(d)
-	case Session{}.kind():
-		return Session{Epoch: d.Long(), ID: d.Long(), Password: bytesOf(d), Timeout: time.Duration(d.Long()), Server: d.String()}
-	case lease{}.kind():
-		return lease{epoch: d.Long(), until: time.Duration(d.Long())}
-	case begin{}.kind():
-		return begin{id: d.Long(), epoch: d.Long()}
-	case runs{}.kind():
-		return runs{id: d.Long(), identity: identity{pid: d.Int(), started: d.Long()}}
-	case over{}.kind():
-		return over{id: d.Long()}
-	case farewell{}.kind():
-		return farewell{}
+	case Session{}.messageType():
+		return Session{Epoch: d.Long(), ID: d.Long(), Password: cloneBuffer(d), Timeout: time.Duration(d.Long()), Server: d.String()}
+	case leaseExtended{}.messageType():
+		return leaseExtended{epoch: d.Long(), end: time.Duration(d.Long())}
+	case commandBegins{}.messageType():
+		return commandBegins{id: d.Long(), epoch: d.Long()}
+	case commandStarted{}.messageType():
+		return commandStarted{id: d.Long(), processIdentity: processIdentity{pid: d.Int(), started: d.Long()}}
+	case commandEnded{}.messageType():
+		return commandEnded{id: d.Long()}
+	case parentCloses{}.messageType():
+		return parentCloses{}
 	}
 	return nil
 }
@@ -151,7 +151,7 @@ func decodeKind(kind int32, d *wire.Decoder) message {
 func decodeAccess(d *wire.Decoder) Access {
 	a := Access{Servers: d.Strings(), DialTimeout: time.Duration(d.Long())}
 	for n := d.Int(); n > 0 && d.Err() == nil; n-- {
-		a.Auth = append(a.Auth, Credential{Scheme: d.String(), Auth: bytesOf(d)})
+		a.Auth = append(a.Auth, Credential{Scheme: d.String(), Auth: cloneBuffer(d)})
 	}
 	if d.Bool() {
 		a.TLS = decodeTLS(d)
@@ -159,7 +159,7 @@ func decodeAccess(d *wire.Decoder) Access {
 	return a
 }
 
-func bytesOf(d *wire.Decoder) []byte { return append([]byte(nil), d.Buffer()...) }
+func cloneBuffer(d *wire.Decoder) []byte { return append([]byte(nil), d.Buffer()...) }
 
 // String hides the password.
 func (s Session) String() string { return fmt.Sprintf("session %#x", s.ID) }

@@ -18,21 +18,21 @@ var messages = []message{
 		},
 	},
 	Session{Epoch: 2, ID: -3, Password: []byte("sixteen bytes ok"), Timeout: 30 * time.Second, Server: "a:1"},
-	lease{4, time.Hour}, begin{5, 6}, runs{7, identity{8, 9}}, over{10}, farewell{},
+	leaseExtended{4, time.Hour}, commandBegins{5, 6}, commandStarted{7, processIdentity{8, 9}}, commandEnded{10}, parentCloses{},
 }
 
 func TestMessagesTravel(t *testing.T) {
 	for _, m := range messages {
-		b := frame(m)
-		got, err := decode(b[4:])
+		b := encodeFrame(m)
+		got, err := decodeMessage(b[4:])
 		require.NoError(t, err)
-		require.Equal(t, frame(m), frame(got), "%T", m)
+		require.Equal(t, encodeFrame(m), encodeFrame(got), "%T", m)
 		require.IsType(t, m, got)
 		for n := range b[4:] {
-			_, err := decode(b[4 : 4+n])
+			_, err := decodeMessage(b[4 : 4+n])
 			require.ErrorIs(t, err, errMessage, "%d bytes of %T", n, m)
 		}
-		_, err = decode(append(b[4:], 0))
+		_, err = decodeMessage(append(b[4:], 0))
 		require.ErrorIs(t, err, errMessage)
 	}
 }
@@ -50,16 +50,16 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	for _, m := range messages {
-		f.Add(frame(m)[4:])
+		f.Add(encodeFrame(m)[4:])
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		m, err := decode(body)
+		m, err := decodeMessage(body)
 		if err != nil {
 			require.ErrorIs(t, err, errMessage)
 			return
 		}
-		again, err := decode(frame(m)[4:])
+		again, err := decodeMessage(encodeFrame(m)[4:])
 		require.NoError(t, err)
-		require.Equal(t, frame(m), frame(again))
+		require.Equal(t, encodeFrame(m), encodeFrame(again))
 	})
 }

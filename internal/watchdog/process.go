@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	marker     = "LOCKSTEP_WATCHDOG_OF" // in the environment of a watchdog: its parent's process id
-	commandsFD = 0                      // where a watchdog listens
+	parentVariable     = "LOCKSTEP_WATCHDOG_OF" // in the environment of a watchdog: its parent's process id
+	messagesFD = 0                      // where a watchdog listens
 	answersFD  = 3                      // and where it answers
 )
 
@@ -18,46 +18,46 @@ var (
 	ErrUnsupported = errors.New("no watchdog on this system")
 
 	errNotReady = errors.New("the watchdog ended before it was ready: is WatchdogMain the first call in main?")
-	errCommand  = errors.New("watchdog: a command may still run")
+	errCommandMayRun  = errors.New("watchdog: a command may still run")
 )
 
-// Asked reports whether this process was started as a watchdog.
-func Asked() bool { return os.Getenv(marker) != "" }
+// IsWatchdog reports whether this process was started as a watchdog.
+func IsWatchdog() bool { return os.Getenv(parentVariable) != "" }
 
-// process is a watchdog, as its parent sees it.
-type process struct {
+// watchdogProcess is a watchdog, as its parent sees it.
+type watchdogProcess struct {
 	os    *os.Process
 	pipe  *os.File
 	ready chan struct{} // closed when it has said that it is
-	gone  chan struct{} // closed when it has ended and was waited for
+	exited  chan struct{} // closed when it has ended and was waited for
 
 	closing sync.Once
 }
 
-// send writes messages, and waits for no longer than patience. After an error nothing more can be sent.
-func (p *process) send(patience time.Duration, messages ...message) error {
+// sendMessages writes messages, and waits for no longer than patience. After an error nothing more can be sent.
+func (p *watchdogProcess) sendMessages(patience time.Duration, messages ...message) error {
 	if err := p.pipe.SetWriteDeadline(time.Now().Add(patience)); err != nil {
 		return err
 	}
 	for _, m := range messages {
-		if _, err := p.pipe.Write(frame(m)); err != nil {
+		if _, err := p.pipe.Write(encodeFrame(m)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// hangUp ends the pipe.
-func (p *process) hangUp() { p.closing.Do(func() { p.pipe.Close() }) }
+// closePipe ends the pipe.
+func (p *watchdogProcess) closePipe() { p.closing.Do(func() { p.pipe.Close() }) }
 
-// kill ends the process and leaves the pipe: without its reader it does no harm.
-func (p *process) kill() { _ = p.os.Kill() } // it may have ended
+// killProcess ends the process and leaves the pipe: without its reader it does no harm.
+func (p *watchdogProcess) killProcess() { _ = p.os.Kill() } // it may have ended
 
-// end waits until the process has ended, which it is made to do after patience. The pipe ends after that, if it
+// waitOrKill waits until the process has ended, which it is made to do after patience. The pipe ends after that, if it
 // has not before.
-func (p *process) end(patience time.Duration) {
-	late := time.AfterFunc(patience, p.kill)
+func (p *watchdogProcess) waitOrKill(patience time.Duration) {
+	late := time.AfterFunc(patience, p.killProcess)
 	defer late.Stop()
-	<-p.gone
-	p.hangUp()
+	<-p.exited
+	p.closePipe()
 }

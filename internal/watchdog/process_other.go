@@ -5,4 +5,4 @@ package watchdog
 // Main is never reached here.
 func Main() int { return 1 }
 
-func launch() (*process, error) { return nil, ErrUnsupported }
+func startWatchdog() (*watchdogProcess, error) { return nil, ErrUnsupported }

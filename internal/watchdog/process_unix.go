@@ -10,10 +10,10 @@ import (
 	"syscall"
 )
 
-// launch starts a watchdog. It is in a session of its own, without a terminal, so that what is sent to this
+// startWatchdog starts a watchdog. It is in a session of its own, without a terminal, so that what is sent to this
 // process's group or terminal does not reach it. It inherits the pipe's end, a pipe for its answer, and nothing else.
-func launch() (*process, error) {
-	exe, err := executable()
+func startWatchdog() (*watchdogProcess, error) {
+	exe, err := executablePath()
 	if err != nil {
 		return nil, fmt.Errorf("the program's file: %w", err)
 	}
@@ -30,7 +30,7 @@ func launch() (*process, error) {
 	defer answer.Close()
 	cmd := exec.Command(exe)
 	cmd.Args = []string{"lockstep watchdog of process " + strconv.Itoa(os.Getpid())}
-	cmd.Env = append(os.Environ(), marker+"="+strconv.Itoa(os.Getpid()))
+	cmd.Env = append(os.Environ(), parentVariable+"="+strconv.Itoa(os.Getpid()))
 	cmd.Stdin, cmd.ExtraFiles = heard, []*os.File{answer}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
@@ -38,14 +38,14 @@ func launch() (*process, error) {
 		answers.Close()
 		return nil, err
 	}
-	p := &process{os: cmd.Process, pipe: pipe, ready: make(chan struct{}), gone: make(chan struct{})}
-	go p.live(cmd, answers)
+	p := &watchdogProcess{os: cmd.Process, pipe: pipe, ready: make(chan struct{}), exited: make(chan struct{})}
+	go p.waitForExit(cmd, answers)
 	return p, nil
 }
 
-// live waits for the process's answer and for its end.
-func (p *process) live(cmd *exec.Cmd, answers *os.File) {
-	defer close(p.gone)
+// waitForExit waits for the process's answer and for its end.
+func (p *watchdogProcess) waitForExit(cmd *exec.Cmd, answers *os.File) {
+	defer close(p.exited)
 	if n, _ := answers.Read(make([]byte, 1)); n == 1 {
 		close(p.ready)
 	}

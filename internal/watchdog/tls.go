@@ -57,16 +57,16 @@ func ExportTLS(c *tls.Config) (*TLS, error) {
 	return t, nil
 }
 
-// Anchors are the authorities, in DER, by which a connection's peer was verified.
-func Anchors(c tls.ConnectionState) (roots [][]byte) {
+// VerifiedRoots are the authorities, in DER, by which a connection's peer was verified.
+func VerifiedRoots(c tls.ConnectionState) (roots [][]byte) {
 	for _, chain := range c.VerifiedChains {
 		roots = append(roots, chain[len(chain)-1].Raw)
 	}
 	return roots
 }
 
-// config is a configuration for a server of this host.
-func (t *TLS) config(host string) (*tls.Config, error) {
+// clientConfig is a configuration for a server of this host.
+func (t *TLS) clientConfig(host string) (*tls.Config, error) {
 	c := &tls.Config{
 		ServerName: t.ServerName, InsecureSkipVerify: t.SkipVerify, MinVersion: t.MinVersion, MaxVersion: t.MaxVersion,
 		CipherSuites: t.CipherSuites,
@@ -94,7 +94,7 @@ func (t *TLS) config(host string) (*tls.Config, error) {
 	return c, nil
 }
 
-func (t *TLS) encode(e *wire.Encoder) {
+func (t *TLS) encodeFields(e *wire.Encoder) {
 	e.String(t.ServerName)
 	e.Bool(t.SkipVerify)
 	e.Int(int32(t.MinVersion))
@@ -104,10 +104,10 @@ func (t *TLS) encode(e *wire.Encoder) {
 		e.Int(int32(suite))
 	}
 	e.Bool(t.OwnRoots)
-	encodeAll(e, t.Roots)
+	encodeBuffers(e, t.Roots)
 	e.Int(int32(len(t.Certificates)))
 	for _, pair := range t.Certificates {
-		encodeAll(e, pair.Chain)
+		encodeBuffers(e, pair.Chain)
 		e.Buffer(pair.Key)
 	}
 }
@@ -117,23 +117,23 @@ func decodeTLS(d *wire.Decoder) *TLS {
 	for n := d.Int(); n > 0 && d.Err() == nil; n-- {
 		t.CipherSuites = append(t.CipherSuites, uint16(d.Int()))
 	}
-	t.OwnRoots, t.Roots = d.Bool(), decodeAll(d)
+	t.OwnRoots, t.Roots = d.Bool(), decodeBuffers(d)
 	for n := d.Int(); n > 0 && d.Err() == nil; n-- {
-		t.Certificates = append(t.Certificates, KeyPair{Chain: decodeAll(d), Key: bytesOf(d)})
+		t.Certificates = append(t.Certificates, KeyPair{Chain: decodeBuffers(d), Key: cloneBuffer(d)})
 	}
 	return t
 }
 
-func encodeAll(e *wire.Encoder, all [][]byte) {
+func encodeBuffers(e *wire.Encoder, all [][]byte) {
 	e.Int(int32(len(all)))
 	for _, b := range all {
 		e.Buffer(b)
 	}
 }
 
-func decodeAll(d *wire.Decoder) (all [][]byte) {
+func decodeBuffers(d *wire.Decoder) (all [][]byte) {
 	for n := d.Int(); n > 0 && d.Err() == nil; n-- {
-		all = append(all, bytesOf(d))
+		all = append(all, cloneBuffer(d))
 	}
 	return all
 }

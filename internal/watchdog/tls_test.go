@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pair is a certificate for 127.0.0.1, signed by parent or, without one, by itself as an authority.
-func pair(t *testing.T, parent *tls.Certificate) tls.Certificate {
+// newCertificate is a certificate for 127.0.0.1, signed by parent or, without one, by itself as an authority.
+func newCertificate(t *testing.T, parent *tls.Certificate) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -38,17 +38,17 @@ func pair(t *testing.T, parent *tls.Certificate) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-func pool(c tls.Certificate) *x509.CertPool {
+func newCertPool(c tls.Certificate) *x509.CertPool {
 	p := x509.NewCertPool()
 	p.AddCert(c.Leaf)
 	return p
 }
 
-// greeter is a server that wants a certificate of the authority and says hello.
-func greeter(t *testing.T, ca, own tls.Certificate) string {
-	return serve(t, func(conn net.Conn) {
+// serveTLS is a server that wants a certificate of the authority and says hello.
+func serveTLS(t *testing.T, ca, own tls.Certificate) string {
+	return serveConnections(t, func(conn net.Conn) {
 		secured := tls.Server(conn, &tls.Config{
-			Certificates: []tls.Certificate{own}, ClientCAs: pool(ca), ClientAuth: tls.RequireAndVerifyClientCert,
+			Certificates: []tls.Certificate{own}, ClientCAs: newCertPool(ca), ClientAuth: tls.RequireAndVerifyClientCert,
 		})
 		_, _ = secured.Write([]byte("hello"))
 		_ = secured.CloseWrite()
@@ -56,42 +56,42 @@ func greeter(t *testing.T, ca, own tls.Certificate) string {
 }
 
 func TestTLSIsHandedOver(t *testing.T) {
-	ca, other := pair(t, nil), pair(t, nil)
-	addr, stranger := greeter(t, ca, pair(t, &ca)), greeter(t, ca, pair(t, &other))
-	config := &tls.Config{RootCAs: pool(ca), Certificates: []tls.Certificate{pair(t, &ca)}, MinVersion: tls.VersionTLS13}
+	ca, other := newCertificate(t, nil), newCertificate(t, nil)
+	addr, stranger := serveTLS(t, ca, newCertificate(t, &ca)), serveTLS(t, ca, newCertificate(t, &other))
+	config := &tls.Config{RootCAs: newCertPool(ca), Certificates: []tls.Certificate{newCertificate(t, &ca)}, MinVersion: tls.VersionTLS13}
 	exported, err := ExportTLS(config)
 	require.NoError(t, err)
 	conn, err := tls.Dial("tcp", addr, config)
 	require.NoError(t, err)
-	exported.Roots = Anchors(conn.ConnectionState())
+	exported.Roots = VerifiedRoots(conn.ConnectionState())
 	conn.Close()
 
-	m, err := decode(frame(Access{Servers: []string{addr}, DialTimeout: 10 * time.Second, TLS: exported})[4:])
+	m, err := decodeMessage(encodeFrame(Access{Servers: []string{addr}, DialTimeout: 10 * time.Second, TLS: exported})[4:])
 	require.NoError(t, err)
 	a := m.(Access)
-	secured, err := a.dial(t.Context(), addr)
+	secured, err := a.dialServer(t.Context(), addr)
 	require.NoError(t, err)
 	defer secured.Close()
 	text, err := io.ReadAll(secured)
 	require.NoError(t, err)
 	require.Equal(t, "hello", string(text))
 
-	_, err = a.dial(t.Context(), stranger)
+	_, err = a.dialServer(t.Context(), stranger)
 	require.ErrorContains(t, err, "unknown authority")
 	a.TLS.Roots = nil
-	_, err = a.dial(t.Context(), addr)
+	_, err = a.dialServer(t.Context(), addr)
 	require.ErrorContains(t, err, "unknown authority", "without authorities nobody is trusted, not the system's")
 }
 
-// opaque is a key that stays where it is.
-type opaque struct{ crypto.Signer }
+// opaqueSigner is a key that stays where it is.
+type opaqueSigner struct{ crypto.Signer }
 
 func TestWhatCannotBeHandedOver(t *testing.T) {
 	none, err := ExportTLS(nil)
 	require.NoError(t, err)
 	require.Nil(t, none)
-	hidden := pair(t, nil)
-	hidden.PrivateKey = opaque{hidden.PrivateKey.(crypto.Signer)}
+	hidden := newCertificate(t, nil)
+	hidden.PrivateKey = opaqueSigner{hidden.PrivateKey.(crypto.Signer)}
 	for want, c := range map[error]*tls.Config{
 		errTLSKey:       {Certificates: []tls.Certificate{hidden}},
 		errTLSFunctions: {VerifyConnection: func(tls.ConnectionState) error { return nil }},

@@ -6,17 +6,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// waiter waits for the pipe or a time. Its timer, unlike poll's own, goes on while the machine is suspended.
-type waiter struct{ pipe, timer int }
+// pipeWaiter waits for the pipe or a time. Its timer, unlike poll's own, goes on while the machine is suspended.
+type pipeWaiter struct{ pipe, timer int }
 
-func newWaiter(pipe int) (*waiter, error) {
+func newPipeWaiter(pipe int) (*pipeWaiter, error) {
 	timer, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
-	return &waiter{pipe, timer}, err
+	return &pipeWaiter{pipe, timer}, err
 }
 
-// wait returns true when the pipe can be read or has ended, and false, unless it can, when it is as late as until;
+// waitUntil returns true when the pipe can be read or has ended, and false, unless it can, when it is as late as until;
 // never for 0.
-func (w *waiter) wait(until time.Duration) (readable bool) {
+func (w *pipeWaiter) waitUntil(until time.Duration) (readable bool) {
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(until.Nanoseconds())} // 0 stops it
 	if err := unix.TimerfdSettime(w.timer, unix.TFD_TIMER_ABSTIME, &spec, nil); err != nil {
 		return true // only a programming error makes it fail; the pipe is what matters

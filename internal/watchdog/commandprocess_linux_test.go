@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// exhaust takes all descriptors that this process may have, and returns what gives them back.
-func exhaust(t *testing.T) (free func()) {
+// exhaustDescriptors takes all descriptors that this process may have, and returns what gives them back.
+func exhaustDescriptors(t *testing.T) (free func()) {
 	var limit, low syscall.Rlimit
 	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
 	low = syscall.Rlimit{Cur: 256, Max: limit.Max}
@@ -34,28 +34,28 @@ func exhaust(t *testing.T) (free func()) {
 
 // TestACommandThatCannotBeIdentifiedMayRun: neither the process nor the watchdog has a descriptor left to read its start with.
 func TestACommandThatCannotBeIdentifiedMayRun(t *testing.T) {
-	c := start(t)
-	free := exhaust(t)
-	id, err := identify(c.cmd.Process.Pid)
-	mayRun := groupRuns(c.cmd.Process.Pid)
+	c := startTestCommand(t)
+	free := exhaustDescriptors(t)
+	id, err := identifyProcess(c.cmd.Process.Pid)
+	mayRun := isGroupRunning(c.cmd.Process.Pid)
 	free()
 	require.Error(t, err)
 	require.True(t, mayRun)
-	_, err = aim(id)
+	_, err = openProcess(id)
 	require.ErrorIs(t, err, errUnidentified)
 
-	k := newKennel(t)
-	k.tell(begin{1, 1}, runs{1, id})
-	k.begin()
-	k.end()
-	require.ErrorIs(t, k.dog.endCommands(time.Now()), errCommand, "the session is not closed beside it")
-	require.True(t, c.runs())
-	k.dog.take(over{1})
-	require.NoError(t, k.dog.endCommands(time.Now()))
+	k := newTestMonitor(t)
+	k.sendMessages(commandBegins{1, 1}, commandStarted{1, id})
+	k.runMonitor()
+	k.closePipe()
+	require.ErrorIs(t, k.monitor.killCommands(time.Now()), errCommandMayRun, "the session is not closed beside it")
+	require.True(t, c.isRunning())
+	k.monitor.handleMessage(commandEnded{1})
+	require.NoError(t, k.monitor.killCommands(time.Now()))
 
-	exact := identified(t, c.cmd.Process.Pid)
-	free = exhaust(t)
-	_, err = aim(exact)
+	exact := requireIdentity(t, c.cmd.Process.Pid)
+	free = exhaustDescriptors(t)
+	_, err = openProcess(exact)
 	free()
 	require.Error(t, err)
 	require.NotErrorIs(t, err, errNoSuchProcess, "the watchdog has no descriptors")
@@ -63,54 +63,54 @@ func TestACommandThatCannotBeIdentifiedMayRun(t *testing.T) {
 
 // TestAProcessThatEndsWhileItIsReadIsGone whatever the system says then.
 func TestAProcessThatEndsWhileItIsReadIsGone(t *testing.T) {
-	require.True(t, vanished(&fs.PathError{Op: "open", Err: syscall.ENOENT}))
-	require.True(t, vanished(&fs.PathError{Op: "read", Err: syscall.ESRCH}))
-	require.False(t, vanished(&fs.PathError{Op: "open", Err: syscall.EMFILE}))
-	require.False(t, vanished(errStat))
+	require.True(t, isProcessGone(&fs.PathError{Op: "open", Err: syscall.ENOENT}))
+	require.True(t, isProcessGone(&fs.PathError{Op: "read", Err: syscall.ESRCH}))
+	require.False(t, isProcessGone(&fs.PathError{Op: "open", Err: syscall.EMFILE}))
+	require.False(t, isProcessGone(errStat))
 }
 
 func TestAnotherProcessOfThatNumberIsLeftAlone(t *testing.T) {
-	c := start(t)
-	id := identified(t, c.cmd.Process.Pid)
+	c := startTestCommand(t)
+	id := requireIdentity(t, c.cmd.Process.Pid)
 	id.started--
-	_, err := aim(id)
+	_, err := openProcess(id)
 	require.ErrorIs(t, err, errNoSuchProcess)
 
-	k := newKennel(t)
-	k.tell(begin{1, 1}, runs{1, id}, lease{1, now()}, Session{ID: 1, Timeout: time.Second})
-	k.begin()
-	k.end()
-	require.NoError(t, k.dog.endCommands(time.Now()), "the command has ended")
-	require.True(t, c.runs())
+	k := newTestMonitor(t)
+	k.sendMessages(commandBegins{1, 1}, commandStarted{1, id}, leaseExtended{1, leaseClock()}, Session{ID: 1, Timeout: time.Second})
+	k.runMonitor()
+	k.closePipe()
+	require.NoError(t, k.monitor.killCommands(time.Now()), "the command has ended")
+	require.True(t, c.isRunning())
 }
 
 // TestAGroupOutlivesItsLeader kills what a command that has ended and was waited for has left.
 func TestAGroupOutlivesItsLeader(t *testing.T) {
-	c := start(t)
-	target, err := aim(identified(t, c.cmd.Process.Pid))
+	c := startTestCommand(t)
+	target, err := openProcess(requireIdentity(t, c.cmd.Process.Pid))
 	require.NoError(t, err)
-	defer target.release()
+	defer target.closeHandle()
 	require.NoError(t, syscall.Kill(c.cmd.Process.Pid, syscall.SIGKILL))
 	<-c.ended
-	require.False(t, target.gone())
-	target.kill()
-	eventually(t, target.gone)
-	require.False(t, running(c.worker))
+	require.False(t, target.isGroupGone())
+	target.killGroup()
+	requireEventually(t, target.isGroupGone)
+	require.False(t, isProcessRunning(c.worker))
 }
 
 func TestAZombieIsGone(t *testing.T) {
 	attr := &os.ProcAttr{Sys: &syscall.SysProcAttr{Setpgid: true}}
 	p, err := os.StartProcess("/bin/sleep", []string{"sleep", "1000"}, attr)
 	require.NoError(t, err)
-	target, err := aim(identified(t, p.Pid))
+	target, err := openProcess(requireIdentity(t, p.Pid))
 	require.NoError(t, err)
-	defer target.release()
-	require.False(t, target.gone())
-	target.kill()
-	eventually(t, target.gone)
+	defer target.closeHandle()
+	require.False(t, target.isGroupGone())
+	target.killGroup()
+	requireEventually(t, target.isGroupGone)
 	_, err = p.Wait()
 	require.NoError(t, err)
-	require.True(t, target.gone())
+	require.True(t, target.isGroupGone())
 }
 
 func TestStatsOfOddNames(t *testing.T) {

@@ -12,19 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// identify names a running process, or one that nobody has waited for yet. The error says that its start could not be read,
+// identifyProcess names a running process, or one that nobody has waited for yet. The error says that its start could not be read,
 // for want of a descriptor, for example: then nobody can tell it from another process of that number.
-func identify(pid int) (identity, error) {
+func identifyProcess(pid int) (processIdentity, error) {
 	_, _, started, err := readStat(fmt.Sprintf("/proc/%d/stat", pid))
-	return identity{pid: int32(pid), started: started}, err
+	return processIdentity{pid: int32(pid), started: started}, err
 }
 
-// vanished reports whether a process's file could not be read because the process is gone.
-func vanished(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) }
+// isProcessGone reports whether a process's file could not be read because the process is gone.
+func isProcessGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) }
 
-// target is a command that may have to be killed: a process, and the process group that it leads, if it does.
-type target struct {
-	identity
+// commandProcess is a command that may have to be killed: a process, and the process group that it leads, if it does.
+type commandProcess struct {
+	processIdentity
 	fd int // a pidfd: it means this process for ever
 }
 
@@ -33,9 +33,9 @@ var (
 	errUnidentified  = errors.New("watchdog: the start of a process is not known")
 )
 
-// aim returns a target, or errNoSuchProcess if the process is gone, also if another has its number by now. Any other error
+// openProcess returns a target, or errNoSuchProcess if the process is gone, also if another has its number by now. Any other error
 // says that it may run.
-func aim(id identity) (*target, error) {
+func openProcess(id processIdentity) (*commandProcess, error) {
 	if id.started == 0 {
 		return nil, errUnidentified
 	}
@@ -46,29 +46,29 @@ func aim(id identity) (*target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watchdog: pidfd of process %d: %w", id.pid, err)
 	}
-	t := &target{id, fd}
-	found, err := identify(int(id.pid))
+	t := &commandProcess{id, fd}
+	found, err := identifyProcess(int(id.pid))
 	if err == nil && found == id {
 		return t, nil
 	}
-	t.release()
-	if err != nil && !vanished(err) {
+	t.closeHandle()
+	if err != nil && !isProcessGone(err) {
 		return nil, fmt.Errorf("%w: %w", errUnidentified, err)
 	}
 	return nil, errNoSuchProcess
 }
 
-func (t *target) release() { _ = unix.Close(t.fd) } // nothing else can be done
+func (t *commandProcess) closeHandle() { _ = unix.Close(t.fd) } // nothing else can be done
 
-// kill sends SIGKILL to the process and its group. What cannot be killed shows in gone.
-func (t *target) kill() {
+// killGroup sends SIGKILL to the process and its group. What cannot be killed shows in gone.
+func (t *commandProcess) killGroup() {
 	_ = t.signalGroup(unix.SIGKILL)
 	_ = unix.PidfdSendSignal(t.fd, unix.SIGKILL, nil, 0)
 }
 
 // signalGroup signals the group that the process leads or has led. Kernels before 6.9 know groups by their
 // numbers only, and one may be given again once its leader was waited for: then nobody is signalled.
-func (t *target) signalGroup(s unix.Signal) error {
+func (t *commandProcess) signalGroup(s unix.Signal) error {
 	err := unix.PidfdSendSignal(t.fd, s, nil, unix.PIDFD_SIGNAL_PROCESS_GROUP)
 	if !errors.Is(err, unix.EINVAL) {
 		return err
@@ -79,31 +79,31 @@ func (t *target) signalGroup(s unix.Signal) error {
 	return unix.Kill(-int(t.pid), s)
 }
 
-// gone reports whether neither the process nor anybody of its group runs any more. What nobody has waited for yet
+// isGroupGone reports whether neither the process nor anybody of its group runs any more. What nobody has waited for yet
 // does not run.
-func (t *target) gone() bool {
-	if !t.ended() {
+func (t *commandProcess) isGroupGone() bool {
+	if !t.hasLeaderEnded() {
 		return false
 	}
-	return errors.Is(t.signalGroup(0), unix.ESRCH) || !groupRuns(int(t.pid))
+	return errors.Is(t.signalGroup(0), unix.ESRCH) || !isGroupRunning(int(t.pid))
 }
 
-// ended reports whether the process has.
-func (t *target) ended() bool {
+// hasLeaderEnded reports whether the process has.
+func (t *commandProcess) hasLeaderEnded() bool {
 	fds := []unix.PollFd{{Fd: int32(t.fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(fds, 0)
 	return err == nil && n > 0
 }
 
-// groupRuns looks for a process of a group that is no zombie.
-func groupRuns(group int) bool {
+// isGroupRunning looks for a process of a group that is no zombie.
+func isGroupRunning(group int) bool {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil || len(stats) == 0 {
 		return true // not to be known
 	}
 	for _, file := range stats {
 		state, of, _, err := readStat(file)
-		if err != nil && !vanished(err) {
+		if err != nil && !isProcessGone(err) {
 			return true // not to be known
 		}
 		if err == nil && of == group && state != 'Z' && state != 'X' {

@@ -1,0 +1,218 @@
+//go:build unix
+
+package watchdog
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// testMonitor is a dog in this process, and the pipe to it.
+type testMonitor struct {
+	t    *testing.T
+	monitor  *parentMonitor
+	pipe *os.File
+	over chan struct{} // closed when the pipe has ended for the dog
+	arms int
+}
+
+func newTestMonitor(t *testing.T) *testMonitor {
+	t.Helper()
+	heard, pipe, err := os.Pipe()
+	require.NoError(t, err)
+	k := &testMonitor{t: t, pipe: pipe, over: make(chan struct{})}
+	k.monitor, err = newParentMonitor(int(heard.Fd()), func() { k.arms++ })
+	require.NoError(t, err)
+	t.Cleanup(func() { k.closePipe(); heard.Close() })
+	return k
+}
+
+// runMonitor lets the dog watch; until then it hears nothing, as if it was stopped.
+func (k *testMonitor) runMonitor() {
+	go func() { defer close(k.over); k.monitor.monitorParent() }()
+}
+
+func (k *testMonitor) sendMessages(messages ...message) {
+	k.t.Helper()
+	for _, m := range messages {
+		_, err := k.pipe.Write(encodeFrame(m))
+		require.NoError(k.t, err)
+	}
+}
+
+// closePipe ends the pipe and waits until the dog has noticed.
+func (k *testMonitor) closePipe() {
+	k.pipe.Close()
+	if k.over != nil {
+		<-k.over
+	}
+}
+
+// requireIdentity names a process of the test.
+func requireIdentity(t *testing.T, pid int) processIdentity {
+	t.Helper()
+	id, err := identifyProcess(pid)
+	require.NoError(t, err)
+	return id
+}
+
+// testCommand is a running command with a worker in its process group.
+type testCommand struct {
+	cmd    *exec.Cmd
+	worker int
+	ended  chan struct{}
+}
+
+func startTestCommand(t *testing.T) *testCommand {
+	t.Helper()
+	s := &testCommand{cmd: exec.Command("sh", "-c", "sleep 1000 & echo $!; wait"), ended: make(chan struct{})}
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := s.cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, s.cmd.Start())
+	var buf [32]byte
+	n, err := out.Read(buf[:])
+	require.NoError(t, err)
+	s.worker, err = strconv.Atoi(strings.TrimSpace(string(buf[:n])))
+	require.NoError(t, err)
+	go func() { defer close(s.ended); _ = s.cmd.Wait() }()
+	t.Cleanup(func() { _ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL); <-s.ended })
+	return s
+}
+
+func (s *testCommand) isRunning() bool { return isProcessRunning(s.cmd.Process.Pid) && isProcessRunning(s.worker) }
+
+// requireGone waits until the command and its worker have ended.
+func (s *testCommand) requireGone(t *testing.T) {
+	t.Helper()
+	requireEventually(t, func() bool { return !isProcessRunning(s.cmd.Process.Pid) && !isProcessRunning(s.worker) })
+}
+
+func isProcessRunning(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if os.IsNotExist(err) {
+		return syscall.Kill(pid, 0) == nil
+	}
+	return !strings.Contains(string(stat), ") Z ")
+}
+
+func requireEventually(t *testing.T, ok func() bool) {
+	t.Helper()
+	require.Eventually(t, ok, 20*time.Second, 2*time.Millisecond)
+}
+
+func TestADogIsArmedOnce(t *testing.T) {
+	k := newTestMonitor(t)
+	k.sendMessages(Access{}, Session{ID: 1}, Session{ID: 2})
+	k.runMonitor()
+	k.closePipe()
+	require.Equal(t, 1, k.arms)
+	require.Equal(t, int64(2), k.monitor.session.ID)
+}
+
+func TestNonsenseEndsTheWatch(t *testing.T) {
+	for _, b := range [][]byte{{0xff, 0xff, 0xff, 0xff}, {0, 0, 0, 4, 0, 0, 0, 99}, {0x7f, 0, 0, 0}} {
+		k := newTestMonitor(t)
+		_, err := k.pipe.Write(b)
+		require.NoError(t, err)
+		k.runMonitor()
+		<-k.over
+	}
+}
+
+func TestFramesMayComeInPieces(t *testing.T) {
+	k := newTestMonitor(t)
+	k.runMonitor()
+	for _, b := range append(encodeFrame(Access{Servers: []string{"a"}}), encodeFrame(Session{ID: 7})...) {
+		_, err := k.pipe.Write([]byte{b})
+		require.NoError(t, err)
+	}
+	k.closePipe()
+	require.Equal(t, []string{"a"}, k.monitor.access.Servers)
+	require.Equal(t, int64(7), k.monitor.session.ID)
+}
+
+func TestACommandIsKilledAtItsLeasesEnd(t *testing.T) {
+	k, c, other := newTestMonitor(t), startTestCommand(t), startTestCommand(t)
+	k.runMonitor()
+	k.sendMessages(commandBegins{1, 1}, commandStarted{1, requireIdentity(t, c.cmd.Process.Pid)}, commandBegins{2, 2}, commandStarted{2, requireIdentity(t, other.cmd.Process.Pid)})
+	k.sendMessages(leaseExtended{2, leaseClock() + time.Hour}, leaseExtended{1, leaseClock() + 50*time.Millisecond})
+	c.requireGone(t)
+	require.True(t, other.isRunning(), "its session is another")
+}
+
+func TestWhatIsFoundTooLateIsKilledAtOnce(t *testing.T) {
+	k, c := newTestMonitor(t), startTestCommand(t)
+	k.monitor.commands[1] = &monitoredCommand{epoch: 1, leaseEnd: leaseClock(), unidentified: true, leaseEnded: true}
+	k.sendMessages(commandStarted{1, requireIdentity(t, c.cmd.Process.Pid)})
+	k.runMonitor()
+	c.requireGone(t)
+}
+
+// TestWhatWasSaidInTimeIsHeardLate has a dog that was stopped wake up after a lease's end, while a later one has
+// been told meanwhile.
+func TestWhatWasSaidInTimeIsHeardLate(t *testing.T) {
+	for range 100 {
+		k := newTestMonitor(t)
+		at := leaseClock()
+		k.monitor.commands[1] = &monitoredCommand{epoch: 1, leaseEnd: at - time.Second}
+		k.sendMessages(leaseExtended{1, at + time.Hour}, leaseExtended{1, at}) // and never becomes shorter
+		k.runMonitor()
+		k.closePipe()
+		require.False(t, k.monitor.commands[1].leaseEnded)
+	}
+}
+
+// TestALeaseNeverBecomesShorter tells a lease that ends earlier than the one before, as a message that was delayed does.
+func TestALeaseNeverBecomesShorter(t *testing.T) {
+	k := newTestMonitor(t)
+	defer k.runMonitor()
+	k.monitor.handleMessage(commandBegins{1, 1})
+	k.monitor.handleMessage(leaseExtended{1, 2 * time.Hour})
+	k.monitor.handleMessage(leaseExtended{1, time.Hour})
+	require.Equal(t, 2*time.Hour, k.monitor.nextLeaseEnd())
+	k.monitor.handleMessage(leaseExtended{1, 3 * time.Hour})
+	require.Equal(t, 3*time.Hour, k.monitor.nextLeaseEnd())
+}
+
+func TestAnEndedCommandIsForgotten(t *testing.T) {
+	k, c := newTestMonitor(t), startTestCommand(t)
+	k.sendMessages(commandBegins{1, 1}, commandStarted{1, requireIdentity(t, c.cmd.Process.Pid)}, commandEnded{1}, commandEnded{1}, leaseExtended{1, leaseClock()}, Session{ID: 1, Timeout: time.Second})
+	k.runMonitor()
+	k.closePipe()
+	require.NoError(t, k.monitor.killCommands(time.Now()))
+	require.True(t, c.isRunning())
+}
+
+func TestCommandsEndWithTheirParent(t *testing.T) {
+	k, c, other := newTestMonitor(t), startTestCommand(t), startTestCommand(t)
+	k.sendMessages(commandBegins{1, 1}, commandStarted{1, requireIdentity(t, c.cmd.Process.Pid)}, commandBegins{2, 2}, commandStarted{2, requireIdentity(t, other.cmd.Process.Pid)})
+	k.runMonitor()
+	k.closePipe()
+	require.NoError(t, k.monitor.killCommands(time.Now().Add(20*time.Second)))
+	require.False(t, isProcessRunning(c.cmd.Process.Pid) || isProcessRunning(c.worker) || isProcessRunning(other.cmd.Process.Pid) || isProcessRunning(other.worker))
+}
+
+func TestACommandThatIsNotKnownKeepsTheSession(t *testing.T) {
+	k := newTestMonitor(t)
+	k.sendMessages(commandBegins{1, 1}, Session{ID: 1, Password: []byte{1}, Timeout: time.Hour})
+	k.runMonitor()
+	k.closePipe()
+	require.ErrorIs(t, k.monitor.endSessionOfDeadParent(), errCommandMayRun)
+}
+
+func TestAFarewellIsTheEnd(t *testing.T) {
+	k, c := newTestMonitor(t), startTestCommand(t)
+	k.sendMessages(commandBegins{1, 1}, commandStarted{1, requireIdentity(t, c.cmd.Process.Pid)}, Session{ID: 1, Password: []byte{1}, Timeout: time.Hour}, parentCloses{})
+	k.runMonitor()
+	k.closePipe()
+	require.NoError(t, k.monitor.endSessionOfDeadParent())
+	require.True(t, c.isRunning())
+}

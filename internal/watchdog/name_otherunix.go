@@ -1,9 +1,0 @@
-//go:build unix && !linux
-
-package watchdog
-
-import "os"
-
-func rename() {}
-
-func executable() (string, error) { return os.Executable() }
