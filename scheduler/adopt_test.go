@@ -58,7 +58,7 @@ func TestARunThatHasEndedIsNotStartedByALateLook(t *testing.T) {
 		require.NoError(t, err)
 		j := a.jobs.all()[0]
 		run := func(number, token int64) *localRun {
-			return newLocalRun(RunRecord{Number: number, Token: token, Manual: true}, s.ID())
+			return newLocalRun(storedRun{RunRecord: RunRecord{Number: number, Token: token, Manual: true}}, s.ID())
 		}
 		first := run(1, 7)
 		_, begun := j.local.beginRun(first)

@@ -3,18 +3,17 @@ package scheduler
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// changeLog is what is stored in <path>/changes: the names of the jobs that somebody has changed last beside
-// running them. Each member watches this one node, so that nobody has to ask. It is written in the
-// transaction that makes the change; the node's version tells how many there were.
+// changeLog is what is stored in <path>/changes: the names of the jobs that were changed last by something else than
+// a run. All members watch this one node. The transaction that makes a change writes it; the node's version tells how many changes there were.
 type changeLog struct {
-	latest []change // oldest first
-	rest   jsonFields
+	Latest  []change `json:"changes"` // oldest first
+	unknown recipe.Unknown
 }
 
 // change is one change. It was made by the write that gave the node this version.
@@ -29,40 +28,31 @@ const (
 )
 
 // decodeChanges reads the stored changes. Its error wraps ErrNewerState or ErrBadState.
-func decodeChanges(data []byte) (changeLog, error) {
-	var c changeLog
-	f, err := openRecord(data, changesVersion)
-	if err != nil {
-		return changeLog{}, err
-	}
-	c.rest = f
-	if err := f.takeField("changes", &c.latest); err != nil {
-		return changeLog{}, fmt.Errorf("%w: %w", ErrBadState, err)
-	}
-	return c, nil
+func decodeChanges(data []byte) (c changeLog, err error) {
+	c.unknown, err = recipe.Decode(data, changesVersion, &c)
+	return c, err
 }
 
 func (c changeLog) encode() ([]byte, error) {
-	latest := c.latest
-	if latest == nil {
-		latest = []change{}
+	if c.Latest == nil {
+		c.Latest = []change{}
 	}
-	return c.rest.withFields(map[string]any{"v": changesVersion, "changes": latest})
+	return c.unknown.Encode(changesVersion, c)
 }
 
 // appended is the changes after one more, which is the write behind a version.
 func (c changeLog) appended(job string, version int32) changeLog {
-	latest := append(slices.Clone(c.latest), change{version + 1, job})
+	latest := append(slices.Clone(c.Latest), change{version + 1, job})
 	if over := len(latest) - maxChanges; over > 0 {
 		latest = latest[over:]
 	}
-	return changeLog{latest, c.rest}
+	return changeLog{latest, c.unknown}
 }
 
 // changedSince are the jobs that were changed after a version and until another; all if that cannot be told any more.
 func (c changeLog) changedSince(version, now int32) (jobs []string, all bool) {
 	next := version + 1
-	for _, ch := range c.latest {
+	for _, ch := range c.Latest {
 		if ch.Version <= version {
 			continue
 		}

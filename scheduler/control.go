@@ -15,11 +15,11 @@ import (
 // is due goes before it. Paused jobs run too. What is asked for is stored: it survives
 // its member. Its error wraps ErrUnknownJob, ErrInvalidJob, ErrTooManyPending, ErrBadState or ErrNewerState.
 func (s *Scheduler) Trigger(ctx context.Context, name string) error {
-	return s.changeState(ctx, "trigger", name, func(st *State, now time.Time, request string) (bool, error) {
+	return s.changeState(ctx, "trigger", name, func(st *jobState, now time.Time, request string) (bool, error) {
 		if len(st.Pending) >= maxPending {
 			return false, fmt.Errorf("%w: %d runs of job %q", ErrTooManyPending, len(st.Pending), name)
 		}
-		st.addRequested(Pending{Tick: now.Truncate(time.Second), Manual: true, Attempt: 1, request: request})
+		st.addRequested(pendingRun{Tick: now.Truncate(time.Second), Manual: true, Attempt: 1, Request: request})
 		return true, nil
 	}, nil)
 }
@@ -29,7 +29,7 @@ func (s *Scheduler) Trigger(ctx context.Context, name string) error {
 // Trigger is repeated, as if the job were not paused. Ticks that are due meanwhile are missed. Pausing a paused job
 // changes nothing. Its error wraps ErrUnknownJob, ErrInvalidJob, ErrBadState or ErrNewerState.
 func (s *Scheduler) Pause(ctx context.Context, name string) error {
-	return s.changeState(ctx, "pause", name, func(st *State, now time.Time, _ string) (bool, error) {
+	return s.changeState(ctx, "pause", name, func(st *jobState, now time.Time, _ string) (bool, error) {
 		if !st.Paused.IsZero() {
 			return false, nil
 		}
@@ -41,7 +41,7 @@ func (s *Scheduler) Pause(ctx context.Context, name string) error {
 // Resume lets a paused job run again, from its next tick on. Ticks that were not seen to are recorded as
 // missed, with ReasonPaused. Resuming a job that is not paused changes nothing. Its errors are Pause's.
 func (s *Scheduler) Resume(ctx context.Context, name string) error {
-	return s.changeState(ctx, "resume", name, func(st *State, now time.Time, _ string) (bool, error) {
+	return s.changeState(ctx, "resume", name, func(st *jobState, now time.Time, _ string) (bool, error) {
 		if st.Paused.IsZero() {
 			return false, nil
 		}
@@ -50,7 +50,7 @@ func (s *Scheduler) Resume(ctx context.Context, name string) error {
 			return false, err
 		}
 		st.missDueTicks(schedule, now, ReasonPaused)
-		st.Paused, st.Since = time.Time{}, laterOf(laterOf(st.Registered, st.Since), now)
+		st.Paused, st.Since = time.Time{}, latestOf(st.Registered, st.Since, now)
 		return true, nil
 	}, nil)
 }
@@ -64,13 +64,13 @@ func (s *Scheduler) Reschedule(ctx context.Context, name, spec string, zone *tim
 		return framework.Wrap("reschedule", s.store.nodes.job(name), err)
 	}
 	spec, in := schedule.String(), schedule.Location().String()
-	return s.changeState(ctx, "reschedule", name, func(st *State, now time.Time, _ string) (bool, error) {
+	return s.changeState(ctx, "reschedule", name, func(st *jobState, now time.Time, _ string) (bool, error) {
 		if st.Spec == spec && st.Zone == in {
 			return false, nil
 		}
-		st.declaredSpec, st.declaredZone = st.declaredSchedule()
-		if st.declaredSpec == spec && st.declaredZone == in {
-			st.declaredSpec, st.declaredZone = "", ""
+		st.DeclaredSpec, st.DeclaredZone = st.declaredSchedule()
+		if st.DeclaredSpec == spec && st.DeclaredZone == in {
+			st.DeclaredSpec, st.DeclaredZone = "", ""
 		}
 		st.setSchedule(spec, in, now)
 		return true, nil
@@ -91,8 +91,8 @@ func (s *Scheduler) Reschedule(ctx context.Context, name, spec string, zone *tim
 // deleted by hand.
 func (s *Scheduler) Remove(ctx context.Context, name string) error {
 	var generation int64
-	err := s.changeState(ctx, "remove", name, func(st *State, now time.Time, _ string) (bool, error) {
-		generation = st.generation
+	err := s.changeState(ctx, "remove", name, func(st *jobState, now time.Time, _ string) (bool, error) {
+		generation = st.Generation
 		st.markRemoved(now)
 		return true, nil
 	}, s.store.tombstoneOps)
@@ -110,7 +110,7 @@ func (s *Scheduler) Remove(ctx context.Context, name string) error {
 // once, each time with the stored state, the ensemble's time and the request by which an earlier try is known whose reply was lost.
 // change returns whether there is anything to write. more, if it is not nil, returns further operations of the transaction.
 func (s *Scheduler) changeState(ctx context.Context, op, name string,
-	change func(st *State, now time.Time, request string) (bool, error),
+	change func(st *jobState, now time.Time, request string) (bool, error),
 	more func(ctx context.Context, session *framework.Session, job string, now time.Time) ([]tolerantOp, error),
 ) error {
 	if err := s.checkName(name); err != nil {
@@ -128,7 +128,7 @@ func (s *Scheduler) changeState(ctx context.Context, op, name string,
 			return err
 		}
 		passed = nil
-		if !state.removed.IsZero() {
+		if !state.Removed.IsZero() {
 			return fmt.Errorf("%w %q", ErrUnknownJob, name)
 		}
 		now, err := s.store.ensembleTime(ctx, session)

@@ -116,7 +116,7 @@ func TestAWeeksStateOfAThousandJobsIsSmall(t *testing.T) {
 	data, err := state.encode()
 	require.NoError(t, err)
 	size := len(data)
-	for i := range int64(DefaultHistory) {
+	for i := range int64(defaultHistory) {
 		r := *state.LastRun
 		r.Number = 100_000 + i
 		record, err := encodeRun(r)

@@ -1,6 +1,10 @@
 package scheduler
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/lockstep-go/lockstep/internal/recipe"
+)
 
 var (
 	// ErrInvalidSpec is returned when a cron expression cannot be read, never fires, or means something
@@ -21,10 +25,10 @@ var (
 	ErrUnknownJob = errors.New("unknown job")
 	// ErrTooManyPending is returned when a job is triggered while 10 of its runs wait already.
 	ErrTooManyPending = errors.New("too many runs wait")
-	// ErrBadState is returned when what is stored cannot be read.
-	ErrBadState = errors.New("unreadable state")
-	// ErrNewerState is returned when what is stored was written by a later release that this one cannot read.
-	ErrNewerState = errors.New("state of a later release")
+	// ErrBadState is returned when a stored record cannot be read.
+	ErrBadState = recipe.ErrCorrupt
+	// ErrNewerState is returned when a newer release has written a record that this one cannot read.
+	ErrNewerState = recipe.ErrNewer
 	// ErrStuck is returned when runs have not returned in spite of their contexts' end.
 	ErrStuck = errors.New("run does not return")
 )

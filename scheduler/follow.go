@@ -100,7 +100,7 @@ func (f *changeFollower) stopReplacedRuns(ctx context.Context, name string) erro
 		switch {
 		case !state.belongsToRegistration(r.record):
 			r.stop(ErrRemoved)
-		case i >= 0 && r.isRun(state.Running[i]) && state.Running[i].replace:
+		case i >= 0 && r.isRun(state.Running[i]) && state.Running[i].Replace:
 			r.stop(ErrReplaced)
 		}
 	}
@@ -153,7 +153,7 @@ func (f *changeFollower) mayBeRemoved(ctx context.Context) (func(name string) bo
 	for _, name := range there {
 		known[name] = true
 	}
-	for _, r := range list.jobs {
+	for _, r := range list.Jobs {
 		removed[r.Job] = true
 	}
 	return func(name string) bool { return !known[name] || removed[name] }, nil

@@ -33,7 +33,7 @@ type Job struct {
 	// Misfire is MisfireLatest, MisfireSkip or MisfireAll.
 	Misfire Misfire
 	// Deadline is how late a tick may be started. By default it is the time to the schedule's next tick, at least
-	// OnTime and at most MaxDefaultDeadline: a nightly run still starts an hour late, and of a job of each second
+	// OnTime and at most an hour: a nightly run still starts an hour late, and of a job of each second
 	// at most the ticks of the last seconds.
 	Deadline time.Duration
 	// Overlap is OverlapForbid, OverlapAllow or OverlapReplace.
@@ -60,28 +60,10 @@ type Job struct {
 	Labels map[string]string
 }
 
-// Run is one run of a job.
-type Run struct {
-	// Job is the job's name.
-	Job string
-	// Tick is the scheduled time, in UTC: what identifies the run, whenever it is started. Of a run that
-	// was asked for with Trigger, it is the time of that, in whole seconds.
-	Tick time.Time
-	// Manual tells a run that was asked for with Trigger.
-	Manual bool
-	// Attempt counts from 1. It rises with each retry, and when another member repeats the run of one that
-	// died.
-	Attempt int
-	// Token is a fencing token: it rises with each run of the job, wherever it runs.
-	Token int64
-	// ID is unique among the job's runs: the tick and the run's number.
-	ID string
-}
-
 // The defaults of a job.
 const (
-	MaxDefaultDeadline = time.Hour
-	DefaultBackoff     = time.Second
+	maxDefaultDeadline = time.Hour
+	defaultBackoff     = time.Second
 )
 
 // OnTime is how late a tick may be started and still count as on time.
@@ -125,7 +107,7 @@ func newJob(j Job) (*job, error) {
 // check fills in the defaults and refuses what cannot be meant.
 func (j *Job) check() error {
 	if j.Backoff == 0 {
-		j.Backoff = DefaultBackoff
+		j.Backoff = defaultBackoff
 	}
 	err := errors.Join(
 		checkPolicy("Guarantee", &j.Guarantee, AtMostOnce, AtLeastOnce),
@@ -189,7 +171,7 @@ func (j *job) declaration() declaration {
 }
 
 // scheduleOf is the stored schedule, which is the job's own unless it was changed.
-func (j *job) scheduleOf(state State) (Schedule, error) {
+func (j *job) scheduleOf(state jobState) (Schedule, error) {
 	if state.Spec == j.schedule.String() && state.Zone == j.schedule.Location().String() {
 		return j.schedule, nil
 	}
@@ -198,7 +180,7 @@ func (j *job) scheduleOf(state State) (Schedule, error) {
 
 // removedBy reports whether a stored state shows that the job was removed since it was entered: it is a tombstone, or
 // was registered again. A state of an earlier registration is outdated, and shows nothing.
-func (j *job) removedBy(state State) bool {
+func (j *job) removedBy(state jobState) bool {
 	known := j.generation.Load()
-	return state.generation > known || state.generation == known && !state.removed.IsZero()
+	return state.Generation > known || state.Generation == known && !state.Removed.IsZero()
 }

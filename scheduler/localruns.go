@@ -9,21 +9,21 @@ import (
 
 // localRun is a run that goes on in this member, until its outcome is stored.
 type localRun struct {
-	record  RunRecord // as it was claimed
+	record  storedRun // as it was claimed
 	session int64     // that claimed it
 	ended   context.Context
 	stop    context.CancelCauseFunc // ends the run for a reason of this member's own
 }
 
-func newLocalRun(r RunRecord, session int64) *localRun {
+func newLocalRun(r storedRun, session int64) *localRun {
 	run := &localRun{record: r, session: session}
 	run.ended, run.stop = context.WithCancelCause(context.Background())
 	return run
 }
 
 // isRun reports whether a stored run is this one.
-func (r *localRun) isRun(stored RunRecord) bool {
-	return stored.Number == r.record.Number && stored.generation == r.record.generation && stored.member == r.record.member
+func (r *localRun) isRun(stored storedRun) bool {
+	return stored.Number == r.record.Number && stored.Generation == r.record.Generation && stored.Member == r.record.Member
 }
 
 // localRuns are the runs of one job that go on in this member, under any of its definitions.
@@ -50,7 +50,7 @@ func (l *localRuns) beginRun(r *localRun) (fresh, begun bool) {
 	}
 	l.session, l.token = r.session, token
 	l.going = append(l.going, r)
-	if r.record.generation < l.removed {
+	if r.record.Generation < l.removed {
 		r.stop(ErrRemoved)
 	}
 	if r.record.Manual || r.record.Attempt > 1 {
@@ -70,7 +70,7 @@ func (l *localRuns) endRun(r *localRun) {
 }
 
 // findRun is the run of a record if it goes on in this member, or nil.
-func (l *localRuns) findRun(stored RunRecord) *localRun {
+func (l *localRuns) findRun(stored storedRun) *localRun {
 	for _, r := range l.allRuns() {
 		if r.isRun(stored) {
 			return r
@@ -92,7 +92,7 @@ func (l *localRuns) endRunsOf(generation int64) {
 	l.removed = max(l.removed, generation+1)
 	l.mu.Unlock()
 	for _, r := range l.allRuns() {
-		if r.record.generation <= generation {
+		if r.record.Generation <= generation {
 			r.stop(ErrRemoved)
 		}
 	}

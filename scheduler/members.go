@@ -8,19 +8,28 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
+
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // member is one of the schedulers of the cluster, as it describes itself in its node: an ephemeral one in
 // <path>/members, which is there as long as it takes jobs.
 type member struct {
-	node   string // the node's name
-	id     string
-	labels map[string]string
-	keys   []uint32 // of the jobs of Placement Spread that it has, sorted
-	rest   jsonFields
+	node    string // the node's name
+	id      string
+	labels  map[string]string
+	keys    []uint32 // of the jobs of Placement Spread that it has, sorted
+	unknown recipe.Unknown
 }
 
 const memberVersion = 1
+
+// memberRecord is what is stored of a member.
+type memberRecord struct {
+	ID     string            `json:"id"`
+	Jobs   string            `json:"jobs,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"`
+}
 
 // encode writes what is stored of a member. The jobs' keys are sorted, so that their differences are short:
 // 10,000 of them take some 40 KB.
@@ -31,30 +40,21 @@ func (m member) encode() ([]byte, error) {
 		packed = binary.AppendUvarint(packed, uint64(key-last))
 		last = key
 	}
-	known := map[string]any{"v": memberVersion, "id": m.id, "jobs": nilIfZero(base64.RawStdEncoding.EncodeToString(packed))}
-	if len(m.labels) > 0 {
-		known["labels"] = m.labels
-	}
-	return m.rest.withFields(known)
+	return m.unknown.Encode(memberVersion, memberRecord{ID: m.id, Jobs: base64.RawStdEncoding.EncodeToString(packed), Labels: m.labels})
 }
 
 // decodeMember reads what is stored of a member. Its error wraps ErrNewerState or ErrBadState.
 func decodeMember(node string, data []byte) (member, error) {
-	m := member{node: node}
-	f, err := openRecord(data, memberVersion)
+	var r memberRecord
+	unknown, err := recipe.Decode(data, memberVersion, &r)
 	if err != nil {
 		return member{}, err
 	}
-	var packed string
-	m.rest = f
-	err = errors.Join(f.takeField("id", &m.id), f.takeField("labels", &m.labels), f.takeField("jobs", &packed))
-	if err == nil {
-		m.keys, err = decompress(packed)
-	}
+	keys, err := decompress(r.Jobs)
 	if err != nil {
 		return member{}, fmt.Errorf("%w: %w", ErrBadState, err)
 	}
-	return m, nil
+	return member{node: node, id: r.ID, labels: r.Labels, keys: keys, unknown: unknown}, nil
 }
 
 func decompress(text string) ([]uint32, error) {

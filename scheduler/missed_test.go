@@ -63,19 +63,19 @@ func TestTicksBehindOneThatWasRunAheadAreMissedWhenTheScheduleChanges(t *testing
 }
 
 func TestTicksOfBothSchedulesAreCountedOnce(t *testing.T) {
-	st := State{Spec: "*/10 * * * * *", Zone: "UTC", Last: noon.Add(30 * time.Second), Fired: 3}.clone()
+	st := jobState{Spec: "*/10 * * * * *", Zone: "UTC", Last: noon.Add(30 * time.Second), Fired: 3}.clone()
 	st.setSchedule("*/5 * * * * *", "UTC", noon.Add(2*time.Second))
 	require.Equal(t, map[Reason]int64{ReasonChanged: 3}, st.Missed)
-	require.Equal(t, []Gap{{From: noon.Add(5 * time.Second), To: noon.Add(25 * time.Second), Count: 3, Reason: ReasonChanged}}, st.Gaps)
-	require.Equal(t, st.Gaps, st.passed)
-	st = State{Spec: "*/10 * * * * *", Zone: "UTC", Last: noon.Add(24 * time.Hour)}.clone() // the ensemble's clock was set back
+	require.Equal(t, []Gap{{From: noon.Add(5 * time.Second), To: noon.Add(25 * time.Second), Count: 3, Reason: ReasonChanged}}, st.view("j").Gaps)
+	require.Equal(t, st.view("j").Gaps, st.passed)
+	st = jobState{Spec: "*/10 * * * * *", Zone: "UTC", Last: noon.Add(24 * time.Hour)}.clone() // the ensemble's clock was set back
 	st.setSchedule("5-9 * * * * *", "UTC", noon)
 	require.Equal(t, map[Reason]int64{ReasonChanged: 5 * 24 * 60}, st.Missed)
 }
 
 // The latest tick was run ahead of its time, and the schedule changes several times before that time has come.
 func TestTicksOfSeveralSchedulesAreCountedOnce(t *testing.T) {
-	st := State{Spec: "*/10 * * * * *", Zone: "UTC", Last: noon.Add(30 * time.Second), Fired: 3}.clone()
+	st := jobState{Spec: "*/10 * * * * *", Zone: "UTC", Last: noon.Add(30 * time.Second), Fired: 3}.clone()
 	st.setSchedule("*/5 * * * * *", "UTC", noon.Add(2*time.Second))
 	st.setSchedule("*/10 * * * * *", "UTC", noon.Add(3*time.Second))
 	require.Equal(t, map[Reason]int64{ReasonChanged: 3}, st.Missed, "of 5, 15 and 25")
@@ -86,14 +86,14 @@ func TestTicksOfSeveralSchedulesAreCountedOnce(t *testing.T) {
 	st.setSchedule("*/3 * * * * *", "UTC", noon.Add(4*time.Second))
 	require.Equal(t, map[Reason]int64{ReasonChanged: 3 + 7}, st.Missed, "15 was counted as a tick of every 5 seconds")
 	st.setSchedule("*/5 * * * * *", "UTC", noon.Add(31*time.Second))
-	require.Empty(t, st.replaced, "none of their ticks lies ahead any more")
+	require.Empty(t, st.Replaced, "none of their ticks lies ahead any more")
 
-	st = State{Spec: "*/10 * * * * *", Zone: "UTC", Since: noon.Add(12 * time.Second), Last: noon.Add(30 * time.Second), Fired: 2}.clone()
+	st = jobState{Spec: "*/10 * * * * *", Zone: "UTC", Since: noon.Add(12 * time.Second), Last: noon.Add(30 * time.Second), Fired: 2}.clone()
 	st.setSchedule("*/5 * * * * *", "UTC", noon.Add(2*time.Second)) // the ensemble's clock was set back
 	require.Equal(t, map[Reason]int64{ReasonChanged: 2}, st.Missed, "of 15 and 25: none before the earlier change is due")
 	require.Equal(t, noon.Add(12*time.Second), st.Since)
 
-	st = State{Spec: "*/10 * * * * *", Zone: "UTC", Registered: noon.Add(12 * time.Second), Last: noon.Add(30 * time.Second), Fired: 2}.clone()
+	st = jobState{Spec: "*/10 * * * * *", Zone: "UTC", Registered: noon.Add(12 * time.Second), Last: noon.Add(30 * time.Second), Fired: 2}.clone()
 	st.setSchedule("*/5 * * * * *", "UTC", noon.Add(2*time.Second)) // the ensemble's clock was set back
 	require.Equal(t, map[Reason]int64{ReasonChanged: 2}, st.Missed, "of 15 and 25: none before the registration is due")
 	require.Equal(t, noon.Add(12*time.Second), st.Since)
@@ -146,7 +146,7 @@ func TestTheDefaultDeadlineIsTheTimeToTheNextTick(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j := planned(t, func(j *Job) { j.Spec, j.Misfire, j.Deadline = c.spec, c.misfire, 0 })
 			from := noon.Add(-time.Minute)
-			st := State{Last: from, Registered: from.Add(-time.Hour)}
+			st := jobState{Last: from, Registered: from.Add(-time.Hour)}
 			at := planInput{now: from.Add(c.outage), late: ReasonNoLeader}
 			due := j.schedule.findDueTicks(from, at.now).count
 			for p := j.plan(st, j.schedule, at); !p.isEmpty(); p = j.plan(st, j.schedule, at) {
@@ -155,7 +155,7 @@ func TestTheDefaultDeadlineIsTheTimeToTheNextTick(t *testing.T) {
 				}
 			}
 			require.Equal(t, c.runs, st.Fired)
-			require.Equal(t, due, st.Due())
+			require.Equal(t, due, st.view("j").Due())
 		})
 	}
 }

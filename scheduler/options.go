@@ -11,9 +11,9 @@ type Option func(*settings) error
 
 // The defaults of a scheduler.
 const (
-	DefaultDrain      = 10 * time.Second
-	DefaultStuckAfter = 10 * time.Second
-	DefaultHistory    = 10
+	defaultDrain      = 10 * time.Second
+	defaultStuckAfter = 10 * time.Second
+	defaultHistory    = 10
 )
 
 const maxHistory = 100
@@ -33,7 +33,7 @@ type settings struct {
 
 // newSettings applies options to the defaults. Its error is that of the first option that cannot be used.
 func newSettings(opts []Option) (settings, error) {
-	s := settings{drain: DefaultDrain, stuckAfter: DefaultStuckAfter, history: DefaultHistory, now: time.Now, maxPause: 10 * time.Second}
+	s := settings{drain: defaultDrain, stuckAfter: defaultStuckAfter, history: defaultHistory, now: time.Now, maxPause: 10 * time.Second}
 	var first error
 	for _, o := range opts {
 		if o == nil {

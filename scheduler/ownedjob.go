@@ -104,7 +104,7 @@ func (o *ownedJob) planAndAct(synced bool) (again bool, err error) {
 		return false, nil
 	case err != nil:
 		return false, err
-	case state.generation < o.job.generation.Load() && !synced:
+	case state.Generation < o.job.generation.Load() && !synced:
 		return true, nil
 	}
 	if err := o.adoptRuns(state); err != nil {
@@ -113,7 +113,7 @@ func (o *ownedJob) planAndAct(synced bool) (again bool, err error) {
 	switch {
 	case o.ctx.Err() != nil, o.job.left.Load():
 		return false, nil
-	case o.job.removedBy(state), state.generation < o.job.generation.Load(): // somebody has deleted the node
+	case o.job.removedBy(state), state.Generation < o.job.generation.Load(): // somebody has deleted the node
 		o.removed(o.job)
 		return false, nil
 	}
@@ -144,9 +144,9 @@ func (o *ownedJob) planAndAct(synced bool) (again bool, err error) {
 
 // adoptRuns starts runs that this member has claimed without knowing, since the reply was lost. A definition adopts the runs
 // of its own registration, also when the job was removed since: they are ended like others.
-func (o *ownedJob) adoptRuns(state State) error {
+func (o *ownedJob) adoptRuns(state jobState) error {
 	for _, r := range state.Running {
-		if r.member != o.member || r.generation != o.job.generation.Load() || o.job.local.findRun(r) != nil {
+		if r.Member != o.member || r.Generation != o.job.generation.Load() || o.job.local.findRun(r) != nil {
 			continue
 		}
 		st, err := o.session.Exists(o.session.Context(), o.store.nodes.claim(o.job.Name, r.Number))
@@ -165,13 +165,13 @@ func (o *ownedJob) adoptRuns(state State) error {
 }
 
 // startRun starts a claimed run, which takes over a slot.
-func (o *ownedJob) startRun(r RunRecord, token int64) {
+func (o *ownedJob) startRun(r storedRun, token int64) {
 	o.booked = false
 	o.runner.start(o.session, o.job, o.cache, r, token)
 }
 
 // lostRuns are the runs whose claims are gone. It watches the claims of other members' runs, so that their end leads to a check.
-func (o *ownedJob) lostRuns(state State) (lost []int64, err error) {
+func (o *ownedJob) lostRuns(state jobState) (lost []int64, err error) {
 	for _, r := range state.Running {
 		if o.job.local.findRun(r) != nil || o.isWatched(r.Number) {
 			continue
@@ -228,8 +228,8 @@ func (o *ownedJob) endReplacedRuns(p *plan) (marked bool) {
 			local.stop(ErrReplaced)
 			continue
 		}
-		if !r.replace {
-			r.replace, marked = true, true
+		if !r.Replace {
+			r.Replace, marked = true, true
 		}
 	}
 	return marked
@@ -242,7 +242,7 @@ func (o *ownedJob) claimRun(p plan) (again bool, err error) {
 		return false, nil
 	}
 	r := p.start
-	r.Runner, r.member, r.Started = o.store.client.Config().Identity, o.member, o.report.now().UTC().Truncate(time.Millisecond)
+	r.Runner, r.Member, r.Started = o.store.client.Config().Identity, o.member, o.report.now().UTC().Truncate(time.Millisecond)
 	p.state.Running[p.state.indexOfRun(r.Number)] = *r
 	claim := framework.CreateOp(o.store.nodes.claim(o.job.Name, r.Number), []byte(r.Runner), framework.Ephemeral)
 	st, err := o.writePlan(p, tolerantOp{op: claim})

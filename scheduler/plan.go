@@ -21,9 +21,9 @@ type plan struct {
 	schedule Schedule
 	at       planInput
 
-	state    State
-	start    *RunRecord  // the run to be claimed; it is among state.Running
-	lost     []RunRecord // runs that get an outcome since their runner is gone
+	state    jobState
+	start    *storedRun  // the run to be claimed; it is among state.Running
+	lost     []storedRun // runs that get an outcome since their runner is gone
 	dropped  bool        // runs of a former registration have ended
 	missed   []Gap
 	yield    []int64   // runs that are to end, so that the next can start
@@ -32,7 +32,7 @@ type plan struct {
 }
 
 // plan decides what to do.
-func (j *job) plan(st State, schedule Schedule, at planInput) plan {
+func (j *job) plan(st jobState, schedule Schedule, at planInput) plan {
 	p := plan{job: j, schedule: schedule, at: at, state: st.clone()}
 	for _, number := range at.lost {
 		p.markLost(number)
@@ -72,8 +72,8 @@ func (p *plan) markLost(number int64) {
 	p.lost = append(p.lost, r)
 	p.state.recordEnd(r)
 	switch {
-	case p.job.Guarantee == AtLeastOnce && r.reruns < MaxReruns:
-		p.state.addRequested(Pending{Tick: r.Tick, Manual: r.Manual, Attempt: r.Attempt + 1, reruns: r.reruns + 1, request: r.request})
+	case p.job.Guarantee == AtLeastOnce && r.Reruns < MaxReruns:
+		p.state.addRequested(pendingRun{Tick: r.Tick, Manual: r.Manual, Attempt: r.Attempt + 1, Reruns: r.Reruns + 1, Request: r.Request})
 	case !r.Manual:
 		p.state.Fired--
 		p.recordMiss(Gap{From: r.Tick, To: r.Tick, Count: 1, Reason: ReasonRunnerLost})
@@ -103,7 +103,7 @@ func (p *plan) startRepeat() {
 // repeated is the place of the first run among Pending that is to be repeated, or -1. A pause keeps back those of ticks; one that
 // was asked for with Trigger goes on, since Trigger runs a paused job on purpose.
 func (p *plan) repeated() int {
-	return slices.IndexFunc(p.state.Pending, func(w Pending) bool { return w.Attempt > 1 && (w.Manual || p.state.Paused.IsZero()) })
+	return slices.IndexFunc(p.state.Pending, func(w pendingRun) bool { return w.Attempt > 1 && (w.Manual || p.state.Paused.IsZero()) })
 }
 
 // startRequested starts the first run that was asked for.
@@ -116,7 +116,7 @@ func (p *plan) startRequested() {
 
 // firstRequested is the place of the first run among Pending that was asked for, or -1.
 func (p *plan) firstRequested() int {
-	return slices.IndexFunc(p.state.Pending, func(w Pending) bool { return w.Attempt == 1 })
+	return slices.IndexFunc(p.state.Pending, func(w pendingRun) bool { return w.Attempt == 1 })
 }
 
 // tickIsDue reports whether a tick has come since the first run was asked for that waits. That run goes before the next
@@ -207,9 +207,9 @@ func (p *plan) deadline(tick time.Time) time.Duration {
 	}
 	next := p.schedule.Next(tick)
 	if next.IsZero() {
-		return MaxDefaultDeadline
+		return maxDefaultDeadline
 	}
-	return min(max(next.Sub(tick), OnTime), MaxDefaultDeadline)
+	return min(max(next.Sub(tick), OnTime), maxDefaultDeadline)
 }
 
 // dropExpired records the ticks that are beyond the deadline and returns the others.
@@ -252,17 +252,19 @@ func (p *plan) recordMiss(g Gap) {
 func (p *plan) beginTickRun(tick time.Time) {
 	p.state.Last = tick
 	p.state.Fired++
-	p.addRun(Pending{Tick: tick, Attempt: 1})
+	p.addRun(pendingRun{Tick: tick, Attempt: 1})
 }
 
 // addRun adds a run to those that go on.
-func (p *plan) addRun(of Pending) {
+func (p *plan) addRun(of pendingRun) {
 	p.state.Number++
 	number := p.state.Number
-	p.start = &RunRecord{
-		Number: number, ID: of.Tick.UTC().Format("20060102T150405Z") + "-" + strconv.FormatInt(number, 10),
-		Tick: of.Tick.UTC(), Manual: of.Manual, Attempt: of.Attempt, reruns: of.reruns, request: of.request,
-		generation: p.state.generation,
+	p.start = &storedRun{
+		RunRecord: RunRecord{
+			Number: number, ID: of.Tick.UTC().Format("20060102T150405Z") + "-" + strconv.FormatInt(number, 10),
+			Tick: of.Tick.UTC(), Manual: of.Manual, Attempt: of.Attempt,
+		},
+		Reruns: of.Reruns, Request: of.Request, Generation: p.state.Generation,
 	}
 	p.state.Running = append(p.state.Running, *p.start)
 	if p.job.MinHold > 0 && of.Attempt == 1 {
@@ -309,7 +311,7 @@ func (p *plan) nextLook() (wake, tickWake time.Time) {
 		return wake, tickWake
 	}
 	if late || p.firstRequested() >= 0 {
-		wake = earlierOf(wake, laterOf(p.at.now, p.state.HoldUntil))
+		wake = earlierOf(wake, latestOf(p.at.now, p.state.HoldUntil))
 	}
 	if p.repeated() >= 0 {
 		wake = earlierOf(wake, p.at.now)

@@ -30,26 +30,26 @@ func gap(from, to, count int, why Reason) Gap {
 
 func TestARepetitionDoesNotProlongTheHold(t *testing.T) {
 	j := planned(t, func(j *Job) { j.Guarantee, j.MinHold = AtLeastOnce, time.Hour })
-	st := State{Last: noon, HoldUntil: minute(60), Pending: []Pending{{Tick: noon, Attempt: 2}}}
+	st := jobState{Last: noon, HoldUntil: minute(60), Pending: []pendingRun{{Tick: noon, Attempt: 2}}}
 	p := j.plan(st, j.schedule, planInput{now: minute(1), late: ReasonNoLeader})
 	require.NotNil(t, p.start)
 	require.Equal(t, minute(60), p.state.HoldUntil)
 }
 
 func TestPlans(t *testing.T) {
-	going := func(ns ...int) (rs []RunRecord) {
+	going := func(ns ...int) (rs []storedRun) {
 		for _, n := range ns {
-			rs = append(rs, RunRecord{Number: int64(n), ID: "r", Tick: noon, Attempt: 1})
+			rs = append(rs, storedRun{RunRecord: RunRecord{Number: int64(n), ID: "r", Tick: noon, Attempt: 1}})
 		}
 		return rs
 	}
-	last := func(rs ...RunRecord) State {
-		return State{Last: noon, Number: int64(len(rs)), Fired: int64(len(rs)), Running: rs}
+	last := func(rs ...storedRun) jobState {
+		return jobState{Last: noon, Number: int64(len(rs)), Fired: int64(len(rs)), Running: rs}
 	}
 	all := func(j *Job) { j.Misfire, j.Deadline = MisfireAll, 5*time.Minute }
 	for name, c := range map[string]struct {
 		job    func(*Job)
-		state  State
+		state  jobState
 		now    float64
 		lost   []int64
 		tick   float64 // of the run to start, 0: none
@@ -58,11 +58,11 @@ func TestPlans(t *testing.T) {
 		yield  []int64
 		wake   float64
 	}{
-		"nothing is due before the registration": {state: State{Registered: minute(5)}, now: 5, wake: 6},
+		"nothing is due before the registration": {state: jobState{Registered: minute(5)}, now: 5, wake: 6},
 		"nothing is due":                         {state: last(), now: 0.99, wake: 1},
 		"a tick is due":                          {state: last(), now: 1, tick: 1, wake: 2},
 		"the clock was set back":                 {state: last(), now: -50, wake: 1},
-		"no tick before the schedule changed":    {state: State{Last: noon, Since: minute(3.5)}, now: 4, tick: 4, wake: 5},
+		"no tick before the schedule changed":    {state: jobState{Last: noon, Since: minute(3.5)}, now: 4, tick: 4, wake: 5},
 
 		"the latest of a gap": {state: last(), now: 10, tick: 10, missed: []Gap{gap(1, 9, 9, ReasonNoLeader)}, wake: 11},
 		"all are too old":     {state: last(), now: 2.51, missed: []Gap{gap(1, 2, 2, ReasonNoLeader)}, wake: 3},
@@ -84,8 +84,8 @@ func TestPlans(t *testing.T) {
 			missed: []Gap{gap(1, 1, 1, ReasonOverlap)}, wake: 3},
 		"replace, too late": {job: func(j *Job) { j.Overlap = OverlapReplace }, state: last(going(1)...), now: 1.8,
 			missed: []Gap{gap(1, 1, 1, ReasonOverlap)}, wake: 2},
-		"held":      {state: State{Last: noon, HoldUntil: minute(1.5)}, now: 1, missed: []Gap{gap(1, 1, 1, ReasonHeld)}, wake: 2},
-		"held, all": {job: all, state: State{Last: noon, HoldUntil: minute(1.5)}, now: 1, wake: 1.5},
+		"held":      {state: jobState{Last: noon, HoldUntil: minute(1.5)}, now: 1, missed: []Gap{gap(1, 1, 1, ReasonHeld)}, wake: 2},
+		"held, all": {job: all, state: jobState{Last: noon, HoldUntil: minute(1.5)}, now: 1, wake: 1.5},
 
 		"the runner was lost, nothing due": {state: last(going(1)...), now: 0, lost: []int64{1},
 			missed: []Gap{gap(0, 0, 1, ReasonRunnerLost)}, wake: 1},
@@ -97,32 +97,32 @@ func TestPlans(t *testing.T) {
 		"again, before the next": {job: func(j *Job) { j.Guarantee = AtLeastOnce }, state: last(going(1)...), now: 1, lost: []int64{1},
 			tick: 0, again: 2, wake: 2},
 		"again no more": {job: func(j *Job) { j.Guarantee = AtLeastOnce },
-			state: last(RunRecord{Number: 1, Tick: noon, Attempt: MaxReruns + 1, reruns: MaxReruns}), now: 0.5, lost: []int64{1},
+			state: last(storedRun{RunRecord: RunRecord{Number: 1, Tick: noon, Attempt: MaxReruns + 1}, Reruns: MaxReruns}), now: 0.5, lost: []int64{1},
 			missed: []Gap{gap(0, 0, 1, ReasonRunnerLost)}, wake: 1},
 
 		"retries are no reruns": {job: func(j *Job) { j.Guarantee = AtLeastOnce },
-			state: last(RunRecord{Number: 1, Tick: noon, Attempt: 500, reruns: MaxReruns - 1}), now: 0.5, lost: []int64{1}, again: 501, wake: 1},
+			state: last(storedRun{RunRecord: RunRecord{Number: 1, Tick: noon, Attempt: 500}, Reruns: MaxReruns - 1}), now: 0.5, lost: []int64{1}, again: 501, wake: 1},
 		"again, though held": {job: func(j *Job) { j.Guarantee, j.MinHold = AtLeastOnce, time.Hour },
-			state: State{Last: noon, HoldUntil: minute(60), Pending: []Pending{{Tick: noon, Attempt: 2}}}, now: 0.5, again: 2, wake: 1},
+			state: jobState{Last: noon, HoldUntil: minute(60), Pending: []pendingRun{{Tick: noon, Attempt: 2}}}, now: 0.5, again: 2, wake: 1},
 		"again, while the former run goes on": {job: func(j *Job) { j.Guarantee = AtLeastOnce },
-			state: State{Last: noon, Running: going(1), Pending: []Pending{{Tick: noon, Attempt: 2}}}, now: 0.5, wake: 1},
-		"not again while paused": {state: State{Last: noon, Paused: minute(0.1), Pending: []Pending{{Tick: noon, Attempt: 2}}}, now: 0.5},
-		"paused, asked for behind one that is to be repeated": {state: State{Last: noon, Paused: minute(0.1),
-			Pending: []Pending{{Tick: noon, Attempt: 2}, {Tick: minute(0.2), Manual: true, Attempt: 1}}}, now: 0.5, tick: 0.2},
-		"asked for before the latest tick": {job: all, state: State{Last: minute(1), Pending: []Pending{{Tick: minute(0.5), Manual: true, Attempt: 1}}},
+			state: jobState{Last: noon, Running: going(1), Pending: []pendingRun{{Tick: noon, Attempt: 2}}}, now: 0.5, wake: 1},
+		"not again while paused": {state: jobState{Last: noon, Paused: minute(0.1), Pending: []pendingRun{{Tick: noon, Attempt: 2}}}, now: 0.5},
+		"paused, asked for behind one that is to be repeated": {state: jobState{Last: noon, Paused: minute(0.1),
+			Pending: []pendingRun{{Tick: noon, Attempt: 2}, {Tick: minute(0.2), Manual: true, Attempt: 1}}}, now: 0.5, tick: 0.2},
+		"asked for before the latest tick": {job: all, state: jobState{Last: minute(1), Pending: []pendingRun{{Tick: minute(0.5), Manual: true, Attempt: 1}}},
 			now: 2, tick: 0.5, wake: 3},
 		"what was asked for is not replaced by an earlier tick": {job: func(j *Job) { j.Overlap = OverlapReplace },
-			state: last(RunRecord{Number: 1, Tick: noon, Manual: true, Attempt: 1, Started: minute(1.1)}), now: 1.2, wake: 2},
+			state: last(storedRun{RunRecord: RunRecord{Number: 1, Tick: noon, Manual: true, Attempt: 1, Started: minute(1.1)}}), now: 1.2, wake: 2},
 		"but by a later one": {job: func(j *Job) { j.Overlap = OverlapReplace },
-			state: last(RunRecord{Number: 1, Tick: noon, Manual: true, Attempt: 1, Started: minute(0.9)}), now: 1.2, yield: []int64{1}, wake: 2},
-		"it may start at the end of the hold": {state: State{Last: noon, HoldUntil: minute(1)}, now: 1, tick: 1, wake: 2},
-		"paused":                              {state: State{Last: noon, Paused: minute(1)}, now: 10},
-		"paused and triggered":                {state: State{Last: noon, Paused: minute(1), Pending: []Pending{{Tick: minute(9), Manual: true, Attempt: 1}}}, now: 10, tick: 9},
-		"triggered":                           {state: State{Last: noon, Pending: []Pending{{Tick: minute(0.5), Manual: true, Attempt: 1}}}, now: 0.7, tick: 0.5, wake: 1},
-		"the tick goes before what was triggered": {state: State{Last: noon, Pending: []Pending{{Tick: minute(0.5), Manual: true, Attempt: 1}}},
+			state: last(storedRun{RunRecord: RunRecord{Number: 1, Tick: noon, Manual: true, Attempt: 1, Started: minute(0.9)}}), now: 1.2, yield: []int64{1}, wake: 2},
+		"it may start at the end of the hold": {state: jobState{Last: noon, HoldUntil: minute(1)}, now: 1, tick: 1, wake: 2},
+		"paused":                              {state: jobState{Last: noon, Paused: minute(1)}, now: 10},
+		"paused and triggered":                {state: jobState{Last: noon, Paused: minute(1), Pending: []pendingRun{{Tick: minute(9), Manual: true, Attempt: 1}}}, now: 10, tick: 9},
+		"triggered":                           {state: jobState{Last: noon, Pending: []pendingRun{{Tick: minute(0.5), Manual: true, Attempt: 1}}}, now: 0.7, tick: 0.5, wake: 1},
+		"the tick goes before what was triggered": {state: jobState{Last: noon, Pending: []pendingRun{{Tick: minute(0.5), Manual: true, Attempt: 1}}},
 			now: 1, tick: 1, wake: 2},
-		"triggered while it runs": {state: State{Last: noon, Running: going(1), Pending: []Pending{{Manual: true, Attempt: 1}}}, now: 0.5, wake: 1},
-		"triggered while held": {state: State{Last: noon, HoldUntil: minute(0.8), Pending: []Pending{{Manual: true, Attempt: 1}}},
+		"triggered while it runs": {state: jobState{Last: noon, Running: going(1), Pending: []pendingRun{{Manual: true, Attempt: 1}}}, now: 0.5, wake: 1},
+		"triggered while held": {state: jobState{Last: noon, HoldUntil: minute(0.8), Pending: []pendingRun{{Manual: true, Attempt: 1}}},
 			now: 0.5, wake: 0.8},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestEveryTickIsRunOrMissedWhateverThePolicies(t *testing.T) {
 				j := planned(t, func(j *Job) {
 					j.Misfire, j.Overlap, j.MinHold, j.Deadline, j.Jitter = misfire, overlap, hold, 3*time.Minute, 20*time.Second
 				})
-				st := State{Last: noon}
+				st := jobState{Last: noon}
 				now := noon
 				for i := range 150 {
 					now = now.Add(time.Duration(1+i*i*37%200) * time.Second)
@@ -172,7 +172,7 @@ func TestEveryTickIsRunOrMissedWhateverThePolicies(t *testing.T) {
 							st.recordEnd(r)
 						}
 					}
-					require.Equal(t, j.schedule.findDueTicks(noon, st.Last).count, st.Due(), "%s %s %v", misfire, overlap, hold)
+					require.Equal(t, j.schedule.findDueTicks(noon, st.Last).count, st.view("j").Due(), "%s %s %v", misfire, overlap, hold)
 					require.True(t, p.wake.After(now) || misfire == MisfireAll && !p.wake.IsZero(), "it never sleeps for ever")
 				}
 				require.Greater(t, st.Fired, int64(5))
@@ -215,7 +215,7 @@ func TestPausesBetweenRetriesGrow(t *testing.T) {
 
 func TestGapsThatGoOnAreOneRowAndTheRowsAreBounded(t *testing.T) {
 	j := planned(t, func(j *Job) { j.Deadline = time.Minute })
-	s := State{Last: noon, Running: []RunRecord{{Number: 1}}}
+	s := jobState{Last: noon, Running: []storedRun{{RunRecord: RunRecord{Number: 1}}}}
 	at := func() planInput { return planInput{now: s.Last.Add(time.Minute), late: ReasonLate} }
 	for i := range 30 {
 		s = j.plan(s, j.schedule, at()).state
@@ -223,7 +223,7 @@ func TestGapsThatGoOnAreOneRowAndTheRowsAreBounded(t *testing.T) {
 		require.EqualValues(t, i+1, s.Gaps[0].Count)
 	}
 	for range 300 {
-		s.Running = []RunRecord{{Number: 1}}
+		s.Running = []storedRun{{RunRecord: RunRecord{Number: 1}}}
 		s = j.plan(s, j.schedule, at()).state
 		s.Running = nil
 		s = j.plan(s, j.schedule, at()).state
@@ -231,5 +231,5 @@ func TestGapsThatGoOnAreOneRowAndTheRowsAreBounded(t *testing.T) {
 	require.Len(t, s.Gaps, maxGaps)
 	require.EqualValues(t, 330, s.Missed[ReasonOverlap])
 	require.EqualValues(t, 300, s.Fired)
-	require.EqualValues(t, 630, s.Due())
+	require.EqualValues(t, 630, s.view("j").Due())
 }

@@ -95,7 +95,7 @@ func (r *registrar) enter(ctx context.Context, j *job) (created bool, old []outd
 	err = r.store.onSession(ctx, func(session *framework.Session) error {
 		b := newStateCache(r.store.nodes.job(j.Name))
 		state, err := b.readState(ctx, session)
-		unknown := errors.Is(err, ErrUnknownJob) || err == nil && !state.removed.IsZero()
+		unknown := errors.Is(err, ErrUnknownJob) || err == nil && !state.Removed.IsZero()
 		switch {
 		case unknown && j.updated && j.entered.Load():
 			r.removed(j)
@@ -110,7 +110,7 @@ func (r *registrar) enter(ctx context.Context, j *job) (created bool, old []outd
 			return err
 		}
 		if !j.updated || !j.entered.Load() {
-			j.generation.Store(state.generation)
+			j.generation.Store(state.Generation)
 		}
 		if !state.agreesWith(j.declaration()) {
 			old = []outdatedSchedule{{j, b, new([]Gap)}}
@@ -124,13 +124,13 @@ func (r *registrar) enter(ctx context.Context, j *job) (created bool, old []outd
 }
 
 // replaceTombstone registers a job in the place of a tombstone.
-func (r *registrar) replaceTombstone(ctx context.Context, session *framework.Session, j *job, b *stateCache, tombstone State) error {
+func (r *registrar) replaceTombstone(ctx context.Context, session *framework.Session, j *job, b *stateCache, tombstone jobState) error {
 	now, err := r.store.ensembleTime(ctx, session)
 	if err != nil {
 		return err
 	}
 	state := tombstone.renewed(j.declaration(), now)
-	j.generation.Store(state.generation)
+	j.generation.Store(state.Generation)
 	_, err = b.writeState(ctx, session, state, nil, nil)
 	return err
 }
@@ -236,11 +236,11 @@ func (r *registrar) replaceSchedulesOnce(ctx context.Context, session *framework
 		declared := o.job.declaration()
 		state, err := o.cache.readState(ctx, session)
 		switch {
-		case o.job.left.Load(), o.job.updated && err == nil && !state.removed.IsZero():
+		case o.job.left.Load(), o.job.updated && err == nil && !state.Removed.IsZero():
 			continue
 		case errors.Is(err, ErrUnknownJob): // it was removed meanwhile
 			err = r.store.createState(ctx, session, o.job.Name, declared)
-		case err == nil && !state.removed.IsZero():
+		case err == nil && !state.Removed.IsZero():
 			err = r.replaceTombstone(ctx, session, o.job, o.cache, state)
 		case err == nil && state.agreesWith(declared):
 			continue

@@ -6,24 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// Report is one job, as anybody can see it.
-type Report struct {
-	// Name is the job's.
-	Name string
-	// Next is when it is due next by this process's clock, without its jitter; zero if it is paused.
-	Next time.Time
-	State
-}
-
 // Jobs tells of all jobs that are registered at the path, sorted by name; this member need not have them. A
 // job whose state cannot be read is left out, and its error returned beside the others: it wraps ErrBadState
 // or ErrNewerState.
-func (s *Scheduler) Jobs(ctx context.Context) ([]Report, error) {
+func (s *Scheduler) Jobs(ctx context.Context) ([]State, error) {
 	if s.err != nil {
 		return nil, framework.Wrap("jobs", s.Path(), s.err)
 	}
@@ -35,19 +25,19 @@ func (s *Scheduler) Jobs(ctx context.Context) ([]Report, error) {
 		return nil, framework.Wrap("jobs", s.Path(), err)
 	}
 	slices.Sort(names)
-	reports, errs := make([]*Report, len(names)), make([]error, len(names))
+	states, errs := make([]*State, len(names)), make([]error, len(names))
 	slots := make(chan struct{}, maxParallel)
 	var all sync.WaitGroup
 	for i, name := range names {
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			reports[i], errs[i] = s.readReport(ctx, name)
+			states[i], errs[i] = s.stateIfPresent(ctx, name)
 		})
 	}
 	all.Wait()
-	var out []Report
-	for _, r := range reports {
+	var out []State
+	for _, r := range states {
 		if r != nil {
 			out = append(out, *r)
 		}
@@ -55,8 +45,8 @@ func (s *Scheduler) Jobs(ctx context.Context) ([]Report, error) {
 	return out, errors.Join(errs...)
 }
 
-// readReport reads one job; nil if it was removed meanwhile.
-func (s *Scheduler) readReport(ctx context.Context, name string) (*Report, error) {
+// stateIfPresent reads one job; nil if it was removed meanwhile.
+func (s *Scheduler) stateIfPresent(ctx context.Context, name string) (*State, error) {
 	state, err := s.State(ctx, name)
 	if errors.Is(err, ErrUnknownJob) {
 		return nil, nil
@@ -64,7 +54,7 @@ func (s *Scheduler) readReport(ctx context.Context, name string) (*Report, error
 	if err != nil {
 		return nil, err
 	}
-	return &Report{Name: name, Next: state.Next(s.report.now()), State: state}, nil
+	return &state, nil
 }
 
 // State reads the stored state of a job, which this member need not have. Its error wraps ErrUnknownJob,
@@ -81,16 +71,16 @@ func (s *Scheduler) State(ctx context.Context, name string) (State, error) {
 		return State{}, framework.Wrap("state", s.Path(), err)
 	}
 	state, err := decodeState(data)
-	if err == nil && !state.removed.IsZero() {
+	if err == nil && !state.Removed.IsZero() {
 		err = fmt.Errorf("%w %q", ErrUnknownJob, name)
 	}
 	if err != nil {
 		return State{}, framework.Wrap("state", s.store.nodes.job(name), err)
 	}
-	if state.Registered = state.registered; state.Registered.IsZero() {
+	if state.Registered = state.Reregistered; state.Registered.IsZero() {
 		state.Registered = st.Ctime.UTC()
 	}
-	return state, nil
+	return state.view(name), nil
 }
 
 // Runs returns the latest runs of a job, the newest first: those that go on, and as many of those that have
@@ -108,4 +98,25 @@ func (s *Scheduler) Runs(ctx context.Context, name string) ([]RunRecord, error) 
 	runs := slices.Concat(state.Running, ended)
 	slices.SortFunc(runs, func(a, b RunRecord) int { return int(b.Number - a.Number) })
 	return slices.CompactFunc(runs, func(a, b RunRecord) bool { return a.Number == b.Number }), nil
+}
+
+// view is the state as applications see it.
+func (s *jobState) view(name string) State {
+	v := State{
+		Name: name, Spec: s.Spec, Zone: s.Zone, Revision: s.Revision, Registered: s.Registered, Since: s.Since, Paused: s.Paused, Last: s.Last,
+		HoldUntil: s.HoldUntil, Number: s.Number, Fired: s.Fired, Failures: s.Failures, Missed: s.Missed,
+	}
+	for _, r := range s.Running {
+		v.Running = append(v.Running, r.RunRecord)
+	}
+	for _, p := range s.Pending {
+		v.Pending = append(v.Pending, Run{Job: name, Tick: p.Tick, Manual: p.Manual, Attempt: p.Attempt})
+	}
+	if s.LastRun != nil {
+		v.LastRun = &s.LastRun.RunRecord
+	}
+	for _, g := range s.Gaps {
+		v.Gaps = append(v.Gaps, g.Gap)
+	}
+	return v
 }

@@ -28,13 +28,13 @@ type execution struct {
 	job     *job
 	cache   *stateCache
 	created int64     // the transaction that created the job's node
-	record  RunRecord // its Attempt rises
+	record  storedRun // its Attempt rises
 	local   *localRun
 }
 
 // start starts a run that a session has claimed. The run takes over a slot that the caller has taken. It is not started if it was
 // started before: by a check of the job that did not hear of its claim, or in an earlier time in which the job belonged to this member.
-func (n *runner) start(session *framework.Session, j *job, cache *stateCache, r RunRecord, token int64) {
+func (n *runner) start(session *framework.Session, j *job, cache *stateCache, r storedRun, token int64) {
 	r.Token = token
 	e := &execution{
 		runner: n, session: session, job: j, cache: cache, created: cache.created, record: r, local: newLocalRun(r, session.ID()),
@@ -74,10 +74,10 @@ func (e *execution) runAndRecord(fresh bool) {
 		e.recordOutcome(errRanBefore, nil)
 		return
 	}
-	if latest := e.jobs.latest(e.job.local); latest.generation.Load() == e.record.generation {
+	if latest := e.jobs.latest(e.job.local); latest.generation.Load() == e.record.Generation {
 		e.job = latest // it may have been updated while the claim was under way
 	}
-	ctx, end := e.report.tel.startRun(context.Background(), e.job.Name, e.record, e.report.now)
+	ctx, end := e.report.tel.startRun(context.Background(), e.job.Name, e.record.RunRecord, e.report.now)
 	hold, err := e.session.Primitives().Hold(ctx, e.store.nodes.claim(e.job.Name, e.record.Number))
 	if err != nil { // the session was lost: the job's next owner takes the run for lost
 		end(err, Lost, e.record.Attempt)
@@ -201,7 +201,7 @@ func (e *execution) reportStuck(run Run, why error) {
 	e.report.log.Error("a job does not return though its context has ended", "path", e.report.path, "job", run.Job,
 		"run", run.ID, "cause", why)
 	e.report.event(Event{Kind: EventStuck, Job: run.Job, Run: run, Err: why})
-	_ = e.updateRecord(func(state *State, i int) ([]tolerantOp, error) { // if that fails, the event has still told of it
+	_ = e.updateRecord(func(state *jobState, i int) ([]tolerantOp, error) { // if that fails, the event has still told of it
 		state.Running[i].Stuck = true
 		return nil, nil
 	})
@@ -214,7 +214,7 @@ func (e *execution) reportStuck(run Run, why error) {
 func (e *execution) recordOutcome(err, why error) Outcome {
 	r, claim := e.record, e.store.nodes.claim(e.job.Name, e.record.Number)
 	r.Ended, r.Outcome, r.Error = e.report.now().UTC().Truncate(time.Millisecond), outcomeOf(err, why), errorText(err)
-	err = e.updateRecord(func(state *State, i int) ([]tolerantOp, error) {
+	err = e.updateRecord(func(state *jobState, i int) ([]tolerantOp, error) {
 		stored := state.Running[i]
 		unclaim := framework.DeleteOp(claim, framework.AnyVersion)
 		ended := []tolerantOp{{op: unclaim, refused: framework.ErrNoNode}}
@@ -222,10 +222,10 @@ func (e *execution) recordOutcome(err, why error) Outcome {
 			state.removeRun(stored)
 			return ended, nil
 		}
-		r.Stuck, r.rest, r.member, r.request = stored.Stuck, stored.rest, "", stored.request
+		r.Stuck, r.unknown, r.Member, r.Request = stored.Stuck, stored.unknown, "", stored.Request
 		state.recordEnd(r)
 		if r.Outcome == Stopped && e.job.Guarantee == AtLeastOnce {
-			state.addRequested(Pending{Tick: r.Tick, Manual: r.Manual, Attempt: r.Attempt + 1, reruns: r.reruns, request: r.request})
+			state.addRequested(pendingRun{Tick: r.Tick, Manual: r.Manual, Attempt: r.Attempt + 1, Reruns: r.Reruns, Request: r.Request})
 		}
 		past, err := e.store.historyOps(e.job.Name, r)
 		return append(ended, past...), err
@@ -261,7 +261,7 @@ func outcomeOf(err, why error) Outcome {
 
 // updateRecord changes the stored state of a run that goes on. It tries until that is done, the run has an
 // outcome already, or the session is lost. Its error says why that cannot be done.
-func (e *execution) updateRecord(change func(state *State, i int) ([]tolerantOp, error)) error {
+func (e *execution) updateRecord(change func(state *jobState, i int) ([]tolerantOp, error)) error {
 	back := e.store.client.Backoff()
 	for e.session.Err() == nil {
 		err := e.updateRecordOnce(change)
@@ -284,7 +284,7 @@ func (e *execution) updateRecord(change func(state *State, i int) ([]tolerantOp,
 	return nil
 }
 
-func (e *execution) updateRecordOnce(change func(state *State, i int) ([]tolerantOp, error)) error {
+func (e *execution) updateRecordOnce(change func(state *jobState, i int) ([]tolerantOp, error)) error {
 	b := e.cache
 	defer b.lock()()
 	state, err := b.readState(e.session.Context(), e.session)

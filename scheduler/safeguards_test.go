@@ -18,17 +18,17 @@ func TestALookBeforeTheDelayOfATickStartsNothing(t *testing.T) {
 	j := planned(t, func(j *Job) { j.Spec, j.Jitter, j.Deadline = "0 * * * *", 50*time.Minute, 0 })
 	delay := j.jitterOf(j.schedule, noon)
 	require.Greater(t, delay, time.Minute)
-	p := j.plan(State{Last: noon.Add(-time.Hour)}, j.schedule, planInput{now: noon.Add(delay - time.Second), late: ReasonLate})
+	p := j.plan(jobState{Last: noon.Add(-time.Hour)}, j.schedule, planInput{now: noon.Add(delay - time.Second), late: ReasonLate})
 	require.True(t, p.isEmpty())
 	require.Equal(t, noon.Add(delay), p.wake)
-	p = j.plan(State{Last: noon.Add(-time.Hour)}, j.schedule, planInput{now: noon.Add(delay), late: ReasonLate})
+	p = j.plan(jobState{Last: noon.Add(-time.Hour)}, j.schedule, planInput{now: noon.Add(delay), late: ReasonLate})
 	require.Equal(t, noon, p.start.Tick)
 }
 
 func TestTheJitterProlongsTheDeadlineOfAll(t *testing.T) {
 	j := planned(t, func(j *Job) { j.Spec, j.Jitter, j.Misfire = "0 * * * *", 50*time.Minute, MisfireAll })
 	delay := j.jitterOf(j.schedule, noon)
-	p := j.plan(State{Last: noon.Add(-time.Hour)}, j.schedule, planInput{now: noon.Add(delay + time.Second), late: ReasonLate})
+	p := j.plan(jobState{Last: noon.Add(-time.Hour)}, j.schedule, planInput{now: noon.Add(delay + time.Second), late: ReasonLate})
 	require.Empty(t, p.missed)
 	require.Equal(t, noon, p.start.Tick)
 }
@@ -89,7 +89,7 @@ func TestARunWhoseClaimIsLostBeforeItBeginsDoesNotRun(t *testing.T) {
 		hold, err := session.Primitives().Hold(t.Context(), testPath+"/jobs/j/run-1")
 		require.NoError(t, err)
 		hold.End(framework.ErrNodeGone)
-		record := RunRecord{Number: 1}
+		record := storedRun{RunRecord: RunRecord{Number: 1}}
 		e := &execution{
 			runner: a.part.session().ownership.runner, session: session, job: a.jobs.get("j"), record: record, local: newLocalRun(record, session.ID()),
 		}
@@ -206,7 +206,7 @@ func TestARunThatBeginsBehindTheRemovalIsEnded(t *testing.T) {
 		require.NoError(t, err)
 		l := a.jobs.get("j").local
 		begin := func(generation int64) context.Context {
-			r := newLocalRun(RunRecord{Number: 1, generation: generation, Token: generation + 1, Manual: true}, session.ID())
+			r := newLocalRun(storedRun{RunRecord: RunRecord{Number: 1, Token: generation + 1, Manual: true}, Generation: generation}, session.ID())
 			t.Cleanup(func() { r.stop(nil) })
 			l.beginRun(r)
 			return r.ended

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -234,9 +235,14 @@ func earlierOf(a, b time.Time) time.Time {
 	return a
 }
 
-func laterOf(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
+// latestOf is the latest of several times.
+func latestOf(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
+
+// readSchedule reads a stored schedule.
+func readSchedule(spec, zone string) (Schedule, error) {
+	in, err := readZone(zone)
+	if err != nil {
+		return Schedule{}, fmt.Errorf("%w %q: %w", ErrInvalidSpec, spec, err)
 	}
-	return b
+	return ParseSpec(spec, in)
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -20,23 +19,28 @@ func golden(t testing.TB) []byte {
 	return []byte(strings.TrimSpace(string(data)))
 }
 
-func fullState(t testing.TB) State {
-	return State{
-		Spec: "*/5 * * * *", Zone: "Europe/Berlin", Revision: 3, declaredSpec: "0 * * * *", declaredZone: "UTC",
+func fullState(t testing.TB) jobState {
+	return jobState{
+		Spec: "*/5 * * * *", Zone: "Europe/Berlin", Revision: 3, DeclaredSpec: "0 * * * *", DeclaredZone: "UTC",
 		Since: at(t, "2026-05-04T08:00:00Z"), Paused: at(t, "2026-05-04T10:16:00Z"), Last: at(t, "2026-05-04T10:15:00Z"),
 		HoldUntil: at(t, "2026-05-04T10:20:00Z"), Number: 9,
-		Running: []RunRecord{{Number: 9, ID: "20260504T101500Z-9", Tick: at(t, "2026-05-04T10:15:00Z"), Attempt: 2, Runner: "host-1",
-			Started: at(t, "2026-05-04T10:15:00.25Z"), member: "ab-1", Stuck: true, replace: true}},
-		Pending: []Pending{{Tick: at(t, "2026-05-04T10:15:30Z"), Manual: true, Attempt: 1, request: "r-2"}},
-		LastRun: &RunRecord{Number: 8, ID: "20260504T101000Z-8", Tick: at(t, "2026-05-04T10:10:00Z"), Manual: true, Attempt: 1, Token: 26,
-			Runner: "host-2", Started: at(t, "2026-05-04T10:10:00Z"), Ended: at(t, "2026-05-04T10:11:00Z"), Outcome: Failed,
-			Error: "no disk", request: "r-1"},
-		requests: []string{"r-1", "r-2"},
-		replaced: []replacedSchedule{{Spec: "0 * * * *", Zone: "UTC", Last: at(t, "2026-05-04T10:00:00Z")}},
+		Running: []storedRun{{
+			RunRecord: RunRecord{Number: 9, ID: "20260504T101500Z-9", Tick: at(t, "2026-05-04T10:15:00Z"), Attempt: 2, Runner: "host-1",
+				Started: at(t, "2026-05-04T10:15:00.25Z"), Stuck: true},
+			Member: "ab-1", Replace: true,
+		}},
+		Pending: []pendingRun{{Tick: at(t, "2026-05-04T10:15:30Z"), Manual: true, Attempt: 1, Request: "r-2"}},
+		LastRun: &storedRun{
+			RunRecord: RunRecord{Number: 8, ID: "20260504T101000Z-8", Tick: at(t, "2026-05-04T10:10:00Z"), Manual: true, Attempt: 1, Token: 26,
+				Runner: "host-2", Started: at(t, "2026-05-04T10:10:00Z"), Ended: at(t, "2026-05-04T10:11:00Z"), Outcome: Failed, Error: "no disk"},
+			Request: "r-1",
+		},
+		Requests: []string{"r-1", "r-2"},
+		Replaced: []replacedSchedule{{Spec: "0 * * * *", Zone: "UTC", Last: at(t, "2026-05-04T10:00:00Z")}},
 		Fired:    7, Failures: 1, Missed: map[Reason]int64{ReasonOverlap: 2, ReasonNoLeader: 3},
-		Gaps: []Gap{
-			{From: at(t, "2026-05-04T09:00:00Z"), To: at(t, "2026-05-04T09:10:00Z"), Count: 3, Reason: ReasonNoLeader},
-			{From: at(t, "2026-05-04T09:30:00Z"), To: at(t, "2026-05-04T09:35:00Z"), Count: 2, Reason: ReasonOverlap},
+		Gaps: []storedGap{
+			{Gap: Gap{From: at(t, "2026-05-04T09:00:00Z"), To: at(t, "2026-05-04T09:10:00Z"), Count: 3, Reason: ReasonNoLeader}},
+			{Gap: Gap{From: at(t, "2026-05-04T09:30:00Z"), To: at(t, "2026-05-04T09:35:00Z"), Count: 2, Reason: ReasonOverlap}},
 		},
 	}
 }
@@ -47,13 +51,15 @@ func TestStateIsStoredAsThisReleaseWritesIt(t *testing.T) {
 	require.Equal(t, string(golden(t)), string(data))
 	s, err := decodeState(golden(t))
 	require.NoError(t, err)
-	require.Equal(t, int64(12), s.Due())
+	view := s.view("j")
+	require.Equal(t, int64(12), view.Due())
+	require.Equal(t, []Run{{Job: "j", Tick: at(t, "2026-05-04T10:15:30Z"), Manual: true, Attempt: 1}}, view.Pending)
 	require.Equal(t, ReasonOverlap, s.Gaps[1].Reason)
-	require.Equal(t, time.Minute, s.LastRun.Duration())
+	require.Equal(t, Failed, view.LastRun.Outcome)
 	again, err := s.encode()
 	require.NoError(t, err)
 	require.Equal(t, string(data), string(again), "nothing is lost")
-	require.Empty(t, s.rest)
+	require.Empty(t, s.unknown)
 }
 
 func TestUnknownFieldsSurviveRewriting(t *testing.T) {
@@ -164,7 +170,7 @@ func TestChangesTellWhatHasChangedOrThatAnythingMayHave(t *testing.T) {
 	for i := range int32(40) {
 		c = c.appended(fmt.Sprint("j", i+1), i)
 	}
-	require.Len(t, c.latest, maxChanges)
+	require.Len(t, c.Latest, maxChanges)
 	jobs, all := c.changedSince(38, 40)
 	require.Equal(t, []string{"j39", "j40"}, jobs)
 	require.False(t, all)
@@ -184,7 +190,7 @@ func TestErrorTextsAreStoredShortAndValid(t *testing.T) {
 	require.NotEmpty(t, errorText(errors.New("")))
 	long := errorText(errors.New(strings.Repeat("é", 5000) + "\xff"))
 	require.LessOrEqual(t, len(long), maxErrorText+3)
-	data, err := State{LastRun: &RunRecord{Error: errorText(errors.New("a\xffb"))}}.encode()
+	data, err := jobState{LastRun: &storedRun{RunRecord: RunRecord{Error: errorText(errors.New("a\xffb"))}}}.encode()
 	require.NoError(t, err)
 	require.True(t, json.Valid(data))
 }

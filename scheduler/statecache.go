@@ -34,24 +34,24 @@ func (b *stateCache) lock() (back func()) {
 
 // readState returns the state, which may be a tombstone, and asks the servers only if it is not known. Its error wraps
 // ErrUnknownJob, ErrBadState or ErrNewerState.
-func (b *stateCache) readState(ctx context.Context, session *framework.Session) (State, error) {
+func (b *stateCache) readState(ctx context.Context, session *framework.Session) (jobState, error) {
 	if !b.known {
 		data, st, err := session.Get(ctx, b.node)
 		if errors.Is(err, framework.ErrNoNode) {
 			_, name := framework.Split(b.node)
-			return State{}, fmt.Errorf("%w %q", ErrUnknownJob, name)
+			return jobState{}, fmt.Errorf("%w %q", ErrUnknownJob, name)
 		}
 		if err != nil {
-			return State{}, err
+			return jobState{}, err
 		}
 		b.known, b.data, b.version, b.registered, b.created = true, data, st.Version, st.Ctime.UTC(), st.Czxid
 	}
 	state, err := decodeState(b.data)
 	if err != nil {
 		b.invalidate()
-		return State{}, framework.Wrap("state", b.node, err)
+		return jobState{}, framework.Wrap("state", b.node, err)
 	}
-	if state.Registered = state.registered; state.Registered.IsZero() {
+	if state.Registered = state.Reregistered; state.Registered.IsZero() {
 		state.Registered = b.registered
 	}
 	return state, nil
@@ -62,7 +62,7 @@ func (b *stateCache) invalidate() { b.known, b.data = false, nil }
 
 // writeState writes a state, if it still has the version that was read, in one transaction with other
 // operations, those before it and those after. When the write fails, the next read asks the servers.
-func (b *stateCache) writeState(ctx context.Context, session *framework.Session, state State, before, after []tolerantOp) (framework.Stat, error) {
+func (b *stateCache) writeState(ctx context.Context, session *framework.Session, state jobState, before, after []tolerantOp) (framework.Stat, error) {
 	data, err := state.encode()
 	if err != nil {
 		return framework.Stat{}, err

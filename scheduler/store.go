@@ -81,7 +81,7 @@ func (s *store) ensembleTime(ctx context.Context, session *framework.Session) (t
 
 // createState registers a job that has no node.
 func (s *store) createState(ctx context.Context, session *framework.Session, job string, d declaration) error {
-	data, err := State{Spec: d.spec, Zone: d.zone, Revision: d.revision}.encode()
+	data, err := jobState{Spec: d.spec, Zone: d.zone, Revision: d.revision}.encode()
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (s *store) createRecord(ctx context.Context, session *framework.Session, no
 
 // historyOps returns the operations that record ended runs. The history of a job is a ring of nodes beside its claims: run n is in
 // slot n modulo the ring's size. So the transaction that ends a run records it without reading anything.
-func (s *store) historyOps(job string, runs ...RunRecord) ([]tolerantOp, error) {
+func (s *store) historyOps(job string, runs ...storedRun) ([]tolerantOp, error) {
 	var ops []tolerantOp
 	for _, r := range runs {
 		data, err := encodeRun(r)
@@ -161,7 +161,7 @@ func (s *store) readRuns(ctx context.Context, job string) (runs []RunRecord, err
 		if err != nil {
 			return nil, err
 		}
-		runs = append(runs, r)
+		runs = append(runs, r.RunRecord)
 	}
 	return runs, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // A job that is removed leaves a tombstone: its record stays, marked as removed, until its runs have ended and for
@@ -31,37 +32,28 @@ type removedJob struct {
 // removedJobs is what is stored in <path>/removed, the earliest removal first. Some of the jobs may be registered
 // again.
 type removedJobs struct {
-	jobs []removedJob
-	rest jsonFields
+	Jobs    []removedJob `json:"jobs"`
+	unknown recipe.Unknown
 }
 
 // decodeRemoved reads the stored list. Its error wraps ErrNewerState or ErrBadState.
-func decodeRemoved(data []byte) (removedJobs, error) {
-	f, err := openRecord(data, removedVersion)
-	if err != nil {
+func decodeRemoved(data []byte) (r removedJobs, err error) {
+	if r.unknown, err = recipe.Decode(data, removedVersion, &r); err != nil {
 		return removedJobs{}, err
 	}
-	r := removedJobs{rest: f}
-	if err := f.takeField("jobs", &r.jobs); err != nil {
-		return removedJobs{}, fmt.Errorf("%w: %w", ErrBadState, err)
-	}
-	for _, j := range r.jobs {
-		if err := validName(j.Job); err != nil {
+	for i := range r.Jobs {
+		if err := errors.Join(validName(r.Jobs[i].Job), checkTimes(&r.Jobs[i].At)); err != nil {
 			return removedJobs{}, fmt.Errorf("%w: %w", ErrBadState, err)
-		}
-		if y := j.At.Year(); y < 1970 || y > 9999 {
-			return removedJobs{}, fmt.Errorf("%w: the year %d is not between 1970 and 9999", ErrBadState, y)
 		}
 	}
 	return r, nil
 }
 
 func (r removedJobs) encode() ([]byte, error) {
-	jobs := r.jobs
-	if jobs == nil {
-		jobs = []removedJob{}
+	if r.Jobs == nil {
+		r.Jobs = []removedJob{}
 	}
-	return r.rest.withFields(map[string]any{"v": removedVersion, "jobs": jobs})
+	return r.unknown.Encode(removedVersion, r)
 }
 
 // readRemoved reads the list of tombstones and its version. A list that cannot be read begins anew: the tombstones
@@ -92,8 +84,8 @@ func (s *store) tombstoneOps(ctx context.Context, session *framework.Session, jo
 	if err != nil {
 		return nil, err
 	}
-	list.jobs = slices.DeleteFunc(list.jobs, func(r removedJob) bool { return r.Job == job })
-	list.jobs = append(list.jobs, removedJob{job, now})
+	list.Jobs = slices.DeleteFunc(list.Jobs, func(r removedJob) bool { return r.Job == job })
+	list.Jobs = append(list.Jobs, removedJob{job, now})
 	data, err := list.encode()
 	if err != nil {
 		return nil, err
@@ -116,7 +108,7 @@ func (s *store) sweepOnce(ctx context.Context, session *framework.Session) error
 		return nil
 	}
 	list, version, err := s.readRemoved(ctx, session)
-	if err != nil || len(list.jobs) == 0 {
+	if err != nil || len(list.Jobs) == 0 {
 		return err
 	}
 	now, err := s.ensembleTime(ctx, session)
@@ -124,9 +116,9 @@ func (s *store) sweepOnce(ctx context.Context, session *framework.Session) error
 		return err
 	}
 	var left []removedJob
-	for i, r := range list.jobs {
+	for i, r := range list.Jobs {
 		gone := false
-		if now.Sub(r.At) >= keepTombstones || len(list.jobs)-i > maxTombstones {
+		if now.Sub(r.At) >= keepTombstones || len(list.Jobs)-i > maxTombstones {
 			if gone, err = s.deleteTombstone(ctx, session, r.Job, now); err != nil {
 				return err
 			}
@@ -135,10 +127,10 @@ func (s *store) sweepOnce(ctx context.Context, session *framework.Session) error
 			left = append(left, r)
 		}
 	}
-	if len(left) == len(list.jobs) {
+	if len(left) == len(list.Jobs) {
 		return nil
 	}
-	list.jobs = left
+	list.Jobs = left
 	data, err := list.encode()
 	if err != nil {
 		return err
@@ -154,7 +146,7 @@ func (s *store) deleteTombstone(ctx context.Context, session *framework.Session,
 	b := newStateCache(s.nodes.job(job))
 	state, err := b.readState(ctx, session)
 	switch {
-	case errors.Is(err, ErrUnknownJob), errors.Is(err, ErrBadState), errors.Is(err, ErrNewerState), err == nil && state.removed.IsZero():
+	case errors.Is(err, ErrUnknownJob), errors.Is(err, ErrBadState), errors.Is(err, ErrNewerState), err == nil && state.Removed.IsZero():
 		return true, nil
 	case err != nil:
 		return false, err

@@ -166,7 +166,7 @@ func TestARemovalIsDoneOnce(t *testing.T) {
 
 func (w *world) tombstones() (names []string) {
 	for _, name := range w.Children(testPath + "/jobs") {
-		if !w.state(name).removed.IsZero() {
+		if !w.stored(name).Removed.IsZero() {
 			names = append(names, name)
 		}
 	}
@@ -224,8 +224,8 @@ func TestTombstonesAreBounded(t *testing.T) {
 func TestATombstoneIsStoredAsThisReleaseWritesIt(t *testing.T) {
 	st := fullState(t)
 	st.markRemoved(at(t, "2026-05-04T10:17:00Z"))
-	st.generation, st.registered = 2, at(t, "2026-05-03T00:00:00Z")
-	st.Running[0].generation = 2
+	st.Generation, st.Reregistered = 2, at(t, "2026-05-03T00:00:00Z")
+	st.Running[0].Generation = 2
 	data, err := st.encode()
 	require.NoError(t, err)
 	want, err := os.ReadFile("testdata/tombstone-v1.json")
@@ -233,16 +233,16 @@ func TestATombstoneIsStoredAsThisReleaseWritesIt(t *testing.T) {
 	require.Equal(t, strings.TrimSpace(string(want)), string(data))
 	again, err := decodeState(data)
 	require.NoError(t, err)
-	require.Empty(t, again.rest)
-	require.Equal(t, st.removed, again.removed)
-	require.Equal(t, st.removed, again.Paused, "an earlier release takes it for paused")
-	require.True(t, again.Running[0].replace, "and ends its runs")
+	require.Empty(t, again.unknown)
+	require.Equal(t, st.Removed, again.Removed)
+	require.Equal(t, st.Removed, again.Paused, "an earlier release takes it for paused")
+	require.True(t, again.Running[0].Replace, "and ends its runs")
 	again.Paused = time.Time{} // as an earlier release resumes it
 	data, err = again.encode()
 	require.NoError(t, err)
 	resumed, err := decodeState(data)
 	require.NoError(t, err)
-	require.Zero(t, resumed.removed)
+	require.Zero(t, resumed.Removed)
 }
 
 func TestAListOfTombstonesThatCannotBeReadBeginsAnew(t *testing.T) {

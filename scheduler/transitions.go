@@ -6,14 +6,14 @@ import (
 )
 
 // removeRun takes a run out of those that go on.
-func (s *State) removeRun(r RunRecord) {
+func (s *jobState) removeRun(r storedRun) {
 	if i := s.indexOfRun(r.Number); i >= 0 {
 		s.Running = slices.Delete(s.Running, i, i+1)
 	}
 }
 
 // recordEnd takes a run out of those that go on, and makes it the latest that has ended.
-func (s *State) recordEnd(r RunRecord) {
+func (s *jobState) recordEnd(r storedRun) {
 	s.removeRun(r)
 	if r.Outcome != Succeeded {
 		s.Failures++
@@ -24,7 +24,7 @@ func (s *State) recordEnd(r RunRecord) {
 }
 
 // addRequested adds a run to those that wait. Repeated runs go before those that were asked for.
-func (s *State) addRequested(p Pending) {
+func (s *jobState) addRequested(p pendingRun) {
 	at := len(s.Pending)
 	if !p.Manual || p.Attempt > 1 {
 		at = 0
@@ -36,46 +36,39 @@ func (s *State) addRequested(p Pending) {
 }
 
 // addGap records a gap, in one row with the latest if it goes on.
-func (s *State) addGap(schedule Schedule, g Gap) {
+func (s *jobState) addGap(schedule Schedule, g Gap) {
 	s.Missed[g.Reason] += g.Count
 	if n := len(s.Gaps); n > 0 && s.Gaps[n-1].Reason == g.Reason && schedule.Next(s.Gaps[n-1].To).Equal(g.From) {
 		s.Gaps[n-1].To = g.To
 		s.Gaps[n-1].Count += g.Count
 		return
 	}
-	s.Gaps = append(s.Gaps, g)
+	s.Gaps = append(s.Gaps, storedGap{Gap: g})
 	if over := len(s.Gaps) - maxGaps; over > 0 {
 		s.Gaps = s.Gaps[over:]
 	}
 }
 
 // missDueTicks records every tick that is due and not seen to yet as missed.
-func (s *State) missDueTicks(schedule Schedule, now time.Time, why Reason) {
+func (s *jobState) missDueTicks(schedule Schedule, now time.Time, why Reason) {
 	if d := schedule.findDueTicks(s.ticksSeenUntil(), now); d.count > 0 {
 		s.Last = d.latest
 		s.missOneTick(schedule, d.asGap(why))
 	}
 }
 
-func (s *State) missOneTick(schedule Schedule, g Gap) {
+func (s *jobState) missOneTick(schedule Schedule, g Gap) {
 	s.addGap(schedule, g)
 	s.passed = append(s.passed, g)
 }
 
-// replacedSchedule is a schedule that was replaced while its latest tick was still ahead of the ensemble's clock.
-type replacedSchedule struct {
-	Spec string    `json:"spec"`
-	Zone string    `json:"zone"`
-	Last time.Time `json:"last"` // its ticks up to there were run or missed
-}
-
 // missTicksOfOldSchedule records the ticks of the schedule as missed that lie after Since and before the latest tick, which was run
 // ahead of its time by an earlier schedule. Ticks that the replaced schedules have run or missed are not counted again.
-func (s *State) missTicksOfOldSchedule(schedule Schedule, why Reason) {
+func (s *jobState) missTicksOfOldSchedule(schedule Schedule, why Reason) {
 	var earlier []Schedule
 	var last []time.Time
-	for _, r := range s.replaced {
-		if parsed, err := (State{Spec: r.Spec, Zone: r.Zone}).schedule(); err == nil { // the ticks of one that cannot be read are unknown
+	for _, r := range s.Replaced {
+		if parsed, err := readSchedule(r.Spec, r.Zone); err == nil { // the ticks of one that cannot be read are unknown
 			earlier, last = append(earlier, parsed), append(last, r.Last)
 		}
 	}
@@ -113,36 +106,36 @@ type declaration struct {
 }
 
 // declaredSchedule is the schedule that the releases have given, whatever it was changed to at run time.
-func (s State) declaredSchedule() (spec, zone string) {
-	if s.declaredSpec != "" {
-		return s.declaredSpec, s.declaredZone
+func (s jobState) declaredSchedule() (spec, zone string) {
+	if s.DeclaredSpec != "" {
+		return s.DeclaredSpec, s.DeclaredZone
 	}
 	return s.Spec, s.Zone
 }
 
 // agreesWith reports whether a declaration changes nothing: the stored schedule comes from the same release, or
 // from one of a higher revision.
-func (s State) agreesWith(d declaration) bool {
+func (s jobState) agreesWith(d declaration) bool {
 	spec, zone := s.declaredSchedule()
 	return d.revision < s.Revision || d.revision == s.Revision && d.spec == spec && d.zone == zone
 }
 
 // withDeclared is the state with the declared schedule as the stored one. A schedule that was set at run time stays if the
 // releases' schedule is the same.
-func (s State) withDeclared(d declaration, now time.Time) State {
+func (s jobState) withDeclared(d declaration, now time.Time) jobState {
 	s = s.clone()
 	s.Revision = d.revision
 	if spec, zone := s.declaredSchedule(); spec == d.spec && zone == d.zone {
 		return s
 	}
-	s.declaredSpec, s.declaredZone = "", ""
+	s.DeclaredSpec, s.DeclaredZone = "", ""
 	s.setSchedule(d.spec, d.zone, now)
 	return s
 }
 
 // setSchedule changes the schedule. The old one's ticks that were not seen to are missed, and no tick of the
 // new one before now is due, nor before the registration if the clock was set back since. Those behind a tick of the old one that was run ahead of its time are missed.
-func (s *State) setSchedule(spec, zone string, now time.Time) {
+func (s *jobState) setSchedule(spec, zone string, now time.Time) {
 	why := ReasonChanged
 	if !s.Paused.IsZero() {
 		why = ReasonPaused
@@ -151,7 +144,7 @@ func (s *State) setSchedule(spec, zone string, now time.Time) {
 	if err == nil { // nobody can tell the ticks of one that cannot be read
 		s.missDueTicks(old, now, why)
 	}
-	s.Since = laterOf(laterOf(s.Registered, s.Since), now)
+	s.Since = latestOf(s.Registered, s.Since, now)
 	s.noteReplaced()
 	s.Spec, s.Zone = spec, zone
 	if schedule, err := s.schedule(); err == nil && s.Last.After(s.Since) {
@@ -161,45 +154,50 @@ func (s *State) setSchedule(spec, zone string, now time.Time) {
 
 // noteReplaced keeps the schedule that is about to be replaced while its latest tick lies ahead of Since, and forgets those of which
 // none does.
-func (s *State) noteReplaced() {
-	s.replaced = append(s.replaced, replacedSchedule{Spec: s.Spec, Zone: s.Zone, Last: s.Last})
-	s.replaced = slices.DeleteFunc(s.replaced, func(r replacedSchedule) bool { return !r.Last.After(s.Since) })
-	if over := len(s.replaced) - maxReplaced; over > 0 {
-		s.replaced = s.replaced[over:]
+func (s *jobState) noteReplaced() {
+	s.Replaced = append(s.Replaced, replacedSchedule{Spec: s.Spec, Zone: s.Zone, Last: s.Last})
+	s.Replaced = slices.DeleteFunc(s.Replaced, func(r replacedSchedule) bool { return !r.Last.After(s.Since) })
+	if over := len(s.Replaced) - maxReplaced; over > 0 {
+		s.Replaced = s.Replaced[over:]
 	}
 }
 
 // markRemoved makes a state a tombstone. An earlier release, which knows none, takes it for a paused job without anything
 // to run, and ends its runs.
-func (s *State) markRemoved(now time.Time) {
-	s.removed, s.Paused = now, now
-	s.Pending, s.LastRun, s.Gaps, s.replaced = nil, nil, nil, nil
+func (s *jobState) markRemoved(now time.Time) {
+	s.Removed, s.Paused = now, now
+	s.Pending, s.LastRun, s.Gaps, s.Replaced = nil, nil, nil, nil
 	for i := range s.Running {
-		s.Running[i].replace = true
+		s.Running[i].Replace = true
 	}
 }
 
 // renewed returns the state of a job that is registered in the place of a tombstone. Runs of the former registration
 // that go on keep their place, so that no other run overlaps them; an earlier release counts them for no tick.
-func (s State) renewed(d declaration, now time.Time) State {
+func (s jobState) renewed(d declaration, now time.Time) jobState {
 	s = s.clone()
 	for i := range s.Running {
 		s.Running[i].Manual = true
 	}
-	since := laterOf(now, s.ticksSeenUntil())
-	return State{
-		Spec: d.spec, Zone: d.zone, Revision: d.revision, Registered: since, registered: since, Since: since, HoldUntil: s.HoldUntil,
-		Number: s.Number, Running: s.Running, requests: s.requests, generation: s.generation + 1, rest: s.rest,
+	since := latestOf(now, s.ticksSeenUntil())
+	return jobState{
+		Spec: d.spec, Zone: d.zone, Revision: d.revision, Registered: since, Reregistered: since, Since: since, HoldUntil: s.HoldUntil,
+		Number: s.Number, Running: s.Running, Requests: s.Requests, Generation: s.Generation + 1, unknown: s.unknown,
 	}
 }
 
 // knowsRequest reports whether a control operation was applied before, whatever has become of its run since.
-func (s State) knowsRequest(request string) bool { return slices.Contains(s.requests, request) }
+func (s jobState) knowsRequest(request string) bool { return slices.Contains(s.Requests, request) }
 
 // rememberRequest adds a control operation to the latest ones, so that it is known when its reply is lost.
-func (s *State) rememberRequest(request string) {
-	s.requests = append(s.requests, request)
-	if over := len(s.requests) - maxRequests; over > 0 {
-		s.requests = s.requests[over:]
+func (s *jobState) rememberRequest(request string) {
+	s.Requests = append(s.Requests, request)
+	if over := len(s.Requests) - maxRequests; over > 0 {
+		s.Requests = s.Requests[over:]
 	}
+}
+
+// asGap is these ticks, missed.
+func (d dueTicks) asGap(why Reason) Gap {
+	return Gap{From: d.first, To: d.latest, Count: d.count, Reason: why}
 }

@@ -148,11 +148,17 @@ func (m *actor) kill() {
 
 func (w *world) state(job string) State {
 	w.t.Helper()
+	st := w.stored(job)
+	return st.view(job)
+}
+
+func (w *world) stored(job string) jobState {
+	w.t.Helper()
 	n, ok := w.Node(testPath + "/jobs/" + job)
 	require.True(w.t, ok)
 	st, err := decodeState(n.Data)
 	require.NoError(w.t, err)
-	if st.Registered = st.registered; st.Registered.IsZero() {
+	if st.Registered = st.Reregistered; st.Registered.IsZero() {
 		st.Registered = time.UnixMilli(n.Stat.Ctime)
 	}
 	return st

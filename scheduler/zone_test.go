@@ -31,7 +31,7 @@ func TestAZoneOfAFixedOffsetIsStoredAsThat(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := parsed(t, "0 12 * * *", c.zone)
 			require.Equal(t, c.want, s.Location().String())
-			again, err := State{Spec: s.String(), Zone: s.Location().String()}.schedule()
+			again, err := readSchedule(s.String(), s.Location().String())
 			require.NoError(t, err)
 			for _, month := range []time.Month{time.January, time.July} {
 				now := time.Date(2026, month, 3, 0, 0, 0, 0, time.UTC)
@@ -43,7 +43,7 @@ func TestAZoneOfAFixedOffsetIsStoredAsThat(t *testing.T) {
 		})
 	}
 	for _, stored := range []string{"+24:00", "+1:00", "-05:60", "+05:30:", "Moon/Base", "../etc/passwd"} {
-		_, err := State{Spec: "* * * * *", Zone: stored}.schedule()
+		_, err := readSchedule("* * * * *", stored)
 		require.ErrorIs(t, err, ErrInvalidSpec, stored)
 	}
 	_, err := ParseSpec("* * * * *", time.FixedZone("x", 25*3600))
@@ -71,7 +71,7 @@ func TestAJobInAFixedZoneIsPausedAndResumed(t *testing.T) {
 		a := w.start("a", job)
 		reports, err := a.Jobs(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, "03:00", reports[0].Next.UTC().Format("15:04"))
+		require.Equal(t, "03:00", reports[0].Next(time.Now()).UTC().Format("15:04"))
 		require.NoError(t, a.Pause(t.Context(), "j"))
 		require.NoError(t, a.Resume(t.Context(), "j"))
 		time.Sleep(3*time.Hour + time.Second)

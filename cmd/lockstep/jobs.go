@@ -116,7 +116,7 @@ func (p *place) list(cmd *cobra.Command, _ []string) error {
 		if !p.json {
 			continue
 		}
-		if err := put(os.Stdout, true, jobView(r)); err != nil {
+		if err := put(os.Stdout, true, jobView(r, time.Now())); err != nil {
 			return err
 		}
 	}
@@ -132,11 +132,11 @@ func (p *place) list(cmd *cobra.Command, _ []string) error {
 }
 
 // reports looks at one scheduler, or at all below jobsDir.
-func (p *place) reports(ctx context.Context, client *framework.Client) ([]scheduler.Report, error) {
+func (p *place) reports(ctx context.Context, client *framework.Client) ([]scheduler.State, error) {
 	if p.scheduler != "" {
 		return scheduler.New(client, p.scheduler).Jobs(ctx)
 	}
-	var all []scheduler.Report
+	var all []scheduler.State
 	var errs []error
 	for _, path := range jobPaths(ctx, client, jobsDir, &errs) {
 		reports, err := scheduler.New(client, path).Jobs(ctx)

@@ -14,14 +14,14 @@ func sorted(names []string) []string {
 }
 
 // jobTable is one line for each job.
-func jobTable(reports []scheduler.Report, now time.Time) *table {
+func jobTable(jobs []scheduler.State, now time.Time) *table {
 	t := newTable("JOB", "SCHEDULE", "ZONE", "NEXT", "STATE", "LAST RUN", "RAN", "FAILED", "MISSED")
-	for _, r := range reports {
+	for _, r := range jobs {
 		var missed int64
 		for _, n := range r.Missed {
 			missed += n
 		}
-		t.add(strong(brief(r.Name)), plainly(brief(r.Spec)), plainly(brief(r.Zone)), plainly(moment(r.Next)), stateOf(r), lastOf(r, now),
+		t.add(strong(brief(r.Name)), plainly(brief(r.Spec)), plainly(brief(r.Zone)), plainly(moment(r.Next(now))), stateOf(r), lastOf(r, now),
 			plainly(strconv.FormatInt(r.Fired, 10)), faint(counted(r.Failures)), faint(counted(missed)))
 	}
 	return t
@@ -42,7 +42,7 @@ func moment(t time.Time) string {
 	return t.Local().Format(time.DateTime)
 }
 
-func stateOf(r scheduler.Report) cell {
+func stateOf(r scheduler.State) cell {
 	switch {
 	case len(r.Running) > 0 && r.Running[0].Stuck:
 		return busy("stuck on " + brief(r.Running[0].Runner))
@@ -60,7 +60,7 @@ func stateOf(r scheduler.Report) cell {
 	return faint("waits")
 }
 
-func lastOf(r scheduler.Report, now time.Time) cell {
+func lastOf(r scheduler.State, now time.Time) cell {
 	if r.LastRun == nil {
 		return faint("-")
 	}
@@ -106,7 +106,7 @@ func took(r scheduler.RunRecord) string {
 	if r.Ended.IsZero() {
 		return ""
 	}
-	return r.Duration().Round(time.Millisecond).String()
+	return max(0, r.Ended.Sub(r.Started)).Round(time.Millisecond).String()
 }
 
 // jobJSON is a job as JSON. Times that are not known are left out.
@@ -142,9 +142,9 @@ type runJSON struct {
 	Stuck   bool       `json:"stuck,omitempty"`
 }
 
-func jobView(r scheduler.Report) jobJSON {
+func jobView(r scheduler.State, now time.Time) jobJSON {
 	v := jobJSON{
-		Name: r.Name, Spec: r.Spec, Zone: r.Zone, Revision: r.Revision, Next: known(r.Next), Last: known(r.Last), Paused: known(r.Paused),
+		Name: r.Name, Spec: r.Spec, Zone: r.Zone, Revision: r.Revision, Next: known(r.Next(now)), Last: known(r.Last), Paused: known(r.Paused),
 		Pending: len(r.Pending), Fired: r.Fired, Failures: r.Failures, Missed: r.Missed,
 	}
 	for _, run := range r.Running {

@@ -30,13 +30,13 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "one rerun less", file: "scheduler/plan.go",
-		old:  "r.reruns < MaxReruns",
-		new:  "r.reruns+1 < MaxReruns",
+		old:  "r.Reruns < MaxReruns",
+		new:  "r.Reruns+1 < MaxReruns",
 		test: "TestPlans",
 	},
 	{
 		name: "reruns are counted by attempts", file: "scheduler/plan.go",
-		old:  "r.reruns < MaxReruns",
+		old:  "r.Reruns < MaxReruns",
 		new:  "r.Attempt <= MaxReruns",
 		test: "TestPlans",
 	},
@@ -96,8 +96,8 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "a trigger does not run while paused", file: "scheduler/plan.go",
-		old:  "func(w Pending) bool { return w.Attempt == 1 }",
-		new:  "func(w Pending) bool { return w.Attempt == 1 && p.state.Paused.IsZero() }",
+		old:  "func(w pendingRun) bool { return w.Attempt == 1 }",
+		new:  "func(w pendingRun) bool { return w.Attempt == 1 && p.state.Paused.IsZero() }",
 		test: "TestPlans",
 	},
 	{
@@ -108,14 +108,14 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "the default deadline has no bound", file: "scheduler/plan.go",
-		old:  "min(max(next.Sub(tick), OnTime), MaxDefaultDeadline)",
+		old:  "min(max(next.Sub(tick), OnTime), maxDefaultDeadline)",
 		new:  "max(next.Sub(tick), OnTime)",
 		test: "TestTheDefaultDeadlineIsTheTimeToTheNextTick",
 	},
 	{
 		name: "the default deadline of a frequent job is its interval", file: "scheduler/plan.go",
-		old:       "min(max(next.Sub(tick), OnTime), MaxDefaultDeadline)",
-		new:       "min(next.Sub(tick), MaxDefaultDeadline)",
+		old:       "min(max(next.Sub(tick), OnTime), maxDefaultDeadline)",
+		new:       "min(next.Sub(tick), maxDefaultDeadline)",
 		redundant: "the latest tick is never older than the time to the next one, and MisfireAll compares older ticks with OnTime itself",
 	},
 	{
@@ -168,7 +168,7 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "a run that begins after the removal goes on", file: "scheduler/localruns.go",
-		old:  "\tif r.record.generation < l.removed {\n\t\tr.stop(ErrRemoved)\n\t}\n",
+		old:  "\tif r.record.Generation < l.removed {\n\t\tr.stop(ErrRemoved)\n\t}\n",
 		new:  "",
 		test: "TestARunThatBeginsBehindTheRemovalIsEnded",
 	},
@@ -246,8 +246,8 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "stops count as reruns", file: "scheduler/run.go",
-		old:  "reruns: r.reruns, request",
-		new:  "reruns: r.reruns + 1, request",
+		old:  "Reruns: r.Reruns, Request",
+		new:  "Reruns: r.Reruns + 1, Request",
 		test: "TestARollingRestartHandsARunOverAsOftenAsItTakes",
 	},
 	{
@@ -288,13 +288,13 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "a resumed job begins when it was paused", file: "scheduler/control.go",
-		old:  "st.Paused, st.Since = time.Time{}, laterOf(laterOf(st.Registered, st.Since), now)",
+		old:  "st.Paused, st.Since = time.Time{}, latestOf(st.Registered, st.Since, now)",
 		new:  "st.Paused = time.Time{}",
 		test: "TestAChangedOrResumedScheduleBeginsThen",
 	},
 	{
 		name: "a changed schedule has a past", file: "scheduler/transitions.go",
-		old:  "s.Since = laterOf(laterOf(s.Registered, s.Since), now)\n\ts.noteReplaced()",
+		old:  "s.Since = latestOf(s.Registered, s.Since, now)\n\ts.noteReplaced()",
 		new:  "s.noteReplaced()",
 		test: "TestAChangedOrResumedScheduleBeginsThen",
 	},
@@ -420,8 +420,8 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "a definition adopts runs of another registration", file: "scheduler/ownedjob.go",
-		old:       "r.member != o.member || r.generation != o.job.generation.Load() || o",
-		new:       "r.member != o.member || o",
+		old:       "r.Member != o.member || r.Generation != o.job.generation.Load() || o",
+		new:       "r.Member != o.member || o",
 		redundant: "the runs of a former registration that go on here are known to every definition",
 	},
 	{
@@ -432,7 +432,7 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "a removal that was missed is not noticed", file: "scheduler/job.go",
-		old:  "return state.generation > known || state",
+		old:  "return state.Generation > known || state",
 		new:  "return state",
 		test: "TestARemovalThatAMemberMissedCountsThoughTheJobIsThereAgain",
 	},
@@ -444,20 +444,20 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "a job begins anew at the time of its ticks", file: "scheduler/transitions.go",
-		old:  "since := laterOf(now, s.ticksSeenUntil())",
+		old:  "since := latestOf(now, s.ticksSeenUntil())",
 		new:  "since := now",
 		test: "TestATickIsNotRunAgainByASuccessor",
 	},
 	{
 		name: "a registration has the generation of the one before", file: "scheduler/transitions.go",
-		old:  "generation: s.generation + 1",
-		new:  "generation: s.generation",
+		old:  "Generation: s.Generation + 1",
+		new:  "Generation: s.Generation",
 		test: "TestARemovalThatAMemberMissedCountsThoughTheJobIsThereAgain | TestARunOfARemovedJobIsNotOverlappedByItsSuccessor",
 	},
 	{
 		name: "runs that go on are forgotten by a registration", file: "scheduler/transitions.go",
-		old:  "Running: s.Running, requests",
-		new:  "requests",
+		old:  "Running: s.Running, Requests",
+		new:  "Requests",
 		test: "TestARunOfARemovedJobIsNotOverlappedByItsSuccessor",
 	},
 	{
@@ -474,7 +474,7 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "tombstones are not bounded", file: "scheduler/tombstone.go",
-		old:  " || len(list.jobs)-i > maxTombstones",
+		old:  " || len(list.Jobs)-i > maxTombstones",
 		new:  " || i < 0",
 		test: "TestTombstonesAreBounded",
 	},
@@ -510,7 +510,7 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "a change by a clock that was set back makes earlier ticks due", file: "scheduler/transitions.go",
-		old:  "s.Since = laterOf(laterOf(s.Registered, s.Since), now)",
+		old:  "s.Since = latestOf(s.Registered, s.Since, now)",
 		new:  "s.Since = now",
 		test: "TestTicksOfSeveralSchedulesAreCountedOnce",
 	},

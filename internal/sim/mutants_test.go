@@ -156,7 +156,7 @@ var mutantList = []mutant{
 	},
 	{
 		name: "a job that is registered again is taken for the removed one", file: "scheduler/transitions.go", recipes: "jobs", rule: "registration",
-		old: "generation: s.generation + 1,", new: "generation: s.generation,",
+		old: "Generation: s.Generation + 1,", new: "Generation: s.Generation,",
 	},
 	{
 		name: "a member goes by its own schedule", file: "scheduler/job.go", recipes: "jobs", rule: "one schedule",
@@ -164,7 +164,7 @@ var mutantList = []mutant{
 	},
 	{
 		name: "a successor runs ticks of its predecessor again", file: "scheduler/transitions.go", recipes: "jobs", rule: "at most once",
-		old: "since := laterOf(now, s.ticksSeenUntil())", new: "since := now",
+		old: "since := latestOf(now, s.ticksSeenUntil())", new: "since := now",
 	},
 	{
 		name: "a withdrawn job is run on", file: "scheduler/jobtable.go", recipes: "jobs", rule: "withdrawal",
@@ -184,6 +184,6 @@ var mutantList = []mutant{
 	},
 	{
 		name: "ticks are counted by the clock, not from the last one", file: "scheduler/state.go", recipes: "control", rule: "at most once",
-		old: "for _, t := range []time.Time{s.Since, s.Last} {", new: "for _, t := range []time.Time{s.Since, s.Since} {",
+		old: "latestOf(s.Registered, s.Since, s.Last) }", new: "latestOf(s.Registered, s.Since) }",
 	},
 }
