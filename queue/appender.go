@@ -54,7 +54,7 @@ func (a *appender) addItems(t *transaction, r *writeRequest) {
 			continue
 		}
 		if item.due.IsZero() {
-			item.due = a.store.clock.now().Add(item.delay)
+			item.due = a.store.clock.Now().Add(item.delay)
 		}
 		second := item.due.Add(time.Second - 1).Unix()
 		for a.full[second] {

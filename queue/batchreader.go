@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/background"
 )
 
 // batchReader reads the items of a consumer session, many in one request. Reads that are asked for during a request share the next one. A full
@@ -13,7 +14,7 @@ import (
 type batchReader struct {
 	ctx   context.Context // the consumer session's
 	s     *framework.Session
-	tasks *taskGroup
+	tasks *background.Tasks
 
 	mu    sync.Mutex
 	asked []batchRead
@@ -21,7 +22,7 @@ type batchReader struct {
 	most  int // reads in a request
 }
 
-func newBatchReader(ctx context.Context, s *framework.Session, tasks *taskGroup) *batchReader {
+func newBatchReader(ctx context.Context, s *framework.Session, tasks *background.Tasks) *batchReader {
 	return &batchReader{ctx: ctx, s: s, tasks: tasks, most: firstLookups}
 }
 
@@ -49,7 +50,7 @@ func (b *batchReader) readAsync(path string, then func(framework.Node)) {
 		b.busy++
 	}
 	b.mu.Unlock()
-	if start && !b.tasks.start(b.readBatches) {
+	if start && !b.tasks.Start(b.readBatches) {
 		b.readBatches() // the consumer session has ended: all reads fail
 	}
 }

@@ -1,13 +1,15 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/background"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // consumer claims items for the calls of Take of one Queue. It takes part in the queue from the first call until the idle timeout after the last, with
@@ -17,13 +19,13 @@ type consumer struct {
 	settings *settings
 	writer   *writer
 	work     context.Context // done when the Queue is being closed
-	tasks    *taskGroup
+	tasks    *background.Tasks
 	takes    takeQueue
 	session  atomic.Pointer[consumerSession] // the present one, or nil
 	state    stateReader
 }
 
-func newConsumer(st *store, settings *settings, w *writer, work context.Context, tasks *taskGroup) *consumer {
+func newConsumer(st *store, settings *settings, w *writer, work context.Context, tasks *background.Tasks) *consumer {
 	return &consumer{store: st, settings: settings, writer: w, work: work, tasks: tasks,
 		takes: takeQueue{kicked: make(chan struct{}, 1)}, state: newStateReader(st)}
 }
@@ -54,7 +56,7 @@ func (c *consumer) addCall(call *takeCall) error {
 		return err
 	}
 	return c.takes.add(call, func() error {
-		if !c.tasks.start(c.runSessions) {
+		if !c.tasks.Start(c.runSessions) {
 			return ErrClosed
 		}
 		return nil
@@ -63,36 +65,23 @@ func (c *consumer) addCall(call *takeCall) error {
 
 // runSessions takes part in the queue in session after session, until the idle timeout or Close.
 func (c *consumer) runSessions() {
-	back := c.store.client.Backoff()
-	for {
-		began := time.Now()
-		err := c.runSession()
-		if time.Since(began) > c.store.client.Config().SessionTimeout {
-			back.Reset()
-		}
+	err := recipe.OnSession(c.work, c.store.client, func(s *framework.Session) error {
+		err := c.runSession(s)
 		switch {
-		case c.work.Err() != nil:
-			c.takes.failAll(context.Cause(c.work))
-			return
-		case errors.Is(err, errIdle):
-			if c.takes.endUnlessCalled() {
-				return
-			}
-		case framework.IsTransient(err) || errors.Is(err, framework.ErrNodeGone):
-			_ = back.Pause(c.work) // the next round sees the end of work
-		case err != nil:
-			c.takes.failAll(err)
-			return
+		case !errors.Is(err, errIdle):
+			return err
+		case c.takes.endUnlessCalled():
+			return nil
 		}
+		return recipe.ErrAgain
+	}, framework.IsTransient, func(err error) bool { return errors.Is(err, framework.ErrNodeGone) })
+	if err != nil {
+		c.takes.failAll(cmp.Or(context.Cause(c.work), err))
 	}
 }
 
 // runSession takes part in the queue during one session.
-func (c *consumer) runSession() error {
-	s, err := c.store.client.Session(c.work)
-	if err != nil {
-		return err
-	}
+func (c *consumer) runSession(s *framework.Session) error {
 	if err := c.store.findOrMake(c.work, s); err != nil {
 		return err
 	}
@@ -105,7 +94,7 @@ func (c *consumer) runSession() error {
 	}
 	c.session.Store(cs)
 	c.takes.begin(cs.claims)
-	err = cs.run()
+	err := cs.run()
 	if errors.Is(err, framework.ErrNoNode) || errors.Is(err, ErrNotQueue) || errors.Is(err, errDropped) || errors.Is(err, errVacant) {
 		// Was the queue dropped and made anew? The watch of the record may have read the new one already.
 		switch replaced, failed := c.store.wasReplaced(c.work, s, record.born); {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/background"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -24,8 +25,8 @@ type consumerSession struct {
 	id       string          // in the names of tickets
 	ctx      context.Context // done when the consumer session ends, with the session at the latest
 	cancel   context.CancelCauseFunc
-	tasks    taskGroup
-	removals *taskGroup // the Queue's: removals of segments may outlast the consumer session
+	tasks    background.Tasks
+	removals *background.Tasks // the Queue's: removals of segments may outlast the consumer session
 
 	order  claimOrder
 	claims *sessionClaims
@@ -60,7 +61,7 @@ var errPlaceLost = fmt.Errorf("the place in line was lost: %w", framework.ErrSes
 // errIdle ends a consumer session that was not used for the idle timeout.
 var errIdle = errors.New("no call of Take for the idle timeout")
 
-func newConsumerSession(st *store, settings *settings, w *writer, takes *takeQueue, s *framework.Session, work context.Context, removals *taskGroup) *consumerSession {
+func newConsumerSession(st *store, settings *settings, w *writer, takes *takeQueue, s *framework.Session, work context.Context, removals *background.Tasks) *consumerSession {
 	cs := &consumerSession{store: st, settings: settings, writer: w, s: s, id: uuid.NewString()[:8], removals: removals,
 		gate: newPauseGate(), refs: segmentRefs{n: map[segmentID]int{}}}
 	cs.ctx, cs.cancel = context.WithCancelCause(work)
@@ -75,11 +76,11 @@ func newConsumerSession(st *store, settings *settings, w *writer, takes *takeQue
 func (cs *consumerSession) run() error {
 	stop := context.AfterFunc(cs.s.Context(), func() { cs.cancel(context.Cause(cs.s.Context())) })
 	defer stop()
-	cs.tasks.start(func() { cs.end(cs.gate.watch(cs.ctx, cs.s, cs.store.nodes.below(pausedNode))) })
-	cs.tasks.start(func() { cs.end(cs.store.watchRecord(cs.ctx, cs.s)) })
+	cs.tasks.Start(func() { cs.end(cs.gate.watch(cs.ctx, cs.s, cs.store.nodes.below(pausedNode))) })
+	cs.tasks.Start(func() { cs.end(cs.store.watchRecord(cs.ctx, cs.s)) })
 	err := cs.order.claimItems()
 	cs.end(err)
-	<-cs.tasks.done()
+	<-cs.tasks.Done()
 	cs.takeBackAll()
 	cs.leaveLine()
 	return err
@@ -163,9 +164,9 @@ type linePlace struct {
 	ctx    context.Context
 	leave  context.CancelFunc
 	taken  sync.WaitGroup
-	owed   taskGroup   // requests on their way
-	stands atomic.Bool // in line, and claims items
-	first  atomic.Bool // in line
+	owed   background.Tasks // requests on their way
+	stands atomic.Bool      // in line, and claims items
+	first  atomic.Bool      // in line
 }
 
 // standInLine joins the queue's line, and calls granted when it is first. It returns when the consumer stands in line; if it is first,
@@ -181,7 +182,7 @@ func (cs *consumerSession) standInLine(granted func(lease *locks.Lease, ready fu
 			return
 		}
 		defer func() { _ = lease.Release(context.WithoutCancel(cs.place.ctx)) }() // never fails
-		cs.tasks.start(func() {
+		cs.tasks.Start(func() {
 			defer ready()
 			if lease.Session() == cs.s.ID() {
 				cs.place.first.Store(true)
@@ -204,7 +205,7 @@ func (cs *consumerSession) standInLine(granted func(lease *locks.Lease, ready fu
 // leaveLine leaves the line after the servers have answered all requests of the consumer session, or have ended its session.
 func (cs *consumerSession) leaveLine() {
 	select {
-	case <-cs.place.owed.done():
+	case <-cs.place.owed.Done():
 	case <-cs.s.Done():
 	}
 	cs.place.leave()
@@ -215,11 +216,11 @@ func (cs *consumerSession) leaveLine() {
 func (cs *consumerSession) write(requests ...*writeRequest) {
 	for _, r := range requests {
 		then := r.then
-		if !cs.place.owed.begin() {
+		if !cs.place.owed.Begin() {
 			continue
 		}
 		r.then = func(results []framework.OpResult, err error) {
-			defer cs.place.owed.finish()
+			defer cs.place.owed.End()
 			if then != nil {
 				then(results, err)
 			}
@@ -274,5 +275,5 @@ func (cs *consumerSession) segmentPassed(at segmentID) {
 
 // removeIfDone removes a segment in the background, if it is closed and empty.
 func (cs *consumerSession) removeIfDone(at segmentID) {
-	cs.removals.start(func() { _ = at.remove(cs.s.Context(), cs.s) })
+	cs.removals.Start(func() { _ = at.remove(cs.s.Context(), cs.s) })
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/background"
 )
 
 // dedup remembers the ids of recent items. <path>/ids holds the number of the present bucket; the version of <path>/ids/<n> is
@@ -17,7 +18,7 @@ import (
 // been open for the window, the next put opens another one, and buckets before the last are removed.
 type dedup struct {
 	store   *store
-	tasks   *taskGroup
+	tasks   *background.Tasks
 	work    context.Context // ends the removal of old ids
 	known   bool            // the fields below are as they were read last
 	version int32           // of <path>/ids
@@ -68,7 +69,7 @@ func (d *dedup) refresh(ctx context.Context, s *framework.Session) error {
 		if !d.known {
 			continue
 		}
-		if d.store.clock.now().Sub(d.opened) < d.store.record().dedupWindow() {
+		if d.store.clock.Now().Sub(d.opened) < d.store.record().dedupWindow() {
 			return nil
 		}
 		if err := d.nextBucket(ctx, s); err != nil {
@@ -130,7 +131,7 @@ func (d *dedup) nextBucket(ctx context.Context, s *framework.Session) error {
 		return nil
 	}
 	if dir, present := d.dir(), d.bucket; err == nil {
-		d.tasks.start(func() {
+		d.tasks.Start(func() {
 			if err := removeBuckets(d.work, s, dir, present); err != nil && d.work.Err() == nil {
 				d.store.client.Logger().Warn("old ids could not be removed; the next change of buckets tries again", "path", dir, "error", err)
 			}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/background"
 )
 
 // engine is the untyped part of a Queue: the stored queue, one writer, one consumer, and their lifetime.
@@ -23,7 +24,7 @@ type engine struct {
 	stop  context.CancelCauseFunc
 	life  context.Context // done when Close ends: nothing more is written
 	kill  context.CancelCauseFunc
-	tasks taskGroup
+	tasks background.Tasks
 
 	ending sync.Once
 	closed chan struct{}
@@ -92,7 +93,7 @@ func (e *engine) close(ctx context.Context) error {
 	e.ending.Do(func() {
 		go func() {
 			defer close(e.closed)
-			<-e.tasks.done()
+			<-e.tasks.Done()
 			e.kill(ErrClosed)
 			e.writer.end()
 		}()

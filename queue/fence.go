@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // fence settles lost replies of one writer, by a node of its own, the marker <path>/writers/<uuid>. Each transaction
@@ -49,8 +50,8 @@ func (f *fence) prepare(ctx context.Context, s *framework.Session) error {
 	if missing != nil {
 		return missing
 	}
-	if err == nil || f.store.clock.unset() { // a child that existed may be older than the question
-		f.store.clock.noteAnswer(st.Ctime, asked)
+	if err == nil || !f.store.clock.Known() { // a child that existed may be older than the question
+		f.store.clock.Note(st.Ctime, asked)
 	}
 	f.session = s
 	return nil
@@ -105,25 +106,14 @@ func (f *fence) forget() { f.marker = "" }
 // resolve reports whether the last transaction, whose reply was lost, was applied. If not, it can never be applied any more.
 // The error is framework.ErrNoNode if the marker is gone, or says why the outcome remains unknown.
 func (f *fence) resolve(ctx context.Context) (applied bool, err error) {
-	back := f.store.client.Backoff()
-	for {
-		s, err := f.store.client.Session(ctx)
-		if err == nil {
-			applied, err = f.set(ctx, s)
-		}
-		if err == nil {
-			if applied {
-				f.count++
-			}
-			return applied, nil
-		}
-		if ctx.Err() != nil || !framework.IsTransient(err) {
-			return false, err
-		}
-		if err := back.Pause(ctx); err != nil {
-			return false, err
-		}
+	err = recipe.OnSession(ctx, f.store.client, func(s *framework.Session) (err error) {
+		applied, err = f.set(ctx, s)
+		return err
+	}, framework.IsTransient)
+	if err == nil && applied {
+		f.count++
 	}
+	return applied, err
 }
 
 func (f *fence) set(ctx context.Context, s *framework.Session) (applied bool, err error) {

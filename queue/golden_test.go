@@ -14,10 +14,10 @@ import (
 
 // goldenRecords are the records of the first release: later ones must read them.
 var goldenRecords = map[string]queueRecord{
-	`{"v":2,"recipe":"queue","order":"parallel"}`:                          {V: 2, Recipe: recipe, Order: Parallel},
-	`{"v":2,"recipe":"queue","order":"strict"}`:                            {V: 2, Recipe: recipe, Order: Strict},
-	`{"v":2,"recipe":"queue","order":"strict","capacity":5,"dedup":60000}`: {V: 2, Recipe: recipe, Order: Strict, Capacity: 5, Dedup: 60000},
-	`{"v":2,"recipe":"queue","order":"parallel","retry":{"min":1000,"max":60000,"factor":2,"jitter":0.5}}`: {V: 2, Recipe: recipe, Order: Parallel,
+	`{"v":2,"recipe":"queue","order":"parallel"}`:                          {V: 2, Recipe: recordRecipe, Order: Parallel},
+	`{"v":2,"recipe":"queue","order":"strict"}`:                            {V: 2, Recipe: recordRecipe, Order: Strict},
+	`{"v":2,"recipe":"queue","order":"strict","capacity":5,"dedup":60000}`: {V: 2, Recipe: recordRecipe, Order: Strict, Capacity: 5, Dedup: 60000},
+	`{"v":2,"recipe":"queue","order":"parallel","retry":{"min":1000,"max":60000,"factor":2,"jitter":0.5}}`: {V: 2, Recipe: recordRecipe, Order: Parallel,
 		Retry: &storedRetry{Min: 1000, Max: 60000, Factor: 2, Jitter: 0.5}},
 }
 

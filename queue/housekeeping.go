@@ -69,7 +69,7 @@ func (m delayMover) moveDue(ctx context.Context) (time.Duration, error) {
 			return 0, err
 		}
 		if !second.endOfHour {
-			if wait := time.Unix(second.t, 0).Sub(m.store.clock.now()); wait > 0 {
+			if wait := time.Unix(second.t, 0).Sub(m.store.clock.Now()); wait > 0 {
 				return wait, nil
 			}
 			items, err := numbersIn(ctx, m.s, second.dir, itemPrefix)
@@ -218,7 +218,7 @@ func (d deadRemover) removeSome(ctx context.Context, at segmentID, items []int64
 		if err != nil {
 			return 0, err
 		}
-		if wait = st.Ctime.Add(d.expiry).Sub(d.store.clock.now()); wait > 0 {
+		if wait = st.Ctime.Add(d.expiry).Sub(d.store.clock.Now()); wait > 0 {
 			break
 		}
 		ops = append(ops, framework.DeleteOp(at.item(k), st.Version))

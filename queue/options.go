@@ -49,7 +49,7 @@ type settings struct {
 }
 
 func defaultSettings() settings {
-	return settings{record: queueRecord{V: recordVersion, Recipe: recipe}, bound: defaultBound, idleTimeout: DefaultIdleTimeout,
+	return settings{record: queueRecord{V: recordVersion, Recipe: recordRecipe}, bound: defaultBound, idleTimeout: DefaultIdleTimeout,
 		prefetchBytes: DefaultPrefetchBytes, backlog: DefaultBacklog}
 }
 

@@ -31,7 +31,7 @@ func (p *parallelOrder) claimItems() error {
 	return p.cs.claimLoop(func() {
 		ctx := p.cs.claims.waitContext()
 		if n := p.cs.claims.begin(p.cs.claims.size, false); n > 0 {
-			p.cs.tasks.start(func() { p.draw(ctx, n) })
+			p.cs.tasks.Start(func() { p.draw(ctx, n) })
 		}
 	}, func() { p.cs.releaseAhead(p.cs.settings.idleTimeout) })
 }
@@ -42,7 +42,7 @@ func (p *parallelOrder) recoverItems(lease *locks.Lease, ready func()) {
 	defer cancel(nil)
 	defer context.AfterFunc(p.cs.ctx, func() { cancel(context.Cause(p.cs.ctx)) })()
 	for _, task := range newHousekeeping(p.cs) {
-		p.cs.tasks.start(func() { p.cs.end(task(ctx)) })
+		p.cs.tasks.Start(func() { p.cs.end(task(ctx)) })
 	}
 	r := &recoverer{store: p.cs.store, writer: p.cs.writer, s: p.cs.s, views: p.views, lease: lease, ctx: ctx, tasks: &p.cs.tasks,
 		removeIfDone: p.cs.removeIfDone, again: make(chan struct{}, 1), stopWatches: func() {}}
@@ -78,7 +78,7 @@ func (p *parallelOrder) nextAfterAcks(acks int) []*writeRequest {
 		return nil
 	}
 	requests, rest := p.drawRequests(ctx, n)
-	if rest > 0 && !p.cs.tasks.start(func() { p.draw(ctx, rest) }) {
+	if rest > 0 && !p.cs.tasks.Start(func() { p.draw(ctx, rest) }) {
 		p.endClaims(ctx, rest, context.Cause(p.cs.ctx))
 	}
 	return requests
@@ -88,7 +88,7 @@ func (p *parallelOrder) nextAfterAcks(acks int) []*writeRequest {
 func (p *parallelOrder) drawRequests(ctx context.Context, n int) (requests []*writeRequest, rest int) {
 	draws, rest := p.views.planDraws(n)
 	for _, d := range draws {
-		if !p.cs.tasks.begin() {
+		if !p.cs.tasks.Begin() {
 			p.endClaims(ctx, len(d.names), context.Cause(p.cs.ctx))
 			continue
 		}
@@ -105,7 +105,7 @@ func (p *parallelOrder) drawAnswered(ctx context.Context, d *ticketDraw, results
 		p.views.invalidate() // before a later draw is answered
 	}
 	go func() {
-		defer p.cs.tasks.finish()
+		defer p.cs.tasks.End()
 		p.claimDrawn(ctx, d, results, err)
 	}()
 }
@@ -138,7 +138,7 @@ func (p *parallelOrder) claimDrawn(ctx context.Context, d *ticketDraw, results [
 		missing--
 		p.cs.refs.add(t.item.at)
 		p.views.ticketDrawn(t)
-		p.cs.tasks.start(func() { p.redeem(ctx, t) })
+		p.cs.tasks.Start(func() { p.redeem(ctx, t) })
 	}
 	if missing > 0 {
 		p.endClaims(ctx, missing, err)
@@ -385,7 +385,7 @@ func (p *parallelOrder) drawReturned(r *writeRequest) bool {
 		p.cs.claims.expect(-1)
 		return false
 	}
-	if !p.cs.tasks.begin() {
+	if !p.cs.tasks.Begin() {
 		p.endClaims(ctx, 1, context.Cause(p.cs.ctx))
 		return false
 	}

@@ -70,11 +70,8 @@ func (g *pauseGate) watch(ctx context.Context, s *framework.Session, node string
 		default:
 			g.set(true)
 		}
-		select {
-		case <-w.C():
-		case <-ctx.Done():
-			w.Stop()
-			return context.Cause(ctx)
+		if err := waitForWatch(ctx, w); err != nil {
+			return err
 		}
 	}
 }

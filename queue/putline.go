@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/background"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -17,7 +20,7 @@ type putLine struct {
 	store  *store
 	writer *writer
 	work   context.Context // done when the Queue is being closed
-	tasks  *taskGroup
+	tasks  *background.Tasks
 
 	mu      sync.Mutex
 	puts    []*waitingPut
@@ -52,7 +55,7 @@ func (l *putLine) put(ctx context.Context, r *writeRequest) error {
 	start := !l.running
 	l.running = true
 	l.mu.Unlock()
-	if start && !l.tasks.start(l.run) {
+	if start && !l.tasks.Start(l.run) {
 		l.fail(ErrClosed)
 	}
 	select {
@@ -106,7 +109,6 @@ func (l *putLine) fail(err error) {
 
 // run stands in line again and again until no put waits.
 func (l *putLine) run() {
-	back := l.store.client.Backoff()
 	for {
 		ctx, cancel := context.WithCancel(l.work)
 		l.mu.Lock()
@@ -118,19 +120,12 @@ func (l *putLine) run() {
 			return
 		}
 		l.mu.Unlock()
-		err := l.takeTurn(ctx)
-		left := ctx.Err() != nil && l.work.Err() == nil // the last put was withdrawn; others may have come since
+		err := recipe.OnSession(ctx, l.store.client, func(*framework.Session) error { return l.takeTurn(ctx) },
+			framework.IsTransient, func(err error) bool { return errors.Is(err, framework.ErrNodeGone) })
+		withdrawn := ctx.Err() != nil && l.work.Err() == nil // the last put was; others may have come since
 		cancel()
-		switch {
-		case err == nil, left:
-			back.Reset()
-		case l.work.Err() != nil:
-			l.fail(context.Cause(l.work))
-			return
-		case framework.IsTransient(err) || errors.Is(err, framework.ErrNodeGone):
-			_ = back.Pause(l.work) // the next round sees the end of work
-		default:
-			l.fail(err)
+		if err != nil && !withdrawn {
+			l.fail(cmp.Or(context.Cause(l.work), err))
 			return
 		}
 	}
@@ -150,7 +145,7 @@ func (l *putLine) takeTurn(ctx context.Context) error {
 		}
 		_, _, left, err := s.WatchData(ctx, l.store.nodes.below(outNode))
 		if framework.IsTransient(err) && lease.Err() == nil && ctx.Err() == nil {
-			continue
+			continue // keep the place in line
 		}
 		if err != nil {
 			return err
@@ -159,13 +154,7 @@ func (l *putLine) takeTurn(ctx context.Context) error {
 			left.Stop()
 			return nil
 		}
-		select {
-		case <-left.C():
-		case <-lease.Context().Done():
-			err = context.Cause(lease.Context())
-		case <-ctx.Done():
-			err = context.Cause(ctx)
-		}
+		_, _, err = recipe.WaitForFirst(ctx, lease.Context(), recipe.Sources{Watch: left})
 		left.Stop()
 		if err != nil {
 			return err

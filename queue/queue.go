@@ -169,7 +169,7 @@ func (q *Queue[T]) Take(ctx context.Context) (*Delivery[T], error) {
 // open makes a delivery of a claimed item. If the item has expired or cannot be decoded, it goes to the dead letters, and open returns nil.
 func (q *Queue[T]) open(ctx context.Context, began time.Time, item *claimedItem) *Delivery[T] {
 	header := item.env.header
-	if header.expired(q.core.store.clock.now()) {
+	if header.expired(q.core.store.clock.Now()) {
 		item.expire()
 		return nil
 	}

@@ -150,7 +150,7 @@ func (r *stateReader) mayBeDue(ctx context.Context, s *framework.Session) (bool,
 		if err != nil || second.endOfHour {
 			return false, err
 		}
-		return r.store.clock.unset() || !time.Unix(second.t, 0).After(r.store.clock.now()), nil
+		return !r.store.clock.Known() || !time.Unix(second.t, 0).After(r.store.clock.Now()), nil
 	}
 	return false, nil
 }

@@ -39,13 +39,13 @@ type queueRecord struct {
 
 const (
 	recordVersion = 2
-	recipe        = "queue"
+	recordRecipe  = "queue"
 )
 
 // decodeRecord is the one reader of queues' records. Its errors wrap ErrNotQueue or ErrNewer.
 func decodeRecord(data []byte) (queueRecord, error) {
 	var r queueRecord
-	if err := json.Unmarshal(data, &r); err != nil || r.Recipe != recipe {
+	if err := json.Unmarshal(data, &r); err != nil || r.Recipe != recordRecipe {
 		return r, fmt.Errorf("%w: it holds %.40q", ErrNotQueue, data)
 	}
 	if r.V > recordVersion {

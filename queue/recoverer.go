@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/background"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -20,7 +21,7 @@ type recoverer struct {
 	views        *segmentViews
 	lease        *locks.Lease    // of the first place in line
 	ctx          context.Context // done when the lease or the consumer session has ended
-	tasks        *taskGroup
+	tasks        *background.Tasks
 	removeIfDone func(segmentID)
 
 	members     []string // of the line, when it was listed last
@@ -230,7 +231,7 @@ func (r *recoverer) recoverSegment(ctx context.Context, in segmentContents, miss
 		return err
 	}
 	if next >= 0 {
-		r.tasks.start(func() { r.watchFor(ctx, itemID{in.at, next}) })
+		r.tasks.Start(func() { r.watchFor(ctx, itemID{in.at, next}) })
 	}
 	return nil
 }

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // store is a queue as ZooKeeper holds it: its nodes, its record, and the ensemble's clock.
 type store struct {
 	client *framework.Client
 	nodes  *layout
-	clock  serverClock
+	clock  recipe.EnsembleClock
 	usable func() error // an error of the arguments, or ErrClosed after Close
 
 	given queueRecord                 // by the options of this Queue
@@ -214,11 +215,8 @@ func (st *store) watchRecord(ctx context.Context, s *framework.Session) error {
 			st.stale.Store(true)
 			return err
 		}
-		select {
-		case <-changed.C():
-		case <-ctx.Done():
-			changed.Stop()
-			return context.Cause(ctx)
+		if err := waitForWatch(ctx, changed); err != nil {
+			return err
 		}
 	}
 }
@@ -281,25 +279,33 @@ const mostMissing = 10
 // repeatOnSessions calls f, which may be repeated, on session after session until it has an answer, or ctx ends. If a node is
 // missing, the queue may have been dropped: then f runs again after the queue was made anew.
 func (st *store) repeatOnSessions(ctx context.Context, f func(*framework.Session) error) error {
-	back := st.client.Backoff()
-	for missing := 0; ; {
-		s, err := st.foundSession(ctx)
+	missing := 0
+	return recipe.OnSession(ctx, st.client, func(s *framework.Session) error {
+		err := st.usable()
+		if err == nil {
+			err = st.findOrMake(ctx, s)
+		}
+		if err == nil {
+			err = s.Sync(ctx, st.nodes.path)
+		}
 		if err == nil {
 			err = f(s)
 		}
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return framework.Ended(ctx)
-		case errors.Is(err, framework.ErrNoNode) && missing < mostMissing:
-			missing++
+		if missing++; errors.Is(err, framework.ErrNoNode) && missing <= mostMissing {
 			st.stale.Store(true)
-		case !framework.IsTransient(err):
-			return err
+			return recipe.ErrAgain
 		}
-		if err := back.Pause(ctx); err != nil {
-			return err
-		}
+		return err
+	}, framework.IsTransient)
+}
+
+// waitForWatch waits until a watch fires or ctx ends, and stops the watch.
+func waitForWatch(ctx context.Context, w *framework.Watch) error {
+	defer w.Stop()
+	select {
+	case <-w.C():
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }

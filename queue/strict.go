@@ -196,11 +196,8 @@ func (h *lockHolder) readLines() error {
 			return err
 		}
 		h.startReaders(lines)
-		select {
-		case <-signal.C():
-		case <-h.ctx.Done():
-			signal.Stop()
-			return context.Cause(h.ctx)
+		if err := waitForWatch(h.ctx, signal); err != nil {
+			return err
 		}
 	}
 }
@@ -309,7 +306,7 @@ func (h *lockHolder) head(r *strictReader) *fetchedItem {
 			h.cs.end(f.node.Err)
 			return nil
 		}
-		h.cs.tasks.start(func() { h.cs.itemSettled(f.id.at) }) // another program's node had the number, or the item was purged
+		h.cs.tasks.Start(func() { h.cs.itemSettled(f.id.at) }) // another program's node had the number, or the item was purged
 	}
 }
 

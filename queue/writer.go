@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/background"
 )
 
 // writer sends all that a Queue writes, one transaction at a time. All requests that came in during a transaction share the next one.
@@ -17,7 +18,7 @@ type writer struct {
 	store     *store
 	work      context.Context // done when the Queue is being closed
 	life      context.Context // done when writing ends
-	tasks     *taskGroup
+	tasks     *background.Tasks
 	putsQueue func() bool // reports whether puts of this Queue stand in line for room
 
 	mu      sync.Mutex
@@ -32,7 +33,7 @@ type writer struct {
 	ids      dedup
 }
 
-func newWriter(st *store, bound int64, work, life context.Context, tasks *taskGroup, putsQueue func() bool) *writer {
+func newWriter(st *store, bound int64, work, life context.Context, tasks *background.Tasks, putsQueue func() bool) *writer {
 	return &writer{store: st, work: work, life: life, tasks: tasks, putsQueue: putsQueue, fence: fence{store: st}, appender: newAppender(st, bound),
 		room: capacityCounter{store: st}, ids: dedup{store: st, tasks: tasks, work: work}}
 }
@@ -67,7 +68,7 @@ func (w *writer) addWithin(most int, requests ...*writeRequest) error {
 	start := !w.running
 	w.running = true
 	w.mu.Unlock()
-	if start && !w.tasks.start(w.run) { // the Queue has ended
+	if start && !w.tasks.Start(w.run) { // the Queue has ended
 		for requests := w.nextBatch(); len(requests) > 0; requests = w.nextBatch() {
 			w.finishAll(requests, ErrClosed)
 		}
@@ -211,7 +212,7 @@ func (w *writer) send(ctx context.Context, s *framework.Session, requests []*wri
 	var refused *framework.TxError
 	switch {
 	case err == nil:
-		w.store.clock.noteAnswer(results[0].Stat.Mtime, asked)
+		w.store.clock.Note(results[0].Stat.Mtime, asked)
 		w.fence.noteApplied()
 		w.room.noteUsed(itemsAdded(requests))
 		own := t.results(results)

@@ -146,16 +146,6 @@ func TestATransactionIsBounded(t *testing.T) {
 	})
 }
 
-func TestTheClockIsTheEnsembles(t *testing.T) {
-	in(t, func(t *testing.T, _ *world) {
-		var c serverClock
-		said := time.Unix(1_000_000, 0)
-		c.noteAnswer(said, time.Now())
-		time.Sleep(5 * time.Second)
-		require.Equal(t, said.Add(5*time.Second), c.now())
-	})
-}
-
 // TestAFullSecondPassesOnToTheNext, so that no list is long.
 func TestAFullSecondPassesOnToTheNext(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
