@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhoLooksMakesNoQueue: else a name with a slip in it would be one, and the first look would settle the order.
-func TestWhoLooksMakesNoQueue(t *testing.T) {
+// TestReadOnlyCallsMakeNoQueue: else a name with a slip in it would be one, and the first look would settle the order.
+func TestReadOnlyCallsMakeNoQueue(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
 		c, err := a.Counts(t.Context())

@@ -31,8 +31,8 @@ func (w *world) changes() (paths func() []string, stop func()) {
 	return func() []string { mu.Lock(); defer mu.Unlock(); return all }, stop
 }
 
-// tryNone is a call of TryTake that must find nothing.
-func (m *member) tryNone() {
+// requireTryTakeEmpty is a call of TryTake that must find nothing.
+func (m *member) requireTryTakeEmpty() {
 	m.t.Helper()
 	began := time.Now()
 	d, err := m.TryTake(within(m.t, time.Minute))
@@ -40,91 +40,91 @@ func (m *member) tryNone() {
 	require.Less(m.t, time.Since(began), mostTry, "it has waited for an item")
 }
 
-func (m *member) try() *Delivery[string] {
+func (m *member) tryTake() *Delivery[string] {
 	m.t.Helper()
 	d, err := m.TryTake(within(m.t, time.Minute))
 	require.NoError(m.t, err)
 	return d
 }
 
-func TestTryTakeTakesOnlyWhatIsThere(t *testing.T) {
+func TestTryTakeTakesOnlyPresentItems(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, b, p := w.member("a", order, WithMaxInFlight(2)), w.member("b", order), w.member("p", order)
-		a.tryNone()
+		a.requireTryTakeEmpty()
 		_, there := w.Node(testPath)
 		require.False(t, there, "a look makes no queue")
 		p.put(names(0, 3)...)
-		d, e := a.try(), a.try()
+		d, e := a.tryTake(), a.tryTake()
 		require.Equal(t, []string{"item 0", "item 1"}, []string{d.Value, e.Value})
-		a.tryNone() // its window is full
+		a.requireTryTakeEmpty() // its window is full
 		a.ack(d)
 		a.ack(e)
-		require.Equal(t, "item 2", func() string { f := a.try(); a.ack(f); return f.Value }())
-		a.tryNone()
+		require.Equal(t, "item 2", func() string { f := a.tryTake(); a.ack(f); return f.Value }())
+		a.requireTryTakeEmpty()
 		p.put("hand")
-		f := a.try()
-		b.tryNone() // it is in another's hand
+		f := a.tryTake()
+		b.requireTryTakeEmpty() // it is in another's hand
 		require.Len(t, w.Children(testPath+"/lock"), 1, "who finds nothing does not join the line")
 		a.ack(f)
 		require.NoError(t, p.Pause(t.Context()))
 		p.put("paused")
-		a.tryNone()
+		a.requireTryTakeEmpty()
 		require.NoError(t, p.Resume(t.Context()))
-		a.ack(a.try())
+		a.ack(a.tryTake())
 		require.NoError(t, p.Put(t.Context(), "later", WithDelay(time.Hour)))
-		a.tryNone()
+		a.requireTryTakeEmpty()
 		time.Sleep(time.Hour + 2*time.Second)
-		a.ack(a.try())
+		a.ack(a.tryTake())
 		require.NoError(t, p.Put(t.Context(), "urgent", WithPriority(3)))
-		a.ack(a.try())
-		a.tryNone()
+		a.ack(a.tryTake())
+		a.requireTryTakeEmpty()
 	})
 }
 
-// TestTryTakeSeesWhatWasPutBefore: also by another client, and whatever the consumer has a ticket for, or reads ahead.
-func TestTryTakeSeesWhatWasPutBefore(t *testing.T) {
+// TestTryTakeSeesEarlierPuts: also by another client, and whatever the consumer has a ticket for, or reads ahead.
+func TestTryTakeSeesEarlierPuts(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, p := w.member("a", order), w.member("p", order)
 		for i := range 30 {
 			p.put("x")
-			a.ack(a.try()) // it holds a ticket for the next one
-			a.tryNone()
+			a.ack(a.tryTake()) // it holds a ticket for the next one
+			a.requireTryTakeEmpty()
 			a.link.Delay(time.Duration(i) * time.Millisecond)
 		}
 	})
 }
 
-// TestTryTakeFindsWhatDeadConsumersHad: nobody stands in line to return it.
-func TestTryTakeFindsWhatDeadConsumersHad(t *testing.T) {
+// TestTryTakeFindsItemsOfDeadConsumers: nobody stands in line to return it.
+func TestTryTakeFindsItemsOfDeadConsumers(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, b, p := w.member("a", order), w.member("b", order), w.member("p", order)
 		p.put("x")
 		a.take()
 		a.kill()
-		b.tryNone() // its session has not ended
+		b.requireTryTakeEmpty() // its session has not ended
 		time.Sleep(time.Minute)
-		d := b.try()
+		d := b.tryTake()
 		require.Equal(t, 2, d.Attempt)
 		b.ack(d)
 	})
 }
 
-// TestAPollOfAnEmptyQueueWritesNothing: neither TryTake nor a Take that ends soon.
-func TestAPollOfAnEmptyQueueWritesNothing(t *testing.T) {
+// TestTryTakeOfEmptyQueueDoesNotWrite: neither TryTake nor a Take that ends soon.
+func TestTryTakeOfEmptyQueueDoesNotWrite(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, p := w.member("a", order), w.member("p", order)
 		p.put("x")
 		p.drain(1)
 		require.NoError(t, p.Put(t.Context(), "later", WithDelay(time.Hour)))
 		time.Sleep(time.Minute)
-		a.tryNone()             // learns the ensemble's time
+		a.requireTryTakeEmpty() // learns the ensemble's time
 		time.Sleep(time.Minute) // the consumers have gone home
 		require.Empty(t, w.Children(testPath+"/lock"))
 		written, stop := w.changes()
 		defer stop()
 		before := w.requests()
 		for range 10 {
-			a.tryNone()
+			a.requireTryTakeEmpty()
 		}
 		require.LessOrEqual(t, w.requests()-before, int64(10*5)) // a sync, a read, and two for what is kept for later
 		for range 10 {
@@ -135,24 +135,24 @@ func TestAPollOfAnEmptyQueueWritesNothing(t *testing.T) {
 	})
 }
 
-// TestAPollCostsTwoRequests: the lists of segments are not read again.
-func TestAPollCostsTwoRequests(t *testing.T) {
+// TestTryTakeOfEmptyQueueCostsTwoRequests: the lists of segments are not read again.
+func TestTryTakeOfEmptyQueueCostsTwoRequests(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, p := w.member("a"), w.member("p", bound(2))
 		p.put(names(0, 7)...)
 		p.drain(7)
 		time.Sleep(time.Minute + 100*time.Millisecond)
-		a.tryNone()
+		a.requireTryTakeEmpty()
 		before := w.requests()
 		for range 10 {
-			a.tryNone()
+			a.requireTryTakeEmpty()
 		}
 		require.Equal(t, int64(20), w.requests()-before)
 	})
 }
 
-// TestALostRaceLeavesNoTicket: an item that comes later goes to whoever waits for it.
-func TestALostRaceLeavesNoTicket(t *testing.T) {
+// TestLostDrawLeavesNoTicket: an item that comes later goes to whoever waits for it.
+func TestLostDrawLeavesNoTicket(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, p := w.member("a"), w.member("b"), w.member("p")
 		p.put("zero", "x")
@@ -160,7 +160,7 @@ func TestALostRaceLeavesNoTicket(t *testing.T) {
 		_, err := a.Len(t.Context())
 		require.NoError(t, err)
 		a.link.Delay(10 * time.Millisecond)
-		w.upon(a, zktest.OpGetData, testPath+"/lanes", func() { // a has seen an item, and stands in line
+		w.beforeRequest(a, zktest.OpGetData, testPath+"/lanes", func() { // a has seen an item, and stands in line
 			if d, err := b.Take(t.Context()); err != nil || d.Ack(t.Context()) != nil {
 				t.Error("no item", err)
 			}
@@ -173,7 +173,7 @@ func TestALostRaceLeavesNoTicket(t *testing.T) {
 		require.ErrorIs(t, <-lost, ErrEmpty)
 		b.ack(busy)
 		time.Sleep(time.Second)
-		got := b.taking()
+		got := b.takeInBackground()
 		time.Sleep(time.Second)
 		p.put("y")
 		began := time.Now()
@@ -234,8 +234,8 @@ func TestTakeBatch(t *testing.T) {
 	})
 }
 
-// TestAckAllSettlesEachOnItsOwn: one of the items was purged meanwhile; and the reply is lost.
-func TestAckAllSettlesEachOnItsOwn(t *testing.T) {
+// TestAckAllSettlesEachDelivery: one of the items was purged meanwhile; and the reply is lost.
+func TestAckAllSettlesEachDelivery(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, p := w.member("a", order, WithMaxInFlight(4)), w.member("p", order)
 		require.NoError(t, p.PutBatch(t.Context(), names(0, 4)))
@@ -255,12 +255,12 @@ func TestAckAllSettlesEachOnItsOwn(t *testing.T) {
 	})
 }
 
-// TestTryTakeEndsWithItsContextAndItsQueue: nothing can be asked of the servers.
-func TestTryTakeEndsWithItsContextAndItsQueue(t *testing.T) {
+// TestTryTakeEndsWithContextAndClose: nothing can be asked of the servers.
+func TestTryTakeEndsWithContextAndClose(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, p := w.member("a", order), w.member("p", order)
 		p.put("x")
-		a.ack(a.try())
+		a.ack(a.tryTake())
 		a.link.BlackHole(true, true)
 		began := time.Now()
 		_, err := a.TryTake(within(t, time.Second))
@@ -279,12 +279,12 @@ func TestTryTakeEndsWithItsContextAndItsQueue(t *testing.T) {
 	})
 }
 
-// TestTryTakeWaitsOutALostSession: it comes to a result on the next one.
-func TestTryTakeWaitsOutALostSession(t *testing.T) {
+// TestTryTakeContinuesAfterLostSession: it comes to a result on the next one.
+func TestTryTakeContinuesAfterLostSession(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, p := w.member("a", order), w.member("p", order)
 		p.put("x")
-		a.ack(a.try())
+		a.ack(a.tryTake())
 		a.link.Cut()
 		p.put("y")
 		go func() {
@@ -295,6 +295,6 @@ func TestTryTakeWaitsOutALostSession(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "y", d.Value)
 		a.ack(d)
-		a.tryNone()
+		a.requireTryTakeEmpty()
 	})
 }

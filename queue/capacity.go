@@ -56,7 +56,7 @@ func (c *capacityCounter) noteUsed(n int) {
 	}
 }
 
-// reserve takes places for requests, and returns those that have places. Requests behind one without places get none either. While puts of this Queue
+// reserve takes places for requests, and returns those that have places. Requests behind one without places get no places. While puts of this Queue
 // stand in line for room, only the first in line gets places.
 func (c *capacityCounter) reserve(ctx context.Context, s *framework.Session, marker string, requests []*writeRequest, putsWait bool) (map[*writeRequest]bool, error) {
 	_, name := framework.Split(marker)
@@ -133,7 +133,7 @@ func (c *capacityCounter) readState(ctx context.Context, s *framework.Session) e
 	return nil
 }
 
-// reservePlaces reserves n places, and some ahead if there are many. If there are fewer than n, it reserves none and returns their number. After a
+// reservePlaces reserves n places, and some ahead if there are many. If there are fewer than n, it reserves no places and returns their number. After a
 // conflict with another producer, c.known is false. first says that the producer is the first in line.
 func (c *capacityCounter) reservePlaces(ctx context.Context, s *framework.Session, n int, first bool) (free int, err error) {
 	free = c.freeForSure()

@@ -43,7 +43,7 @@ func (w *world) draws(below string) (count func() int, stop func()) {
 	return func() int { mu.Lock(); defer mu.Unlock(); return n }, stop
 }
 
-func TestAnItemCostsAFewRequestsInEveryLine(t *testing.T) {
+func TestItemCostsFewRequestsInEachLine(t *testing.T) {
 	for _, inHand := range []int{0, 100} {
 		for _, priority := range []int{0, 5} {
 			t.Run(fmt.Sprintf("priority %d, %d in hand", priority, inHand), func(t *testing.T) {
@@ -102,8 +102,8 @@ func TestReturnedItemsCostAFewRequests(t *testing.T) {
 	})
 }
 
-// TestAnUrgentItemGoesBeforeALaterBurst: all consumers wait when it comes, and the burst follows some round trips later.
-func TestAnUrgentItemGoesBeforeALaterBurst(t *testing.T) {
+// TestPriorityItemGoesBeforeLaterBurst: all consumers wait when it comes, and the burst follows some round trips later.
+func TestPriorityItemGoesBeforeLaterBurst(t *testing.T) {
 	for name, urgent := range map[string]func(t *testing.T, p *member) func(){
 		"urgent": func(t *testing.T, p *member) func() {
 			return func() { require.NoError(t, p.Put(t.Context(), "first", WithPriority(9))) }
@@ -119,7 +119,7 @@ func TestAnUrgentItemGoesBeforeALaterBurst(t *testing.T) {
 				in(t, func(t *testing.T, w *world) {
 					a, p := w.member("a", WithMaxInFlight(1)), w.member("p")
 					comes := urgent(t, p)
-					got := a.taking()
+					got := a.takeInBackground()
 					time.Sleep(time.Second)
 					a.link.Delay(time.Millisecond)
 					comes()
@@ -138,8 +138,8 @@ func TestAnUrgentItemGoesBeforeALaterBurst(t *testing.T) {
 	}
 }
 
-// TestUrgentItemsWakeOneConsumerEach: the others keep their tickets.
-func TestUrgentItemsWakeOneConsumerEach(t *testing.T) {
+// TestPriorityItemsWakeOneConsumerEach: the others keep their tickets.
+func TestPriorityItemsWakeOneConsumerEach(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		p := w.member("p")
 		p.put("zero")
@@ -171,8 +171,8 @@ func TestUrgentItemsWakeOneConsumerEach(t *testing.T) {
 	})
 }
 
-// TestAWokenConsumerThatGivesUpPassesTheItemOn: it finds its ticket void, and nobody waits there for an item any more.
-func TestAWokenConsumerThatGivesUpPassesTheItemOn(t *testing.T) {
+// TestWokenConsumerThatGivesUpPassesItemOn: it finds its ticket void, and nobody waits there for an item any more.
+func TestWokenConsumerThatGivesUpPassesItemOn(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		recoverer, a, b, p := w.member("recoverer", WithMaxInFlight(1)), w.member("a", WithMaxInFlight(1), WithIdleTimeout(2*time.Second)), w.member("b"), w.member("p")
 		p.put("zero")
@@ -185,7 +185,7 @@ func TestAWokenConsumerThatGivesUpPassesTheItemOn(t *testing.T) {
 			gaveUp <- err
 		}()
 		time.Sleep(time.Second)
-		got := b.taking() // behind a
+		got := b.takeInBackground() // behind a
 		time.Sleep(time.Second)
 		time.Sleep(7900 * time.Millisecond) // just before a's Take ends
 		a.link.Delay(5 * time.Second)
@@ -204,8 +204,8 @@ func TestAWokenConsumerThatGivesUpPassesTheItemOn(t *testing.T) {
 	})
 }
 
-// TestConsumersDrawALanesLastItemOnce: all look when an urgent item comes, and one of them draws a ticket.
-func TestConsumersDrawALanesLastItemOnce(t *testing.T) {
+// TestLastLaneItemIsDrawnOnce: all look when an urgent item comes, and one of them draws a ticket.
+func TestLastLaneItemIsDrawnOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		p := w.member("p")
 		require.NoError(t, p.PutBatch(t.Context(), names(0, 900)))
@@ -245,8 +245,8 @@ func TestConsumersDrawALanesLastItemOnce(t *testing.T) {
 	})
 }
 
-// TestTicketsBeyondALanesItemsAreVoided: a consumer believes that a lane has plenty, and draws without a check.
-func TestTicketsBeyondALanesItemsAreVoided(t *testing.T) {
+// TestTicketsBeyondLaneItemsAreVoided: a consumer believes that a lane has plenty, and draws without a check.
+func TestTicketsBeyondLaneItemsAreVoided(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, p := w.member("a", WithMaxInFlight(1)), w.member("b", WithMaxInFlight(1)), w.member("p")
 		require.NoError(t, p.PutBatch(t.Context(), names(0, 50), WithPriority(2)))
@@ -254,7 +254,7 @@ func TestTicketsBeyondALanesItemsAreVoided(t *testing.T) {
 		b.drain(49)
 		require.NoError(t, b.Close(t.Context()))
 		a.ack(first)
-		got := a.taking() // it draws a ticket beyond
+		got := a.takeInBackground() // it draws a ticket beyond
 		time.Sleep(time.Second)
 		require.NoError(t, p.Put(t.Context(), "urgent", WithPriority(2)))
 		d := <-got
@@ -265,17 +265,17 @@ func TestTicketsBeyondALanesItemsAreVoided(t *testing.T) {
 	})
 }
 
-// TestAMissingNumberBehindAWaitingTicketIsVoided: the item that comes after the waiting one's goes to the next who waits.
-func TestAMissingNumberBehindAWaitingTicketIsVoided(t *testing.T) {
+// TestMissingNumberBehindAWaitingTicketIsVoided: the item that comes after the waiting one's goes to the next who waits.
+func TestMissingNumberBehindAWaitingTicketIsVoided(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, c, p := w.member("a"), w.member("b"), w.member("c"), w.member("p")
 		p.put("zero")
 		a.drain(1)
-		first := a.taking()
+		first := a.takeInBackground()
 		time.Sleep(time.Second)
 		dead := b.waiting()
 		time.Sleep(time.Second)
-		second := c.taking()
+		second := c.takeInBackground()
 		time.Sleep(time.Second)
 		b.kill()
 		<-dead
@@ -294,8 +294,8 @@ func TestAMissingNumberBehindAWaitingTicketIsVoided(t *testing.T) {
 	})
 }
 
-// TestAnItemForATicketThatIsGivenUpIsNew: it comes after its consumer has looked for it last, and before the ticket has gone.
-func TestAnItemForATicketThatIsGivenUpIsNew(t *testing.T) {
+// TestItemForGivenUpTicketCountsNoAttempt: it comes after its consumer has looked for it last, and before the ticket has gone.
+func TestItemForGivenUpTicketCountsNoAttempt(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		recoverer, b, p := w.member("recoverer", WithMaxInFlight(2)), w.member("b"), w.member("p")
 		p.put("zero", "one")
@@ -303,7 +303,7 @@ func TestAnItemForATicketThatIsGivenUpIsNew(t *testing.T) {
 		_, err := b.Take(within(t, time.Second))
 		require.Error(t, err)
 		b.link.Delay(slow)
-		w.upon(b, zktest.OpGetData, testPath+"/items/0000000000/i-", func() {
+		w.beforeRequest(b, zktest.OpGetData, testPath+"/items/0000000000/i-", func() {
 			if err := p.Put(t.Context(), "two"); err != nil {
 				t.Error(err)
 			}
@@ -318,8 +318,8 @@ func TestAnItemForATicketThatIsGivenUpIsNew(t *testing.T) {
 	})
 }
 
-// TestALostReplyOfAReturn: the same transaction has drawn a ticket.
-func TestALostReplyOfAReturn(t *testing.T) {
+// TestNackAfterLostReply: the same transaction has drawn a ticket.
+func TestNackAfterLostReply(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", WithMaxInFlight(2))
 		a.put(names(0, 3)...)
@@ -337,8 +337,8 @@ func TestALostReplyOfAReturn(t *testing.T) {
 	})
 }
 
-// TestAReturnWhoseSegmentWasRemoved: its consumer does not know yet that the lane goes on in another.
-func TestAReturnWhoseSegmentWasRemoved(t *testing.T) {
+// TestNackAfterRedoSegmentWasRemoved: its consumer does not know yet that the lane goes on in another.
+func TestNackAfterRedoSegmentWasRemoved(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, p := w.member("a", WithMaxInFlight(2)), w.member("p")
 		a.put(names(0, 3)...)
@@ -361,13 +361,13 @@ func TestAReturnWhoseSegmentWasRemoved(t *testing.T) {
 	})
 }
 
-// TestTheRecovererDiesWhileOthersWait: nobody else hears of the urgent item.
-func TestTheRecovererDiesWhileOthersWait(t *testing.T) {
+// TestRecovererDiesWhileOthersWait: nobody else hears of the urgent item.
+func TestRecovererDiesWhileOthersWait(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		recoverer, b, p := w.member("recoverer", WithMaxInFlight(1)), w.member("b"), w.member("p")
 		p.put("zero")
 		recoverer.take()
-		got := b.taking()
+		got := b.takeInBackground()
 		time.Sleep(time.Second)
 		recoverer.link.Cut()
 		require.NoError(t, p.Put(t.Context(), "urgent", WithPriority(1)))
@@ -378,9 +378,9 @@ func TestTheRecovererDiesWhileOthersWait(t *testing.T) {
 	})
 }
 
-// TestALanesItemsInSeveralSegmentsWakeAsMany: the first segment has fewer than there are consumers who wait. All items are there before the first
+// TestLaneItemsInSeveralSegmentsWakeAsManyConsumers: the first segment has fewer than there are consumers who wait. All items are there before the first
 // ticket is drawn, so that no later ring of a put wakes the others.
-func TestALanesItemsInSeveralSegmentsWakeAsMany(t *testing.T) {
+func TestLaneItemsInSeveralSegmentsWakeAsManyConsumers(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		p := w.member("p", bound(3))
 		p.put("zero")
@@ -390,7 +390,7 @@ func TestALanesItemsInSeveralSegmentsWakeAsMany(t *testing.T) {
 			if i == 0 {
 				m.drain(1)
 			}
-			got = append(got, m.taking())
+			got = append(got, m.takeInBackground())
 			m.link.Delay(slow)
 		}
 		time.Sleep(time.Minute)
@@ -410,8 +410,8 @@ func TestALanesItemsInSeveralSegmentsWakeAsMany(t *testing.T) {
 	})
 }
 
-// TestAPriorityOfALaterReleaseIsServed: it has more than ten.
-func TestAPriorityOfALaterReleaseIsServed(t *testing.T) {
+// TestPriorityOfNewerReleaseIsServed: it has more than ten.
+func TestPriorityOfNewerReleaseIsServed(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order)
 		a.put("plain")
@@ -424,13 +424,13 @@ func TestAPriorityOfALaterReleaseIsServed(t *testing.T) {
 	})
 }
 
-// TestASegmentThatWasClosedByHandIsFollowedByAnother: an operator has touched the open one, which once made everybody ask for ever.
-func TestASegmentThatWasClosedByHandIsFollowedByAnother(t *testing.T) {
+// TestSegmentClosedByHandIsFollowedByNext: an operator has touched the open one, which once made everybody ask for ever.
+func TestSegmentClosedByHandIsFollowedByNext(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, p := w.member("a", order), w.member("p", order)
 		p.put("zero")
 		a.drain(1)
-		got := a.taking()
+		got := a.takeInBackground()
 		time.Sleep(time.Second)
 		_, err := p.client.Set(t.Context(), testPath+"/items/0000000000", []byte("by hand"), framework.AnyVersion)
 		require.NoError(t, err)
@@ -460,8 +460,8 @@ func TestCountingDelayedItemsReadsManyAtOnce(t *testing.T) {
 	})
 }
 
-// TestAReturnedItemThatNobodyTakesGoesBackSoon: its consumer has drawn it again for its next Take, which does not come.
-func TestAReturnedItemThatNobodyTakesGoesBackSoon(t *testing.T) {
+// TestUnwantedReturnedItemGoesBackSoon: its consumer has drawn it again for its next Take, which does not come.
+func TestUnwantedReturnedItemGoesBackSoon(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, p := w.member("a", WithMaxInFlight(2)), w.member("b"), w.member("p")
 		p.put(names(0, 3)...)

@@ -143,7 +143,7 @@ func (c *claimedItem) markSettled(reason error) error {
 	return reason
 }
 
-// reopen opens a delivery again whose settlement was refused as a whole. If its consumer session has ended meanwhile, the item goes back.
+// reopen opens a delivery again after the servers have refused its whole settlement. If its consumer session has ended meanwhile, the item goes back.
 func (c *claimedItem) reopen() {
 	c.mu.Lock()
 	c.settled = nil
@@ -170,7 +170,7 @@ func (c *claimedItem) writeLast(r *writeRequest, finished func(error)) {
 	c.session.write(r)
 }
 
-// settlementError is the error of a settlement whose request has failed.
+// settlementError is the error of a settlement after its request has failed with err.
 func settlementError(err error) error {
 	var tx *framework.TxError
 	if errors.As(err, &tx) || errors.Is(err, framework.ErrSessionLost) || errors.Is(err, framework.ErrClosed) || errors.Is(err, ErrClosed) {

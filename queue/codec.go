@@ -26,7 +26,7 @@ func (jsonCodec[T]) Decode(data []byte) (v T, err error) {
 // Bytes is a codec that leaves bytes as they are.
 func Bytes() Codec[[]byte] { return plainCodec[[]byte]{} }
 
-// Text is a codec of strings, in whatever encoding they are.
+// Text is a codec of strings in any encoding.
 func Text() Codec[string] { return plainCodec[string]{} }
 
 type plainCodec[T ~string | ~[]byte] struct{}

@@ -44,7 +44,7 @@ type claimOrder interface {
 	nextAfterAcks(acks int) []*writeRequest
 	// giveBack gives an item back after so many attempts, to be claimed again after a time.
 	giveBack(c *claimedItem, attempts int, after time.Duration, reason error, finished func(error))
-	// putBack gives an item back whose delivery was not settled. It calls given afterwards.
+	// putBack gives the item of an unsettled delivery back. It calls given afterwards.
 	putBack(c *claimedItem, attempts int, given func())
 	// hasPassed reports whether the consumer session has left a segment behind.
 	hasPassed(at segmentID) bool
@@ -181,7 +181,7 @@ func (cs *consumerSession) standInLine(granted func(lease *locks.Lease, ready fu
 			cs.end(err)
 			return
 		}
-		defer func() { _ = lease.Release(context.WithoutCancel(cs.place.ctx)) }() // never fails
+		defer func() { _ = lease.Release(context.WithoutCancel(cs.place.ctx)) }() // returns no error
 		cs.tasks.Start(func() {
 			defer ready()
 			if lease.Session() == cs.s.ID() {

@@ -16,8 +16,8 @@ import (
 
 // What docs/curator.md tells of queues, where no other test shows it.
 
-// TestAnItemThatIsGivenBackAgainAndAgainDoesNotGrow: neither its name nor its data.
-func TestAnItemThatIsGivenBackAgainAndAgainDoesNotGrow(t *testing.T) {
+// TestRepeatedNackDoesNotGrowItem: neither its name nor its data.
+func TestRepeatedNackDoesNotGrowItem(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order)
 		a.put("x")
@@ -35,8 +35,8 @@ func TestAnItemThatIsGivenBackAgainAndAgainDoesNotGrow(t *testing.T) {
 	})
 }
 
-// TestCloseFinishesWhatWasPut: all that was put without waiting is there when Close returns.
-func TestCloseFinishesWhatWasPut(t *testing.T) {
+// TestCloseFinishesPutsInProgress: all that was put without waiting is there when Close returns.
+func TestCloseFinishesPutsInProgress(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, b := w.member("a", order), w.member("b", order)
 		a.link.Delay(slow)
@@ -52,12 +52,12 @@ func TestCloseFinishesWhatWasPut(t *testing.T) {
 	})
 }
 
-// TestASoonerItemIsNotHeldUpByALaterOne: it is put after that, while a consumer waits.
-func TestASoonerItemIsNotHeldUpByALaterOne(t *testing.T) {
+// TestSoonerDelayedItemComesFirst: it is put after that, while a consumer waits.
+func TestSoonerDelayedItemComesFirst(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, p := w.member("a", order), w.member("p", order)
 		require.NoError(t, p.Put(t.Context(), "in years", WithDelay(maxDelay)))
-		got := a.taking()
+		got := a.takeInBackground()
 		time.Sleep(10 * time.Second)
 		began := time.Now()
 		require.NoError(t, p.Put(t.Context(), "soon", WithDelay(5*time.Second)))
@@ -68,8 +68,8 @@ func TestASoonerItemIsNotHeldUpByALaterOne(t *testing.T) {
 	})
 }
 
-// TestAConsumerGetsOverALongPartition: it waits through hours of it, and goes on with the next session.
-func TestAConsumerGetsOverALongPartition(t *testing.T) {
+// TestConsumerContinuesAfterLongPartition: it waits through hours of it, and goes on with the next session.
+func TestConsumerContinuesAfterLongPartition(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, b := w.member("a", order), w.member("b", order)
 		got := make(chan string, 1)
@@ -99,9 +99,9 @@ func TestAConsumerGetsOverALongPartition(t *testing.T) {
 	})
 }
 
-// TestADeepQueueCostsNoMore: a put and a take make as many requests at a depth of thousands, and nobody lists more than
+// TestCostDoesNotDependOnQueueLength: a put and a take make as many requests at a depth of thousands, and nobody lists more than
 // a segment.
-func TestADeepQueueCostsNoMore(t *testing.T) {
+func TestCostDoesNotDependOnQueueLength(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, b := w.member("a", order, bound(1000)), w.member("b", order)
 		cost := func() (requests int) {
@@ -131,8 +131,8 @@ func TestADeepQueueCostsNoMore(t *testing.T) {
 	})
 }
 
-// TestASimpleQueueOutlastsItsContainer: the servers remove the empty queue under a consumer that waits (CURATOR-308).
-func TestASimpleQueueOutlastsItsContainer(t *testing.T) {
+// TestCuratorQueueRecreatesItsContainer: the servers remove the empty queue under a consumer that waits (CURATOR-308).
+func TestCuratorQueueRecreatesItsContainer(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, p := w.member("a"), w.member("p")
 		q, other := NewCuratorQueue(a.client, "/simple"), NewCuratorQueue(p.client, "/simple")

@@ -16,16 +16,15 @@ const simplePrefix = "qn-"
 //	<path>        container
 //	<path>/qn-#   persistent: an item, the bytes as they are
 //
-// An item is removed before it is returned, so a consumer that dies then loses it, every consumer is woken by every
-// item, and each take lists all that there are. Prefer [Queue] where nobody else has to read it.
+// Take removes an item before it returns it, so a crash just then loses the item. Each item wakes all consumers, and each take lists
+// all items. Prefer [Queue] unless Curator has to read the queue.
 type CuratorQueue struct {
 	client *framework.Client
 	path   string
 	err    error
 }
 
-// NewCuratorQueue returns a simple queue at path. An argument that cannot be used makes every call return an error that
-// says so.
+// NewCuratorQueue returns a queue at path. If an argument is invalid, each call returns an error that says so.
 func NewCuratorQueue(client *framework.Client, path string) *CuratorQueue {
 	q := &CuratorQueue{client: client, path: path}
 	q.err = checkArguments(client, path)
@@ -33,7 +32,7 @@ func NewCuratorQueue(client *framework.Client, path string) *CuratorQueue {
 }
 
 // Put puts data at the end. Its errors wrap framework.ErrTooLarge, framework.ErrNoAuth, framework.ErrClosed or the end of
-// ctx, or ErrUnknown: a reply was lost, and the item may be there.
+// ctx, or ErrUnknown: the reply was lost, and the item may be in the queue.
 func (q *CuratorQueue) Put(ctx context.Context, data []byte) error {
 	return q.do(ctx, "put", func(s *framework.Session) error {
 		for {
@@ -48,7 +47,7 @@ func (q *CuratorQueue) Put(ctx context.Context, data []byte) error {
 	})
 }
 
-// Take removes the first item and returns it; it waits for one. ErrUnknown says that a reply was lost, and the item may
+// Take waits for an item, removes the first one and returns it. ErrUnknown says that the reply was lost, and the item may
 // be gone.
 func (q *CuratorQueue) Take(ctx context.Context) (data []byte, err error) {
 	err = q.do(ctx, "take", func(s *framework.Session) error {
@@ -81,12 +80,12 @@ func (q *CuratorQueue) Take(ctx context.Context) (data []byte, err error) {
 	return data, err
 }
 
-// Poll is Take, and returns ErrEmpty instead of waiting.
+// Poll is Take without waiting: it returns ErrEmpty if there is no item.
 func (q *CuratorQueue) Poll(ctx context.Context) (data []byte, err error) {
 	return q.look(ctx, "poll", true)
 }
 
-// Peek returns the first item and leaves it there, or ErrEmpty.
+// Peek returns the first item without removing it, or ErrEmpty.
 func (q *CuratorQueue) Peek(ctx context.Context) (data []byte, err error) {
 	return q.look(ctx, "peek", false)
 }
@@ -108,7 +107,7 @@ func (q *CuratorQueue) look(ctx context.Context, op string, remove bool) (data [
 	return data, err
 }
 
-// first reads the first of the items that is still there, and removes it or not.
+// first reads the first item that still exists, and on request removes it.
 func (q *CuratorQueue) first(ctx context.Context, s *framework.Session, names []string, remove bool) ([]byte, error) {
 	var items []int64
 	for _, name := range names {
@@ -131,7 +130,7 @@ func (q *CuratorQueue) first(ctx context.Context, s *framework.Session, names []
 	return nil, ErrEmpty
 }
 
-// do runs f on session after session: what was lost with one before anything was sent is tried again.
+// do runs f on session after session: it repeats f if the session was lost before anything was sent.
 func (q *CuratorQueue) do(ctx context.Context, op string, f func(*framework.Session) error) error {
 	if q.err != nil {
 		return framework.Wrap(op, q.path, q.err)
@@ -148,7 +147,7 @@ func (q *CuratorQueue) do(ctx context.Context, op string, f func(*framework.Sess
 	}
 }
 
-// unsettled says of a transaction's error that its outcome is unknown, if it is.
+// unsettled adds ErrUnknown to a transaction's error if its outcome is unknown.
 func unsettled(ctx context.Context, err error) error {
 	var tx *framework.TxError
 	if err == nil || errors.As(err, &tx) || errors.Is(err, framework.ErrTooLarge) {

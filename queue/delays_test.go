@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestADelayIsKeptAfterALateReply: it does not set the estimate of the ensemble's clock back.
-func TestADelayIsKeptAfterALateReply(t *testing.T) {
+// TestDelayIsKeptAfterALateReply: it does not set the estimate of the ensemble's clock back.
+func TestDelayIsKeptAfterALateReply(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		b, p := w.member("b"), w.member("p")
 		p.put("x")
@@ -34,8 +34,8 @@ func TestADelayIsKeptAfterALateReply(t *testing.T) {
 	})
 }
 
-// TestADelayedPutOnASlowLink: the second that it is due at is made before the transaction, and must be the same then.
-func TestADelayedPutOnASlowLink(t *testing.T) {
+// TestDelayedPutOnSlowLink: the second that it is due at is made before the transaction, and must be the same then.
+func TestDelayedPutOnSlowLink(t *testing.T) {
 	for _, delay := range []time.Duration{100, 200, 300, 600} {
 		t.Run(fmt.Sprint(2*delay*time.Millisecond), func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
@@ -74,8 +74,8 @@ func TestPutsWithIDsFitIntoATransaction(t *testing.T) {
 	})
 }
 
-// TestWhatIsDueAtOnceIsMovedTogether: in order, and many items share a request.
-func TestWhatIsDueAtOnceIsMovedTogether(t *testing.T) {
+// TestDueItemsAreMovedTogether: in order, and many items share a request.
+func TestDueItemsAreMovedTogether(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, p := w.member("a", order), w.member("p", order)
 		const items = 1000
@@ -83,7 +83,7 @@ func TestWhatIsDueAtOnceIsMovedTogether(t *testing.T) {
 			require.NoError(t, p.PutBatch(t.Context(), names(i, i+200), WithDelay(time.Minute)))
 		}
 		require.NoError(t, p.Pause(t.Context()))
-		got := a.taking()
+		got := a.takeInBackground()
 		time.Sleep(30 * time.Second)
 		sent := func() (n int64) {
 			for op, count := range w.Requests() {
@@ -107,8 +107,8 @@ func TestWhatIsDueAtOnceIsMovedTogether(t *testing.T) {
 	})
 }
 
-// TestABatchOfTheLargestSize: as documented, also at a long path.
-func TestABatchOfTheLargestSize(t *testing.T) {
+// TestBatchOfTheLargestSize: as documented, also at a long path.
+func TestBatchOfTheLargestSize(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.Member(t, "a", config)
 		q := New(m.Client, "/queues/"+strings.Repeat("long", 50), Text(), WithCapacity(2000))

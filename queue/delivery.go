@@ -52,8 +52,8 @@ func (d *Delivery[T]) Ack(ctx context.Context) error { return d.AckAsync().Wait(
 // AckAsync is Ack without waiting. Acknowledgements that are on their way at once share transactions.
 func (d *Delivery[T]) AckAsync() *Pending { return d.pending("ack", d.item.ack) }
 
-// AckWith is Ack together with the caller's own operations, in one transaction: all of it happens, or none. If the servers refuse
-// one of the operations, the error wraps ErrRefused, nothing was done, and the delivery is still open: it can be settled in
+// AckWith is Ack together with the caller's own operations, in one transaction: all of it happens, or no part. If the servers refuse
+// one of the operations, the error wraps ErrRefused, no part was done, and the delivery is still open: it can be settled in
 // any way. The operations must not touch the queue's nodes, and need no Guard: they happen after the item has gone. The other
 // errors are those of Ack.
 func (d *Delivery[T]) AckWith(ctx context.Context, ops ...framework.Op) error {
@@ -75,7 +75,7 @@ func (d *Delivery[T]) Token() int64 { return d.item.token() }
 
 // Nack gives the item back because of reason, which may be nil. The item comes again after a time, with a higher Attempt, before the
 // unclaimed items of its priority. A waiting Take has already claimed the next item. If after is 0, the time is
-// that of the queue's retry policy (WithRetry), or none if it has no policy. An item whose attempts are used up (WithMaxAttempts)
+// that of the queue's retry policy (WithRetry), or 0 without a policy. An item whose attempts are used up (WithMaxAttempts)
 // becomes a dead letter. The errors are those of Ack.
 //
 // In a strict queue no item behind this one comes before it, but items of a higher priority do. Only this Queue keeps the time: if

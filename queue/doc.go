@@ -2,22 +2,22 @@
 //
 // # Guarantee
 //
-// At least once: an item leaves the queue only by the transaction that removes it together with the claim on it, so
-// whatever dies, no item is lost. Nobody else has an item while its delivery's context stands, as long as the holder's
-// process is scheduled. A put whose reply was lost is found out about, and is there once. When a consumer's session
+// At least once: an item leaves the queue only in the transaction that also removes the claim on it, so no crash loses an
+// item. No other consumer has an item until its delivery's context ends, as long as the consumer's
+// process is scheduled. If the reply to a put is lost, the client checks the outcome; the item is stored once. When a consumer's session
 // ends, its items come back, first in line, with a higher attempt.
 //
-// Order is [Parallel] or [Strict], and stored with the queue. Parallel is FIFO of claims: the k-th claim gets the k-th
-// item, while handlers may start a few items apart. Strict is FIFO of starts: one consumer at a time, the next goes on
-// where the last acknowledged.
+// The order is [Parallel] or [Strict], and is stored with the queue. In a parallel queue claims are FIFO: the k-th claim gets the k-th
+// item, while handlers may start a few items apart. In a strict queue starts are FIFO: one consumer at a time, and the next one continues
+// after the last acknowledged item.
 //
-// Put and take cost the same however deep the queue is, k new items wake k consumers, and nothing is polled.
+// The cost of Put and Take does not depend on the length of the queue. k new items wake k consumers. Consumers do not poll.
 //
 // # Not guaranteed
 //
-// Exactly once: a consumer that has done its work and dies before the acknowledgement has its item delivered again. A
-// process that was stopped may act after its delivery has ended, before it looks at the context. An item that comes
-// back does so behind those that others had claimed meanwhile.
+// Exactly once: if a consumer has done its work and dies before the acknowledgement, its item is delivered again. A
+// paused process may act after its delivery has ended, until it looks at the context. An item that comes
+// back is claimed after the items that other consumers have claimed meanwhile.
 //
 // # Nodes
 //
@@ -28,11 +28,16 @@
 //	<path>/lock                           a locks.Mutex: the consumers; the first is the only one (strict), or the recoverer (parallel)
 //	<path>/writers/<uuid>                 container: settles lost replies
 //
-// Why they are so is in docs/adr/0021, 0022 and 0038.
+// docs/adr/0021, 0022 and 0038 give the reasons.
 //
 // # Failure
 //
-// While the connection is suspended deliveries stand until the session's proof of life ends, and calls wait. When the
-// session is lost, open deliveries end, waiting calls of Take go on with the next session, and acknowledging what has
-// ended returns [ErrLost].
+// While the connection is suspended, deliveries remain valid until the session's lease ends, and calls wait. When the
+// session is lost, open deliveries end, and waiting calls of Take continue with the next session. An acknowledgement of an
+// ended delivery returns [ErrLost].
+//
+// # Where to read
+//
+// A put goes from queue.go to writer.go, which sends transactions. A take goes from queue.go over consumer.go and takes.go, which matches calls with claimed
+// items, to parallel.go or strict.go, which claim them. An acknowledgement goes from delivery.go over claimeditem.go to writer.go.
 package queue

@@ -78,7 +78,7 @@ func (st *store) removeMarkersOps(ctx context.Context, s *framework.Session) (op
 	return ops, nil
 }
 
-// finishDrop removes a queue whose record is marked, the markers of writers first. It returns errAgain if other clients have interfered.
+// finishDrop removes a queue after its record was marked, the markers of writers first. It returns errAgain if other clients have interfered.
 func (st *store) finishDrop(ctx context.Context, s *framework.Session) error {
 	st.stale.Store(true)
 	names, _, err := s.Children(ctx, st.nodes.path)

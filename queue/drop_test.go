@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestADroppedQueueIsMadeAnew: by those who go on using it, as it was, and with nothing that was in it.
-func TestADroppedQueueIsMadeAnew(t *testing.T) {
+// TestDroppedQueueIsMadeAnew: by those who go on using it, as it was, and with nothing that was in it.
+func TestDroppedQueueIsMadeAnew(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		p := w.member("p", order, WithCapacity(50), WithDedup(time.Minute), WithMaxAttempts(1), bound(4))
 		a, b := w.member("a"), w.member("b")
@@ -22,7 +22,7 @@ func TestADroppedQueueIsMadeAnew(t *testing.T) {
 		require.NoError(t, p.Put(t.Context(), "urgent", WithPriority(3), WithID("1")))
 		require.NoError(t, p.Put(t.Context(), "later", WithDelay(time.Hour)))
 		open := a.take()
-		got := b.taking()
+		got := b.takeInBackground()
 		time.Sleep(time.Second)
 		before := w.only(testPath)
 		require.NoError(t, p.Drop(t.Context()))
@@ -46,15 +46,15 @@ func TestADroppedQueueIsMadeAnew(t *testing.T) {
 	})
 }
 
-// TestADropThatWasBegunIsFinished: its caller has died. Nobody puts into what is left of the queue.
-func TestADropThatWasBegunIsFinished(t *testing.T) {
+// TestInterruptedDropIsFinished: its caller has died. Nobody puts into what is left of the queue.
+func TestInterruptedDropIsFinished(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, p := w.member("a"), w.member("p")
 		p.put(names(0, 5)...)
 		_, err := a.Len(t.Context())
 		require.NoError(t, err)
 		a.link.Delay(slow)
-		w.upon(a, zktest.OpMulti, "", func() { a.link.Cut() }) // its first transaction
+		w.beforeRequest(a, zktest.OpMulti, "", func() { a.link.Cut() }) // its first transaction
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		require.Error(t, a.Drop(ctx))
@@ -99,8 +99,8 @@ func TestDropsRaceWithProducers(t *testing.T) {
 	})
 }
 
-// TestAQueueThatWasDeletedByHandIsMadeAnew: under its users, by who knows nothing of Drop.
-func TestAQueueThatWasDeletedByHandIsMadeAnew(t *testing.T) {
+// TestQueueDeletedByHandIsRecreated: under its users, by who knows nothing of Drop.
+func TestQueueDeletedByHandIsRecreated(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, p := w.member("a", order), w.member("p", order)
 		p.put("x")
@@ -135,8 +135,8 @@ func TestAQueueThatWasDeletedByHandIsMadeAnew(t *testing.T) {
 	})
 }
 
-// TestAQueueOfWhichAPartWasDeletedSaysSo: and can be dropped.
-func TestAQueueOfWhichAPartWasDeletedSaysSo(t *testing.T) {
+// TestPartlyDeletedQueueIsReported: and can be dropped.
+func TestPartlyDeletedQueueIsReported(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		p := w.member("p")
 		p.put("x")
@@ -153,9 +153,9 @@ func TestAQueueOfWhichAPartWasDeletedSaysSo(t *testing.T) {
 	})
 }
 
-// TestWaitersOfADroppedQueueDoNotBlockItsPath: those who wait for a lock make its directory again, and the queue's node
+// TestWaitersOfDroppedQueueDoNotBlockPath: those who wait for a lock make its directory again, and the queue's node
 // without a record.
-func TestWaitersOfADroppedQueueDoNotBlockItsPath(t *testing.T) {
+func TestWaitersOfDroppedQueueDoNotBlockPath(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order)
 		require.NoError(t, a.client.MakeDirs(t.Context(), testPath+"/"+lockDir))

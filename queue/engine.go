@@ -20,9 +20,9 @@ type engine struct {
 	putLine  *putLine
 	consumer *consumer
 
-	work  context.Context // done when Close begins: nothing more is taken
+	work  context.Context // done when Close begins: no more items are taken
 	stop  context.CancelCauseFunc
-	life  context.Context // done when Close ends: nothing more is written
+	life  context.Context // done when Close ends: no more requests are written
 	kill  context.CancelCauseFunc
 	tasks background.Tasks
 

@@ -23,7 +23,7 @@ func TestQueueOnRealServers(t *testing.T) {
 			servers := ensemble.Shared(t)
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
-			r := &rush{t: t, ledger: newLedger(order),
+			r := &crowd{t: t, history: newHistory(order),
 				config: framework.Config{Servers: servers, Root: "/queue-test-" + strconv.FormatInt(time.Now().UnixNano(), 36)}}
 			r.run(ctx)
 		})
@@ -31,8 +31,8 @@ func TestQueueOnRealServers(t *testing.T) {
 }
 
 // rush is one run on real servers.
-type rush struct {
-	*ledger
+type crowd struct {
+	*history
 	t      *testing.T
 	config framework.Config
 }
@@ -44,7 +44,7 @@ const (
 	rushDeaths    = 5   // of each consumer
 )
 
-func (r *rush) run(ctx context.Context) {
+func (r *crowd) run(ctx context.Context) {
 	var producers, consumers sync.WaitGroup
 	for p := range rushProducers {
 		producers.Go(func() { r.produce(ctx, p) })
@@ -66,7 +66,7 @@ func (r *rush) run(ctx context.Context) {
 	r.requireEmpty(ctx)
 }
 
-func (r *rush) open() (*framework.Client, *Queue[string]) {
+func (r *crowd) open() (*framework.Client, *Queue[string]) {
 	c, err := framework.Connect(context.Background(), r.config, framework.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		panic(err)
@@ -74,7 +74,7 @@ func (r *rush) open() (*framework.Client, *Queue[string]) {
 	return c, New(c, "/q", Text(), WithOrder(r.order), bound(50), WithPrefetch(1))
 }
 
-func (r *rush) produce(ctx context.Context, p int) {
+func (r *crowd) produce(ctx context.Context, p int) {
 	c, q := r.open()
 	defer c.Close(context.Background())
 	defer q.Close(context.Background())
@@ -86,7 +86,7 @@ func (r *rush) produce(ctx context.Context, p int) {
 }
 
 // live takes until the consumer dies, if it is to, or the end.
-func (r *rush) live(ctx context.Context, random *rand.Rand, dies bool) {
+func (r *crowd) live(ctx context.Context, random *rand.Rand, dies bool) {
 	c, q := r.open()
 	defer q.Close(context.Background())
 	defer c.Close(context.Background()) // first: nothing is given back
@@ -103,7 +103,7 @@ func (r *rush) live(ctx context.Context, random *rand.Rand, dies bool) {
 	}
 }
 
-func (r *rush) requireEmpty(ctx context.Context) {
+func (r *crowd) requireEmpty(ctx context.Context) {
 	c, q := r.open()
 	defer c.Close(context.Background())
 	defer q.Close(context.Background())

@@ -34,7 +34,7 @@ func TestItemsOfThisReleaseStayReadable(t *testing.T) {
 	}
 }
 
-func TestFieldsOfLaterReleasesSurvive(t *testing.T) {
+func TestFieldsOfNewerReleasesAreKept(t *testing.T) {
 	head := `{"colour":"red","tries":1}`
 	e, err := decodeEnvelope(append([]byte{1, byte(len(head))}, head...))
 	require.NoError(t, err)
@@ -43,7 +43,7 @@ func TestFieldsOfLaterReleasesSurvive(t *testing.T) {
 	require.JSONEq(t, `{"colour":"red","tries":2,"err":"why"}`, string(data[2:]))
 }
 
-func TestWhatIsNoItemIsRefused(t *testing.T) {
+func TestInvalidEnvelopesAreRefused(t *testing.T) {
 	for _, data := range []string{"", "\x00", "\x01", "\x01\x05{}", "\x01\x02[]", "\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
 		"\x01\x0b{\"prio\":-1}", "\x01\x0c{\"tries\":-1}", "\x01\x0a{\"put\":-1}", "\x01\x0a{\"ttl\":-1}", "\x01\x1b{\"ttl\":9223372036854775807}", "\x01\x10{\"headers\":[\"x\"]}"} {
 		_, err := decodeEnvelope([]byte(data))

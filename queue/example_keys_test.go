@@ -44,10 +44,10 @@ func ExampleQueue_order_per_key() {
 	var left, consumers sync.WaitGroup
 	left.Add(9)
 	seen := map[string][]string{}
-	taking, stop := context.WithCancel(ctx)
+	takeInBackground, stop := context.WithCancel(ctx)
 	for _, shard := range shards {
 		consumers.Go(func() {
-			for d, err := range shard.Messages(taking) {
+			for d, err := range shard.Messages(takeInBackground) {
 				if err != nil {
 					log.Fatal(err)
 				}

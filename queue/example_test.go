@@ -90,7 +90,7 @@ func ExampleDelivery_AckWith() {
 	data, _, _ := client.Get(ctx, "/order-7")
 	fmt.Println(string(data))
 	// Output:
-	// ack /orders/items/0000000000/i-0000000000: an operation of the caller's own was refused: transaction refused by operation 0, set /order-7: bad version true
+	// ack /orders/items/0000000000/i-0000000000: an operation of the caller was refused: transaction refused by operation 0, set /order-7: bad version true
 	// done
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-func TestAnItemWhoseTimeIsOverIsADeadLetter(t *testing.T) {
+func TestExpiredItemIsDeadLetter(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order, WithCapacity(3), WithFailWhenFull(), WithDedup(time.Hour))
 		require.NoError(t, a.Put(t.Context(), "short", WithExpiry(10*time.Second), WithID("1")))
@@ -39,8 +39,8 @@ func TestAnItemWhoseTimeIsOverIsADeadLetter(t *testing.T) {
 	})
 }
 
-// TestAnItemThatComesBackTooLateIsADeadLetter, while an open delivery of it goes on.
-func TestAnItemThatComesBackTooLateIsADeadLetter(t *testing.T) {
+// TestReturnedItemThatExpiredIsDeadLetter, while an open delivery of it goes on.
+func TestReturnedItemThatExpiredIsDeadLetter(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order)
 		require.NoError(t, a.Put(t.Context(), "acked", WithExpiry(10*time.Second)))
@@ -60,8 +60,8 @@ func TestAnItemThatComesBackTooLateIsADeadLetter(t *testing.T) {
 	})
 }
 
-// TestWhatWasClaimedAheadExpiresToo between its claim and the call of Take.
-func TestWhatWasClaimedAheadExpiresToo(t *testing.T) {
+// TestPrefetchedItemExpires between its claim and the call of Take.
+func TestPrefetchedItemExpires(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order, WithPrefetch(8), WithMaxInFlight(8), WithIdleTimeout(time.Hour), WithDropExpired())
 		a.put("first")
@@ -81,7 +81,7 @@ func TestWhatWasClaimedAheadExpiresToo(t *testing.T) {
 	})
 }
 
-func TestExpiriesThatCannotBeUsed(t *testing.T) {
+func TestInvalidExpiriesAreRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
 		require.ErrorIs(t, a.Put(t.Context(), "x", WithExpiry(time.Millisecond)), ErrOption)

@@ -8,7 +8,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// Factory makes queues on one client, and closes them all at once; see Make.
+// Factory makes queues on one client, and closes them together; see Make.
 type Factory struct {
 	client *framework.Client
 
@@ -28,7 +28,7 @@ func Make[T any](f *Factory, path string, codec Codec[T], opts ...Option) *Queue
 	return q
 }
 
-// Close closes all queues that were made so far, at the same time; see Queue.Close. Its error joins theirs.
+// Close closes all queues made so far, at the same time; see Queue.Close. Its error joins theirs.
 func (f *Factory) Close(ctx context.Context) error {
 	f.mu.Lock()
 	closes := f.closes

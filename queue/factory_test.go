@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAFactoryClosesItsQueues(t *testing.T) {
+func TestFactoryClosesItsQueues(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
 		f := NewFactory(a.client)

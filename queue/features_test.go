@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-func TestUrgentItemsGoFirst(t *testing.T) {
+func TestPriorityItemsGoFirst(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order, bound(3))
 		for i := range 5 {
@@ -35,7 +35,7 @@ func TestUrgentItemsGoFirst(t *testing.T) {
 	})
 }
 
-func TestAnUrgentItemWakesAnIdleConsumer(t *testing.T) {
+func TestPriorityItemWakesIdleConsumer(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, b := w.member("a", order), w.member("b", order)
 		for i := range 5 {
@@ -71,7 +71,7 @@ func TestDelayedItemsComeWhenTheyAreDue(t *testing.T) {
 	})
 }
 
-func TestAnItemThatIsGivenBackForLaterWaits(t *testing.T) {
+func TestNackWithDelay(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order)
 		a.put(names(0, 2)...)
@@ -125,8 +125,8 @@ func (m *member) dead() (all []DeadLetter) {
 	return all
 }
 
-// TestAnItemThatKillsItsConsumersTakesNoOthersWithIt: each consumer dies with the item in its hands.
-func TestAnItemThatKillsItsConsumersTakesNoOthersWithIt(t *testing.T) {
+// TestPoisonItemTakesNoOtherItems: each consumer dies with the item in its hands.
+func TestPoisonItemTakesNoOtherItems(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order)
 		a.put("before", "poison", "after", "last")
@@ -160,7 +160,7 @@ func TestAnItemThatKillsItsConsumersTakesNoOthersWithIt(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeDecodedIsNoStuckHead(t *testing.T) {
+func TestUndecodableItemDoesNotBlockQueue(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order)
 		a.put("one")
@@ -178,7 +178,7 @@ func TestWhatCannotBeDecodedIsNoStuckHead(t *testing.T) {
 		require.Equal(t, "one", string(letters[0].Data))
 		require.Contains(t, letters[0].Reason, "decode")
 		require.Equal(t, "\x09\x09", string(letters[1].Data))
-		require.Contains(t, letters[1].Reason, "later release")
+		require.Contains(t, letters[1].Reason, "newer release")
 		require.NoError(t, numbers.Close(t.Context()))
 		n, err := a.Requeue(t.Context(), letters[0].Node)
 		require.NoError(t, err)
@@ -187,7 +187,7 @@ func TestWhatCannotBeDecodedIsNoStuckHead(t *testing.T) {
 	})
 }
 
-func TestACapacityIsNeverExceeded(t *testing.T) {
+func TestCapacityIsNotExceeded(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		const capacity = 5
 		a, b := w.member("a", order, WithCapacity(capacity)), w.member("b", order)
@@ -217,7 +217,7 @@ func TestACapacityIsNeverExceeded(t *testing.T) {
 	})
 }
 
-func TestAFullQueueRefuses(t *testing.T) {
+func TestPutFailsWhenFull(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", WithCapacity(3), WithFailWhenFull())
 		a.put(names(0, 3)...)
@@ -243,7 +243,7 @@ func TestAFullQueueRefuses(t *testing.T) {
 	})
 }
 
-func TestAnIDIsPutOnceInItsWindow(t *testing.T) {
+func TestDedupRefusesDuplicateInWindow(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a", WithDedup(time.Minute)), w.member("b")
 		require.NoError(t, a.Put(t.Context(), "x", WithID("1")))
@@ -270,7 +270,7 @@ func TestAnIDIsPutOnceInItsWindow(t *testing.T) {
 	})
 }
 
-func TestAPausedQueueHandsNothingOut(t *testing.T) {
+func TestPausedQueueHandsOutNoItems(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order)
 		a.put("zero")
@@ -292,7 +292,7 @@ func TestAPausedQueueHandsNothingOut(t *testing.T) {
 	})
 }
 
-func TestPurgeRemovesWhatIsThere(t *testing.T) {
+func TestPurgeRemovesPresentItems(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order, bound(4))
 		a.put(names(0, 10)...)
@@ -313,7 +313,7 @@ func TestPurgeRemovesWhatIsThere(t *testing.T) {
 	})
 }
 
-func TestPeekShowsTheFirst(t *testing.T) {
+func TestPeekReturnsFirstItem(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
 		_, err := a.Peek(t.Context())
@@ -359,7 +359,7 @@ func TestNewItemsWakeOneConsumerEach(t *testing.T) {
 	})
 }
 
-func TestRecordsOfOthers(t *testing.T) {
+func TestForeignRecordsAreRefused(t *testing.T) {
 	for data, want := range map[string]error{
 		`{"v":3,"recipe":"queue","order":"strict"}`:               ErrNewer,
 		`{"v":1,"recipe":"queue","order":"strict"}`:               ErrNotQueue,
@@ -373,7 +373,7 @@ func TestRecordsOfOthers(t *testing.T) {
 	}
 }
 
-func TestBadPutOptionsAreRefusedAtOnce(t *testing.T) {
+func TestInvalidPutOptionsAreRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
 		for _, o := range []PutOption{WithPriority(-1), WithPriority(10), WithDelay(-1), WithDelay(maxDelay + 1), WithID(""), WithID(strings.Repeat("x", maxID+1))} {
@@ -386,7 +386,7 @@ func TestBadPutOptionsAreRefusedAtOnce(t *testing.T) {
 	})
 }
 
-func TestADeliveryTellsWhatIsKnownOfItsItem(t *testing.T) {
+func TestDeliveryHasFieldsOfItsItem(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
 		require.NoError(t, a.Put(t.Context(), "x", WithPriority(4)))

@@ -68,7 +68,7 @@ func (f *fence) makeMarker(ctx context.Context, s *framework.Session) error {
 		_, err := s.Multi(ctx, record, framework.CreateOp(f.next, nil, framework.Container))
 		var refused *framework.TxError
 		switch {
-		case err == nil, errors.Is(err, framework.ErrNodeExists): // made by a create whose reply was lost
+		case err == nil, errors.Is(err, framework.ErrNodeExists): // made before; the reply was lost
 			f.marker, f.next, f.version = f.next, "", 0
 			return nil
 		case !errors.As(err, &refused) || errors.Is(err, framework.ErrNoAuth):
@@ -94,7 +94,7 @@ func (f *fence) op() framework.Op {
 	return framework.SetOp(f.marker, strconv.AppendInt(nil, f.count+1, 10), f.version)
 }
 
-// noteApplied counts a transaction whose reply came.
+// noteApplied counts an applied transaction.
 func (f *fence) noteApplied() {
 	f.version++
 	f.count++
@@ -103,7 +103,7 @@ func (f *fence) noteApplied() {
 // forget forgets the marker, which the servers have removed.
 func (f *fence) forget() { f.marker = "" }
 
-// resolve reports whether the last transaction, whose reply was lost, was applied. If not, it can never be applied any more.
+// resolve reports whether the last transaction was applied, after its reply was lost. If not, it cannot be applied any more.
 // The error is framework.ErrNoNode if the marker is gone, or says why the outcome remains unknown.
 func (f *fence) resolve(ctx context.Context) (applied bool, err error) {
 	err = recipe.OnSession(ctx, f.store.client, func(s *framework.Session) (err error) {

@@ -11,9 +11,9 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestAStrictQueuesConsumerKeepsTheTimeOfWhatItGaveBack: the next consumer does not know it, whatever has ended the one
+// TestStrictNackDelayIsKept: the next consumer does not know it, whatever has ended the one
 // before, and gets the item at once and first.
-func TestAStrictQueuesConsumerKeepsTheTimeOfWhatItGaveBack(t *testing.T) {
+func TestStrictNackDelayIsKept(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, m *member){
 		"closed":   func(t *testing.T, m *member) { require.NoError(t, m.Close(t.Context())) },
 		"killed":   func(_ *testing.T, m *member) { m.kill() },
@@ -38,9 +38,9 @@ func TestAStrictQueuesConsumerKeepsTheTimeOfWhatItGaveBack(t *testing.T) {
 	}
 }
 
-// TestWhatWasGivenBackUnderTheLockGoesAlone: not beside what is open, and not before somebody asks for it, whatever is to be
+// TestStrictNackedItemGoesAlone: not beside what is open, and not before somebody asks for it, whatever is to be
 // claimed ahead: it may be what kills its consumers.
-func TestWhatWasGivenBackUnderTheLockGoesAlone(t *testing.T) {
+func TestStrictNackedItemGoesAlone(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		opts := []Option{WithOrder(Strict), WithMaxInFlight(3), WithPrefetch(3)}
 		a, b := w.member("a", opts...), w.member("b", opts...)
@@ -60,7 +60,7 @@ func TestWhatWasGivenBackUnderTheLockGoesAlone(t *testing.T) {
 	})
 }
 
-func TestWhatWasGivenBackUnderTheLockGoesByPriority(t *testing.T) {
+func TestStrictNackedItemsGoByPriority(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", WithOrder(Strict), WithMaxInFlight(2))
 		a.put("low")
@@ -73,8 +73,8 @@ func TestWhatWasGivenBackUnderTheLockGoesByPriority(t *testing.T) {
 	})
 }
 
-// TestNothingBehindComesBeforeWhatWasGivenBack: not what was claimed ahead either.
-func TestNothingBehindComesBeforeWhatWasGivenBack(t *testing.T) {
+// TestStrictNackHoldsUpLaterItems: not what was claimed ahead either.
+func TestStrictNackHoldsUpLaterItems(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", WithOrder(Strict), WithMaxInFlight(5), WithPrefetch(5))
 		a.put(names(0, 3)...)
@@ -85,8 +85,8 @@ func TestNothingBehindComesBeforeWhatWasGivenBack(t *testing.T) {
 	})
 }
 
-// TestWhatWasGivenBackForATimeHoldsUpThoseBehindItAlone: an urgent item goes before it, whether it comes before or after.
-func TestWhatWasGivenBackForATimeHoldsUpThoseBehindItAlone(t *testing.T) {
+// TestStrictDelayedNackHoldsUpOnlyLaterItems: an urgent item goes before it, whether it comes before or after.
+func TestStrictDelayedNackHoldsUpOnlyLaterItems(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", WithOrder(Strict), WithIdleTimeout(2*time.Hour))
 		urgent := func(value string, priority int) {
@@ -115,8 +115,8 @@ func TestWhatWasGivenBackForATimeHoldsUpThoseBehindItAlone(t *testing.T) {
 	})
 }
 
-// TestADeliveryThatIsGivenBackEndsBeforeAnybodyElseHasItsItem: as soon as the servers have it back.
-func TestADeliveryThatIsGivenBackEndsBeforeAnybodyElseHasItsItem(t *testing.T) {
+// TestNackEndsContextBeforeRedelivery: as soon as the servers have it back.
+func TestNackEndsContextBeforeRedelivery(t *testing.T) {
 	for name, after := range map[string]time.Duration{"at once": 0, "later": time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {

@@ -41,9 +41,9 @@ func TestRecordsOfThisReleaseStayReadable(t *testing.T) {
 	}
 }
 
-// TestTheNodesOfAQueue: a queue in use has these nodes, with these bytes. What the first release has written, later ones
+// TestQueueNodes: a queue in use has these nodes, with these bytes. What the first release has written, later ones
 // have to read.
-func TestTheNodesOfAQueue(t *testing.T) {
+func TestQueueNodes(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", WithCapacity(100), WithDedup(time.Minute), bound(2))
 		a.put("first", "second")
@@ -142,8 +142,8 @@ func (w *world) drawn(root string) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestAQueueOfTheFirstReleaseIsTaken: these nodes are as the first release has left them, with nobody there.
-func TestAQueueOfTheFirstReleaseIsTaken(t *testing.T) {
+// TestQueueOfFirstReleaseIsReadable: these nodes are as the first release has left them, with nobody there.
+func TestQueueOfFirstReleaseIsReadable(t *testing.T) {
 	for _, order := range []Order{Parallel, Strict} {
 		t.Run(string(order), func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {

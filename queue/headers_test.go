@@ -21,8 +21,8 @@ func requirePut(t *testing.T, d *Delivery[string], at time.Time) {
 	require.Equal(t, someHeaders, d.Headers)
 }
 
-// TestHeadersAndTheTimeOfThePutStay whatever becomes of the item.
-func TestHeadersAndTheTimeOfThePutStay(t *testing.T) {
+// TestHeadersAndPutTimeAreKept whatever becomes of the item.
+func TestHeadersAndPutTimeAreKept(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order, WithMaxAttempts(4), bound(2))
 		a.put("first") // makes the queue

@@ -13,9 +13,9 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestAnItemThatDiesTwiceComesAgain: an item that came back from the dead is in a lane. Whoever claims it there may die too,
+// TestItemOfTwoDeadConsumersComesAgain: an item that came back from the dead is in a lane. Whoever claims it there may die too,
 // while nobody is idle: then nobody looks at the lanes again unless it is rung.
-func TestAnItemThatDiesTwiceComesAgain(t *testing.T) {
+func TestItemOfTwoDeadConsumersComesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()

@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stubborn is a codec that decodes no large item.
-type stubborn struct{ tried *atomic.Int64 }
+// failingCodec is a codec that decodes no large item.
+type failingCodec struct{ tried *atomic.Int64 }
 
-func (stubborn) Encode(s string) ([]byte, error) { return []byte(s), nil }
+func (failingCodec) Encode(s string) ([]byte, error) { return []byte(s), nil }
 
-func (c stubborn) Decode(b []byte) (string, error) {
+func (c failingCodec) Decode(b []byte) (string, error) {
 	if len(b) > 1000 {
 		c.tried.Add(1)
 		return "", errors.New("bad")
@@ -24,11 +24,11 @@ func (c stubborn) Decode(b []byte) (string, error) {
 	return string(b), nil
 }
 
-// TestALargeItemThatCannotBeDecodedIsBuried: the reason makes it larger than what may be put.
-func TestALargeItemThatCannotBeDecodedIsBuried(t *testing.T) {
+// TestLargeItemThatCannotBeDecodedIsBuried: the reason makes it larger than what may be put.
+func TestLargeItemThatCannotBeDecodedIsBuried(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		m, tried := w.Member(t, "a", config), new(atomic.Int64)
-		q := New(m.Client, testPath, Codec[string](stubborn{tried}), order)
+		q := New(m.Client, testPath, Codec[string](failingCodec{tried}), order)
 		defer q.Close(context.Background())
 		require.NoError(t, q.Put(t.Context(), strings.Repeat("x", maxItem-2)))
 		require.NoError(t, q.Put(t.Context(), "good"))
@@ -43,7 +43,7 @@ func TestALargeItemThatCannotBeDecodedIsBuried(t *testing.T) {
 	})
 }
 
-func TestALargeItemMayFail(t *testing.T) {
+func TestLargeItemMayFail(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order, WithMaxAttempts(1))
 		a.put(strings.Repeat("x", maxItem-2))

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAPauseKeepsBackWhatWasClaimedAhead: also what an acknowledgement has hoped for.
-func TestAPauseKeepsBackWhatWasClaimedAhead(t *testing.T) {
+// TestPauseHoldsPrefetchedItems: also what an acknowledgement has hoped for.
+func TestPauseHoldsPrefetchedItems(t *testing.T) {
 	for _, prefetch := range []int{0, 10} {
 		t.Run(fmt.Sprint("prefetch ", prefetch), func(t *testing.T) {
 			inEachOrder(t, func(t *testing.T, w *world, order Option) {
@@ -22,7 +22,7 @@ func TestAPauseKeepsBackWhatWasClaimedAhead(t *testing.T) {
 				require.NoError(t, a.Pause(t.Context()))
 				time.Sleep(time.Second)
 				a.requireNone()
-				got := a.taking()
+				got := a.takeInBackground()
 				time.Sleep(time.Second)
 				require.Empty(t, got)
 				require.NoError(t, a.Resume(t.Context()))
@@ -35,8 +35,8 @@ func TestAPauseKeepsBackWhatWasClaimedAhead(t *testing.T) {
 	}
 }
 
-// TestPutsThatWereGivenUpLeaveNothing: while nothing can be sent, and afterwards.
-func TestPutsThatWereGivenUpLeaveNothing(t *testing.T) {
+// TestWithdrawnPutsAreFreed: while nothing can be sent, and afterwards.
+func TestWithdrawnPutsAreFreed(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
 		a.put("first")
@@ -58,8 +58,8 @@ func TestPutsThatWereGivenUpLeaveNothing(t *testing.T) {
 	})
 }
 
-// TestABacklogIsBounded: and has room again when what waited was sent.
-func TestABacklogIsBounded(t *testing.T) {
+// TestBacklogIsBounded: and has room again when what waited was sent.
+func TestBacklogIsBounded(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", WithBacklog(500_000))
 		a.put("first")
@@ -82,8 +82,8 @@ func TestABacklogIsBounded(t *testing.T) {
 	})
 }
 
-// TestALostDeliveryMakesRoom: its handler heeds the context and settles nothing.
-func TestALostDeliveryMakesRoom(t *testing.T) {
+// TestLostDeliveryMakesRoom: its handler heeds the context and settles nothing.
+func TestLostDeliveryMakesRoom(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, p := w.member("a", WithMaxInFlight(1)), w.member("p")
 		p.put("x")
@@ -108,8 +108,8 @@ func (s slowCodec) Decode(data []byte) (string, error) {
 	return s.Codec.Decode(data)
 }
 
-// TestASlowCodecHoldsUpNothingElse: neither acknowledgements nor puts wait for the items that were claimed ahead.
-func TestASlowCodecHoldsUpNothingElse(t *testing.T) {
+// TestSlowCodecDoesNotBlockOthers: neither acknowledgements nor puts wait for the items that were claimed ahead.
+func TestSlowCodecDoesNotBlockOthers(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		w.member("p", order).put(names(0, 60)...)
 		m := w.Member(t, "c", config)
@@ -124,8 +124,8 @@ func TestASlowCodecHoldsUpNothingElse(t *testing.T) {
 	})
 }
 
-// TestWhatIsKeptAheadIsBoundedInBytes: of large items fewer are claimed, and read, ahead.
-func TestWhatIsKeptAheadIsBoundedInBytes(t *testing.T) {
+// TestPrefetchIsBoundedInBytes: of large items fewer are claimed, and read, ahead.
+func TestPrefetchIsBoundedInBytes(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		const size, items, most = 100_000, 60, 1_000_000
 		p := w.member("p", order)

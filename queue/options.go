@@ -266,7 +266,7 @@ func WithExpiry(d time.Duration) PutOption {
 	}
 }
 
-// WithOps puts the item together with the caller's own operations, in one transaction: all of it happens, or none. If the servers
+// WithOps puts the item together with the caller's own operations, in one transaction: all of it happens, or no part. If the servers
 // refuse one of them, the put fails with ErrRefused. They must not touch the queue's nodes. If the queue has to send the put
 // again, it sends them again; it does so only if the put was not done. So they happen once, like the put. A put of a batch does them once.
 func WithOps(ops ...framework.Op) PutOption {

@@ -66,7 +66,7 @@ func (p *parallelOrder) draw(ctx context.Context, n int) {
 	}
 }
 
-// nextAfterAcks draws the tickets that are wanted next, and expects a call of Take after each acknowledgement. It draws none if the lanes are stale.
+// nextAfterAcks expects a call of Take after each acknowledgement, and draws the tickets that are wanted then, unless the lanes are stale.
 func (p *parallelOrder) nextAfterAcks(acks int) []*writeRequest {
 	p.cs.claims.expect(acks)
 	if p.views.isStale() {
@@ -321,7 +321,7 @@ func (p *parallelOrder) watchItem(ctx context.Context, t *ticket) error {
 	return nil
 }
 
-// deleteTicket deletes a ticket whose item has not come, and tells the recoverer. If the item comes in between, its header
+// deleteTicket deletes a ticket that still waits for its item, and tells the recoverer. If the item comes in between, its header
 // is made to say that this claim was no attempt.
 func (p *parallelOrder) deleteTicket(t *ticket) {
 	s := p.cs.s
@@ -373,7 +373,7 @@ func (p *parallelOrder) putBack(c *claimedItem, attempts int, given func()) {
 }
 
 // drawReturned adds to a request that returns an item to the lane redo the draw of a ticket of that lane, if the consumer wants another
-// item: then the number of unclaimed items stays the same, and no consumer has to be told. It returns false if it has added nothing.
+// item: then the number of unclaimed items stays the same, and no consumer has to be told. It returns false if it has not added a draw.
 func (p *parallelOrder) drawReturned(r *writeRequest) bool {
 	ctx := p.cs.claims.waitContext()
 	d := p.views.planReturned()
@@ -409,7 +409,7 @@ func (p *parallelOrder) drawReturned(r *writeRequest) bool {
 	return true
 }
 
-// keepReturnedFor is how long a consumer keeps a returned item, whose ticket it drew while it returned one, for its next call of Take.
+// keepReturnedFor is how long a consumer keeps a returned item for its next call of Take, if it has drawn the ticket while it returned an item.
 const keepReturnedFor = 10 * time.Millisecond
 
 // keepBriefly gives an item back that no call of Take has wanted for a moment: other consumers may wait.

@@ -10,9 +10,9 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// TestWhatWasClaimedBeforeACrashComesAgain: the first claim of an item of a strict queue leaves no trace at the item. Of
+// TestStrictItemsClaimedBeforeCrashComeAgain: the first claim of an item of a strict queue leaves no trace at the item. Of
 // five, three were claimed, one of them acknowledged.
-func TestWhatWasClaimedBeforeACrashComesAgain(t *testing.T) {
+func TestStrictItemsClaimedBeforeCrashComeAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a", WithOrder(Strict), WithMaxInFlight(3), bound(2)), w.member("b", WithOrder(Strict), bound(2))
 		a.put(names(0, 5)...)
@@ -35,8 +35,8 @@ func TestWhatWasClaimedBeforeACrashComesAgain(t *testing.T) {
 	})
 }
 
-// TestWhatWasReadBeforeAPurgeIsNotDelivered: a strict queue's consumer reads ahead of its claims.
-func TestWhatWasReadBeforeAPurgeIsNotDelivered(t *testing.T) {
+// TestStrictPurgedItemIsNotDelivered: a strict queue's consumer reads ahead of its claims.
+func TestStrictPurgedItemIsNotDelivered(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a", WithOrder(Strict)), w.member("b", WithOrder(Strict))
 		a.put(names(0, 20)...)
@@ -54,7 +54,7 @@ func TestWhatWasReadBeforeAPurgeIsNotDelivered(t *testing.T) {
 	})
 }
 
-func TestAProgressThatSomebodyTouches(t *testing.T) {
+func TestStrictProgressChangedByOthers(t *testing.T) {
 	for name, c := range map[string]struct {
 		touch func(ctx context.Context, s *framework.Session, node string) error
 		want  error

@@ -8,8 +8,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// Purge removes the items that are in the queue when it is called: also those that consumers have, whose
-// acknowledgement then returns ErrLost, and delayed ones; not the dead letters. It returns how many it has
+// Purge removes the items that are in the queue when it is called: also those that consumers have (their
+// acknowledgement then returns ErrLost), and delayed ones; not the dead letters. It returns how many it has
 // removed. Items that are put, or come due, while it runs may be removed or stay. If it returns an error, some items may be left.
 func (q *Queue[T]) Purge(ctx context.Context) (n int, err error) {
 	s, err := q.core.store.lookSession(ctx)

@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestAPurgedClaimFreesItsWindow: its delivery can be settled no more, and made no room once.
-func TestAPurgedClaimFreesItsWindow(t *testing.T) {
+// TestPurgedClaimFreesWindow: its delivery can be settled no more, and made no room once.
+func TestPurgedClaimFreesWindow(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, p := w.member("a", WithMaxInFlight(1)), w.member("p")
 		require.NoError(t, p.Put(t.Context(), "urgent", WithPriority(3)))
@@ -28,8 +28,8 @@ func TestAPurgedClaimFreesItsWindow(t *testing.T) {
 	})
 }
 
-// TestWhatAPurgeLeavesIsDelivered: a consumer went on to the next segment at the first item that was gone.
-func TestWhatAPurgeLeavesIsDelivered(t *testing.T) {
+// TestItemsLeftByPurgeAreDelivered: a consumer went on to the next segment at the first item that was gone.
+func TestItemsLeftByPurgeAreDelivered(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, p := w.member("a", WithMaxInFlight(1)), w.member("p")
 		require.NoError(t, p.PutBatch(t.Context(), names(0, 410)))
@@ -57,8 +57,8 @@ func TestWhatAPurgeLeavesIsDelivered(t *testing.T) {
 	})
 }
 
-// TestAPurgeEndsOnlyWhatItRemoves: items for later are read by nobody, so that their removal is no reason to read again.
-func TestAPurgeEndsOnlyWhatItRemoves(t *testing.T) {
+// TestPurgeEndsOnlyRemovedDeliveries: items for later are read by nobody, so that their removal is no reason to read again.
+func TestPurgeEndsOnlyRemovedDeliveries(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		strict := []Option{WithOrder(Strict), WithMaxInFlight(2)}
 		a, p, purger := w.member("a", strict...), w.member("p", strict...), w.member("purger", strict...)
@@ -70,7 +70,7 @@ func TestAPurgeEndsOnlyWhatItRemoves(t *testing.T) {
 		purger.link.Delay(slow)
 		purged := make(chan error, 1)
 		var d *Delivery[string]
-		w.upon(purger, zktest.OpGetChildren2, testPath+"/later", func() {
+		w.beforeRequest(purger, zktest.OpGetChildren2, testPath+"/later", func() {
 			if err := p.Put(t.Context(), "new"); err != nil {
 				t.Error(err)
 			}
@@ -92,9 +92,9 @@ func TestAPurgeEndsOnlyWhatItRemoves(t *testing.T) {
 	})
 }
 
-// TestItemsOfADeadConsumerComeBackBehindAnEmptyClosedSegment: a purge that dies between its two transactions leaves one, in
+// TestItemsOfDeadConsumerComeBackBehindEmptyClosedSegment: a purge that dies between its two transactions leaves one, in
 // which no consumer ever draws a ticket.
-func TestItemsOfADeadConsumerComeBackBehindAnEmptyClosedSegment(t *testing.T) {
+func TestItemsOfDeadConsumerComeBackBehindEmptyClosedSegment(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, recoverer := w.member("a"), w.member("b"), w.member("recoverer")
 		_, err := a.Paused(t.Context()) // makes the queue
@@ -114,8 +114,8 @@ func TestItemsOfADeadConsumerComeBackBehindAnEmptyClosedSegment(t *testing.T) {
 	})
 }
 
-// TestAPurgeFollowsWhatIsGivenBack: a consumer gives an item back, into a line of its own, while the purge is at the line that the item came from.
-func TestAPurgeFollowsWhatIsGivenBack(t *testing.T) {
+// TestPurgeRemovesItemsGivenBackMeanwhile: a consumer gives an item back, into a line of its own, while the purge is at the line that the item came from.
+func TestPurgeRemovesItemsGivenBackMeanwhile(t *testing.T) {
 	for name, after := range map[string]time.Duration{"at once": 0, "for later": time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
@@ -143,8 +143,8 @@ func TestAPurgeFollowsWhatIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestALostReplyOfPurgeDead: the letter is gone, and so is the doubt.
-func TestALostReplyOfPurgeDead(t *testing.T) {
+// TestPurgeDeadAfterLostReply: the letter is gone, and so is the doubt.
+func TestPurgeDeadAfterLostReply(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", WithMaxAttempts(1))
 		a.put("x", "y")

@@ -137,7 +137,7 @@ func (l *putLine) takeTurn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lease.Release(context.WithoutCancel(ctx)) }() // never fails
+	defer func() { _ = lease.Release(context.WithoutCancel(ctx)) }() // returns no error
 	for {
 		s, err := l.store.client.Session(ctx)
 		if err != nil {

@@ -19,7 +19,7 @@ type Queue[T any] struct {
 	codec Codec[T]
 }
 
-// New returns a queue at path. It creates no nodes: the first Put or Take makes the queue; read-only calls never do. If an
+// New returns a queue at path. It creates no nodes: the first Put or Take makes the queue; read-only calls do not. If an
 // argument or an option is invalid, each call returns an error that says so.
 func New[T any](client *framework.Client, path string, codec Codec[T], opts ...Option) *Queue[T] {
 	q := &Queue[T]{newEngine(client, path, opts), codec}
@@ -53,7 +53,7 @@ func (q *Queue[T]) Put(ctx context.Context, value T, opts ...PutOption) error {
 	return q.PutBatch(ctx, []T{value}, opts...)
 }
 
-// PutBatch puts values in their order, with no items in between, all or none, in one transaction: at most 1,000 items of
+// PutBatch puts all values or no value, in their order and with no other items in between, in one transaction: at most 1,000 items of
 // 500,000 bytes together, counting the codec's bytes and the headers. Its guarantee and its errors are those of Put.
 // The options apply to each value.
 func (q *Queue[T]) PutBatch(ctx context.Context, values []T, opts ...PutOption) error {
@@ -148,7 +148,7 @@ func (q *Queue[T]) encode(how putting, values []T) (*writeRequest, error) {
 // An item that cannot be decoded, was claimed more often than WithMaxAttempts allows, or has expired (WithExpiry) is moved to
 // the dead letters and not returned. The codec runs in the caller's goroutine.
 //
-// A Queue from which no item was taken for the idle timeout (WithIdleTimeout) first looks, which writes nothing. It joins the line of
+// A Queue from which no item was taken for the idle timeout (WithIdleTimeout) first looks, without a write. It joins the line of
 // consumers when there is an item, or after 100 ms. So a shorter call on an empty queue costs the servers some reads only.
 func (q *Queue[T]) Take(ctx context.Context) (*Delivery[T], error) {
 	if err := q.core.usable(); err != nil {
@@ -186,12 +186,12 @@ func (q *Queue[T]) open(ctx context.Context, began time.Time, item *claimedItem)
 // TryTake claims an item if there is one now, and else returns ErrEmpty without waiting for one.
 //
 // Now means at a moment of the call, after a sync, so TryTake sees all earlier puts. There is no item for this
-// Queue if other consumers have all items, if all are delayed, if they come back from a dead consumer whose session has not ended or
-// that the recoverer has not reached, or if faster consumers get them; if the queue is paused or does not exist; if as many
+// Queue if other consumers have all items, if all are delayed, if a dead consumer has them, until its session has ended and the recoverer
+// has returned them, or if faster consumers get them; if the queue is paused or does not exist; if as many
 // deliveries are open as WithMaxInFlight allows; in a strict queue also if another consumer has its lock, or an item was given back
 // for a time. TryTake waits for the servers, also while the connection is suspended, until ctx ends.
 //
-// On an empty queue it costs a sync and a read, and writes nothing. With an item it costs as much more as Take. Its other
+// On an empty queue it costs a sync and a read, without a write. With an item it costs as much more as Take. Its other
 // errors are those of Take.
 func (q *Queue[T]) TryTake(ctx context.Context) (*Delivery[T], error) {
 	ds, err := q.takeNow(ctx, 1)
@@ -222,7 +222,7 @@ func (q *Queue[T]) TakeBatch(ctx context.Context, n int) ([]*Delivery[T], error)
 	return all, nil
 }
 
-// takeNow takes up to n items that can be claimed now; ErrEmpty if there is none.
+// takeNow takes up to n items that can be claimed now; ErrEmpty if there is no such item.
 func (q *Queue[T]) takeNow(ctx context.Context, n int) (out []*Delivery[T], err error) {
 	if err := q.core.usable(); err != nil {
 		return nil, err
@@ -282,7 +282,7 @@ func AckAll[T any](ctx context.Context, deliveries ...*Delivery[T]) error {
 }
 
 // RetryPolicy returns the policy that is stored with the queue, as this Queue has read it with its last put or take; false if
-// there is none.
+// it has no policy.
 func (q *Queue[T]) RetryPolicy() (RetryPolicy, bool) {
 	r := q.core.store.found.Load()
 	if r == nil || r.Retry == nil {

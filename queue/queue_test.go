@@ -24,7 +24,7 @@ func TestItemsComeOutInOrder(t *testing.T) {
 	})
 }
 
-func TestAConsumerWaitsForItems(t *testing.T) {
+func TestConsumerWaitsForItems(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, b := w.member("a", order), w.member("b", order)
 		got := make(chan string)
@@ -60,7 +60,7 @@ func TestSegmentsRollAndAreRemoved(t *testing.T) {
 	})
 }
 
-func TestABatchStaysTogether(t *testing.T) {
+func TestBatchStaysTogether(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order, bound(4))
 		require.NoError(t, a.PutBatch(t.Context(), names(0, 10)))
@@ -86,7 +86,7 @@ func TestAsynchronousPutsKeepTheirOrderAndShareTransactions(t *testing.T) {
 	})
 }
 
-func TestTheItemOfAKilledConsumerComesBack(t *testing.T) {
+func TestItemOfDeadConsumerComesBack(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, b, c := w.member("a", order), w.member("b", order), w.member("c", order)
 		a.put(names(0, 3)...)
@@ -109,7 +109,7 @@ func TestTheItemOfAKilledConsumerComesBack(t *testing.T) {
 	})
 }
 
-func TestWhatWasGivenBackIsFirstInLine(t *testing.T) {
+func TestNackedItemIsFirst(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order)
 		a.put(names(0, 3)...)
@@ -125,7 +125,7 @@ func TestWhatWasGivenBackIsFirstInLine(t *testing.T) {
 	})
 }
 
-func TestACloseGivesBackWhatIsOpen(t *testing.T) {
+func TestCloseGivesOpenDeliveriesBack(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, b := w.member("a", order, WithMaxInFlight(4), WithPrefetch(4)), w.member("b", order)
 		a.put(names(0, 3)...)
@@ -143,8 +143,8 @@ func TestACloseGivesBackWhatIsOpen(t *testing.T) {
 	})
 }
 
-// TestATicketThatIsGivenUpEarlyLosesNoItem: the gap that a consumer leaves when it goes before its item has come.
-func TestATicketThatIsGivenUpEarlyLosesNoItem(t *testing.T) {
+// TestTicketGivenUpEarlyLosesNoItem: the gap that a consumer leaves when it goes before its item has come.
+func TestTicketGivenUpEarlyLosesNoItem(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, c := w.member("a"), w.member("b"), w.member("c")
 		a.put("zero")
@@ -166,8 +166,8 @@ func TestATicketThatIsGivenUpEarlyLosesNoItem(t *testing.T) {
 	})
 }
 
-// TestAConsumerThatLingersGivesItsTicketBack: it stays in the process, and takes no more.
-func TestAConsumerThatLingersGivesItsTicketBack(t *testing.T) {
+// TestIdleTimeoutGivesTicketBack: it stays in the process, and takes no more.
+func TestIdleTimeoutGivesTicketBack(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, b, c := w.member("a", order), w.member("b", order), w.member("c", order)
 		a.put("zero")
@@ -183,7 +183,7 @@ func TestAConsumerThatLingersGivesItsTicketBack(t *testing.T) {
 	})
 }
 
-func TestALostReplyOfAPutPutsOnce(t *testing.T) {
+func TestPutIsStoredOnceAfterLostReply(t *testing.T) {
 	for _, how := range []string{"reset", "session lost"} {
 		t.Run(how, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
@@ -224,7 +224,7 @@ func deletes(below string) func(zktest.Request) bool {
 	}
 }
 
-func TestALostReplyOfAnAckIsSettled(t *testing.T) {
+func TestAckIsSettledAfterLostReply(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order)
 		a.put(names(0, 2)...)
@@ -236,7 +236,7 @@ func TestALostReplyOfAnAckIsSettled(t *testing.T) {
 	})
 }
 
-func TestALostReplyOfATicketIsFound(t *testing.T) {
+func TestTicketIsFoundAfterLostReply(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
 		a.put(names(0, 2)...)
@@ -245,7 +245,7 @@ func TestALostReplyOfATicketIsFound(t *testing.T) {
 	})
 }
 
-func TestAPutThatIsGivenUpWhileNothingCanBeSentIsTakenBack(t *testing.T) {
+func TestPutIsWithdrawnWhileDisconnected(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
 		a.put("first")
@@ -260,7 +260,7 @@ func TestAPutThatIsGivenUpWhileNothingCanBeSentIsTakenBack(t *testing.T) {
 	})
 }
 
-func TestTheOtherOrderIsRefused(t *testing.T) {
+func TestOtherOrderIsRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a", WithOrder(Parallel)), w.member("b", WithOrder(Strict))
 		a.put("x")
@@ -271,7 +271,7 @@ func TestTheOtherOrderIsRefused(t *testing.T) {
 	})
 }
 
-func TestAnotherRecipesPathIsRefused(t *testing.T) {
+func TestPathOfAnotherRecipeIsRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
 		require.NoError(t, a.client.MakeDirs(t.Context(), testPath+"/locks"))
@@ -281,7 +281,7 @@ func TestAnotherRecipesPathIsRefused(t *testing.T) {
 	})
 }
 
-func TestAnEmptyNodeBecomesAQueue(t *testing.T) {
+func TestEmptyNodeBecomesAQueue(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
 		require.NoError(t, a.client.MakeDirs(t.Context(), testPath))
@@ -305,7 +305,7 @@ func TestForeignNodesAmongItemsAndTickets(t *testing.T) {
 	})
 }
 
-func TestBadInputIsRefusedAtOnce(t *testing.T) {
+func TestInvalidArgumentsAreRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
 		err := a.Put(t.Context(), strings.Repeat("x", maxItem))
@@ -330,7 +330,7 @@ func TestBadInputIsRefusedAtOnce(t *testing.T) {
 	})
 }
 
-func TestMessagesEndWithTheirContext(t *testing.T) {
+func TestMessagesEndsWithContext(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
 		a.put(names(0, 3)...)

@@ -59,7 +59,7 @@ func newStateReader(st *store) stateReader {
 	return stateReader{store: st, reading: make(chan struct{}, 1)}
 }
 
-// read reads what the queue holds, and which of some items exist. It writes nothing. r.reading is held.
+// read reads what the queue holds, and which of some items exist. It does not write. r.reading is held.
 func (r *stateReader) read(ctx context.Context, s *framework.Session, items []string) (queueState, error) {
 	nodes := r.store.nodes
 	for {

@@ -209,7 +209,7 @@ func (r *recoverer) recoverSegment(ctx context.Context, in segmentContents, miss
 		}
 		return nil
 	}
-	missing := map[int64]bool{} // numbers of the future whose tickets were drawn and are gone
+	missing := map[int64]bool{} // numbers without an item so far; their tickets were drawn and are gone
 	head, next := in.put, int64(-1)
 	for k := in.put; k < in.drawn; k++ {
 		if in.tickets[k] != "" {

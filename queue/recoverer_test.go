@@ -14,7 +14,7 @@ import (
 
 // sweeping makes a recoverer on a slow link, which has an item in hand. It sweeps when another consumer dies, which has one, too. The queue has
 // n items more.
-func (w *world) sweeping(n int, before func()) (recoverer *member, sweep func()) {
+func (w *world) sweepWithHook(n int, before func()) (recoverer *member, sweep func()) {
 	recoverer, gone, p := w.member("recoverer", WithMaxInFlight(1)), w.member("gone", WithMaxInFlight(1)), w.member("p")
 	p.put(names(0, 2+n)...)
 	recoverer.take()
@@ -25,15 +25,15 @@ func (w *world) sweeping(n int, before func()) (recoverer *member, sweep func())
 	return recoverer, gone.kill
 }
 
-// TestATicketThatIsDrawnDuringASweepOwnsItsItem: the recoverer has listed the tickets before it was drawn, and lists the items after.
-func TestATicketThatIsDrawnDuringASweepOwnsItsItem(t *testing.T) {
+// TestTicketDrawnDuringSweepOwnsItsItem: the recoverer has listed the tickets before it was drawn, and lists the items after.
+func TestTicketDrawnDuringSweepOwnsItsItem(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		b := w.member("b")
-		recoverer, sweep := w.sweeping(1, func() {})
+		recoverer, sweep := w.sweepWithHook(1, func() {})
 		_, err := b.Len(t.Context())
 		require.NoError(t, err)
 		got := make(chan *Delivery[string], 1)
-		w.upon(recoverer, zktest.OpGetChildren2, testPath+"/tickets/items/", func() { got <- b.take() })
+		w.beforeRequest(recoverer, zktest.OpGetChildren2, testPath+"/tickets/items/", func() { got <- b.take() })
 		sweep()
 		d := <-got
 		require.Equal(t, "item 2", d.Value)
@@ -47,22 +47,22 @@ func TestATicketThatIsDrawnDuringASweepOwnsItsItem(t *testing.T) {
 	})
 }
 
-// TestANumberThatIsUsedDuringASweepIsNotMissing: the recoverer has asked how many items there were before that item was put, taken and
+// TestNumberUsedDuringSweepIsNotMissing: the recoverer has asked how many items there were before that item was put, taken and
 // acknowledged. If it made the servers skip a number then, it would be that of a consumer which waits.
-func TestANumberThatIsUsedDuringASweepIsNotMissing(t *testing.T) {
+func TestNumberUsedDuringSweepIsNotMissing(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		b := w.member("b", WithMaxInFlight(1))
 		var waiting chan *Delivery[string]
-		recoverer, sweep := w.sweeping(0, func() { waiting = b.taking() })
+		recoverer, sweep := w.sweepWithHook(0, func() { waiting = b.takeInBackground() })
 		p := w.member("p2")
 		_, err := p.Len(t.Context())
 		require.NoError(t, err)
 		used := make(chan struct{})
-		w.upon(recoverer, zktest.OpMultiRead, "", func() {
+		w.beforeRequest(recoverer, zktest.OpMultiRead, "", func() {
 			defer close(used)
 			p.put("used")
 			b.ack(<-waiting)
-			waiting = b.taking()
+			waiting = b.takeInBackground()
 		})
 		sweep()
 		<-used
@@ -71,7 +71,7 @@ func TestANumberThatIsUsedDuringASweepIsNotMissing(t *testing.T) {
 		require.NotNil(t, d, "its number was skipped")
 		require.Equal(t, "item 1", d.Value, "it came back")
 		b.ack(d)
-		waiting = b.taking()
+		waiting = b.takeInBackground()
 		time.Sleep(time.Minute)
 		p.put("next")
 		time.Sleep(time.Second)
@@ -80,9 +80,9 @@ func TestANumberThatIsUsedDuringASweepIsNotMissing(t *testing.T) {
 	})
 }
 
-// TestWhoIsTheRecovererNoMoreSkipsNoNumber: an operator has deleted its place in line. The next recoverer has made the servers skip the number that
+// TestFormerRecovererVoidsNoNumbers: an operator has deleted its place in line. The next recoverer has made the servers skip the number that
 // both have missed; a second time it would be the number of a consumer that waits.
-func TestWhoIsTheRecovererNoMoreSkipsNoNumber(t *testing.T) {
+func TestFormerRecovererVoidsNoNumbers(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		former, b, gone, p := w.member("former", WithMaxInFlight(1)), w.member("b", WithMaxInFlight(1)), w.member("gone", WithMaxInFlight(1)), w.member("p")
 		p.put("first")
@@ -90,10 +90,10 @@ func TestWhoIsTheRecovererNoMoreSkipsNoNumber(t *testing.T) {
 		place := testPath + "/lock/" + w.Children(testPath + "/lock")[0]
 		ended := gone.waiting()
 		time.Sleep(time.Second)
-		waiting := b.taking()
+		waiting := b.takeInBackground()
 		time.Sleep(time.Second)
 		former.link.Delay(slow)
-		w.upon(former, zktest.OpGetChildren2, testPath+"/items/0000000000", func() {
+		w.beforeRequest(former, zktest.OpGetChildren2, testPath+"/items/0000000000", func() {
 			time.Sleep(slow / 10) // it hears of it after the answer, and has sent what follows
 			if err := p.client.Delete(t.Context(), place, framework.AnyVersion); err != nil {
 				t.Error(err)

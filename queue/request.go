@@ -8,7 +8,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// writeRequest is operations for the writer, which applies all of them or none.
+// writeRequest is operations for the writer, which applies all of them or no operation.
 type writeRequest struct {
 	session  *framework.Session // the only one to send the request on; nil for any
 	requires []precondition
@@ -106,7 +106,7 @@ type refusalHandler func(*framework.TxError) refusal
 
 // refusal is what to do with a refused transaction, before it is sent again.
 type refusal struct {
-	fails  func(*writeRequest) bool // the requests that fail with err; nil for none
+	fails  func(*writeRequest) bool // the requests that fail with err; nil if no request fails
 	err    error
 	repair func(context.Context, *framework.Session) error // nil if there is no need
 }
@@ -117,7 +117,7 @@ func (t *transaction) add(op framework.Op, owner *writeRequest, handler refusalH
 	t.handlers = append(t.handlers, handler)
 }
 
-// failRequest is the handler of an operation whose refusal fails one request.
+// failRequest is the handler of an operation of one request: its refusal fails that request.
 func failRequest(r *writeRequest) refusalHandler {
 	return func(tx *framework.TxError) refusal { return refuseOnly(r, tx) }
 }
@@ -126,7 +126,7 @@ func refuseOnly(r *writeRequest, err error) refusal {
 	return refusal{fails: func(other *writeRequest) bool { return other == r }, err: err}
 }
 
-// failAll is the handler of an operation whose refusal fails the whole transaction.
+// failAll is a handler that fails the whole transaction.
 func failAll(tx *framework.TxError) refusal {
 	return refusal{repair: func(context.Context, *framework.Session) error { return tx }}
 }

@@ -28,8 +28,8 @@ func TestRetryPoliciesAreChecked(t *testing.T) {
 	require.Equal(t, 75*time.Millisecond, s.wait(1, 0.5))
 }
 
-// TestFailedAttemptsWaitByThePolicy: the one stored with the queue, also for those who were not told of it.
-func TestFailedAttemptsWaitByThePolicy(t *testing.T) {
+// TestRetryPolicyDelaysFailedAttempts: the one stored with the queue, also for those who were not told of it.
+func TestRetryPolicyDelaysFailedAttempts(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		p := w.member("p", order, WithRetry(RetryPolicy{Min: 10 * time.Second, Max: 25 * time.Second}))
 		p.put("x")
@@ -61,8 +61,8 @@ func TestFailedAttemptsWaitByThePolicy(t *testing.T) {
 	})
 }
 
-// TestThePolicyIsStored: another one is refused, and a queue without one has none.
-func TestThePolicyIsStored(t *testing.T) {
+// TestRetryPolicyIsStored: another one is refused, and a queue without one has none.
+func TestRetryPolicyIsStored(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		policy := WithRetry(RetryPolicy{Min: time.Second, Max: time.Minute, Jitter: 0.25})
 		p := w.member("p", policy)

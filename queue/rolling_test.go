@@ -9,9 +9,9 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestATakeOutlastsTheSegmentsThatItHasListed: between the list and the look the last segment was filled, closed, worked
+// TestTakeContinuesAfterListedSegmentsAreRemoved: between the list and the look the last segment was filled, closed, worked
 // off and removed. This was once told as a path that is no queue.
-func TestATakeOutlastsTheSegmentsThatItHasListed(t *testing.T) {
+func TestTakeContinuesAfterListedSegmentsAreRemoved(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, c := w.member("a", bound(2)), w.member("b", bound(2)), w.member("c", bound(2))
 		a.put("x")

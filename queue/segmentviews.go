@@ -69,7 +69,7 @@ func (v *segmentView) unclaimed() int64 {
 	return max(0, v.put-v.drawn)
 }
 
-// updateFrom takes in the state of a segment and of its tickets, and reports whether there is no item to draw and will be none.
+// updateFrom takes in the state of a segment and of its tickets, and reports whether it has no items to draw, now and later.
 func (v *segmentView) updateFrom(segment, tickets framework.Node) (usedUp bool, err error) {
 	for _, n := range []framework.Node{segment, tickets} {
 		if errors.Is(n.Err, framework.ErrNoNode) {

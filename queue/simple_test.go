@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-func TestSimpleQueue(t *testing.T) {
+func TestCuratorQueue(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := NewCuratorQueue(w.member("a").client, "/simple"), NewCuratorQueue(w.member("b").client, "/simple")
 		_, err := a.Poll(t.Context())
@@ -47,8 +47,8 @@ func TestSimpleQueue(t *testing.T) {
 	})
 }
 
-// TestAReadOfASimpleQueueThatFailsIsReadAgain: the session was lost between the list and the item, and nothing was removed.
-func TestAReadOfASimpleQueueThatFailsIsReadAgain(t *testing.T) {
+// TestCuratorQueueRepeatsFailedRead: the session was lost between the list and the item, and nothing was removed.
+func TestCuratorQueueRepeatsFailedRead(t *testing.T) {
 	for name, look := range map[string]func(*CuratorQueue, context.Context) ([]byte, error){"peek": (*CuratorQueue).Peek, "poll": (*CuratorQueue).Poll, "take": (*CuratorQueue).Take} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
@@ -57,7 +57,7 @@ func TestAReadOfASimpleQueueThatFailsIsReadAgain(t *testing.T) {
 				_, err := a.client.Session(t.Context())
 				require.NoError(t, err)
 				a.link.Delay(slow)
-				w.upon(a, zktest.OpGetData, "/simple/qn-", func() {
+				w.beforeRequest(a, zktest.OpGetData, "/simple/qn-", func() {
 					a.link.Cut()
 					time.AfterFunc(time.Minute, a.link.Heal)
 				})

@@ -51,7 +51,7 @@ func (st *store) retryDelay(attempt int) time.Duration {
 	return retry.wait(attempt, rand.Float64())
 }
 
-// findOrMake reads the queue's record, or makes the queue. It first finishes a Drop whose caller has died.
+// findOrMake reads the queue's record, or makes the queue. It first finishes a Drop that was interrupted.
 func (st *store) findOrMake(ctx context.Context, s *framework.Session) error {
 	if st.found.Load() != nil && !st.stale.Load() {
 		return nil
@@ -246,7 +246,7 @@ func (st *store) foundSession(ctx context.Context) (*framework.Session, error) {
 	return s, s.Sync(ctx, st.nodes.path)
 }
 
-// lookSession is foundSession for read-only calls: it makes no queue, and returns errAbsent if there is none.
+// lookSession is foundSession for read-only calls: it makes no queue, and returns errAbsent instead.
 func (st *store) lookSession(ctx context.Context) (*framework.Session, error) {
 	if err := st.usable(); err != nil {
 		return nil, err

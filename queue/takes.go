@@ -78,7 +78,7 @@ func (q *takeQueue) takeReady() *claimedItem {
 	return q.remove(call)
 }
 
-// handBack hands an item to the next call whose own call has ended.
+// handBack hands an item to the next call, after the call that got it has ended.
 func (q *takeQueue) handBack(c *claimedItem) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -121,7 +121,7 @@ func (q *takeQueue) isRunning() bool {
 	return q.running
 }
 
-// begin makes claims those of the present consumer session; nil if there is none.
+// begin makes claims those of the present consumer session; nil if there is no session.
 func (q *takeQueue) begin(claims *sessionClaims) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

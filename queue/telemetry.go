@@ -16,8 +16,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// The names are those of OpenTelemetry's conventions for messaging, which are still being developed; this file is the
-// only one that knows them.
+// The names follow OpenTelemetry's conventions for messaging, which are still in development. Only this file knows them.
 const (
 	scope  = "github.com/lockstep-go/lockstep/queue"
 	system = "lockstep"
@@ -56,7 +55,7 @@ func newTelemetry(c *framework.Client, path string) telemetry {
 	return t
 }
 
-// The attributes of spans and metrics, and sets of them that are made once, since items are many. Paths are on spans only.
+// The attributes of spans and metrics. Sets of them are made once, since there are many items. Only spans have paths.
 var (
 	puts    = newOperation("put", "send")
 	takes   = newOperation("take", "receive")
@@ -64,7 +63,7 @@ var (
 	ends    = byOutcome(nil)
 )
 
-// operation is what the queue does, with an outcome or none.
+// operation is a kind of call, with the attributes of its spans and metrics.
 type operation struct {
 	attrs []attribute.KeyValue
 	plain metric.MeasurementOption
@@ -86,7 +85,7 @@ func byOutcome(attrs []attribute.KeyValue) map[string]metric.MeasurementOption {
 	return with
 }
 
-// put begins a producer's span, and returns its trace context for the items.
+// put begins a producer's span. It returns its trace context for the items, and a function that ends the span.
 func (t *telemetry) put(ctx context.Context, items int) (map[string]string, func(error)) {
 	began := time.Now()
 	ctx, span := t.tracer.Start(ctx, "put "+t.path, trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(puts.attrs...),
@@ -104,8 +103,7 @@ func (t *telemetry) put(ctx context.Context, items int) (map[string]string, func
 	}
 }
 
-// taken makes a consumer's span, which began with the call of Take and links to the producer's, and returns a context
-// within it.
+// taken makes a consumer's span, which began with the call of Take and links to the producer's. It returns held with that span.
 func (t *telemetry) taken(ctx, held context.Context, began time.Time, header itemHeader, attempt int) context.Context {
 	producer := trace.SpanContextFromContext(t.client.Propagators().Extract(context.Background(), propagation.MapCarrier(header.Trace)))
 	opts := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithTimestamp(began), trace.WithAttributes(takes.attrs...),
@@ -122,7 +120,7 @@ func (t *telemetry) taken(ctx, held context.Context, began time.Time, header ite
 	return trace.ContextWithSpan(held, span)
 }
 
-// ended counts a delivery that was settled, or was to be.
+// ended counts the end of a delivery.
 func (t *telemetry) ended(how string, began time.Time, err error) {
 	if err != nil {
 		how = outcome(err)
@@ -132,7 +130,7 @@ func (t *telemetry) ended(how string, began time.Time, err error) {
 	t.duration.Record(ctx, time.Since(began).Seconds(), settles.with[how])
 }
 
-// allOutcomes are all that are told.
+// allOutcomes are the values of the attribute lockstep.outcome.
 var allOutcomes = []string{"ack", "nack", "done", "lost", "settled before", "full", "duplicate", "refused", "unknown", "given up", "error"}
 
 func outcome(err error) string {

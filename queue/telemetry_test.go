@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-func TestTheConsumersSpanLinksToTheProducers(t *testing.T) {
+func TestConsumerSpanLinksToProducer(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		recorder, reader := tracetest.NewSpanRecorder(), metric.NewManualReader()
 		m := w.Member(t, "a", config,

@@ -9,7 +9,7 @@ import (
 )
 
 // claimable returns how many items this consumer could claim at a moment of the call, after a sync, and whether that is undecided yet, since claims
-// are on their way. The number may be too high, since other consumers claim at the same time. It writes nothing. Unless always, it returns 1 if the
+// are on their way. The number may be too high, since other consumers claim at the same time. It does not write. Unless always, it returns 1 if the
 // consumer runs.
 func (c *consumer) claimable(ctx context.Context, always bool) (n int, undecided bool, err error) {
 	select {
@@ -68,7 +68,7 @@ const (
 )
 
 // lookFirst returns when there is something to claim, or after idlePoll. It looks only for the
-// first call of a consumer that does not stand in line: such a call would write a place, a ticket and more for nothing.
+// first call of a consumer that does not stand in line: such a call would write a place, a ticket and more in vain.
 func (c *consumer) lookFirst(ctx context.Context) error {
 	if c.takes.isRunning() {
 		return nil
@@ -104,7 +104,7 @@ func (c *consumer) whyEnded(ctx context.Context) error {
 	return nil
 }
 
-// takeNow takes up to n items that can be claimed now. It returns ErrEmpty if there is none.
+// takeNow takes up to n items that can be claimed now. It returns ErrEmpty if there is no such item.
 func (c *consumer) takeNow(ctx context.Context, n int) (got []*claimedItem, err error) {
 	during, cancel := c.untilClosed(ctx)
 	defer cancel()

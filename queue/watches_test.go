@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWatchesDoNotGrowWithTheSegments: a ticket waits for an item whose number its segment's end has made void, and
+// TestWatchesDoNotGrowWithSegments: a ticket waits for an item whose number its segment's end has made void, and
 // consumers that die leave such holes for the recoverer to watch. Their watches once stayed as long as the session.
-func TestWatchesDoNotGrowWithTheSegments(t *testing.T) {
+func TestWatchesDoNotGrowWithSegments(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order, bound(3), WithMaxInFlight(4))
 		const items = 4 // more than a segment has

@@ -12,13 +12,13 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// DefaultGrace is how long Work lets handlers finish, unless WithGrace says otherwise.
+// DefaultGrace is how long Work lets handlers finish by default; see WithGrace.
 const DefaultGrace = 30 * time.Second
 
-// mostSettling is how long Work waits, after the grace, until the servers have what handlers have settled.
+// mostSettling is how long Work waits after the grace for the servers' answers to acknowledgements and returns.
 const mostSettling = 5 * time.Second
 
-// Handler works on an item. What it returns settles the delivery; see Work. It may settle the delivery itself instead.
+// Handler works on an item. Its result settles the delivery; see Work. It may settle the delivery itself instead.
 type Handler[T any] func(ctx context.Context, d *Delivery[T]) error
 
 // WorkOption changes how Work works. Its error is returned by Work.
@@ -26,10 +26,10 @@ type WorkOption func(*workOptions) error
 
 type workOptions struct {
 	grace   time.Duration
-	timeout time.Duration // 0: none
+	timeout time.Duration // 0: no limit
 }
 
-// WithGrace is how long handlers may go on when the context of Work has ended. 0 cancels them at once. Default 30 s.
+// WithGrace sets how long handlers may continue after the context of Work has ended. 0 cancels them at once. Default 30 s.
 func WithGrace(d time.Duration) WorkOption {
 	return func(o *workOptions) error {
 		if d < 0 {
@@ -40,8 +40,8 @@ func WithGrace(d time.Duration) WorkOption {
 	}
 }
 
-// WithProcessingTimeout is how long a handler may work on one item. Then its context ends, with a cause that wraps
-// ErrProcessingTimeout, and the attempt has failed, whatever the handler returns. Default: no limit.
+// WithProcessingTimeout sets how long a handler may work on one item. Then its context ends, with a cause that wraps
+// ErrProcessingTimeout, and the attempt has failed, for any result of the handler. Default: no limit.
 func WithProcessingTimeout(d time.Duration) WorkOption {
 	return func(o *workOptions) error {
 		if d <= 0 {
@@ -54,21 +54,21 @@ func WithProcessingTimeout(d time.Duration) WorkOption {
 
 // Work takes items and calls handler for each, in n workers, until ctx ends. Each worker has one item at a time.
 //
-// When the handler returns nil the item is acknowledged. When it returns an error, the attempt has failed: the item is given
-// back as by Nack without a delay, after the time that the error asks for (RetryAfter), or goes to the dead letters (Bury).
-// The error's text becomes the item's LastError; a strict queue does not keep it. A panic is logged with its stack, and
-// counts as an error; the worker goes on.
+// If the handler returns nil, Work acknowledges the item. If it returns an error, the attempt has failed: Work gives the item
+// back as Nack does without a delay, or after the time of the error (RetryAfter), or makes it a dead letter (Bury).
+// The error's text becomes the item's LastError; a strict queue does not keep it. Work logs a panic with its stack and treats it
+// as an error; the worker continues.
 //
-// The handler's context is the delivery's, within the processing timeout (WithProcessingTimeout). It does not end with ctx: when
-// ctx ends, Work takes nothing more, and handlers that run may go on for the grace (WithGrace) while their items stay theirs.
-// Then their contexts end, with a cause that wraps ErrDraining, and their items are given back, at once and with the attempt
-// counted. Until a handler has returned, its item is neither acknowledged nor given back, and Work does not return: so nobody else
-// works on it at the same time. Once its context has ended, what it returns counts no more, also if it is nil.
+// The handler's context is the delivery's, with the processing timeout (WithProcessingTimeout). It does not end with ctx: when
+// ctx ends, Work takes no more items, and running handlers may continue for the grace (WithGrace) and keep their items.
+// Then their contexts end, with a cause that wraps ErrDraining, and Work gives their items back at once, with the attempt
+// counted. Work does not settle an item, and does not return, before the item's handler has returned: so no other consumer
+// works on the item at the same time. The result of a handler whose context has ended does not count, also if it is nil.
 //
-// Lost connections and sessions do not end Work: handlers whose items are lost see their contexts end, and the items come
-// again. Work returns nil when all handlers have returned before the grace was over. Else the error says why: it wraps
-// ErrUnfinished, or what Take has failed with for good, such as ErrMismatch or ErrClosed; then handlers are drained as if ctx had ended.
-// n must not be larger than the window (WithMaxInFlight).
+// Lost connections and sessions do not end Work: handlers of lost items see their contexts end, and the items come
+// again. Work returns nil if all handlers have returned before the end of the grace. Else the error wraps
+// ErrUnfinished, or a lasting error of Take, such as ErrMismatch or ErrClosed; then Work drains its handlers as if ctx had ended.
+// n must not be larger than WithMaxInFlight.
 func (q *Queue[T]) Work(ctx context.Context, n int, handler Handler[T], opts ...WorkOption) error {
 	o := workOptions{grace: DefaultGrace}
 	err := q.core.usable()
@@ -76,7 +76,7 @@ func (q *Queue[T]) Work(ctx context.Context, n int, handler Handler[T], opts ...
 		err = fmt.Errorf("%w: Work: the handler is nil", ErrOption)
 	}
 	if most := max(q.core.settings.window, DefaultMaxInFlight); err == nil && (n <= 0 || n > most) {
-		err = fmt.Errorf("%w: Work: %d workers, want 1 to %d, which is the window (WithMaxInFlight)", ErrOption, n, most)
+		err = fmt.Errorf("%w: Work: %d workers, want 1 to %d, which is the most in flight (WithMaxInFlight)", ErrOption, n, most)
 	}
 	for _, set := range opts {
 		if set != nil && err == nil {
@@ -90,18 +90,18 @@ func (q *Queue[T]) Work(ctx context.Context, n int, handler Handler[T], opts ...
 	return framework.Wrap("work", q.Path(), w.work(ctx, n))
 }
 
-// workers are one call of Work.
+// workers is one call of Work.
 type workers[T any] struct {
 	q       *Queue[T]
 	handler Handler[T]
 	workOptions
 
-	taking     context.Context // done when nothing more is to be taken; the cause is what has failed
+	taking     context.Context // done when the workers take no more items; the cause is the error of Take
 	stop       context.CancelCauseFunc
-	forced     context.Context // done when the grace is over
-	settling   context.Context // done when Work waits for the servers no more
+	forced     context.Context // done after the grace
+	settling   context.Context // done when Work stops waiting for the servers
 	running    sync.WaitGroup
-	unfinished atomic.Int64 // handlers that the grace was too short for
+	unfinished atomic.Int64 // handlers that did not return within the grace
 }
 
 func (w *workers[T]) work(ctx context.Context, n int) error {
@@ -142,7 +142,7 @@ func (w *workers[T]) work(ctx context.Context, n int) error {
 	return err
 }
 
-// loop is one worker. If a handler ends its goroutine another one takes its place.
+// loop is one worker. If a handler ends its goroutine, another one takes its place.
 func (w *workers[T]) loop() {
 	ended := false
 	defer func() {
@@ -172,7 +172,7 @@ func (w *workers[T]) loop() {
 // errGoexit is the error of a handler that has ended its goroutine.
 var errGoexit = errors.New("the handler has called runtime.Goexit")
 
-// handle calls the handler and settles the delivery by what comes of it.
+// handle calls the handler and settles the delivery by its result.
 func (w *workers[T]) handle(d *Delivery[T]) {
 	ctx, cancel := context.WithCancelCause(d.Context())
 	defer cancel(nil)
@@ -185,23 +185,23 @@ func (w *workers[T]) handle(d *Delivery[T]) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
-			w.q.core.store.client.Logger().Error("a handler has panicked", "path", w.q.Path(), "item", d.Node(), "panic", p, "stack", string(debug.Stack()))
+			w.q.core.store.client.Logger().Error("the handler of an item has panicked", "path", w.q.Path(), "item", d.Node(), "panic", p, "stack", string(debug.Stack()))
 		}
 		if settled := w.settle(context.Cause(ctx), d, err); settled != nil && !errors.Is(settled, ErrSettled) {
-			w.q.core.store.client.Logger().Warn("an item that a handler has worked on could not be settled", "path", w.q.Path(), "item", d.Node(), "error", settled)
+			w.q.core.store.client.Logger().Warn("the item of a handler could not be settled; it may be delivered again", "path", w.q.Path(), "item", d.Node(), "error", settled)
 		}
 	}()
 	err = w.handler(ctx, d)
 }
 
-// settle settles a delivery whose handler has returned an error or nil. Its context has ended before for a reason, or nil.
+// settle settles a delivery by its handler's result, err. ended is the cause with which the handler's context has ended, or nil.
 func (w *workers[T]) settle(ended error, d *Delivery[T], err error) error {
 	switch {
 	case errors.Is(ended, ErrDraining):
 		w.unfinished.Add(1)
 		return d.nack(0, ended).Wait(w.settling)
 	case errors.Is(ended, ErrProcessingTimeout):
-		err = ended // what the handler makes of it is not worth more
+		err = ended // instead of the handler's own error
 	case err == nil:
 		return d.AckAsync().Wait(w.settling)
 	}
@@ -216,15 +216,15 @@ func (w *workers[T]) settle(ended error, d *Delivery[T], err error) error {
 	return d.nack(w.q.core.store.retryDelay(d.Attempt), err).Wait(w.settling)
 }
 
-// RetryError is an error with which a handler of Work says when the item is to come again. See RetryAfter.
+// RetryError is an error of a handler of Work that says when the item comes again. See RetryAfter.
 type RetryError struct {
 	// After is the time until then.
 	After time.Duration
-	// Err is why the attempt has failed, or nil.
+	// Err is the reason of the failed attempt, or nil.
 	Err error
 }
 
-// RetryAfter is returned by a handler of Work whose item is to come again after a time, at least 0, because of err. The attempt counts.
+// RetryAfter returns an error with which a handler of Work gives its item back because of err, to come again after a time. A negative time counts as 0. The attempt counts.
 func RetryAfter(after time.Duration, err error) error {
 	return &RetryError{max(0, min(after, maxDelay)), err}
 }
@@ -239,13 +239,13 @@ func (e *RetryError) Error() string {
 // Unwrap returns Err.
 func (e *RetryError) Unwrap() error { return e.Err }
 
-// BuryError is an error with which a handler of Work makes the item a dead letter. See Bury.
+// BuryError is an error of a handler of Work that makes the item a dead letter. See Bury.
 type BuryError struct {
 	// Err is the reason, or nil.
 	Err error
 }
 
-// Bury is returned by a handler of Work whose item becomes a dead letter, without further attempts, because of err.
+// Bury returns an error with which a handler of Work makes its item a dead letter because of err, without further attempts.
 func Bury(err error) error { return &BuryError{err} }
 
 func (e *BuryError) Error() string {

@@ -40,7 +40,7 @@ func (h *handled) list() []string {
 	return append([]string{}, h.all...)
 }
 
-func TestWorkSettlesByWhatTheHandlerReturns(t *testing.T) {
+func TestWorkSettlesByHandlerResult(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, p := w.member("a", WithMaxAttempts(2)), w.member("p")
 		p.put("good", "once", "panics", "goexit", "buried", "hopeless", "settles")
@@ -80,8 +80,8 @@ func TestWorkSettlesByWhatTheHandlerReturns(t *testing.T) {
 	})
 }
 
-// TestAPanicDoesNotEndAWorker: in both orders the item comes again, and those behind it come.
-func TestAPanicDoesNotEndAWorker(t *testing.T) {
+// TestWorkContinuesAfterPanic: in both orders the item comes again, and those behind it come.
+func TestWorkContinuesAfterPanic(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order)
 		a.put(names(0, 5)...)
@@ -131,8 +131,8 @@ func TestWorkDrains(t *testing.T) {
 	})
 }
 
-// TestTheGraceEnds: the handler's context ends, its item is given back when it has returned, and not before.
-func TestTheGraceEnds(t *testing.T) {
+// TestWorkGraceEnds: the handler's context ends, its item is given back when it has returned, and not before.
+func TestWorkGraceEnds(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		for name, ignores := range map[string]time.Duration{"obeys": 0, "ignores": time.Hour} {
 			a, b := w.member("a "+name, order), w.member("b "+name, order)
@@ -170,8 +170,8 @@ func TestTheGraceEnds(t *testing.T) {
 	})
 }
 
-// TestAProcessingTimeoutIsAFailedAttempt: also if the handler ignores its context and returns nil in the end. Only one works on the item.
-func TestAProcessingTimeoutIsAFailedAttempt(t *testing.T) {
+// TestProcessingTimeoutIsFailedAttempt: also if the handler ignores its context and returns nil in the end. Only one works on the item.
+func TestProcessingTimeoutIsFailedAttempt(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", WithMaxAttempts(2))
 		a.put("x")
@@ -201,8 +201,8 @@ func TestAProcessingTimeoutIsAFailedAttempt(t *testing.T) {
 	})
 }
 
-// TestWorkGoesOnAfterASessionLoss: the handler sees its context end, and the item comes again.
-func TestWorkGoesOnAfterASessionLoss(t *testing.T) {
+// TestWorkContinuesAfterSessionLoss: the handler sees its context end, and the item comes again.
+func TestWorkContinuesAfterSessionLoss(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, p := w.member("a", order), w.member("p", order)
 		p.put("x")
@@ -227,8 +227,8 @@ func TestWorkGoesOnAfterASessionLoss(t *testing.T) {
 	})
 }
 
-// TestALostReplyOfWorksAcknowledgement: the item is gone, and is worked on once.
-func TestALostReplyOfWorksAcknowledgement(t *testing.T) {
+// TestWorkAcknowledgesAfterLostReply: the item is gone, and is worked on once.
+func TestWorkAcknowledgesAfterLostReply(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order)
 		a.put("x")
@@ -251,8 +251,8 @@ func TestALostReplyOfWorksAcknowledgement(t *testing.T) {
 	})
 }
 
-// TestADrainEndsWithoutItsServers: nothing can be settled, and Work returns all the same.
-func TestADrainEndsWithoutItsServers(t *testing.T) {
+// TestWorkDrainEndsWithoutServers: nothing can be settled, and Work returns all the same.
+func TestWorkDrainEndsWithoutServers(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order)
 		a.put("x")
@@ -267,7 +267,7 @@ func TestADrainEndsWithoutItsServers(t *testing.T) {
 	})
 }
 
-func TestWorkRefusesWhatItCannotUse(t *testing.T) {
+func TestWorkRefusesInvalidArguments(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
 		nothing := func(context.Context, *Delivery[string]) error { return nil }

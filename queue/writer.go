@@ -241,7 +241,7 @@ func (w *writer) send(ctx context.Context, s *framework.Session, requests []*wri
 	return w.mark(requests, requestQueued), err
 }
 
-// resolve finds out whether a transaction was applied whose reply was lost. It returns the requests to send again.
+// resolve finds out whether a transaction was applied after its reply was lost. It returns the requests to send again.
 func (w *writer) resolve(ctx context.Context, requests []*writeRequest, lost error) (again []*writeRequest) {
 	w.room.known = false
 	applied, err := w.fence.resolve(ctx)

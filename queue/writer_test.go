@@ -34,8 +34,8 @@ func (m *member) putRequest(stored ...byte) *writeRequest {
 	return &writeRequest{ops: ops, items: []newItem{item}, adds: 1}
 }
 
-// TestAFenceTellsItselfFromATransaction: the reply of a fence may be lost too.
-func TestAFenceTellsItselfFromATransaction(t *testing.T) {
+// TestFenceIsDistinctFromTransaction: the reply of a fence may be lost too.
+func TestFenceIsDistinctFromTransaction(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		_, wr, s := w.written()
 		for range 3 {
@@ -52,7 +52,7 @@ func TestAFenceTellsItselfFromATransaction(t *testing.T) {
 	})
 }
 
-func TestATransactionFromBeforeAFenceIsRefused(t *testing.T) {
+func TestTransactionBeforeFenceIsRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, wr, s := w.written()
 		late := wr.assemble([]*writeRequest{m.putRequest(1, 0)})
@@ -71,7 +71,7 @@ func (m *member) removeMarker(s *framework.Session) {
 	require.NoError(m.t, m.client.Delete(m.t.Context(), wr.fence.marker, framework.AnyVersion))
 }
 
-func TestWithoutItsMarkerAnOutcomeIsUnknown(t *testing.T) {
+func TestOutcomeIsUnknownWithoutMarker(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, wr, s := w.written()
 		m.removeMarker(s)
@@ -85,7 +85,7 @@ func TestWithoutItsMarkerAnOutcomeIsUnknown(t *testing.T) {
 	})
 }
 
-func TestAMarkerThatIsGoneIsMadeAgain(t *testing.T) {
+func TestMissingMarkerIsRecreated(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, _, s := w.written()
 		m.removeMarker(s)
@@ -94,8 +94,8 @@ func TestAMarkerThatIsGoneIsMadeAgain(t *testing.T) {
 	})
 }
 
-// TestWhatIsRefusedTakesNothingElseWithIt: of the parts of one transaction.
-func TestWhatIsRefusedTakesNothingElseWithIt(t *testing.T) {
+// TestRefusedRequestDoesNotFailOthers: of the parts of one transaction.
+func TestRefusedRequestDoesNotFailOthers(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, wr, _ := w.written()
 		other, err := w.member("other").client.Session(t.Context())
@@ -120,7 +120,7 @@ func TestWhatIsRefusedTakesNothingElseWithIt(t *testing.T) {
 	})
 }
 
-func TestATransactionIsBounded(t *testing.T) {
+func TestTransactionSizeIsBounded(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, _, _ := w.written()
 		most := 0
@@ -146,8 +146,8 @@ func TestATransactionIsBounded(t *testing.T) {
 	})
 }
 
-// TestAFullSecondPassesOnToTheNext, so that no list is long.
-func TestAFullSecondPassesOnToTheNext(t *testing.T) {
+// TestFullSecondOverflowsToNext, so that no list is long.
+func TestFullSecondOverflowsToNext(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a", bound(2))
 		for i := range 6 {
@@ -165,8 +165,8 @@ func TestAFullSecondPassesOnToTheNext(t *testing.T) {
 	})
 }
 
-// TestWhatComesBackIsFirstWhenItsTimeHasCome, in a parallel queue: before what was put meanwhile.
-func TestWhatComesBackIsFirstWhenItsTimeHasCome(t *testing.T) {
+// TestDelayedNackIsFirstWhenDue, in a parallel queue: before what was put meanwhile.
+func TestDelayedNackIsFirstWhenDue(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		recoverer, a := w.member("recoverer", WithMaxInFlight(1)), w.member("a")
 		recoverer.put("w", "x", "y")
@@ -181,7 +181,7 @@ func TestWhatComesBackIsFirstWhenItsTimeHasCome(t *testing.T) {
 	})
 }
 
-func TestADeadLetterMakesRoom(t *testing.T) {
+func TestDeadLetterMakesRoom(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order, WithCapacity(1), WithMaxAttempts(1))
 		a.put("x")
@@ -216,8 +216,8 @@ func TestOneProducerWaitsForRoomAtATime(t *testing.T) {
 	})
 }
 
-// TestAnIDGoesIntoTheOpenBucket: a producer that has not heard of its successor must not use the former one.
-func TestAnIDGoesIntoTheOpenBucket(t *testing.T) {
+// TestDedupUsesOpenBucket: a producer that has not heard of its successor must not use the former one.
+func TestDedupUsesOpenBucket(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a", WithDedup(time.Minute)), w.member("b")
 		require.NoError(t, a.Put(t.Context(), "x", WithID("1")))
@@ -232,8 +232,8 @@ func TestAnIDGoesIntoTheOpenBucket(t *testing.T) {
 	})
 }
 
-// TestAnAcknowledgementDrawsTheNextTicket: one transaction an item.
-func TestAnAcknowledgementDrawsTheNextTicket(t *testing.T) {
+// TestAckDrawsNextTicket: one transaction an item.
+func TestAckDrawsNextTicket(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
 		a.put(names(0, 52)...)
@@ -247,8 +247,8 @@ func TestAnAcknowledgementDrawsTheNextTicket(t *testing.T) {
 	})
 }
 
-// TestAStrictQueueClaimsNothingAhead, unless it is told to: a claim counts an attempt.
-func TestAStrictQueueClaimsNothingAhead(t *testing.T) {
+// TestStrictClaimsOnlyOnDemand, unless it is told to: a claim counts an attempt.
+func TestStrictClaimsOnlyOnDemand(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		strict := WithOrder(Strict)
 		a, b := w.member("a", strict), w.member("b", strict)

@@ -21,7 +21,7 @@ var moduleMutants = []mutant{
 		old: "if p.Logger != nil {", new: "if false {",
 	},
 	{
-		name: "an id goes into a queue that does not remember it", file: "queue/writer.go", test: "TestAnIDIsRefusedWhereNothingRemembersIt",
+		name: "an id goes into a queue that does not remember it", file: "queue/writer.go", test: "TestWithIDIsRefusedWithoutDedup",
 		old: "requests = w.failMatching(requests, hasID, errNoDedup)", new: "_ = errNoDedup",
 	},
 }

@@ -5,32 +5,32 @@ func init() { lists["queue_items"] = queueItemsMutants }
 // queueItemsMutants are the safeguards of package queue about what belongs to an item.
 var queueItemsMutants = []mutant{
 	{
-		name: "an item that is moved forgets when it was put", file: "queue/envelope.go", test: "TestHeadersAndTheTimeOfThePutStay",
+		name: "an item that is moved forgets when it was put", file: "queue/envelope.go", test: "TestHeadersAndPutTimeAreKept",
 		old: "if err == nil && e.header.Put == 0 {", new: "if false {",
 	},
 	{
-		name: "a consumer changes the headers that are stored", file: "queue/queue.go", test: "TestHeadersAndTheTimeOfThePutStay",
+		name: "a consumer changes the headers that are stored", file: "queue/queue.go", test: "TestHeadersAndPutTimeAreKept",
 		old: "Headers: maps.Clone(header.Headers)", new: "Headers: func() map[string]string { _ = maps.Clone[map[string]string]; return header.Headers }()",
 	},
 	{
-		name: "an acknowledgement whose own operation was refused stays settled", file: "queue/claimeditem.go", test: "TestAnAckWithOperationsOfOnesOwnIsAllOrNothing",
+		name: "an acknowledgement whose own operation was refused stays settled", file: "queue/claimeditem.go", test: "TestAckWithIsAtomic",
 		old: "\tc.settled = nil\n", new: "",
 	},
 	{
-		name: "a delivery that is open again is not watched", file: "queue/claimeditem.go", test: "TestADeliveryThatIsOpenAgainMakesRoomWhenItIsLost",
+		name: "a delivery that is open again is not watched", file: "queue/claimeditem.go", test: "TestReopenedDeliveryMakesRoomWhenLost",
 		old: "\tc.settled = nil\n\tc.mu.Unlock()\n\tc.settleWhenLost()\n", new: "\tc.settled = nil\n\tc.mu.Unlock()\n",
 	},
 	{
-		name: "an item that is open again as its queue closes stays claimed", file: "queue/claimeditem.go", test: "TestAnAckThatIsRefusedAsItsQueueClosesGivesTheItemBack",
+		name: "an item that is open again as its queue closes stays claimed", file: "queue/claimeditem.go", test: "TestAckWithRefusedAtCloseGivesItemBack",
 		old: "if c.session.ctx.Err() != nil {\n\t\tc.takeBack", new: "if false {\n\t\tc.takeBack",
 	},
 	{
-		name: "a refused operation of one put fails others", file: "queue/writer.go", test: "TestARefusedOperationHoldsUpNoOtherPut",
+		name: "a refused operation of one put fails others", file: "queue/writer.go", test: "TestRefusedOpDoesNotFailOtherPuts",
 		old: "return refuseOnly(r, fmt.Errorf(\"%w: %w\", ErrRefused, own))",
 		new: "return refusal{fails: func(*writeRequest) bool { return true }, err: fmt.Errorf(\"%w: %w\", ErrRefused, own)}",
 	},
 	{
-		name: "a strict queue's guard does not know the claim", file: "queue/claimeditem.go", test: "TestAGuardIsRefusedOnceSomebodyElseHasTheItem",
+		name: "a strict queue's guard does not know the claim", file: "queue/claimeditem.go", test: "TestGuardIsRefusedAfterRedelivery",
 		old: "framework.CheckOp(c.node, c.version).When", new: "framework.CheckOp(c.node, framework.AnyVersion).When",
 	},
 	{
@@ -38,39 +38,39 @@ var queueItemsMutants = []mutant{
 		old: "return c.stat.Czxid + int64(c.version)", new: "return c.stat.Czxid",
 	},
 	{
-		name: "an item that was claimed ahead does not expire", file: "queue/queue.go", test: "TestWhatWasClaimedAheadExpiresToo|TestAnItemWhoseTimeIsOverIsADeadLetter",
-		old: "if header.expired(q.core.store.clock.now()) {", new: "if false {",
+		name: "an item that was claimed ahead does not expire", file: "queue/queue.go", test: "TestPrefetchedItemExpires|TestExpiredItemIsDeadLetter",
+		old: "if header.expired(q.core.store.clock.Now()) {", new: "if false {",
 	},
 	{
-		name: "an item whose time is over counts an attempt", file: "queue/claimeditem.go", test: "TestAnItemWhoseTimeIsOverIsADeadLetter",
+		name: "an item whose time is over counts an attempt", file: "queue/claimeditem.go", test: "TestExpiredItemIsDeadLetter",
 		old: "\tc.attempt--\n", new: "",
 	},
 	{
-		name: "what was requeued expires again", file: "queue/inspect.go", test: "TestAnItemWhoseTimeIsOverIsADeadLetter",
+		name: "what was requeued expires again", file: "queue/inspect.go", test: "TestExpiredItemIsDeadLetter",
 		old: "env.header.Error, env.header.TTL = 0, 0, \"\", 0", new: "env.header.Error = 0, 0, \"\"",
 	},
 	{
 		name: "dead letters are removed before their time", file: "queue/housekeeping.go", test: "TestOldDeadLettersAreRemoved",
-		old: "Sub(d.store.clock.now()); wait > 0 {", new: "Sub(d.store.clock.now()); false {",
+		old: "Sub(d.store.clock.Now()); wait > 0 {", new: "Sub(d.store.clock.now()); false {",
 	},
 	{
-		name: "a producer does not hear of another capacity", file: "queue/capacity.go", test: "TestACapacityIsChangedWhileTheQueueIsUsed",
+		name: "a producer does not hear of another capacity", file: "queue/capacity.go", test: "TestSetCapacityWhileQueueIsInUse",
 		old: "\tif err := c.store.learnFrom(record); err != nil {\n\t\treturn err\n\t}\n", new: "\t_ = record\n",
 	},
 	{
-		name: "a change is refused to who was made with the old value", file: "queue/store.go", test: "TestACapacityIsChangedWhileTheQueueIsUsed",
+		name: "a change is refused to who was made with the old value", file: "queue/store.go", test: "TestSetCapacityWhileQueueIsInUse",
 		old: "\t\tgiven.Capacity, given.Dedup = 0, 0\n", new: "",
 	},
 	{
-		name: "a lower capacity leaves producers their places", file: "queue/admin.go", test: "TestAfterALowerCapacityNothingIsPutUntilThereIsRoom",
+		name: "a lower capacity leaves producers their places", file: "queue/admin.go", test: "TestSetCapacityLowerBlocksPutsUntilThereIsRoom",
 		old: "\treturn st.takeBackPlaces(ctx, s, n)\n", new: "\t_ = st.takeBackPlaces\n\treturn nil\n",
 	},
 	{
-		name: "who waits for room is not woken by more of it", file: "queue/admin.go", test: "TestACapacityIsChangedWhileTheQueueIsUsed",
+		name: "who waits for room is not woken by more of it", file: "queue/admin.go", test: "TestSetCapacityWhileQueueIsInUse",
 		old: "encodeIn(in+1, line), stat.Version),\n\t\t\tframework.SetOp(st.nodes.below(outNode), nil, framework.AnyVersion)}", new: "encodeIn(in, line), stat.Version)}",
 	},
 	{
-		name: "a producer forgets ids as it would have", file: "queue/admin.go", test: "TestALongerWindowHoldsForAProducerThatKnewTheShortOne",
+		name: "a producer forgets ids as it would have", file: "queue/admin.go", test: "TestSetDedupLongerWindowHoldsForOtherProducers",
 		old: "return []framework.Op{framework.SetOp(st.nodes.below(idsDir), data, stat.Version)}, err", new: "_, _ = data, stat\n\t\treturn nil, err",
 	},
 	{

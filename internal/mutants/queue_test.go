@@ -5,96 +5,96 @@ func init() { lists["queue"] = queueMutants }
 // queueMutants are the safeguards of package queue.
 var queueMutants = []mutant{
 	{
-		name: "a strict consumer that leaves keeps the claims that nobody was handed", file: "queue/strict.go", test: "TestWhatNobodyWasHandedCountsNoAttempt",
+		name: "a strict consumer that leaves keeps the claims that nobody was handed", file: "queue/strict.go", test: "TestUndeliveredItemCountsNoAttempt",
 		old: "\th.uncountUnseen()\n",
 		new: "\t_ = h.uncountUnseen\n",
 	},
 	{
-		name: "claims that are on their way are not waited for", file: "queue/strict.go", test: "TestAClaimThatNobodyWaitsForAnyMoreCountsNoAttempt",
+		name: "claims that are on their way are not waited for", file: "queue/strict.go", test: "TestClaimAfterTakeEndedCountsNoAttempt",
 		old: "\th.finishClaims()\n",
 		new: "\t_ = h.finishClaims\n",
 	},
 	{
-		name: "a panic ends the process", file: "queue/work.go", test: "TestAPanicDoesNotEndAWorker",
+		name: "a panic ends the process", file: "queue/work.go", test: "TestWorkContinuesAfterPanic",
 		old: "if p := recover(); p != nil {", new: "if p := any(nil); p != nil {",
 	},
 	{
-		name: "a handler that ends its goroutine ends its worker", file: "queue/work.go", test: "TestWorkSettlesByWhatTheHandlerReturns",
+		name: "a handler that ends its goroutine ends its worker", file: "queue/work.go", test: "TestWorkSettlesByHandlerResult",
 		old: "		if !ended {\n			w.running.Go(w.loop)\n		}\n", new: "		_ = ended\n",
 	},
 	{
-		name: "work that took too long is acknowledged", file: "queue/work.go", test: "TestAProcessingTimeoutIsAFailedAttempt",
-		old: "		err = ended // what the handler makes of it is not worth more\n", new: "",
+		name: "work that took too long is acknowledged", file: "queue/work.go", test: "TestProcessingTimeoutIsFailedAttempt",
+		old: "		err = ended // instead of the handler's own error\n", new: "",
 	},
 	{
-		name: "what a handler returns after the grace is believed", file: "queue/work.go", test: "TestTheGraceEnds",
+		name: "what a handler returns after the grace is believed", file: "queue/work.go", test: "TestWorkGraceEnds",
 		old: "case errors.Is(ended, ErrDraining):", new: "case errors.Is(ended, ErrDraining) && err != nil:",
 	},
 	{
-		name: "the grace does not end", file: "queue/work.go", test: "TestTheGraceEnds",
+		name: "the grace does not end", file: "queue/work.go", test: "TestWorkGraceEnds",
 		old: "		force()\n		late", new: "		late",
 	},
 	{
-		name: "Work does not wait for its handlers", file: "queue/work.go", test: "TestTheGraceEnds",
+		name: "Work does not wait for its handlers", file: "queue/work.go", test: "TestWorkGraceEnds",
 		old: "		defer late.Stop()\n		<-drained\n", new: "		defer late.Stop()\n",
 	},
 	{
-		name: "a drain waits for its servers for ever", file: "queue/work.go", test: "TestADrainEndsWithoutItsServers",
+		name: "a drain waits for its servers for ever", file: "queue/work.go", test: "TestWorkDrainEndsWithoutServers",
 		old: "time.AfterFunc(mostSettling, giveUp)", new: "time.AfterFunc(100*mostSettling, giveUp)",
 	},
 	{
-		name: "Nack knows no policy", file: "queue/delivery.go", test: "TestFailedAttemptsWaitByThePolicy",
+		name: "Nack knows no policy", file: "queue/delivery.go", test: "TestRetryPolicyDelaysFailedAttempts",
 		old: "	if after == 0 {\n", new: "	if after < 0 {\n",
 	},
 	{
-		name: "another retry policy is let through", file: "queue/record.go", test: "TestThePolicyIsStored",
+		name: "another retry policy is let through", file: "queue/record.go", test: "TestRetryPolicyIsStored",
 		old: "case given.Retry != nil && (", new: "case given.Retry != nil && given.Order == \"none\" && (",
 	},
 	{
-		name: "a poll takes what has another consumer of a strict queue", file: "queue/strict.go", test: "TestTryTakeTakesOnlyWhatIsThere",
+		name: "a poll takes what has another consumer of a strict queue", file: "queue/strict.go", test: "TestTryTakeTakesOnlyPresentItems",
 		old: "\tcase !first:\n\t\treturn 0, false\n", new: "\tcase !first:\n\t\treturn state.items(), false\n",
 	},
 	{
-		name: "a poll of a paused queue waits", file: "queue/trytake.go", test: "TestTryTakeTakesOnlyWhatIsThere",
+		name: "a poll of a paused queue waits", file: "queue/trytake.go", test: "TestTryTakeTakesOnlyPresentItems",
 		old: "if err != nil || state.paused {", new: "if err != nil {",
 	},
 	{
-		name: "a pause hands out what was claimed ahead", file: "queue/takes.go", test: "TestAPauseKeepsBackWhatWasClaimedAhead",
+		name: "a pause hands out what was claimed ahead", file: "queue/takes.go", test: "TestPauseHoldsPrefetchedItems",
 		old: " || !s.gate.isOpen() {",
 		new: " {",
 	},
 	{
-		name: "a lost delivery keeps its place in the window", file: "queue/consumersession.go", test: "TestALostDeliveryMakesRoom",
+		name: "a lost delivery keeps its place in the window", file: "queue/consumersession.go", test: "TestLostDeliveryMakesRoom",
 		old: "\tc.settleWhenLost()\n\tif err",
 		new: "\tif err",
 	},
 	{
-		name: "a put that was given up stays queued", file: "queue/writer.go", test: "TestPutsThatWereGivenUpLeaveNothing",
+		name: "a put that was given up stays queued", file: "queue/writer.go", test: "TestWithdrawnPutsAreFreed",
 		old: "\tw.queue = slices.DeleteFunc(w.queue, func(other *writeRequest) bool { return other == r })\n",
 		new: "",
 	},
 	{
-		name: "a reader has no bound in bytes", file: "queue/strictreader.go", test: "TestWhatIsKeptAheadIsBoundedInBytes",
+		name: "a reader has no bound in bytes", file: "queue/strictreader.go", test: "TestPrefetchIsBoundedInBytes",
 		old: " && r.bytes.Load()+r.most.Load() > int64(r.cs.settings.prefetchBytes)",
 		new: " && false",
 	},
 	{
-		name: "items that are due are moved one by one", file: "queue/housekeeping.go", test: "TestWhatIsDueAtOnceIsMovedTogether",
+		name: "items that are due are moved one by one", file: "queue/housekeeping.go", test: "TestDueItemsAreMovedTogether",
 		old: "const moveTogether = 64",
 		new: "const moveTogether = 1",
 	},
 	{
-		name: "who comes anew takes places before the line", file: "queue/capacity.go", test: "TestALineThatNobodyStandsInStopsNobody",
+		name: "who comes anew takes places before the line", file: "queue/capacity.go", test: "TestEmptyCapacityLineDoesNotBlockPuts",
 		old: "if c.line && !first {",
 		new: "if c.line && !first && false {",
 	},
 	{
-		name: "places ahead lead past a batch that waits", file: "queue/capacity.go", test: "TestPlacesAheadAreNoWayPastABatchThatWaits",
+		name: "places ahead lead past a batch that waits", file: "queue/capacity.go", test: "TestReservedPlacesDoNotOvertakeWaitingBatch",
 		old: "r.first || !putsWait",
 		new: "r.first || !putsWait || true",
 	},
 	{
-		name: "places of dead writers stay", file: "queue/capacity.go", test: "TestNothingIsLeftOfADeadWritersPlaces",
+		name: "places of dead writers stay", file: "queue/capacity.go", test: "TestPlacesOfDeadWritersAreRemoved",
 		old: "if back = dead; free < n {",
 		new: "if back = dead[:0]; free < n {",
 	},
@@ -103,15 +103,15 @@ var queueMutants = []mutant{
 		old: "&writeRequest{session: item.session, adds: 1, ops:", new: "&writeRequest{session: item.session, ops:",
 	},
 	{
-		name: "what has ended is handed out", file: "queue/takes.go", test: "TestWhatEndedWhileItsProcessStoodStillIsNotHandedOut",
+		name: "what has ended is handed out", file: "queue/takes.go", test: "TestEndedDeliveryIsNotHandedOutAfterProcessPause",
 		old: "if item.tenure.Err() != nil {", new: "if false {",
 	},
 	{
-		name: "a claim that was refused counts an attempt", file: "queue/strict.go", test: "TestAClaimThatIsRefusedSinceTheQueueWasPurgedCountsNoAttempt",
+		name: "a claim that was refused counts an attempt", file: "queue/strict.go", test: "TestClaimRefusedAfterPurgeCountsNoAttempt",
 		old: "if !f.claimed && errors.As(err, &tx) {", new: "if false && errors.As(err, &tx) {",
 	},
 	{
-		name: "a delivery ends after its item was given back", file: "queue/claimeditem.go", test: "TestADeliveryThatIsGivenBackEndsBeforeAnybodyElseHasItsItem",
+		name: "a delivery ends after its item was given back", file: "queue/claimeditem.go", test: "TestNackEndsContextBeforeRedelivery",
 		old: "\tc.tenure.End(ErrSettled) // before another consumer can have the item\n", new: "",
 	},
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 )
 
-var siegeItems = flag.Int("siege.items", 1_200, "how many items each siege has; 100,000 take minutes")
+var siegeItems = flag.Int("ensemble.items", 1_200, "items of each run under faults on the ensemble; 100,000 take minutes")
 
 const (
 	siegeProducers = 8
@@ -29,14 +29,14 @@ const (
 	siegePatience  = 10 * time.Minute
 )
 
-// TestNothingIsLostInASiege is the flood on three real servers: links are cut, black-holed and lose replies, sessions
+// TestNoItemIsLostWhileConsumersDie is the flood on three real servers: links are cut, black-holed and lose replies, sessions
 // expire, servers are killed and started again, consumers are dropped with what they have, and some are processes
 // that are killed. It goes on until nearly all is acknowledged.
-func TestNothingIsLostInASiege(t *testing.T) {
+func TestNoItemIsLostWhileConsumersDie(t *testing.T) {
 	e := ensemble.Private(t, ensemble.Config{NoFsync: true, HeapMB: 1024, Patience: siegePatience})
 	for _, order := range []Order{Parallel, Strict} {
 		t.Run(string(order), func(t *testing.T) {
-			s := &siege{Ensemble: e, ledger: newLedger(order), t: t, root: "/siege-" + string(order),
+			s := &ensembleRun{Ensemble: e, history: newHistory(order), t: t, root: "/siege-" + string(order),
 				rand: rand.New(rand.NewPCG(rand.Uint64(), 1)), struck: map[string]int{}}
 			s.run()
 		})
@@ -44,9 +44,9 @@ func TestNothingIsLostInASiege(t *testing.T) {
 }
 
 // siege is one run.
-type siege struct {
+type ensembleRun struct {
 	*ensemble.Ensemble
-	*ledger
+	*history
 	t      *testing.T
 	root   string
 	rand   *rand.Rand
@@ -54,65 +54,65 @@ type siege struct {
 
 	producers, others sync.WaitGroup
 	links             []*links // of the producers
-	alive             []*besieged
+	alive             []*consumerProcess
 	repair            sync.Mutex // held while a server is down
 }
 
-func (s *siege) run() {
+func (s *ensembleRun) run() {
 	batches := *siegeItems / siegeProducers / siegeBatch
-	require.Positive(s.t, batches, "-siege.items=%d are too few", *siegeItems)
+	require.Positive(s.t, batches, "-ensemble.items=%d are too few", *siegeItems)
 	began := time.Now()
 	for p := range siegeProducers {
 		s.producer(p, batches)
 	}
 	for range siegeConsumers {
-		s.hire()
+		s.startConsumer()
 	}
 	for range siegeProcesses {
-		s.spawn()
+		s.startProcess()
 	}
-	s.rage()
+	s.injectFaults()
 	s.finish()
-	s.t.Logf("%v", s.ledger)
+	s.t.Logf("%v", s.history)
 	s.t.Logf("%v; %v", s, time.Since(began).Round(time.Second))
 }
 
 // open connects over links of its own.
-func (s *siege) open(l *links) (*framework.Client, *Queue[string]) {
+func (s *ensembleRun) open(l *links) (*framework.Client, *Queue[string]) {
 	ctx, cancel := context.WithTimeout(context.Background(), siegePatience)
 	defer cancel()
-	c, err := framework.Connect(ctx, siegeConfig(l.addrs(), s.root), framework.WithLogger(slog.New(slog.DiscardHandler)))
+	c, err := framework.Connect(ctx, ensembleConfig(l.addrs(), s.root), framework.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(s.t, err)
-	return c, New(c, "/q", Text(), siegeOptions(s.order)...)
+	return c, New(c, "/q", Text(), ensembleOptions(s.order)...)
 }
 
-func siegeConfig(servers []string, root string) framework.Config {
+func ensembleConfig(servers []string, root string) framework.Config {
 	return framework.Config{Servers: servers, Root: root, SessionTimeout: siegeTimeout, DialTimeout: siegeTimeout / 2}
 }
 
-func siegeOptions(o Order) []Option {
+func ensembleOptions(o Order) []Option {
 	return []Option{WithOrder(o), bound(400), WithMaxInFlight(2 * handful), WithPrefetch(handful)}
 }
 
-func (s *siege) producer(p, batches int) {
+func (s *ensembleRun) producer(p, batches int) {
 	l := s.link()
 	s.links = append(s.links, l)
 	c, q := s.open(l)
 	r := rand.New(rand.NewPCG(s.rand.Uint64(), 1))
 	s.producers.Go(func() {
-		s.pour(q, p, batches, siegeBatch, 400*time.Millisecond, r)
+		s.putBatches(q, p, batches, siegeBatch, 400*time.Millisecond, r)
 		_ = q.Close(context.Background()) // whatever is left of it, all was put
 		_ = c.Close(context.Background())
 	})
 }
 
 // rage breaks things until nearly all is acknowledged, and mends them.
-func (s *siege) rage() {
+func (s *ensembleRun) injectFaults() {
 	isPut := make(chan struct{})
 	go func() { s.producers.Wait(); close(isPut) }()
 	for done := false; !done; {
 		pause(s.t.Context(), time.Duration(s.rand.IntN(700))*time.Millisecond)
-		s.strike()
+		s.injectFault()
 		select {
 		case <-isPut:
 			all, acked := s.counts()
@@ -134,7 +134,7 @@ func (s *siege) rage() {
 }
 
 // strike breaks something of somebody's.
-func (s *siege) strike() {
+func (s *ensembleRun) injectFault() {
 	i := s.rand.IntN(len(s.alive))
 	l := s.alive[i].links
 	if s.rand.IntN(2) == 0 {
@@ -159,9 +159,9 @@ func (s *siege) strike() {
 }
 
 // hit breaks something, and mends it later.
-func (s *siege) hit(what string, strike, mend func()) {
+func (s *ensembleRun) hit(what string, injectFault, mend func()) {
 	s.struck[what]++
-	strike()
+	injectFault()
 	if mend != nil {
 		later := time.Duration(s.rand.Int64N(int64(siegeTimeout)))
 		s.others.Go(func() { pause(context.Background(), later); mend() })
@@ -169,7 +169,7 @@ func (s *siege) hit(what string, strike, mend func()) {
 }
 
 // restart kills a server and starts it again, unless another one is still away.
-func (s *siege) restart(i int) {
+func (s *ensembleRun) restart(i int) {
 	if !s.repair.TryLock() {
 		return
 	}
@@ -192,7 +192,7 @@ func (s *siege) restart(i int) {
 }
 
 // finish waits until the queue is empty, and checks the books.
-func (s *siege) finish() {
+func (s *ensembleRun) finish() {
 	s.others.Wait() // no fault strikes any more
 	l := s.link()
 	c, q := s.open(l)
@@ -212,7 +212,7 @@ func (s *siege) finish() {
 	s.check(s.t)
 }
 
-func (s *siege) String() string {
+func (s *ensembleRun) String() string {
 	var parts []string
 	for what, n := range s.struck {
 		parts = append(parts, fmt.Sprintf("%d %s", n, what))

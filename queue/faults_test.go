@@ -14,10 +14,10 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestNothingIsLostInAStorm lets producers and consumers work while sessions expire, links break, replies are lost,
+// TestNoItemIsLostUnderFaults lets producers and consumers work while sessions expire, links break, replies are lost,
 // the server restarts and processes are killed. What was put is acknowledged once, nobody else has an item that
 // somebody has, and in a strict queue each producer's items start in order.
-func TestNothingIsLostInAStorm(t *testing.T) {
+func TestNoItemIsLostUnderFaults(t *testing.T) {
 	seeds := uint64(9)
 	if testing.Short() {
 		seeds = 2
@@ -25,16 +25,16 @@ func TestNothingIsLostInAStorm(t *testing.T) {
 	for _, order := range []Order{Parallel, Strict} {
 		for seed := range seeds {
 			t.Run(fmt.Sprint(order, seed), func(t *testing.T) {
-				in(t, func(t *testing.T, w *world) { newStorm(w, order, seed).run() })
+				in(t, func(t *testing.T, w *world) { newFaultRun(w, order, seed).run() })
 			})
 		}
 	}
 }
 
 // storm is one run.
-type storm struct {
-	*weather
-	*ledger
+type faultRun struct {
+	*faultPlan
+	*history
 
 	producers, consumers sync.WaitGroup
 	links                []*zktest.Link // of the producers
@@ -52,9 +52,9 @@ type worker struct {
 	stop context.CancelFunc
 }
 
-func newStorm(w *world, order Order, seed uint64) *storm {
-	s := &storm{ledger: newLedger(order), hands: 2,
-		weather: &weather{world: w, rand: rand.New(rand.NewPCG(seed, 7)), struck: map[string]int{}, pause: 2500 * time.Millisecond}}
+func newFaultRun(w *world, order Order, seed uint64) *faultRun {
+	s := &faultRun{history: newHistory(order), hands: 2,
+		faultPlan: &faultPlan{world: w, rand: rand.New(rand.NewPCG(seed, 7)), struck: map[string]int{}, pause: 2500 * time.Millisecond}}
 	s.consuming = s.consume
 	return s
 }
@@ -65,19 +65,19 @@ const (
 	stormItems     = 60 // of each producer
 )
 
-func (s *storm) run() {
+func (s *faultRun) run() {
 	for p := range stormProducers {
 		s.producer(p, bound(20), s.produce)
 	}
 	for range stormConsumers {
-		s.hire()
+		s.startConsumer()
 	}
-	s.rage(s.allPut())
+	s.injectFaults(s.allPut())
 	s.finish()
 }
 
 // producer starts one.
-func (s *storm) producer(p int, short Option, produce func(m *member, p int, r *rand.Rand)) {
+func (s *faultRun) producer(p int, short Option, produce func(m *member, p int, r *rand.Rand)) {
 	m := s.member(fmt.Sprint("p", p), WithOrder(s.order), short)
 	s.links = append(s.links, m.link)
 	r := rand.New(rand.NewPCG(s.rand.Uint64(), 1))
@@ -85,7 +85,7 @@ func (s *storm) producer(p int, short Option, produce func(m *member, p int, r *
 }
 
 // allPut reports whether the producers are done.
-func (s *storm) allPut() func() bool {
+func (s *faultRun) allPut() func() bool {
 	done := make(chan struct{})
 	go func() { s.producers.Wait(); close(done) }()
 	return func() bool {
@@ -99,7 +99,7 @@ func (s *storm) allPut() func() bool {
 }
 
 // produce puts a producer's items, one after the other.
-func (s *storm) produce(m *member, p int, r *rand.Rand) {
+func (s *faultRun) produce(m *member, p int, r *rand.Rand) {
 	for i := range stormItems {
 		v := fmt.Sprintf("%d-%03d", p, i)
 		s.putting(v)
@@ -110,8 +110,8 @@ func (s *storm) produce(m *member, p int, r *rand.Rand) {
 	}
 }
 
-// hire starts a consumer.
-func (s *storm) hire() {
+// startConsumer starts a consumer.
+func (s *faultRun) startConsumer() {
 	s.made++
 	opts := []Option{WithOrder(s.order), bound(20)}
 	if s.order == Parallel {
@@ -128,7 +128,7 @@ func (s *storm) hire() {
 }
 
 // consume takes, works for a while, and mostly acknowledges.
-func (s *storm) consume(ctx context.Context, w *worker, r *rand.Rand) {
+func (s *faultRun) consume(ctx context.Context, w *worker, r *rand.Rand) {
 	for ctx.Err() == nil {
 		patience, cancel := context.WithTimeout(ctx, time.Duration(1+r.IntN(20))*time.Second)
 		d, err := w.Take(patience)
@@ -148,7 +148,7 @@ func (s *storm) consume(ctx context.Context, w *worker, r *rand.Rand) {
 }
 
 // finish waits until all is acknowledged, and checks the books.
-func (s *storm) finish() {
+func (s *faultRun) finish() {
 	s.producers.Wait()
 	for deadline := time.Now().Add(time.Hour); s.left() > 0 && time.Now().Before(deadline); {
 		time.Sleep(time.Second)

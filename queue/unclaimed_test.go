@@ -13,9 +13,9 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestWhatNobodyWasHandedCountsNoAttempt: a strict queue's consumer that leaves in order takes back what it had claimed
+// TestUndeliveredItemCountsNoAttempt: a strict queue's consumer that leaves in order takes back what it had claimed
 // ahead, however it leaves.
-func TestWhatNobodyWasHandedCountsNoAttempt(t *testing.T) {
+func TestUndeliveredItemCountsNoAttempt(t *testing.T) {
 	for name, leave := range map[string]func(t *testing.T, m *member, d *Delivery[string]){
 		"closes": func(t *testing.T, m *member, d *Delivery[string]) {
 			m.ack(d)
@@ -58,8 +58,8 @@ func TestWhatNobodyWasHandedCountsNoAttempt(t *testing.T) {
 	}
 }
 
-// TestWhatWasClaimedBehindAnItemThatWasGivenBackCountsNoAttempt: it waits behind that one, as if it were claimed no more.
-func TestWhatWasClaimedBehindAnItemThatWasGivenBackCountsNoAttempt(t *testing.T) {
+// TestStrictPrefetchBehindNackCountsNoAttempt: it waits behind that one, as if it were claimed no more.
+func TestStrictPrefetchBehindNackCountsNoAttempt(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a", WithOrder(Strict), WithMaxInFlight(8), WithPrefetch(7)), w.member("b", WithOrder(Strict))
 		a.put(names(0, 5)...)
@@ -77,9 +77,9 @@ func TestWhatWasClaimedBehindAnItemThatWasGivenBackCountsNoAttempt(t *testing.T)
 	})
 }
 
-// TestAClaimThatNobodyWaitsForAnyMoreCountsNoAttempt: the Take was given up while its claim was on its way, be it the first
+// TestClaimAfterTakeEndedCountsNoAttempt: the Take was given up while its claim was on its way, be it the first
 // claim of its item or a later one.
-func TestAClaimThatNobodyWaitsForAnyMoreCountsNoAttempt(t *testing.T) {
+func TestClaimAfterTakeEndedCountsNoAttempt(t *testing.T) {
 	for _, before := range []int{0, 1, 2} {
 		t.Run(fmt.Sprint(before, " attempts before"), func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
@@ -126,9 +126,9 @@ func sets(below string) func(zktest.Request) bool {
 	}
 }
 
-// TestAClaimThatIsRefusedSinceTheQueueWasPurgedCountsNoAttempt: the item was put after the purge, and nobody was handed it. Its consumer has also
+// TestClaimRefusedAfterPurgeCountsNoAttempt: the item was put after the purge, and nobody was handed it. Its consumer has also
 // claimed an item of another line ahead, which it gives back.
-func TestAClaimThatIsRefusedSinceTheQueueWasPurgedCountsNoAttempt(t *testing.T) {
+func TestClaimRefusedAfterPurgeCountsNoAttempt(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, p := w.member("a", WithOrder(Strict), WithMaxInFlight(3), WithPrefetch(2), WithIdleTimeout(time.Hour)), w.member("p", WithOrder(Strict))
 		a.put("1", "2")

@@ -20,7 +20,7 @@ import (
 const slow = 300 * time.Millisecond
 
 // upon calls f once a member's first request for what begins with a path was done, and before it hears of that.
-func (w *world) upon(m *member, op zktest.Op, path string, f func()) {
+func (w *world) beforeRequest(m *member, op zktest.Op, path string, f func()) {
 	s, err := m.client.Session(w.t.Context())
 	require.NoError(w.t, err)
 	done := make(chan struct{}, 1)
@@ -45,7 +45,7 @@ func (w *world) upon(m *member, op zktest.Op, path string, f func()) {
 }
 
 // taking takes in the background.
-func (m *member) taking() chan *Delivery[string] {
+func (m *member) takeInBackground() chan *Delivery[string] {
 	got := make(chan *Delivery[string], 1)
 	go func() {
 		d, err := m.Take(within(m.t, 5*time.Minute))
@@ -57,8 +57,8 @@ func (m *member) taking() chan *Delivery[string] {
 	return got
 }
 
-// TestAConsumerStandsInLineBeforeItDraws: rule 3.
-func TestAConsumerStandsInLineBeforeItDraws(t *testing.T) {
+// TestConsumerJoinsLineBeforeFirstTicket: rule 3.
+func TestConsumerJoinsLineBeforeFirstTicket(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, p := w.member("a"), w.member("p")
 		p.put("x")
@@ -76,7 +76,7 @@ func TestAConsumerStandsInLineBeforeItDraws(t *testing.T) {
 				}
 			}
 		})
-		got := a.taking()
+		got := a.takeInBackground()
 		time.Sleep(20 * time.Second)
 		stop() // after which nothing is noted any more
 		require.False(t, inLine.IsZero())
@@ -86,14 +86,14 @@ func TestAConsumerStandsInLineBeforeItDraws(t *testing.T) {
 	})
 }
 
-// TestTheRecovererNoticesThatAConsumerHasGone: rule 3. It waits for items itself, and nothing else happens.
-func TestTheRecovererNoticesThatAConsumerHasGone(t *testing.T) {
+// TestRecovererNoticesDeadConsumer: rule 3. It waits for items itself, and nothing else happens.
+func TestRecovererNoticesDeadConsumer(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		recoverer, b, p := w.member("recoverer", WithMaxInFlight(2)), w.member("b"), w.member("p")
 		p.put("w", "x")
 		first := recoverer.take()
 		d := b.take()
-		got := recoverer.taking()
+		got := recoverer.takeInBackground()
 		time.Sleep(time.Second)
 		b.kill()
 		again := <-got
@@ -104,17 +104,17 @@ func TestTheRecovererNoticesThatAConsumerHasGone(t *testing.T) {
 	})
 }
 
-// TestWhatTheRecovererReturnsKeepsItsAttempts: the item's version is raised between the recoverer's read and its move.
-func TestWhatTheRecovererReturnsKeepsItsAttempts(t *testing.T) {
+// TestRecoveredItemKeepsAttempts: the item's version is raised between the recoverer's read and its move.
+func TestRecoveredItemKeepsAttempts(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		recoverer, b, p := w.member("recoverer", WithMaxInFlight(2)), w.member("b"), w.member("p")
 		p.put("w", "x")
 		first := recoverer.take()
 		lost := b.take()
-		got := recoverer.taking()
+		got := recoverer.takeInBackground()
 		time.Sleep(time.Second)
 		recoverer.link.Delay(slow)
-		w.upon(recoverer, zktest.OpGetData, lost.Node(), func() {
+		w.beforeRequest(recoverer, zktest.OpGetData, lost.Node(), func() {
 			data, _, err := p.client.Get(t.Context(), lost.Node())
 			if err == nil {
 				_, err = p.client.Set(t.Context(), lost.Node(), data, framework.AnyVersion)
@@ -132,9 +132,9 @@ func TestWhatTheRecovererReturnsKeepsItsAttempts(t *testing.T) {
 	})
 }
 
-// TestADeliveryThatCannotBeSettledIsGivenBack: rule 4. Its item has another version, so nobody may settle it; it is
+// TestUnsettleableDeliveryIsGivenBack: rule 4. Its item has another version, so nobody may settle it; it is
 // claimed again although its consumer lives on.
-func TestADeliveryThatCannotBeSettledIsGivenBack(t *testing.T) {
+func TestUnsettleableDeliveryIsGivenBack(t *testing.T) {
 	for name, how := range map[string][]PutOption{"parallel": nil, "of a lane": {WithPriority(2)}} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
@@ -154,9 +154,9 @@ func TestADeliveryThatCannotBeSettledIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestAnIdleConsumerRingsAgain: rule 5. The urgent item comes between its look at the lanes and its ticket, and the recoverer,
+// TestIdleConsumerSignalsAgain: rule 5. The urgent item comes between its look at the lanes and its ticket, and the recoverer,
 // who has heard of it, has seen nobody idle.
-func TestAnIdleConsumerRingsAgain(t *testing.T) {
+func TestIdleConsumerSignalsAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		recoverer, b, p := w.member("recoverer", WithMaxInFlight(1)), w.member("b"), w.member("p")
 		p.put("x")
@@ -164,7 +164,7 @@ func TestAnIdleConsumerRingsAgain(t *testing.T) {
 		_, err := b.Len(t.Context())
 		require.NoError(t, err)
 		b.link.Delay(slow)
-		w.upon(b, zktest.OpGetChildren2, testPath+"/lanes", func() {
+		w.beforeRequest(b, zktest.OpGetChildren2, testPath+"/lanes", func() {
 			if err := p.Put(t.Context(), "urgent", WithPriority(1)); err != nil {
 				t.Error(err)
 			}
@@ -176,9 +176,9 @@ func TestAnIdleConsumerRingsAgain(t *testing.T) {
 	})
 }
 
-// TestASegmentIsClosedAndRemovedOnce: a roll that comes late changes nothing, be the next segment there or removed by
+// TestSegmentIsClosedAndRemovedOnce: a roll that comes late changes nothing, be the next segment there or removed by
 // then; an open segment, or one with items, is not removed.
-func TestASegmentIsClosedAndRemovedOnce(t *testing.T) {
+func TestSegmentIsClosedAndRemovedOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", bound(2))
 		l := a.core.store.nodes.base
@@ -204,8 +204,8 @@ func TestASegmentIsClosedAndRemovedOnce(t *testing.T) {
 	})
 }
 
-// TestTheSegmentOfADeadConsumerIsRemoved: nobody acknowledges in it.
-func TestTheSegmentOfADeadConsumerIsRemoved(t *testing.T) {
+// TestSegmentOfDeadConsumerIsRemoved: nobody acknowledges in it.
+func TestSegmentOfDeadConsumerIsRemoved(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a", bound(2)), w.member("b", WithMaxInFlight(2))
 		a.put(names(0, 3)...)
@@ -219,9 +219,9 @@ func TestTheSegmentOfADeadConsumerIsRemoved(t *testing.T) {
 	})
 }
 
-// TestAnItemThatComesBetweenTwoLooksIsNoVoid: the ticket's number is given to an item after the consumer has looked for it
+// TestItemPutBetweenReadsIsNotVoid: the ticket's number is given to an item after the consumer has looked for it
 // and before it asks how many there were.
-func TestAnItemThatComesBetweenTwoLooksIsNoVoid(t *testing.T) {
+func TestItemPutBetweenReadsIsNotVoid(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		recoverer, b, p := w.member("recoverer", WithMaxInFlight(1)), w.member("b"), w.member("p")
 		p.put("x")
@@ -229,7 +229,7 @@ func TestAnItemThatComesBetweenTwoLooksIsNoVoid(t *testing.T) {
 		_, err := b.Len(t.Context())
 		require.NoError(t, err)
 		b.link.Delay(slow)
-		w.upon(b, zktest.OpExists, testPath+"/items/0000000000/i-0000000001", func() {
+		w.beforeRequest(b, zktest.OpExists, testPath+"/items/0000000000/i-0000000001", func() {
 			if err := p.Put(t.Context(), "y"); err != nil {
 				t.Error(err)
 			}
@@ -242,8 +242,8 @@ func TestAnItemThatComesBetweenTwoLooksIsNoVoid(t *testing.T) {
 	})
 }
 
-// TestWithoutTheLockNothingIsAcknowledged: nobody else has the lock yet.
-func TestWithoutTheLockNothingIsAcknowledged(t *testing.T) {
+// TestStrictAckWithoutLockIsRefused: nobody else has the lock yet.
+func TestStrictAckWithoutLockIsRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, p := w.member("a", WithOrder(Strict)), w.member("p", WithOrder(Strict))
 		p.put("x")
@@ -259,17 +259,17 @@ func TestWithoutTheLockNothingIsAcknowledged(t *testing.T) {
 	})
 }
 
-// TestWhatWasClaimedBeforeIsClaimedAlone: of what the dead consumer had, the next one claims one item, and none behind it,
+// TestStrictReclaimedItemGoesAlone: of what the dead consumer had, the next one claims one item, and none behind it,
 // however many it may have and is asked for. So its death counts for that one alone.
-func TestWhatWasClaimedBeforeIsClaimedAlone(t *testing.T) {
+func TestStrictReclaimedItemGoesAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		had      int // by the first
 		attempts []int
 	}{"others that were claimed before": {3, []int{3, 2, 2}}, "others that were not": {1, []int{3, 1, 1}}} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
-				strict, several := WithOrder(Strict), []Option{WithOrder(Strict), WithMaxInFlight(5), WithPrefetch(5)}
-				first, b, last := w.member("first", strict, WithMaxInFlight(c.had)), w.member("b", several...), w.member("last", strict)
+				strict, takeSeveral := WithOrder(Strict), []Option{WithOrder(Strict), WithMaxInFlight(5), WithPrefetch(5)}
+				first, b, last := w.member("first", strict, WithMaxInFlight(c.had)), w.member("b", takeSeveral...), w.member("last", strict)
 				first.put(names(0, 3)...)
 				for range c.had {
 					first.take()
@@ -290,8 +290,8 @@ func TestWhatWasClaimedBeforeIsClaimedAlone(t *testing.T) {
 	}
 }
 
-// TestWhatIsGivenBackUnderTheLockComesInOrder: in whatever order it was given back.
-func TestWhatIsGivenBackUnderTheLockComesInOrder(t *testing.T) {
+// TestStrictNackedItemsComeInOrder: in whatever order it was given back.
+func TestStrictNackedItemsComeInOrder(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", WithOrder(Strict), WithMaxInFlight(3))
 		a.put(names(0, 4)...)

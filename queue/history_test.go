@@ -15,11 +15,11 @@ import (
 
 // ledger is what producers and consumers were told of each item. Values begin with their producer's name and a dash,
 // and increase with each producer's puts.
-type ledger struct {
+type history struct {
 	order Order
 
 	mu    sync.Mutex
-	items map[string]*fate
+	items map[string]*itemHistory
 	last  map[string]string // of each producer, that has started
 	wrong []string
 
@@ -28,7 +28,7 @@ type ledger struct {
 }
 
 // fate is what is known of one item.
-type fate struct {
+type itemHistory struct {
 	put     standing
 	started bool
 	acked   bool
@@ -46,34 +46,34 @@ const (
 	notPut
 )
 
-func newLedger(order Order) *ledger {
-	return &ledger{order: order, items: map[string]*fate{}, last: map[string]string{}}
+func newHistory(order Order) *history {
+	return &history{order: order, items: map[string]*itemHistory{}, last: map[string]string{}}
 }
 
-func (l *ledger) fault(format string, args ...any) {
+func (l *history) fault(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.note(format, args...)
 }
 
 // note is fault under the ledger's mutex.
-func (l *ledger) note(format string, args ...any) {
+func (l *history) note(format string, args ...any) {
 	if len(l.wrong) < 20 {
 		l.wrong = append(l.wrong, fmt.Sprintf(format, args...))
 	}
 }
 
 // putting notes values that are about to be put.
-func (l *ledger) putting(values ...string) {
+func (l *history) putting(values ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, v := range values {
-		l.items[v] = &fate{}
+		l.items[v] = &itemHistory{}
 	}
 }
 
 // putEnded notes the outcome of a put, which may end by its context or its client, and in no other way.
-func (l *ledger) putEnded(err error, values ...string) {
+func (l *history) putEnded(err error, values ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	is := notPut
@@ -92,17 +92,17 @@ func (l *ledger) putEnded(err error, values ...string) {
 }
 
 // takeEnded notes that a Take has failed: it may by its context or its process's end, and in no other way.
-func (l *ledger) takeEnded(ctx context.Context, err error) {
+func (l *history) takeEnded(ctx context.Context, err error) {
 	if !errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && !errors.Is(err, ErrClosed) && !errors.Is(err, framework.ErrClosed) {
 		l.fault("take: %v", err)
 	}
 }
 
-func (l *ledger) start(d *Delivery[string]) { l.startOf(d.Value, d.Context()) }
+func (l *history) start(d *Delivery[string]) { l.startOf(d.Value, d.Context()) }
 
 // startOf notes a delivery: nobody else may have the item, and in a strict queue each producer's start in their order.
 // The context of another process's delivery is not known.
-func (l *ledger) startOf(v string, standing context.Context) {
+func (l *history) startOf(v string, standing context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.items[v]
@@ -129,7 +129,7 @@ func (l *ledger) startOf(v string, standing context.Context) {
 }
 
 // ackEnded notes the outcome of an acknowledgement, which may come too late, and fail in no other way.
-func (l *ledger) ackEnded(v string, err error) {
+func (l *history) ackEnded(v string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.items[v]
@@ -150,7 +150,7 @@ func (l *ledger) ackEnded(v string, err error) {
 }
 
 // counts are the items that were, or may have been, put, and those that were acknowledged.
-func (l *ledger) counts() (put, acked int) {
+func (l *history) counts() (put, acked int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, f := range l.items {
@@ -162,7 +162,7 @@ func (l *ledger) counts() (put, acked int) {
 }
 
 // check compares the books of an empty queue: all that was put was acknowledged, and nothing else was delivered.
-func (l *ledger) check(t *testing.T) {
+func (l *history) check(t *testing.T) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -182,7 +182,7 @@ func (l *ledger) check(t *testing.T) {
 	require.Empty(t, l.wrong)
 }
 
-func (l *ledger) String() string {
+func (l *history) String() string {
 	return fmt.Sprintf("%d items, %d acknowledged once, %d deliveries repeated, %d lost; outcomes unknown: %d items put, %d acknowledgements",
 		len(l.items), l.acked, l.again, l.away, l.maybePut, l.maybeAck)
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// TestIdsThatADeadProducerLeftAreRemoved: who opens a bucket removes those that are over. When it died over that, they
+// TestOldDedupBucketsAreRemoved: who opens a bucket removes those that are over. When it died over that, they
 // once stayed for ever.
-func TestIdsThatADeadProducerLeftAreRemoved(t *testing.T) {
+func TestOldDedupBucketsAreRemoved(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", WithDedup(time.Minute))
 		buckets := func() []string { return w.Children(testPath + "/ids") }
@@ -32,8 +32,8 @@ func TestIdsThatADeadProducerLeftAreRemoved(t *testing.T) {
 	})
 }
 
-// TestAnIDIsRefusedWhereNothingRemembersIt, by producers that have made the queue and by others; items without ids are put.
-func TestAnIDIsRefusedWhereNothingRemembersIt(t *testing.T) {
+// TestWithIDIsRefusedWithoutDedup, by producers that have made the queue and by others; items without ids are put.
+func TestWithIDIsRefusedWithoutDedup(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
 		for _, m := range []*member{a, b} {

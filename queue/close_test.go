@@ -10,9 +10,9 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// TestAPutThatIsOnItsWayAsAllEndsMayBeDone: a Queue whose Close was not waited for finishes it. When the client ends, it may
+// TestPutOnItsWayAtCloseIsUnknown: a Queue whose Close was not waited for finishes it. When the client ends, it may
 // have been done, and its error says so.
-func TestAPutThatIsOnItsWayAsAllEndsMayBeDone(t *testing.T) {
+func TestPutOnItsWayAtCloseIsUnknown(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, end := range map[string]func(*member){
@@ -40,9 +40,9 @@ func TestAPutThatIsOnItsWayAsAllEndsMayBeDone(t *testing.T) {
 	}
 }
 
-// TestACloseLeavesNothingOfItsSession: a session that was lost here may live on for the servers, and its node below the
+// TestCloseLeavesNoNodesOfItsSession: a session that was lost here may live on for the servers, and its node below the
 // marker with it.
-func TestACloseLeavesNothingOfItsSession(t *testing.T) {
+func TestCloseLeavesNoNodesOfItsSession(t *testing.T) {
 	for name, former := range map[string]bool{"alone": false, "beside a former session": true} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
@@ -66,7 +66,7 @@ func TestACloseLeavesNothingOfItsSession(t *testing.T) {
 	}
 }
 
-func TestCloseFinishesWhatWasBegun(t *testing.T) {
+func TestCloseFinishesAcksInProgress(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, b := w.member("a", order), w.member("b", order)
 		a.put("x")
@@ -84,7 +84,7 @@ func TestCloseFinishesWhatWasBegun(t *testing.T) {
 	})
 }
 
-func TestPutsThatWaitForRoomEndWithClose(t *testing.T) {
+func TestPutsWaitingForRoomEndWithClose(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a", WithCapacity(1)), w.member("b", WithCapacity(1))
 		a.put("x")
@@ -110,8 +110,8 @@ func TestPutsThatWaitForRoomEndWithClose(t *testing.T) {
 	})
 }
 
-// TestACloseThatWasNotWaitedForGivesBack: its client, and so its session, live on.
-func TestACloseThatWasNotWaitedForGivesBack(t *testing.T) {
+// TestCloseGivesItemsBackInTheBackground: its client, and so its session, live on.
+func TestCloseGivesItemsBackInTheBackground(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, b := w.member("a", order), w.member("b", order)
 		a.put("x")

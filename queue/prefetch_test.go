@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// requireNext checks that what is put next comes to this member, which waits for it.
-func (m *member) requireNext(p *member) {
+// requireNextItem checks that what is put next comes to this member, which waits for it.
+func (m *member) requireNextItem(p *member) {
 	m.t.Helper()
-	got := m.taking()
+	got := m.takeInBackground()
 	time.Sleep(time.Second)
 	p.put("next")
 	time.Sleep(time.Minute)
@@ -23,20 +23,20 @@ func (m *member) requireNext(p *member) {
 	}
 }
 
-// TestAHopeIsGivenBack: the call of Take that was expected has not come, and another delivery is open for long.
-func TestAHopeIsGivenBack(t *testing.T) {
+// TestTicketForExpectedTakeIsGivenBack: the call of Take that was expected has not come, and another delivery is open for long.
+func TestTicketForExpectedTakeIsGivenBack(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, p := w.member("a"), w.member("b"), w.member("p")
 		p.put("x", "y")
 		x, y := a.take(), a.take()
 		a.ack(x) // one of a's two workers ends; the other one works on y for long
 		time.Sleep(time.Minute)
-		b.requireNext(p)
+		b.requireNextItem(p)
 		a.ack(y)
 	})
 }
 
-func TestATicketOfATakeThatHasEndedIsGivenBack(t *testing.T) {
+func TestTicketIsGivenBackAfterTakeEnded(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, p := w.member("a"), w.member("b"), w.member("p")
 		p.put("y")
@@ -44,13 +44,13 @@ func TestATicketOfATakeThatHasEndedIsGivenBack(t *testing.T) {
 		_, err := a.Take(within(t, time.Second))
 		require.Error(t, err)
 		time.Sleep(time.Minute)
-		b.requireNext(p)
+		b.requireNextItem(p)
 		a.ack(y)
 	})
 }
 
-// TestATakeAtTheEndOfTheLingerTime gets nothing of the consumer session that ends.
-func TestATakeAtTheEndOfTheLingerTime(t *testing.T) {
+// TestTakeAtEndOfIdleTimeout gets nothing of the consumer session that ends.
+func TestTakeAtEndOfIdleTimeout(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, p := w.member("a", WithPrefetch(2)), w.member("p")
 		p.put(names(0, 3)...)
@@ -66,8 +66,8 @@ func TestATakeAtTheEndOfTheLingerTime(t *testing.T) {
 	})
 }
 
-// TestAnItemThatComesAsAConsumerLeavesIsNew: nobody was handed it, so that it counts no attempt.
-func TestAnItemThatComesAsAConsumerLeavesIsNew(t *testing.T) {
+// TestItemPutAsConsumerLeavesCountsNoAttempt: nobody was handed it, so that it counts no attempt.
+func TestItemPutAsConsumerLeavesCountsNoAttempt(t *testing.T) {
 	for name, c := range map[string]time.Duration{"closes": 0, "lingers": 0} {
 		_ = c
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestAnItemThatComesAsAConsumerLeavesIsNew(t *testing.T) {
 				a.drain(1)
 				_, err := a.Take(within(t, time.Second))
 				require.Error(t, err)
-				got := b.taking()
+				got := b.takeInBackground()
 				time.Sleep(time.Second)
 				a.link.Delay(slow)
 				if name == "closes" {

@@ -13,9 +13,9 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestATakeOutlastsTheSessionThatStoodInLine: the wait in line ends with its session's context, which was once told to
+// TestTakeContinuesAfterSessionLoss: the wait in line ends with its session's context, which was once told to
 // whoever called Take.
-func TestATakeOutlastsTheSessionThatStoodInLine(t *testing.T) {
+func TestTakeContinuesAfterSessionLoss(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, b := w.member("a", order), w.member("b", order)
 		a.put("x")
@@ -47,9 +47,9 @@ func TestATakeOutlastsTheSessionThatStoodInLine(t *testing.T) {
 	})
 }
 
-// TestATicketWhoseReplyIsLostAsItsConsumerLeavesIsGivenBack: it once lasted until the session ended, and its item was
+// TestTicketWithLostReplyIsGivenBackAtClose: it once lasted until the session ended, and its item was
 // nobody's.
-func TestATicketWhoseReplyIsLostAsItsConsumerLeavesIsGivenBack(t *testing.T) {
+func TestTicketWithLostReplyIsGivenBackAtClose(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
 		a.put("x")
@@ -84,7 +84,7 @@ func TestATicketWhoseReplyIsLostAsItsConsumerLeavesIsGivenBack(t *testing.T) {
 	})
 }
 
-func TestTwoMayCloseAtOnce(t *testing.T) {
+func TestConcurrentClose(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
 		a.put("x")
@@ -108,7 +108,7 @@ type stopped struct {
 
 func (c *stopped) Now() time.Duration { return c.Clock.Now() + time.Duration(c.ahead.Load()) }
 
-func TestADeliverysContextTellsAStoppedProcessAtOnce(t *testing.T) {
+func TestDeliveryContextEndsAtOnceAfterProcessPause(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		clock := &stopped{Clock: framework.TimeClock()}
 		client := w.Member(t, "a", config, framework.WithClock(clock)).Client
@@ -125,9 +125,9 @@ func TestADeliverysContextTellsAStoppedProcessAtOnce(t *testing.T) {
 	})
 }
 
-// TestWhatEndedWhileItsProcessStoodStillIsNotHandedOut: it was claimed ahead. The process goes on, and calls Take before any of its
+// TestEndedDeliveryIsNotHandedOutAfterProcessPause: it was claimed ahead. The process goes on, and calls Take before any of its
 // alarms has rung.
-func TestWhatEndedWhileItsProcessStoodStillIsNotHandedOut(t *testing.T) {
+func TestEndedDeliveryIsNotHandedOutAfterProcessPause(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		clock := &stopped{Clock: framework.TimeClock()}
 		client := w.Member(t, "a", config, framework.WithClock(clock)).Client
@@ -148,7 +148,7 @@ func TestWhatEndedWhileItsProcessStoodStillIsNotHandedOut(t *testing.T) {
 	})
 }
 
-func TestSessionsThatAreLostNowAndThenAreReplacedAtOnce(t *testing.T) {
+func TestLostSessionIsReplacedAtOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, p := w.member("a"), w.member("p")
 		ctx, cancel := context.WithCancel(t.Context())

@@ -18,23 +18,25 @@ const (
 	floodBatch     = 250 // items of one put
 )
 
-// TestNothingIsLostInAFlood is the storm with many items: they are put in batches, and the queue grows deep while it is
+// TestNoItemIsLostUnderLoad is the storm with many items: they are put in batches, and the queue grows deep while it is
 // taken from by consumers that claim ahead and acknowledge many at once, until its bound is reached. Some batches are urgent. It rages until
 // nearly all is acknowledged.
-func TestNothingIsLostInAFlood(t *testing.T) {
+func TestNoItemIsLostUnderLoad(t *testing.T) {
 	for _, order := range []Order{Parallel, Strict} {
 		t.Run(string(order), func(t *testing.T) {
-			in(t, func(t *testing.T, w *world) { newStorm(w, order, 1).flood() })
+			in(t, func(t *testing.T, w *world) { newFaultRun(w, order, 1).putManyAtOnce() })
 		})
 	}
 }
 
-func (s *storm) flood() {
+func (s *faultRun) putManyAtOnce() {
 	batches := *floodItems / floodProducers / floodBatch
 	require.Positive(s.t, batches, "-flood.items=%d are too few", *floodItems)
 	began := time.Now()
 	s.pause = 600 * time.Millisecond
-	s.consuming = func(ctx context.Context, w *worker, r *rand.Rand) { s.scoop(ctx, w.Queue, 200*time.Millisecond, r) }
+	s.consuming = func(ctx context.Context, w *worker, r *rand.Rand) {
+		s.takeBatches(ctx, w.Queue, 200*time.Millisecond, r)
+	}
 	s.options = []Option{bound(1000), WithMaxInFlight(4 * handful), WithPrefetch(handful)}
 	if s.order == Strict { // the order of two goroutines' starts would not be known
 		s.hands = 1
@@ -45,14 +47,14 @@ func (s *storm) flood() {
 	require.NoError(s.t, err)
 	for p := range floodProducers {
 		s.producer(p, bound(1000), func(m *member, p int, r *rand.Rand) {
-			s.pour(m.Queue, p, batches, floodBatch, 1500*time.Millisecond, r)
+			s.putBatches(m.Queue, p, batches, floodBatch, 1500*time.Millisecond, r)
 		})
 	}
 	for range floodConsumers {
-		s.hire()
+		s.startConsumer()
 	}
 	isPut := s.allPut()
-	s.rage(func() bool {
+	s.injectFaults(func() bool {
 		all, acked := s.counts()
 		return isPut() && acked >= all*19/20
 	})
@@ -60,12 +62,12 @@ func (s *storm) flood() {
 	if capacity := *floodItems / 2; capacity <= 10_000 { // else it takes too long
 		s.requireRoom(maker, capacity)
 	}
-	s.t.Logf("%v", s.ledger)
-	s.t.Logf("%v; %v of virtual time", s.weather, time.Since(began).Round(time.Second))
+	s.t.Logf("%v", s.history)
+	s.t.Logf("%v; %v of virtual time", s.faultPlan, time.Since(began).Round(time.Second))
 }
 
 // requireRoom requires that an empty queue takes as many items as its bound says, and no more, and removes them.
-func (s *storm) requireRoom(m *member, capacity int) {
+func (s *faultRun) requireRoom(m *member, capacity int) {
 	for from := 0; from < capacity; from += maxBatch {
 		require.NoError(s.t, m.PutBatch(within(s.t, time.Minute), names(from, min(capacity, from+maxBatch))), "room was lost")
 	}

@@ -10,20 +10,20 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestAConsumerStandsInLineUntilItHasGivenBack: rule 3. What goes with its session later than its place is missed by nobody.
-func TestAConsumerStandsInLineUntilItHasGivenBack(t *testing.T) {
+// TestConsumerLeavesLineAfterItHasGivenBack: rule 3. What goes with its session later than its place is missed by nobody.
+func TestConsumerLeavesLineAfterItHasGivenBack(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		recoverer, b, p := w.member("recoverer"), w.member("b"), w.member("p")
 		p.put("x", "y")
 		busy := recoverer.take()
 		number := b.take().Node()
 		number = number[strings.LastIndex(number, "-"):]
-		got := recoverer.taking()
+		got := recoverer.takeInBackground()
 		time.Sleep(time.Second)
 		b.link.Delay(slow)
 		var tickets []string
 		left := make(chan struct{})
-		w.upon(b, zktest.OpDelete, testPath+"/lock/", func() {
+		w.beforeRequest(b, zktest.OpDelete, testPath+"/lock/", func() {
 			tickets = w.Children(testPath + "/tickets/items/0000000000")
 			close(left)
 		})

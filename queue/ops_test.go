@@ -37,7 +37,7 @@ func requireRefused(t *testing.T, err error, index int, path string, why error) 
 	require.Equal(t, path, tx.Path)
 }
 
-func TestAPutWithOperationsOfOnesOwnIsAllOrNothing(t *testing.T) {
+func TestPutWithOpsIsAtomic(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order, WithDedup(time.Minute), WithCapacity(3), WithFailWhenFull())
 		require.NoError(t, a.Put(t.Context(), "first", WithOps(node("a"), node("b")), WithID("1")))
@@ -57,8 +57,8 @@ func TestAPutWithOperationsOfOnesOwnIsAllOrNothing(t *testing.T) {
 	})
 }
 
-// TestARefusedOperationHoldsUpNoOtherPut that shares its transaction.
-func TestARefusedOperationHoldsUpNoOtherPut(t *testing.T) {
+// TestRefusedOpDoesNotFailOtherPuts that shares its transaction.
+func TestRefusedOpDoesNotFailOtherPuts(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
 		a.put("first")
@@ -81,7 +81,7 @@ func TestARefusedOperationHoldsUpNoOtherPut(t *testing.T) {
 	})
 }
 
-func TestAnAckWithOperationsOfOnesOwnIsAllOrNothing(t *testing.T) {
+func TestAckWithIsAtomic(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order, WithCapacity(2), WithMaxInFlight(1))
 		a.put(names(0, 2)...)
@@ -115,8 +115,8 @@ func TestAnAckWithOperationsOfOnesOwnIsAllOrNothing(t *testing.T) {
 	})
 }
 
-// TestAnAckWithOperationsOutlivesTheLossOfItsReply, or says that the delivery is lost; it is never half done.
-func TestAnAckWithOperationsOutlivesTheLossOfItsReply(t *testing.T) {
+// TestAckWithAfterLostReply, or says that the delivery is lost; it is never half done.
+func TestAckWithAfterLostReply(t *testing.T) {
 	for _, applied := range []bool{true, false} {
 		inEachOrder(t, func(t *testing.T, w *world, order Option) {
 			a := w.member("a", order)
@@ -135,7 +135,7 @@ func TestAnAckWithOperationsOutlivesTheLossOfItsReply(t *testing.T) {
 	}
 }
 
-func TestAnAckWithOperationsAfterTheSessionIsRefused(t *testing.T) {
+func TestAckWithAfterSessionLossIsRefused(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, b := w.member("a", order), w.member("b", order)
 		a.put("x")
@@ -151,8 +151,8 @@ func TestAnAckWithOperationsAfterTheSessionIsRefused(t *testing.T) {
 	})
 }
 
-// TestADeliveryThatIsOpenAgainMakesRoomWhenItIsLost: its handler settles nothing more.
-func TestADeliveryThatIsOpenAgainMakesRoomWhenItIsLost(t *testing.T) {
+// TestReopenedDeliveryMakesRoomWhenLost: its handler settles nothing more.
+func TestReopenedDeliveryMakesRoomWhenLost(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, p := w.member("a", WithMaxInFlight(1)), w.member("p")
 		p.put("x")
@@ -168,8 +168,8 @@ func TestADeliveryThatIsOpenAgainMakesRoomWhenItIsLost(t *testing.T) {
 	})
 }
 
-// TestAnAckThatIsRefusedAsItsQueueClosesGivesTheItemBack: nobody is left to settle it.
-func TestAnAckThatIsRefusedAsItsQueueClosesGivesTheItemBack(t *testing.T) {
+// TestAckWithRefusedAtCloseGivesItemBack: nobody is left to settle it.
+func TestAckWithRefusedAtCloseGivesItemBack(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, b := w.member("a", order), w.member("b", order)
 		a.put("x")
@@ -189,8 +189,8 @@ func TestAnAckThatIsRefusedAsItsQueueClosesGivesTheItemBack(t *testing.T) {
 	})
 }
 
-// TestAGuardIsRefusedOnceSomebodyElseHasTheItem by the servers, however late it is sent.
-func TestAGuardIsRefusedOnceSomebodyElseHasTheItem(t *testing.T) {
+// TestGuardIsRefusedAfterRedelivery by the servers, however late it is sent.
+func TestGuardIsRefusedAfterRedelivery(t *testing.T) {
 	ends := map[string]func(m *member, d *Delivery[string]){
 		"nack":    func(m *member, d *Delivery[string]) { require.NoError(m.t, d.Nack(m.t.Context(), 0, nil)) },
 		"later":   func(m *member, d *Delivery[string]) { require.NoError(m.t, d.Nack(m.t.Context(), time.Second, nil)) },

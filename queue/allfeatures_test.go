@@ -20,9 +20,9 @@ const (
 	fullItems    = 25 // of each producer
 )
 
-// TestNothingIsLostInAStormOfEverything is the storm of a bounded queue whose items have ids, priorities and delays, are given back at once and for
+// TestNoItemIsLostUnderFaultsWithAllFeatures is the storm of a bounded queue whose items have ids, priorities and delays, are given back at once and for
 // later, and have some attempts each, while an operator pauses, resumes and purges the queue.
-func TestNothingIsLostInAStormOfEverything(t *testing.T) {
+func TestNoItemIsLostUnderFaultsWithAllFeatures(t *testing.T) {
 	seeds := uint64(5)
 	if testing.Short() {
 		seeds = 1
@@ -30,23 +30,23 @@ func TestNothingIsLostInAStormOfEverything(t *testing.T) {
 	for _, order := range []Order{Parallel, Strict} {
 		for seed := range seeds {
 			t.Run(fmt.Sprint(order, seed), func(t *testing.T) {
-				in(t, func(t *testing.T, w *world) { (&fullStorm{storm: newStorm(w, order, seed)}).run() })
+				in(t, func(t *testing.T, w *world) { (&featureFaultRun{faultRun: newFaultRun(w, order, seed)}).run() })
 			})
 		}
 	}
 }
 
-// fullStorm is one run. What the ledger does not know of an item is in facts.
-type fullStorm struct {
-	*storm
+// featureFaultRun is one run. What the ledger does not know of an item is in facts.
+type featureFaultRun struct {
+	*faultRun
 
-	mu     sync.Mutex
-	facts  map[string]*facts
-	paused time.Time // since when the queue is paused; zero if it is not, or may not be
+	mu         sync.Mutex
+	putOptions map[string]*putOptions
+	paused     time.Time // since when the queue is paused; zero if it is not, or may not be
 }
 
 // facts are what is known of one item beside its fate.
-type facts struct {
+type putOptions struct {
 	due     time.Time // before which it may not be had; zero if it was not put for later
 	attempt int       // of its last delivery
 	put     bool      // for sure
@@ -54,8 +54,8 @@ type facts struct {
 	purged  bool      // a purge that began when it was there has returned
 }
 
-func (s *fullStorm) run() {
-	s.facts = map[string]*facts{}
+func (s *featureFaultRun) run() {
+	s.putOptions = map[string]*putOptions{}
 	s.options = []Option{bound(7), WithMaxAttempts(fullAttempts), WithIdleTimeout(2 * time.Second)}
 	s.consuming = s.consume
 	stored := []Option{WithOrder(s.order), WithCapacity(fullCapacity), WithDedup(5 * time.Minute), bound(7)}
@@ -69,24 +69,24 @@ func (s *fullStorm) run() {
 		s.producers.Go(func() { s.produce(m, p, r) })
 	}
 	for range stormConsumers {
-		s.hire()
+		s.startConsumer()
 	}
 	over := make(chan struct{})
 	var operating sync.WaitGroup
 	r := rand.New(rand.NewPCG(s.rand.Uint64(), 3))
 	operating.Go(func() { s.operate(operator, over, r) })
-	s.rage(s.allPut())
+	s.injectFaults(s.allPut())
 	close(over)
 	operating.Wait()
 	s.settle(operator)
 }
 
 // produce puts a producer's items, one after the other. A put whose outcome is unknown is repeated with its id.
-func (s *fullStorm) produce(m *member, p int, r *rand.Rand) {
+func (s *featureFaultRun) produce(m *member, p int, r *rand.Rand) {
 	for i := range fullItems {
 		priority := max(0, r.IntN(2*MaxPriority)-MaxPriority)
-		v := fmt.Sprintf("%dp%d-%03d", p, priority, i) // the ledger knows the order of what goes before the dash
-		f := &facts{}
+		v := fmt.Sprintf("%dp%d-%03d", p, priority, i) // the history knows the order of what goes before the dash
+		f := &putOptions{}
 		opts := []PutOption{WithPriority(priority)}
 		if r.IntN(4) == 0 {
 			delay := time.Duration(r.IntN(9000)) * time.Millisecond
@@ -95,7 +95,7 @@ func (s *fullStorm) produce(m *member, p int, r *rand.Rand) {
 			opts = append(opts, WithDelay(delay))
 		}
 		s.mu.Lock()
-		s.facts[v] = f
+		s.putOptions[v] = f
 		s.mu.Unlock()
 		s.putting(v)
 		err := s.put(m, r, v, append(opts, WithID(v))...)
@@ -108,7 +108,7 @@ func (s *fullStorm) produce(m *member, p int, r *rand.Rand) {
 }
 
 // put puts an item until it is known whether it is there.
-func (s *fullStorm) put(m *member, r *rand.Rand, v string, opts ...PutOption) error {
+func (s *featureFaultRun) put(m *member, r *rand.Rand, v string, opts ...PutOption) error {
 	for unknown := false; ; {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+r.IntN(90))*time.Second)
 		err := m.Put(ctx, v, opts...)
@@ -125,7 +125,7 @@ func (s *fullStorm) put(m *member, r *rand.Rand, v string, opts ...PutOption) er
 	}
 }
 
-func (s *fullStorm) consume(ctx context.Context, w *worker, r *rand.Rand) {
+func (s *featureFaultRun) consume(ctx context.Context, w *worker, r *rand.Rand) {
 	for ctx.Err() == nil {
 		patience, cancel := context.WithTimeout(ctx, time.Duration(1+r.IntN(20))*time.Second)
 		d, err := w.Take(patience)
@@ -152,11 +152,11 @@ func (s *fullStorm) consume(ctx context.Context, w *worker, r *rand.Rand) {
 }
 
 // start notes a delivery that stands.
-func (s *fullStorm) start(d *Delivery[string]) {
-	s.storm.start(d)
+func (s *featureFaultRun) start(d *Delivery[string]) {
+	s.faultRun.start(d)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := s.facts[d.Value]
+	f := s.putOptions[d.Value]
 	switch {
 	case f == nil: // the ledger has said so
 		return
@@ -170,44 +170,44 @@ func (s *fullStorm) start(d *Delivery[string]) {
 	f.attempt = d.Attempt
 }
 
-func (s *fullStorm) known(v string) facts {
+func (s *featureFaultRun) known(v string) putOptions {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return *s.facts[v]
+	return *s.putOptions[v]
 }
 
 // operate pauses and purges the queue now and then, and counts what is there.
-func (s *fullStorm) operate(m *member, over chan struct{}, r *rand.Rand) {
+func (s *featureFaultRun) operate(m *member, over chan struct{}, r *rand.Rand) {
 	for {
 		select {
 		case <-over:
 			return
 		case <-time.After(time.Duration(200+r.IntN(3000)) * time.Millisecond):
 		}
-		if n := s.present(); n > fullCapacity {
+		if n := s.itemCount(); n > fullCapacity {
 			s.fault("%d items are there, of %d", n, fullCapacity)
 		}
 		switch r.IntN(16) {
 		case 0:
 			s.purge(m)
 		case 1:
-			s.insist("pause", m.Pause)
+			s.repeatUntilDone("pause", m.Pause)
 			s.setPaused(time.Now())
 			time.Sleep(time.Duration(r.IntN(30_000)) * time.Millisecond)
 			s.setPaused(time.Time{})
-			s.insist("resume", m.Resume)
+			s.repeatUntilDone("resume", m.Resume)
 		}
 	}
 }
 
-func (s *fullStorm) setPaused(since time.Time) {
+func (s *featureFaultRun) setPaused(since time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.paused = since
 }
 
-// insist repeats what may fail with its session.
-func (s *fullStorm) insist(what string, f func(context.Context) error) {
+// repeatUntilDone repeats what may fail with its session.
+func (s *featureFaultRun) repeatUntilDone(what string, f func(context.Context) error) {
 	for {
 		err := f(context.Background())
 		if err == nil {
@@ -221,10 +221,10 @@ func (s *fullStorm) insist(what string, f func(context.Context) error) {
 }
 
 // purge removes what is there. What is not due so far, or was due before, is gone then; what comes due meanwhile may stay.
-func (s *fullStorm) purge(m *member) {
+func (s *featureFaultRun) purge(m *member) {
 	s.mu.Lock()
-	var there []*facts
-	for _, f := range s.facts {
+	var there []*putOptions
+	for _, f := range s.putOptions {
 		if f.maybe = true; f.put {
 			there = append(there, f)
 		}
@@ -236,7 +236,7 @@ func (s *fullStorm) purge(m *member) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, f := range s.facts {
+	for _, f := range s.putOptions {
 		f.maybe = true // also what was put meanwhile
 	}
 	for _, f := range there {
@@ -247,9 +247,9 @@ func (s *fullStorm) purge(m *member) {
 }
 
 // settle waits until nothing is left, and checks the books, what was given up, and that all room is there again.
-func (s *fullStorm) settle(m *member) {
+func (s *featureFaultRun) settle(m *member) {
 	s.producers.Wait()
-	for deadline := time.Now().Add(time.Hour); s.present() > 0 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Hour); s.itemCount() > 0 && time.Now().Before(deadline); {
 		time.Sleep(time.Second)
 	}
 	time.Sleep(time.Minute)
@@ -257,7 +257,7 @@ func (s *fullStorm) settle(m *member) {
 		w.stop()
 	}
 	s.consumers.Wait()
-	require.Zero(s.t, s.present())
+	require.Zero(s.t, s.itemCount())
 	dead := map[string]bool{}
 	for _, letter := range m.dead() {
 		v := string(letter.Data)
@@ -270,9 +270,9 @@ func (s *fullStorm) settle(m *member) {
 		if dead[v] && f.acked {
 			s.fault("%s is a dead letter and was acknowledged", v)
 		}
-		f.maybe = f.maybe || dead[v] || s.facts[v].maybe
+		f.maybe = f.maybe || dead[v] || s.putOptions[v].maybe
 	}
 	s.check(s.t)
 	s.requireRoom(m, fullCapacity)
-	s.t.Logf("%v; %d dead; %v", s.ledger, len(dead), s.weather)
+	s.t.Logf("%v; %d dead; %v", s.history, len(dead), s.faultPlan)
 }

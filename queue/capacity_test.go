@@ -52,8 +52,8 @@ func (w *world) putByMany(t *testing.T, producers, each int, opts ...Option) (re
 	return float64(w.sent()-before) / puts, time.Duration(float64(time.Since(began)) / puts)
 }
 
-// TestABoundCostsLittle: requests and time of a put, beside a queue without a bound.
-func TestABoundCostsLittle(t *testing.T) {
+// TestCapacityCostsFewRequests: requests and time of a put, beside a queue without a bound.
+func TestCapacityCostsFewRequests(t *testing.T) {
 	for _, producers := range []int{1, 4, 16} {
 		var plain time.Duration
 		in(t, func(t *testing.T, w *world) { _, plain = w.putByMany(t, producers, 200) })
@@ -68,8 +68,8 @@ func TestABoundCostsLittle(t *testing.T) {
 	}
 }
 
-// TestAWaitingProducerIsNotOvertakenForEver: it is slower than the one that puts whenever there is room.
-func TestAWaitingProducerIsNotOvertakenForEver(t *testing.T) {
+// TestWaitingProducerGetsItsTurn: it is slower than the one that puts whenever there is room.
+func TestWaitingProducerGetsItsTurn(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, c, slow := w.member("a", WithCapacity(2)), w.member("c"), w.member("slow")
 		a.put("1", "2")
@@ -126,8 +126,8 @@ func TestPutsOfOneQueueWaitInOrder(t *testing.T) {
 	})
 }
 
-// TestPlacesThatNobodyUsesAreTakenBack: from who lives, and from who is dead; the bound stays as it is.
-func TestPlacesThatNobodyUsesAreTakenBack(t *testing.T) {
+// TestUnusedPlacesAreTakenBack: from who lives, and from who is dead; the bound stays as it is.
+func TestUnusedPlacesAreTakenBack(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		const capacity = 100
 		full := []Option{WithCapacity(capacity), WithFailWhenFull()}
@@ -151,8 +151,8 @@ func TestPlacesThatNobodyUsesAreTakenBack(t *testing.T) {
 	})
 }
 
-// TestNothingIsLeftOfADeadWritersPlaces: the next writer removes it, however much room there is.
-func TestNothingIsLeftOfADeadWritersPlaces(t *testing.T) {
+// TestPlacesOfDeadWritersAreRemoved: the next writer removes it, however much room there is.
+func TestPlacesOfDeadWritersAreRemoved(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a", WithCapacity(1000)), w.member("b")
 		a.put("x")
@@ -165,8 +165,8 @@ func TestNothingIsLeftOfADeadWritersPlaces(t *testing.T) {
 	})
 }
 
-// TestPlacesAheadAreNoWayPastABatchThatWaits: of the same Queue.
-func TestPlacesAheadAreNoWayPastABatchThatWaits(t *testing.T) {
+// TestReservedPlacesDoNotOvertakeWaitingBatch: of the same Queue.
+func TestReservedPlacesDoNotOvertakeWaitingBatch(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a", WithCapacity(40)), w.member("b")
 		a.put("first")
@@ -205,14 +205,14 @@ func TestRequeueTakesAPlace(t *testing.T) {
 		n, err = a.Requeue(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
-		require.Equal(t, 2, w.present())
+		require.Equal(t, 2, w.itemCount())
 		require.ErrorIs(t, a.Put(t.Context(), "3"), ErrFull)
 		require.Equal(t, []string{"2", "dead"}, a.drain(2))
 	})
 }
 
-// TestACloseGivesPlacesBack: nothing of them is left.
-func TestACloseGivesPlacesBack(t *testing.T) {
+// TestCloseReturnsUnusedPlaces: nothing of them is left.
+func TestCloseReturnsUnusedPlaces(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", WithCapacity(1000))
 		a.put(names(0, 3)...)
@@ -229,8 +229,8 @@ func (w *world) only(path string) []byte {
 	return n.Data
 }
 
-// TestALineThatNobodyStandsInStopsNobody: who stood there first has died.
-func TestALineThatNobodyStandsInStopsNobody(t *testing.T) {
+// TestEmptyCapacityLineDoesNotBlockPuts: who stood there first has died.
+func TestEmptyCapacityLineDoesNotBlockPuts(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a", WithCapacity(2), WithFailWhenFull()), w.member("b")
 		a.put("1", "2")
@@ -248,17 +248,17 @@ func TestALineThatNobodyStandsInStopsNobody(t *testing.T) {
 	})
 }
 
-// TestABoundHoldsInAStorm: producers that give up, lose replies and sessions, and die. Never are there more items than the
+// TestCapacityHoldsUnderFaults: producers that give up, lose replies and sessions, and die. Never are there more items than the
 // capacity, and in the end nobody has taken any room away.
-func TestABoundHoldsInAStorm(t *testing.T) {
+func TestCapacityHoldsUnderFaults(t *testing.T) {
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			in(t, func(t *testing.T, w *world) { boundStorm(t, w, seed, rand.New(rand.NewPCG(seed, 26))) })
+			in(t, func(t *testing.T, w *world) { capacityFaultRun(t, w, seed, rand.New(rand.NewPCG(seed, 26))) })
 		})
 	}
 }
 
-func boundStorm(t *testing.T, w *world, seed uint64, r *rand.Rand) {
+func capacityFaultRun(t *testing.T, w *world, seed uint64, r *rand.Rand) {
 	capacity := []int{7, 60}[seed]
 	first := w.member("first", WithCapacity(capacity))
 	first.put("x")
@@ -311,7 +311,7 @@ func boundStorm(t *testing.T, w *world, seed uint64, r *rand.Rand) {
 			m.link.Delay(time.Duration(r.IntN(200)) * time.Millisecond)
 		}
 		time.Sleep(time.Duration(r.IntN(2000)) * time.Millisecond)
-		require.LessOrEqual(t, w.present(), capacity)
+		require.LessOrEqual(t, w.itemCount(), capacity)
 	}
 	all.Wait()
 	for _, m := range members {
@@ -327,14 +327,14 @@ func boundStorm(t *testing.T, w *world, seed uint64, r *rand.Rand) {
 		c.drain(1)
 	}
 	require.NoError(t, first.PutBatch(within(t, time.Minute), names(0, capacity)))
-	require.Equal(t, capacity, w.present())
+	require.Equal(t, capacity, w.itemCount())
 	refusing := w.member("refusing", WithFailWhenFull())
 	require.ErrorIs(t, refusing.Put(t.Context(), "x"), ErrFull)
 	c.drain(capacity)
 }
 
 // present counts all items but dead letters, at one moment.
-func (w *world) present() (n int) {
+func (w *world) itemCount() (n int) {
 	for _, node := range w.Tree(testPath) {
 		dir, name := framework.Split(node.Path)
 		if strings.HasPrefix(name, itemPrefix) && !strings.HasPrefix(dir, testPath+"/dead") {

@@ -23,7 +23,7 @@ import (
 // links are a client's ways to the servers.
 type links struct{ proxies []*ensemble.Proxy }
 
-func (s *siege) link() *links {
+func (s *ensembleRun) link() *links {
 	l := &links{}
 	for i := range s.Size() {
 		p, err := ensemble.NewProxy(s.Addr(i))
@@ -60,24 +60,24 @@ func (l *links) loseReplies(d time.Duration) {
 	l.each(func(p *ensemble.Proxy) { p.Release(ensemble.Down) })
 }
 
-// besieged is a consumer, here or in a process of its own.
-type besieged struct {
-	links *links
-	kill  func() // ends it with what it has; its session expires
-	leave func() // ends it in peace, and waits
-	hire  func() // starts another one of its kind
+// consumerProcess is a consumer, here or in a process of its own.
+type consumerProcess struct {
+	links         *links
+	kill          func() // ends it with what it has; its session expires
+	leave         func() // ends it in peace, and waits
+	startConsumer func() // starts another one of its kind
 }
 
 // replace kills a consumer and starts another.
-func (s *siege) replace(i int) {
+func (s *ensembleRun) replace(i int) {
 	b := s.alive[i]
 	s.alive = slices.Delete(s.alive, i, i+1)
 	b.kill()
-	b.hire()
+	b.startConsumer()
 }
 
-// hire starts a consumer in this process. It is killed by cutting it off for good, so that its session is not closed.
-func (s *siege) hire() {
+// startConsumer starts a consumer in this process. It is killed by cutting it off for good, so that its session is not closed.
+func (s *ensembleRun) startConsumer() {
 	l := s.link()
 	c, q := s.open(l)
 	ctx, stop := context.WithCancel(context.Background())
@@ -85,7 +85,7 @@ func (s *siege) hire() {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		s.scoop(ctx, q, 60*time.Millisecond, rand.New(rand.NewPCG(seed, 2)))
+		s.takeBatches(ctx, q, 60*time.Millisecond, rand.New(rand.NewPCG(seed, 2)))
 	}()
 	end := func(patience context.Context) {
 		stop()
@@ -93,7 +93,7 @@ func (s *siege) hire() {
 		_ = c.Close(context.Background())
 		<-ended
 	}
-	b := &besieged{links: l, hire: s.hire, leave: func() { end(context.Background()) }}
+	b := &consumerProcess{links: l, startConsumer: s.startConsumer, leave: func() { end(context.Background()) }}
 	b.kill = func() {
 		s.struck["consumers dropped"]++
 		l.cut()
@@ -108,8 +108,8 @@ func (s *siege) hire() {
 // consumerVariable makes the test binary a consumer: the order, the root and the servers, separated by spaces.
 const consumerVariable = "LOCKSTEP_QUEUE_TEST_CONSUMER"
 
-// spawn starts a consumer that is a process.
-func (s *siege) spawn() {
+// startProcess starts a consumer that is a process.
+func (s *ensembleRun) startProcess() {
 	l := s.link()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), consumerVariable+"="+strings.Join(append([]string{string(s.order), s.root}, l.addrs()...), " "))
@@ -121,7 +121,7 @@ func (s *siege) spawn() {
 	require.NoError(s.t, cmd.Start())
 	heard := make(chan struct{})
 	go func() { defer close(heard); s.listen(out, in) }()
-	b := &besieged{links: l, hire: s.spawn}
+	b := &consumerProcess{links: l, startConsumer: s.startProcess}
 	b.leave = func() { _ = in.Close(); <-heard; _ = cmd.Wait() }
 	b.kill = func() {
 		s.struck["processes killed"]++
@@ -136,7 +136,7 @@ func (s *siege) spawn() {
 
 // listen keeps the books of another process. It says "start" and the items that it has taken, goes on when it is told so,
 // and says the outcomes of their acknowledgements. What it does not live to say is unknown.
-func (s *siege) listen(out io.Reader, in io.Writer) {
+func (s *ensembleRun) listen(out io.Reader, in io.Writer) {
 	open := map[string]bool{}
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		words := strings.Fields(lines.Text())
@@ -184,12 +184,12 @@ func consumeAsProcess(how string) {
 	words := strings.Fields(how)
 	ctx, cancel := context.WithTimeout(context.Background(), siegePatience)
 	defer cancel()
-	c, err := framework.Connect(ctx, siegeConfig(words[2:], words[1]), framework.WithLogger(slog.New(slog.DiscardHandler)))
+	c, err := framework.Connect(ctx, ensembleConfig(words[2:], words[1]), framework.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		fmt.Println("fault", err)
 		return
 	}
-	q := New(c, "/q", Text(), siegeOptions(Order(words[0]))...)
+	q := New(c, "/q", Text(), ensembleOptions(Order(words[0]))...)
 	told := make(chan bool)
 	go func() {
 		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
@@ -206,7 +206,7 @@ func consumeAsProcess(how string) {
 // serveOnce works on a handful; false when it is to leave.
 func serveOnce(q *Queue[string], told <-chan bool) bool {
 	var line []string
-	ds, err := several(context.Background(), q, func(d *Delivery[string]) { line = append(line, d.Value) })
+	ds, err := takeSeveral(context.Background(), q, func(d *Delivery[string]) { line = append(line, d.Value) })
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		fmt.Println("fault", err)
 	}

@@ -20,9 +20,9 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// pour puts so many batches of a producer, one after the other, with pauses of up to most. Some are urgent; the ledger knows the order of each
+// putBatches puts so many batches of a producer, one after the other, with pauses of up to most. Some are urgent; the ledger knows the order of each
 // priority's.
-func (l *ledger) pour(q *Queue[string], p, batches, batch int, most time.Duration, r *rand.Rand) {
+func (l *history) putBatches(q *Queue[string], p, batches, batch int, most time.Duration, r *rand.Rand) {
 	for b := range batches {
 		values, priority := make([]string, batch), max(0, r.IntN(8)-5)
 		for i := range values {
@@ -36,10 +36,10 @@ func (l *ledger) pour(q *Queue[string], p, batches, batch int, most time.Duratio
 	}
 }
 
-// scoop takes what is there, up to a handful, works for up to most, and acknowledges all at once.
-func (l *ledger) scoop(ctx context.Context, q *Queue[string], most time.Duration, r *rand.Rand) {
+// takeBatches takes what is there, up to a handful, works for up to most, and acknowledges all at once.
+func (l *history) takeBatches(ctx context.Context, q *Queue[string], most time.Duration, r *rand.Rand) {
 	for ctx.Err() == nil {
-		ds, err := several(ctx, q, l.start)
+		ds, err := takeSeveral(ctx, q, l.start)
 		if err != nil {
 			l.takeEnded(ctx, err)
 		}
@@ -50,7 +50,7 @@ func (l *ledger) scoop(ctx context.Context, q *Queue[string], most time.Duration
 
 // several waits for one delivery, and takes those that come right after it. Its error is that of a Take, beside what
 // was taken before.
-func several(ctx context.Context, q *Queue[string], start func(*Delivery[string])) (ds []*Delivery[string], err error) {
+func takeSeveral(ctx context.Context, q *Queue[string], start func(*Delivery[string])) (ds []*Delivery[string], err error) {
 	patience := time.Second
 	for len(ds) < handful {
 		limited, cancel := context.WithTimeout(ctx, patience)

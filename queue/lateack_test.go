@@ -13,7 +13,7 @@ import (
 
 // These holders do not know yet that somebody has deleted their claim, as one that was stopped would not.
 
-func TestALateAckOfALanesItemIsRefused(t *testing.T) {
+func TestLateAckOfLaneItemIsRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
 		require.NoError(t, a.Put(t.Context(), "urgent", WithPriority(1)))
@@ -32,7 +32,7 @@ func TestALateAckOfALanesItemIsRefused(t *testing.T) {
 	})
 }
 
-func TestALateAckUnderAnotherLockIsRefused(t *testing.T) {
+func TestLateAckUnderAnotherLockIsRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		strict := WithOrder(Strict)
 		a, b := w.member("a", strict, WithMaxInFlight(2)), w.member("b", strict)

@@ -11,17 +11,19 @@ import (
 )
 
 // weather breaks what processes have of the server, and counts what it has done.
-type weather struct {
+type faultPlan struct {
 	*world
 	rand   *rand.Rand
 	struck map[string]int
 	pause  time.Duration // between two strikes, at most
 }
 
-func (w *weather) upTo(d time.Duration) time.Duration { return time.Duration(w.rand.Int64N(int64(d))) }
+func (w *faultPlan) upTo(d time.Duration) time.Duration {
+	return time.Duration(w.rand.Int64N(int64(d)))
+}
 
 // strike does something to a link, to a reply of anybody, or to the server; or it kills a process.
-func (w *weather) strike(link *zktest.Link, kill func()) {
+func (w *faultPlan) injectFault(link *zktest.Link, kill func()) {
 	switch w.rand.IntN(11) {
 	case 0, 1, 2:
 		w.struck["connections reset"]++
@@ -54,14 +56,14 @@ func (w *weather) strike(link *zktest.Link, kill func()) {
 }
 
 // rage breaks things every now and then until it is over.
-func (s *storm) rage(over func() bool) {
+func (s *faultRun) injectFaults(over func() bool) {
 	for !over() {
 		time.Sleep(s.pause/10 + s.upTo(s.pause))
 		link := s.links[s.rand.IntN(len(s.links))]
 		if s.rand.IntN(2) == 0 {
 			link = s.alive[s.rand.IntN(len(s.alive))].link
 		}
-		s.strike(link, s.replace)
+		s.injectFault(link, s.replace)
 	}
 	for _, l := range s.links {
 		l.Heal()
@@ -72,16 +74,16 @@ func (s *storm) rage(over func() bool) {
 }
 
 // replace kills a consumer and starts another.
-func (s *storm) replace() {
+func (s *faultRun) replace() {
 	i := s.rand.IntN(len(s.alive))
 	w := s.alive[i]
 	s.alive = slices.Delete(s.alive, i, i+1)
 	w.stop()
 	w.kill()
-	s.hire()
+	s.startConsumer()
 }
 
-func (w *weather) String() string {
+func (w *faultPlan) String() string {
 	var parts []string
 	for what, n := range w.struck {
 		parts = append(parts, fmt.Sprintf("%d %s", n, what))

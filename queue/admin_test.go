@@ -20,8 +20,8 @@ func (m *member) length() int {
 	return n
 }
 
-// TestACapacityIsChangedWhileTheQueueIsUsed by members that were made with the old one, and go on.
-func TestACapacityIsChangedWhileTheQueueIsUsed(t *testing.T) {
+// TestSetCapacityWhileQueueIsInUse by members that were made with the old one, and go on.
+func TestSetCapacityWhileQueueIsInUse(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, b := w.member("a", order, WithCapacity(2)), w.member("b", WithCapacity(2), WithFailWhenFull())
 		a.put(names(0, 2)...)
@@ -55,8 +55,8 @@ func TestACapacityIsChangedWhileTheQueueIsUsed(t *testing.T) {
 	})
 }
 
-// TestAfterALowerCapacityNothingIsPutUntilThereIsRoom, although producers had places ahead.
-func TestAfterALowerCapacityNothingIsPutUntilThereIsRoom(t *testing.T) {
+// TestSetCapacityLowerBlocksPutsUntilThereIsRoom, although producers had places ahead.
+func TestSetCapacityLowerBlocksPutsUntilThereIsRoom(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		operator, consumer := w.member("operator", WithCapacity(400)), w.member("consumer")
 		operator.put("the first")
@@ -99,7 +99,7 @@ func TestAfterALowerCapacityNothingIsPutUntilThereIsRoom(t *testing.T) {
 	})
 }
 
-func TestAnUnboundedQueueStaysUnbounded(t *testing.T) {
+func TestUnboundedQueueStaysUnbounded(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
 		a.put("x")
@@ -112,8 +112,8 @@ func TestAnUnboundedQueueStaysUnbounded(t *testing.T) {
 	})
 }
 
-// TestALongerWindowHoldsForAProducerThatKnewTheShortOne: it must not forget ids as it would have.
-func TestALongerWindowHoldsForAProducerThatKnewTheShortOne(t *testing.T) {
+// TestSetDedupLongerWindowHoldsForOtherProducers: it must not forget ids as it would have.
+func TestSetDedupLongerWindowHoldsForOtherProducers(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a", WithDedup(time.Minute)), w.member("b")
 		require.NoError(t, a.Put(t.Context(), "x", WithID("1")))
@@ -134,7 +134,7 @@ func TestALongerWindowHoldsForAProducerThatKnewTheShortOne(t *testing.T) {
 	})
 }
 
-func TestAQueueBeginsToRememberIDs(t *testing.T) {
+func TestSetDedupOnQueueWithoutDedup(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, b := w.member("a", order), w.member("b")
 		require.ErrorIs(t, a.Put(t.Context(), "x", WithID("1")), ErrOption)
@@ -145,8 +145,8 @@ func TestAQueueBeginsToRememberIDs(t *testing.T) {
 	})
 }
 
-// TestAChangeWhoseReplyIsLostIsDoneOnce, and a change during an outage when that is over, unless its context ends.
-func TestAChangeWhoseReplyIsLostIsDoneOnce(t *testing.T) {
+// TestSetCapacityIsAppliedOnceAfterLostReply, and a change during an outage when that is over, unless its context ends.
+func TestSetCapacityIsAppliedOnceAfterLostReply(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", WithCapacity(5), WithFailWhenFull())
 		a.put(names(0, 5)...)

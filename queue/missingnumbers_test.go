@@ -11,7 +11,7 @@ import (
 // A consumer that waits for an item has its ticket before the item is put. If it ends, nobody has had that item: its
 // attempts count from one, and while nobody else was there it comes in its place.
 
-func TestAnItemForAConsumerThatHasLeftIsNew(t *testing.T) {
+func TestItemForDepartedConsumerCountsNoAttempt(t *testing.T) {
 	for name, leave := range map[string]func(t *testing.T, m *member){
 		"closed":   func(t *testing.T, m *member) { require.NoError(t, m.Close(t.Context())) },
 		"lingered": func(*testing.T, *member) { time.Sleep(time.Minute) },
@@ -35,7 +35,7 @@ func TestAnItemForAConsumerThatHasLeftIsNew(t *testing.T) {
 	}
 }
 
-func TestAnItemForAConsumerThatHasDiedIsNew(t *testing.T) {
+func TestItemForDeadConsumerCountsNoAttempt(t *testing.T) {
 	for name, before := range map[string]bool{"before the next consumer came": true, "beside another consumer": false} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
@@ -45,7 +45,7 @@ func TestAnItemForAConsumerThatHasDiedIsNew(t *testing.T) {
 				dead := a.waiting()
 				var got chan *Delivery[string]
 				if !before {
-					got = b.taking()
+					got = b.takeInBackground()
 				}
 				time.Sleep(time.Second)
 				a.kill()
@@ -53,7 +53,7 @@ func TestAnItemForAConsumerThatHasDiedIsNew(t *testing.T) {
 				time.Sleep(time.Minute)
 				p.put("one", "two")
 				if before {
-					got = b.taking()
+					got = b.takeInBackground()
 				}
 				d := <-got
 				require.Equal(t, 1, d.Attempt)
@@ -66,15 +66,15 @@ func TestAnItemForAConsumerThatHasDiedIsNew(t *testing.T) {
 	}
 }
 
-// TestAHoleIsWatchedOnTheNextConnection: the servers forget a connection's watches.
-func TestAHoleIsWatchedOnTheNextConnection(t *testing.T) {
+// TestMissingNumberIsWatchedAfterReconnect: the servers forget a connection's watches.
+func TestMissingNumberIsWatchedAfterReconnect(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, p := w.member("a"), w.member("b"), w.member("p")
 		p.put("zero")
 		a.drain(1)
 		dead := a.waiting()
 		time.Sleep(time.Second)
-		got := b.taking()
+		got := b.takeInBackground()
 		time.Sleep(time.Second)
 		a.kill()
 		<-dead
@@ -103,8 +103,8 @@ func (m *member) waiting() chan error {
 	return ended
 }
 
-// TestHolesAreNotPassedOneByOne: each call of Take that ends in vain may leave one.
-func TestHolesAreNotPassedOneByOne(t *testing.T) {
+// TestMissingNumbersAreVoidedTogether: each call of Take that ends in vain may leave one.
+func TestMissingNumbersAreVoidedTogether(t *testing.T) {
 	for _, n := range []int{1, 50, 100, 200} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
@@ -116,7 +116,7 @@ func TestHolesAreNotPassedOneByOne(t *testing.T) {
 					require.Error(t, err)
 					time.Sleep(10 * time.Second)
 				}
-				got := b.taking()
+				got := b.takeInBackground()
 				time.Sleep(time.Second)
 				b.link.Delay(5 * time.Millisecond)
 				began := time.Now()
@@ -128,8 +128,8 @@ func TestHolesAreNotPassedOneByOne(t *testing.T) {
 	}
 }
 
-// TestAnItemThatComesAsTheRecovererSkipsNumbers: the recoverer has read the segment before it was put.
-func TestAnItemThatComesAsTheRecovererSkipsNumbers(t *testing.T) {
+// TestItemPutWhileRecovererVoidsNumbers: the recoverer has read the segment before it was put.
+func TestItemPutWhileRecovererVoidsNumbers(t *testing.T) {
 	for after := time.Duration(0); after < 6*time.Second; after += slow / 2 {
 		in(t, func(t *testing.T, w *world) {
 			a, b, p := w.member("a"), w.member("b"), w.member("p")
@@ -143,7 +143,7 @@ func TestAnItemThatComesAsTheRecovererSkipsNumbers(t *testing.T) {
 			_, err := b.Len(t.Context())
 			require.NoError(t, err)
 			b.link.Delay(slow)
-			got := b.taking()
+			got := b.takeInBackground()
 			time.Sleep(after)
 			p.put("one")
 			time.Sleep(time.Minute)
