@@ -135,7 +135,7 @@ func (e *Election) newTerm(p *place) *Term {
 	return t
 }
 
-// waitInLine waits until this candidate is the first in line. While it waits, a node beside the line describes it.
+// waitInLine waits until this candidate is the first in line. A node beside the line describes the candidate meanwhile.
 func (e *Election) waitInLine(caller context.Context) (p *place, err error) {
 	ctx, end := e.waits.StartWait(caller, "acquire")
 	defer func() {

@@ -1,27 +1,23 @@
-// Package election elects one leader among candidates on ZooKeeper, and tells who is there.
+// Package election elects one leader among candidates on ZooKeeper, and lists the members of groups.
 //
-// [Election.Lead] is what most services want: campaign, run a function while leading, campaign again.
-// [Election.Campaign] and [Term.Resign] are its steps. [Election.Observe] follows the leaders, [Group] is
-// a group of processes without a leader.
+// Most services use [Election.Lead]: it campaigns, runs a function while this process leads, and campaigns again. [Election.Campaign] and
+// [Term.Resign] are its steps. [Election.Observe] follows the leaders. A [Group] is a group of processes without a leader.
 //
 // # Guarantee
 //
-// A [Term] is a lease (see package locks): its context is done before the servers can let anybody else
-// lead, as long as the leader's process is scheduled. Candidates lead in the order in which they asked,
-// but for those that a transfer or a priority passes over, who queue again: [Term.Token] and [Term.Number]
-// rise with every term. Nobody is told that it leads before its term is counted in a transaction that its own
-// node guards. [Election.Lead] never runs its function in two members at once, under the same condition,
-// and waits for it to return before it gives the term up. [Election.Observe] reports leaders in order, never
-// one that it has already seen replaced, and ends at the latest. A leader's end wakes the next candidate
-// and the observers, nobody else; a candidate that waits asks the servers nothing.
+// A [Term] is a lease on leadership: its context is done before the servers can let another candidate lead, as long as the leader's process
+// is scheduled. Candidates lead in the order of joining, except for those that a transfer or a priority passes over, which join again:
+// [Term.Token] and [Term.Number] rise with every term. A candidate learns that it leads after its term is recorded, in a transaction
+// that its own node guards. Under the same condition, [Election.Lead] runs its function in one member at a time. It waits for the function
+// to return before it gives the term up. [Election.Observe] reports leaders in order, skips those that it has seen replaced, and ends at the
+// latest. A leader's end wakes only the next candidate and the observers. A waiting candidate sends no requests.
 //
 // # Not guaranteed
 //
-// A process that was stopped may act after its term has ended, before it looks at the context: pass
-// [Term.Token] to what the leader writes to, or [Term.Guard] within ZooKeeper. A function that ignores
-// its context goes on while somebody else leads. An observer may miss a term that was over before it
-// looked, which a gap in [Candidate.Number] shows, and what it reports may have changed by the time it is
-// read. Priorities are heeded by leaders of this package only.
+// A paused process may act after its term has ended, before it checks the context: pass [Term.Token] to what the leader writes to, or
+// [Term.Guard] within ZooKeeper. A function that ignores its context goes on while another candidate leads. An observer may miss a short
+// term, which a gap in [Candidate.Number] shows, and a leader may have changed by the time the report is read. Only leaders of this package
+// heed priorities.
 //
 // # Nodes
 //
@@ -32,16 +28,16 @@
 //	<path>~waiting/_c_<uuid>-p<n>   ephemeral, of a waiting candidate with metadata or the priority n; data is
 //	                                JSON {"v":1,"id","metadata","stable_ms"}
 //
-// The line is that of Apache Curator's LeaderLatch: Go and Java candidates can share an election. With
-// [WithSelectorLayout] it is LeaderSelector's, lock-# instead of latch-#. The two must not share a path, and whoever
-// meets the other is refused. The rest lies beside the line, since Curator takes all children for
-// candidates, and Java's take no notice of it: their terms have no number.
+// The line is that of Apache Curator's LeaderLatch: Go and Java candidates can share an election. With [WithSelectorLayout] it is
+// LeaderSelector's, lock-# instead of latch-#. The two must not share a path: a candidate that finds the other layout fails. The other nodes
+// are beside the line, since Curator takes all children for candidates. Java candidates ignore them: their terms have no number.
 //
 // # Failure
 //
-// While the connection is suspended, candidates keep their places and a term stands until the session's
-// proof of life ends, or ends at once with [AtSuspended]. When the session is lost, the term ends with
-// framework.ErrSessionLost as its cause; candidates queue again, and observers and members go on, on the next
-// session. When a reply is lost, what was asked for is looked up. When a campaign's context ends, its node is
-// deleted, if need be in the background.
+// While the connection is suspended, candidates keep their places and a term stands until the session's proof of life ends, or ends at once
+// with [AtSuspended]. When the session is lost, the term ends with framework.ErrSessionLost as its cause. Candidates join again, and
+// observers and members go on, on the next session. When a reply is lost, the client looks up the outcome. When a campaign's context ends,
+// its node is deleted, if need be in the background.
+//
+// New and NewGroup create no nodes and return no errors: a wrong argument makes every call fail with an error that says so.
 package election

@@ -76,7 +76,7 @@ func (e *Election) Term() *Term {
 type Candidate struct {
 	// ID is the candidate's id: the data of its node.
 	ID string
-	// Token is the fencing token that its term has or would have.
+	// Token is the fencing token of its term, or of the term that it waits for.
 	Token int64
 	// Node is the path of its node.
 	Node string
@@ -92,8 +92,8 @@ type Candidate struct {
 	Priority int
 }
 
-// Leader returns the leader, as the connected server knows it, which may lag behind the others. Its error wraps ErrNoLeader when there is
-// none.
+// Leader returns the leader, in the view of the connected server, which may lag behind the others. Its error wraps ErrNoLeader while no
+// candidate leads.
 func (e *Election) Leader(ctx context.Context) (Candidate, error) {
 	c, err := e.readLeader(ctx)
 	return c, framework.Wrap("leader", e.path, err)

@@ -9,11 +9,11 @@ import (
 
 // What calls may return.
 var (
-	// ErrNoLeader is returned when there is no leader.
+	// ErrNoLeader is returned while no candidate leads.
 	ErrNoLeader = errors.New("no leader")
-	// ErrNoCandidate is returned when leadership is to be handed to a candidate that does not wait for it.
+	// ErrNoCandidate is returned when leadership is to be handed to a candidate that is not in line.
 	ErrNoCandidate = errors.New("no such candidate")
-	// ErrBadRecord is returned when a record of this package cannot be read: another program has written it.
+	// ErrBadRecord is returned when a record of this package cannot be read, such as one of another program.
 	ErrBadRecord = recipe.ErrCorrupt
 	// ErrNewerRecord is returned when a newer release has written a record that this one must not rewrite.
 	ErrNewerRecord = recipe.ErrNewer

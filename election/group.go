@@ -75,7 +75,7 @@ func (g *Group) Join(ctx context.Context, id string, metadata Metadata) (*Member
 	return m, framework.Wrap("join", g.path, err)
 }
 
-// List lists the members in the order of joining, as the connected server knows it.
+// List lists the members in the order of joining, in the view of the connected server.
 func (g *Group) List(ctx context.Context) ([]Member, error) {
 	all, err := g.listMembers(ctx)
 	return all, framework.Wrap("members", g.path, err)
@@ -146,7 +146,7 @@ type Membership struct {
 	err    error         // why; read it after gone
 }
 
-// startMembership starts a membership, whose node's name ends with name, and does not wait.
+// startMembership starts a membership in the background. name is the end of its node's name.
 func (g *Group) startMembership(ctx context.Context, name string, r memberRecord) (*Membership, error) {
 	data, err := r.encode()
 	if err != nil {

@@ -68,7 +68,7 @@ func (o *groupObserver) observeSession(ctx context.Context, s *framework.Session
 	}
 }
 
-// yieldChanges finds out which members have joined and left, and yields that.
+// yieldChanges yields a roster if members have joined or left.
 func (o *groupObserver) yieldChanges(ctx context.Context, s *framework.Session, names []string) error {
 	r := &Roster{}
 	now := make(map[string]Member, len(names))

@@ -11,19 +11,17 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// Observe yields who leads, now and after each change: nil when nobody does. The leaders come in order;
-// one that a newer look has replaced is never reported, and equal values are not repeated. A slow reader
-// skips to the latest: a gap in Candidate.Number shows that terms were skipped. When a leader updates its
-// metadata, it is yielded again.
+// Observe yields the leader, now and after each change, or nil while there is none. The leaders come in order. Observe skips a leader that
+// it has seen replaced, and does not repeat equal values. A slow reader skips to the latest leader: a gap in Candidate.Number shows
+// skipped terms. When a leader updates its metadata, Observe yields it again.
 //
-// A winner is yielded once it has counted its term. One that counts none, such as Java's, is yielded when it
-// has been the first in line for half a second, with the number 0.
+// Observe yields a leader once it has recorded its term. It yields a leader without a record, such as Java's, after half a second as the
+// first in line, with the number 0.
 //
-// It survives lost connections and sessions, and ends silently when ctx ends. Anything else that ends it is
-// yielded last, with a nil candidate: an error that wraps framework.ErrClosed, framework.ErrNoAuth,
-// framework.ErrInvalidPath, locks.ErrKindMixed, ErrBadRecord or ErrNewerRecord.
+// Observe survives lost connections and sessions, and ends silently when ctx ends. It yields any other error last, with a nil candidate; the
+// error wraps framework.ErrClosed, framework.ErrNoAuth, framework.ErrInvalidPath, locks.ErrKindMixed, ErrBadRecord or ErrNewerRecord.
 //
-// An observer watches the leader's node and the term's record only, or the directory while there is no leader.
+// An observer watches only the leader's node and the term's record, or the directory while there is no leader.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[*Candidate, error] {
 	return func(yield func(*Candidate, error) bool) {
 		o := &observer{election: e, yield: yield}
@@ -37,8 +35,8 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[*Candidate, error] {
 	}
 }
 
-// countedWithin is how long a winner may take to count its term before it is taken for one that does not.
-const countedWithin = 500 * time.Millisecond
+// recordedWithin is how long a leader may take to record its term. After that, Observe takes it for a leader without a record.
+const recordedWithin = 500 * time.Millisecond
 
 // observer is one loop over the leaders.
 type observer struct {
@@ -49,8 +47,7 @@ type observer struct {
 	last  Candidate
 }
 
-// observeSession observes until the session is lost. It begins with a sync: the session's server may not know
-// yet what the former one's has shown.
+// observeSession observes until the session is lost. It begins with a sync: the session's server may lag behind the former session's server.
 func (o *observer) observeSession(ctx context.Context, s *framework.Session) error {
 	if err := s.Sync(ctx, o.election.path); err != nil {
 		return err
@@ -93,8 +90,8 @@ func (o *observer) waitForCandidate(ctx context.Context, s *framework.Session) e
 	return err
 }
 
-// followLeader follows one leader until it is gone. Its node exists when it is first looked at, and whoever came
-// before it had gone already: it is the leader.
+// followLeader follows one leader until its node is gone. The node exists at the first read, and all nodes before it had gone by then: so its
+// owner is the leader.
 func (o *observer) followLeader(ctx context.Context, s *framework.Session, node string) error {
 	id, st, end, err := s.WatchData(ctx, node)
 	if errors.Is(err, framework.ErrNoNode) {
@@ -105,14 +102,14 @@ func (o *observer) followLeader(ctx context.Context, s *framework.Session, node 
 	}
 	defer end.Stop()
 	leader := Candidate{ID: string(id), Token: st.Czxid, Node: node, Session: st.EphemeralOwner}
-	grace := time.NewTimer(countedWithin)
+	grace := time.NewTimer(recordedWithin)
 	defer grace.Stop()
 	for known := false; ; {
-		changed, counted, err := o.readTerm(ctx, s, &leader)
+		changed, recorded, err := o.readTerm(ctx, s, &leader)
 		if err != nil {
 			return err
 		}
-		if counted || known {
+		if recorded || known {
 			if err := o.yieldIfChanged(leader); err != nil {
 				changed.Stop()
 				return err
@@ -121,7 +118,7 @@ func (o *observer) followLeader(ctx context.Context, s *framework.Session, node 
 		select {
 		case <-changed.C():
 			continue
-		case <-grace.C: // whatever has been counted by now is to be seen
+		case <-grace.C: // behind a sync, a read shows any record of it
 			changed.Stop()
 			if err := s.Sync(ctx, node); err != nil {
 				return err
@@ -139,7 +136,7 @@ func (o *observer) followLeader(ctx context.Context, s *framework.Session, node 
 	}
 }
 
-// readTerm reads the term's record and watches it, and reports whether it is the leader's.
+// readTerm reads and watches the term's record. It reports whether the record is this leader's.
 func (o *observer) readTerm(ctx context.Context, s *framework.Session, leader *Candidate) (*framework.Watch, bool, error) {
 	data, changed, err := watchData(ctx, s, o.election.termPath())
 	if err != nil || len(data) == 0 {
@@ -153,18 +150,18 @@ func (o *observer) readTerm(ctx context.Context, s *framework.Session, leader *C
 	return changed, leader.addTermRecord(r), nil
 }
 
-// yieldIfChanged yields the leader, whose Node is empty if nobody leads, if it is not the one told last.
+// yieldIfChanged yields the leader unless it is the one yielded last. Its Node is empty if there is no leader.
 func (o *observer) yieldIfChanged(leader Candidate) error {
 	if o.began && sameLeader(o.last, leader) {
 		return nil
 	}
 	o.began, o.last = true, leader
-	told := &leader
+	yielded := &leader
 	if leader.Node == "" {
-		told = nil
+		yielded = nil
 	}
 	leader.Metadata = leader.Metadata.clone() // the reader may change what it gets
-	if !o.yield(told, nil) {
+	if !o.yield(yielded, nil) {
 		return errLoopLeft
 	}
 	return nil

@@ -48,7 +48,7 @@ func Validate(opts ...Option) error {
 	return err
 }
 
-// WithID names this candidate to others. Default: the client's Identity. It need not be unique, but Term.TransferTo finds candidates by it.
+// WithID names this candidate to others. Default: the client's Identity. It need not be unique, but Term.TransferTo finds candidates by their ids.
 func WithID(id string) Option {
 	return func(c *config) error {
 		if err := checkID(id); err != nil {
@@ -59,7 +59,7 @@ func WithID(id string) Option {
 	}
 }
 
-// WithMetadata describes this candidate to others, while it waits and while it leads. Each term begins with it; see Term.Update.
+// WithMetadata describes this candidate to others, while it waits and while it leads. Each term begins with this metadata; see Term.Update.
 func WithMetadata(m Metadata) Option {
 	return func(c *config) error {
 		if err := m.check(); err != nil {

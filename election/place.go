@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
-// place is the first place in line, which makes its owner the leader until it releases it.
+// place is the first place in line. Its owner leads until it releases the place.
 type place struct {
 	contender *waitline.Contender
 	hold      *framework.Hold
@@ -55,7 +55,7 @@ func (p *place) token() int64 { return p.contender.Node().Zxid }
 
 func (p *place) session() *framework.Session { return p.contender.Session() }
 
-// remaining is the time until the place is lost, unless a later proof of life extends it.
+// remaining is the time until the place is lost, unless a later proof of life extends the time.
 func (p *place) remaining() time.Duration {
 	if p.Err() != nil {
 		return 0

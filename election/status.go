@@ -11,16 +11,14 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// Status tells over HTTP how this process stands in its elections: whether it leads, who leads, and how its
-// session is. It is a http.Handler for probes; Run keeps it up to date, and a request asks ZooKeeper nothing.
+// Status is an http.Handler for probes. It shows whether this process leads its elections, the leaders, and the state of the session. Run
+// keeps it up to date; an HTTP request sends no request to ZooKeeper.
 //
-// While the session is not connected, "servers" lists the addresses that are tried, each with the last reason why it could
-// not be used.
+// While the session is not connected, "servers" lists the addresses that the client tries, each with its last error.
 //
-// The answer is JSON. Its code is 200 while there is a session, connected or suspended, and 503 while there is
-// none. With the query parameter leading=<path> it is 200 only while this process leads there, which routes
-// what is meant for the leader. What leaders write into their metadata is shown: do not publish it if it is
-// secret.
+// The answer is JSON. Its code is 200 while there is a session, connected or suspended, and 503 otherwise. With the query parameter
+// leading=<path> it is 200 only while this process leads there, which routes requests to the leader. The answer shows the leaders' metadata:
+// do not publish it if it is secret.
 type Status struct {
 	client    *framework.Client
 	elections []*Election
@@ -29,7 +27,7 @@ type Status struct {
 	known []electionStatus
 }
 
-// electionStatus is what is known of one election.
+// electionStatus is the last leader or error of one election.
 type electionStatus struct {
 	leader *Candidate
 	err    error
@@ -49,7 +47,7 @@ func (s *Status) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// observeElection observes one election, again and again when that is refused.
+// observeElection observes one election, and begins again after an error.
 func (s *Status) observeElection(ctx context.Context, i int, e *Election) {
 	for {
 		var failed error
@@ -87,7 +85,7 @@ func (s *Status) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(v) // whoever asked may have gone
+	_ = json.NewEncoder(w).Encode(v) // the requester may have gone
 }
 
 // statusView is the answer.
@@ -106,7 +104,7 @@ type electionView struct {
 	Path    string      `json:"path"`
 	ID      string      `json:"id"`
 	Leading bool        `json:"leading"`
-	Leader  *leaderView `json:"leader"` // null: nobody, or not known
+	Leader  *leaderView `json:"leader"` // null: none, or not known
 	Error   string      `json:"error,omitempty"`
 }
 

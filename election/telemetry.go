@@ -24,7 +24,7 @@ type telemetry struct {
 
 func newTelemetry(c *framework.Client) telemetry {
 	m := c.MeterProvider().Meter(scope)
-	// The SDK reports an instrument that it cannot make, and the instrument does nothing.
+	// The SDK reports an instrument that it cannot make.
 	terms, _ := m.Float64Histogram("lockstep.election.term.duration", metric.WithUnit("s"),
 		metric.WithDescription("How long terms of this process have lasted, by why they ended."))
 	leading, _ := m.Int64UpDownCounter("lockstep.election.leading", metric.WithUnit("{term}"),

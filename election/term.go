@@ -63,7 +63,7 @@ func (t *Term) Node() string { return t.place.node() }
 // Session is the number of the session that the term belongs to.
 func (t *Term) Session() int64 { return t.place.session().ID() }
 
-// Remaining is the time until the term ends, unless a later proof of life extends it; see locks.Lease.Remaining.
+// Remaining is the time until the term ends, unless a later proof of life extends the time; see locks.Lease.Remaining.
 func (t *Term) Remaining() time.Duration {
 	if t.Err() != nil {
 		return 0
@@ -75,7 +75,7 @@ func (t *Term) Remaining() time.Duration {
 func (t *Term) Err() error { return t.life.Err() }
 
 // Guard is an operation for a transaction (Client.Multi) that lets it happen only while the term stands. After the term's end, the client
-// refuses the transaction before it sends it. The servers refuse it once the leader's node is gone.
+// refuses to send the transaction. The servers refuse it once the leader's node is gone.
 func (t *Term) Guard() framework.Op {
 	return framework.CheckOp(t.Node(), framework.AnyVersion).When(t.Err)
 }
@@ -177,8 +177,8 @@ func (t *Term) Resign(ctx context.Context) error {
 	return nil
 }
 
-// end ends the term's context, and reports whether Lead will give the term up. The lock keeps it out of the moment in which endInFavourOf
-// has found that the term stands, and ends it.
+// end ends the term's context, and reports whether Lead will give the term up. The lock keeps it out of endInFavourOf, between the
+// check that the term stands and its end.
 func (t *Term) end(cause error) (led bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -231,7 +231,7 @@ func (t *Term) releasePlace(ctx context.Context) (err error) {
 // Otherwise TransferTo hands it over before it returns, and the term needs no Resign. The error wraps ErrNoCandidate when no candidate with
 // this id waits, and then the term stands. If the term had ended before, the error is why: of several transfers at once, one is done, and the
 // others return its ErrTransferred. When the candidate leaves at the last moment, or the outcome is unknown, the term is over, the first in
-// line leads, and the error says so; Lead logs it.
+// line leads, and the error says so; Lead logs the error.
 func (t *Term) TransferTo(ctx context.Context, id string) error {
 	return framework.Wrap("transfer", t.path, t.transferTo(ctx, id))
 }

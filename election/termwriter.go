@@ -46,7 +46,7 @@ type termWriter struct {
 	doubtful bool // a write has failed, and may have been applied: another server may lag behind it
 }
 
-// update replaces the record by what change makes of it. Where a reply was lost, it reads the record to find out whether the write was
+// update replaces the record by change's result. Where a reply was lost, it reads the record to find out whether the write was
 // applied.
 func (w *termWriter) update(ctx context.Context, change func(termRecord) termRecord) error {
 	select {
@@ -74,7 +74,7 @@ func (w *termWriter) update(ctx context.Context, change func(termRecord) termRec
 	}
 }
 
-// errRecordChanged says that the record is not the one that was read, or may not be.
+// errRecordChanged says that another client has changed the record, or that the outcome of a write is unknown.
 var errRecordChanged = errors.New("the record has changed")
 
 // read reads the record, unless it is known. Behind a sync, which a doubtful write needs, the server shows all earlier writes. Otherwise it

@@ -7,7 +7,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// watchNames lists a directory and watches the list. A missing directory is empty, and watched for its creation.
+// watchNames lists and watches a directory. A missing directory is empty, and watched for its creation.
 func watchNames(ctx context.Context, s *framework.Session, dir string) ([]string, *framework.Watch, error) {
 	for {
 		names, _, w, err := s.WatchChildren(ctx, dir)
@@ -20,7 +20,7 @@ func watchNames(ctx context.Context, s *framework.Session, dir string) ([]string
 	}
 }
 
-// watchData reads a node and watches it. A missing node has no data, and is watched for its creation.
+// watchData reads and watches a node. A missing node has no data, and is watched for its creation.
 func watchData(ctx context.Context, s *framework.Session, path string) ([]byte, *framework.Watch, error) {
 	for {
 		data, _, w, err := s.WatchData(ctx, path)

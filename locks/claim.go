@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// Claim is the simplest exclusive lock: one ephemeral node, whose creator holds it.
+// Claim is the simplest exclusive lock: one ephemeral node, held by its creator.
 //
 //	<path>                     ephemeral; its directory is a container
 //	<path's dir>/_c_<uuid>-<path's name>-hold   ephemeral; a name of this hold alone, which Lease.Guard checks
@@ -112,7 +112,7 @@ func endHoldWithNode(h *framework.Hold, node framework.Created) {
 	}
 }
 
-// claimedNode is the node of a claim, and the fence that is created and deleted with it.
+// claimedNode is the node of a claim, and its fence. One transaction creates both, and one deletes both.
 type claimedNode struct {
 	framework.Created
 	fence string
@@ -174,8 +174,8 @@ func (c *Claim) deleteNodesAndUnlock(m *pathMutex, node claimedNode, written boo
 	return p
 }
 
-// pathMutex lets one goroutine of a session at a time claim a path and hold it. So a node that the session owns shows that a create whose
-// reply was lost was applied.
+// pathMutex lets one goroutine of a session at a time claim a path. So after a lost reply, a node of this session shows that the create was
+// applied.
 type pathMutex struct {
 	s      *framework.Session
 	path   string
@@ -202,7 +202,7 @@ func (m *pathMutex) tryLock() bool {
 	}
 }
 
-// lock waits until the mutex is free, and locks it. With an error the use is over.
+// lock waits for the mutex. With an error the use is over.
 func (m *pathMutex) lock(ctx context.Context) error {
 	select {
 	case m.locked <- struct{}{}:

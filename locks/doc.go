@@ -3,7 +3,7 @@
 // # Guarantee
 //
 // There are no two holders: a lease's context is done before the servers can grant the lock again, as long as the holder's process is
-// scheduled. The same holds for a writer beside a reader, and for more permits than there are. Grants are in the order of joining,
+// scheduled. The same holds for a writer beside a reader, and for more permits than the limit. Grants are in the order of joining,
 // except for a [Claim]. A wait that has ended leaves no node behind, even if the connection or a reply was lost. It leaves no watch
 // but the shared watch of a node that still exists.
 //
@@ -35,5 +35,5 @@
 // # Inspection
 //
 // [Inspect] reports the holders and waiters of a lock of any kind, also of Curator's and kazoo's; [List] finds all locks below a path.
-// They write nothing and join no line.
+// They only read.
 package locks

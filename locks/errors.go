@@ -9,7 +9,7 @@ import (
 var (
 	// ErrNotAcquired is returned when a try finds another holder or waiter.
 	ErrNotAcquired = waitline.ErrNotAcquired
-	// ErrReleased is the cause of a lease's end when its holder released it. It is returned when a released lease is used.
+	// ErrReleased is the cause of a lease's end by Release. It is returned when a released lease is used.
 	ErrReleased = errors.New("lease released")
 	// ErrKindMixed is returned when a directory holds contenders of another kind. Each kind would see only itself, and both would hold.
 	ErrKindMixed = waitline.ErrKindMixed

@@ -48,7 +48,7 @@ type handoffOutcome struct {
 	abort func()
 }
 
-// wait waits for the goroutine's turn, and has the node acquired if there is none.
+// wait waits for the goroutine's turn. It has the node acquired if there is no slice.
 func (h *localHandoff) wait(ctx context.Context) (*Lease, error) {
 	if ctx.Err() != nil {
 		return nil, framework.Wrap("acquire", h.lock.path, framework.Ended(ctx))
@@ -87,7 +87,7 @@ func (h *localHandoff) giveUp(w *handoffWaiter, place *list.Element) {
 	}
 }
 
-// try takes the turn if no other goroutine has it or waits for it.
+// try takes the turn unless another goroutine has or wants a turn.
 func (h *localHandoff) try(ctx context.Context) (*Lease, error) {
 	h.mu.Lock()
 	if h.present != nil || h.acquiring || h.waiting.Len() > 0 {

@@ -19,7 +19,7 @@ const MaxEntries = 1000
 const maxChildren = 250_000
 
 // Inspect reports the holders of the lock at path and its waiters. It knows the layouts of all kinds of locks, and those of Curator and
-// kazoo. It writes nothing, joins no line and leaves no watch.
+// kazoo. It only reads, and leaves no watch.
 //
 // A path that does not exist, or is no lock, has a report of kind NoLock. Nodes that vanish meanwhile are left out. The connected server
 // answers, which may be a little behind the others. The error wraps framework.ErrTooLarge if a directory has more than 250,000 children,
@@ -39,7 +39,7 @@ func Inspect(ctx context.Context, client *framework.Client, path string) (*Repor
 	return i.report, nil
 }
 
-// List yields a report of every lock at root and below it: a directory before its children, names in their order. It reads one node after
+// List yields a report of every lock at and below root: a directory before its children, names in their order. It reads one node after
 // the other, and sends no request before the caller has taken the former report. It does not descend into the nodes of a lock. It descends
 // into other nodes in the lock's directory, and reports their locks apart.
 //
@@ -92,7 +92,7 @@ type inspection struct {
 }
 
 func newInspection(client *framework.Client, path string) *inspection {
-	// Lists are never null in JSON.
+	// Lists are empty in JSON, not null.
 	r := &Report{Path: path, Kind: NoLock, Holders: []Entry{}, Waiters: []Entry{}}
 	return &inspection{client: client, path: path, report: r, left: MaxEntries}
 }
@@ -143,7 +143,7 @@ func (i *inspection) listDir(ctx context.Context, dir string) ([]string, error) 
 	return i.listChildren(ctx, dir, st)
 }
 
-// listChildren lists a directory whose Stat is known, unless there are too many.
+// listChildren lists a directory with this Stat, unless it is too large.
 func (i *inspection) listChildren(ctx context.Context, dir string, st framework.Stat) ([]string, error) {
 	if st.NumChildren == 0 {
 		return nil, nil
@@ -403,7 +403,7 @@ func kindOfChild(name string) (LockKind, waitline.Position) {
 // holderFilter separates holders from waiters. It takes contenders in the order of the line.
 type holderFilter struct{ first, writer *waitline.Position }
 
-// admits reports whether the next contender holds. Only the first of all and the first that is not shared can block it.
+// admits reports whether the next contender holds. Only the first contender and the first writer can block it.
 func (h *holderFilter) admits(p waitline.Position) bool {
 	blocked := h.first != nil && h.first.Blocks(p) || h.writer != nil && h.writer.Blocks(p)
 	if h.first == nil {

@@ -23,7 +23,7 @@ const (
 	claimKind     kind = "claim"
 )
 
-// Lease is what a lock grants. Only its end changes it.
+// Lease is what a lock grants.
 //
 // Guarantee: Context is done before the servers can grant the same lock again, as long as this process is scheduled (see package
 // framework). Not guaranteed: that a paused process notices the end in time. Pass Token to what the lock protects, and Guard to
@@ -60,7 +60,7 @@ type Lease struct {
 
 // releaseProgress tells how far the deletion of a lease's nodes has come.
 type releaseProgress struct {
-	// written is closed when the deletion is in the connection's queue. It is nil if Release does not need it.
+	// written is closed when the deletion is in the connection's queue. It is nil if Release waits for gone.
 	written <-chan struct{}
 	// gone is closed when the nodes are gone or the session has ended.
 	gone <-chan struct{}
@@ -92,10 +92,10 @@ func (l *Lease) Session() int64 { return l.session.ID() }
 // Err is nil while the lease stands, else why it ended. It reads the clock, so it is right at once in a process that was paused.
 func (l *Lease) Err() error { return l.life.Err() }
 
-// Lifetime is how long the lease stands, for what lies within it. End the lease itself with Release.
+// Lifetime lets lifetimes of other grants end with the lease. End the lease itself with Release.
 func (l *Lease) Lifetime() *lifetime.Lifetime { return l.life }
 
-// Remaining is the time until the lease ends, unless a later proof of life extends it. A holder without a connection has this time to stop
+// Remaining is the time until the lease ends, unless a later proof of life extends the time. A holder without a connection has this time to stop
 // in. WithMaxHold limits it, too. It is 0 once the lease has ended.
 func (l *Lease) Remaining() time.Duration {
 	if l.Err() != nil {
@@ -118,7 +118,7 @@ func (l *Lease) Remaining() time.Duration {
 }
 
 // Guard is an operation for a transaction (Client.Multi) that lets it happen only while the lease stands. After the lease's end, the
-// client refuses the transaction before it sends it. The servers refuse it once the lease's node is gone. Of several nodes, Guard checks
+// client refuses to send the transaction. The servers refuse it once the lease's node is gone. Of several nodes, Guard checks
 // the first: they live with one session, unless the parts of a Multi belong to several clients. See Guards.
 func (l *Lease) Guard() framework.Op {
 	if len(l.parts) > 0 {
@@ -157,7 +157,7 @@ func (l *Lease) forEachNode(f func(part *Lease, node string)) {
 }
 
 // Release ends the lease's context, then deletes its node. It waits for the deletion until ctx ends. After that the deletion goes on in the
-// background, until the node is gone or the session has ended, and Client.Close waits for it. The error is nil in either case. A second
+// background, until the node is gone or the session has ended, and Client.Close waits for the deletion. The error is nil in either case. A second
 // call is harmless.
 func (l *Lease) Release(ctx context.Context) error {
 	l.end(ErrReleased)

@@ -33,7 +33,7 @@ func newLock(client *framework.Client, path string, k kind, opts options, err er
 	return l
 }
 
-// newLineLock returns a lock whose contenders wait in a line at its path.
+// newLineLock returns a lock with a line at its path.
 func newLineLock(client *framework.Client, path string, k kind, names waitline.Kind, opts options, err error) lock {
 	l := newLock(client, path, k, opts, err)
 	l.line = waitline.New(path, waitline.Filter{Kind: names, Kazoo: opts.kazoo}, opts.onWait)
@@ -119,7 +119,7 @@ func (l *lock) newNestedLease(ctx context.Context, outer *Lease) *Lease {
 	return lease.watchEnd(l.opts.maxHold)
 }
 
-// giveBackNothing is the giveBack of a lease whose node belongs to another one.
+// giveBackNothing is the giveBack of a lease on another lease's node.
 func giveBackNothing(bool) releaseProgress { return releaseProgress{gone: closedChannel} }
 
 var closedChannel = func() chan struct{} {
@@ -128,7 +128,7 @@ var closedChannel = func() chan struct{} {
 	return c
 }()
 
-// downgrade returns a read lease with the number and the token of a write lease. The writer's guard protects it.
+// downgrade returns a read lease with the number and the token of a write lease. The writer's guard protects the create.
 func (l *lock) downgrade(ctx context.Context, writer *Lease) (*Lease, error) {
 	c, err := l.line.Downgrade(ctx, writer.contender, l.data(ctx), writer.Guard())
 	if errors.Is(err, waitline.ErrPlaceLost) {
@@ -155,7 +155,7 @@ func (l *lock) newLeaseInLine(ctx context.Context, c *waitline.Contender, token 
 	return lease.watchEnd(l.opts.maxHold), nil
 }
 
-// deleteInBackground starts a deletion, and says how far a Release waits for it. start calls queued, unless that is nil, when the deletion
+// deleteInBackground starts a deletion, and returns what a Release waits for. start calls queued, unless that is nil, when the deletion
 // is in the connection's queue.
 func (l *lock) deleteInBackground(written bool, start func(queued func()) *framework.Discarded) (releaseProgress, *framework.Discarded) {
 	if !l.opts.asyncRelease && !written {

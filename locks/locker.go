@@ -16,7 +16,7 @@ type Locker interface {
 }
 
 // Do runs f while it holds the lock, and then releases the lock, even if f panics. The context of f ends with the lease and with ctx; f
-// must return soon after that. Do waits for the release until ctx ends; the release goes on in the background, as that of Release does.
+// must return soon after. Do waits for the release until ctx ends; the release goes on in the background, as that of Release does.
 // The error is that of Lock or of f. If the lease has ended before f, the error wraps the cause too, even if f returned nil: the lock did
 // not protect the last steps of f.
 func Do(ctx context.Context, locker Locker, f func(ctx context.Context, lease *Lease) error) error {

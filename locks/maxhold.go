@@ -21,8 +21,8 @@ func acquiringTogether(ctx context.Context) (within context.Context, finish func
 	return context.WithValue(ctx, heldTogetherKey{}, h), h.finish
 }
 
-// afterAllHeld has start called when the acquisition that ctx belongs to is finished. It reports false if ctx belongs to none, or to one that
-// is finished.
+// afterAllHeld has start called when the acquisition that ctx belongs to is finished. It reports false if ctx belongs to no acquisition, or to a
+// finished one.
 func afterAllHeld(ctx context.Context, start func()) bool {
 	h, ok := ctx.Value(heldTogetherKey{}).(*heldTogether)
 	if !ok {

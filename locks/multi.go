@@ -17,8 +17,8 @@ import (
 
 // Multi is several locks of any kinds that are held all together or not at all.
 //
-// It acquires them one after the other in the order of their paths, whatever the order of the arguments, so that two multi-locks cannot
-// wait for each other. Keep to one Root for all clients. While you wait for a multi-lock, hold no other lock that a multi-lock may acquire.
+// It acquires them one after the other in the order of their paths, not of the arguments, so that two multi-locks cannot wait for each
+// other. Keep to one Root for all clients. While you wait for a multi-lock, hold no other lock that a multi-lock may acquire.
 // The lease ends when one of the parts does, and its release releases all parts, last first. Its token is the highest of theirs, which
 // rises with every grant of the same exclusive locks. A greatest hold (WithMaxHold) of a part counts from the moment when all are held.
 type Multi struct {

@@ -7,8 +7,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
-// Mutex is an exclusive and fair lock at a path of its own. Its layout is that of Apache Curator's InterProcessMutex, so that Go and Java
-// services can contend for it:
+// Mutex is an exclusive and fair lock at a path of its own. Its layout is that of Apache Curator's InterProcessMutex, shared by Go and Java
+// services:
 //
 //	<path>                     container
 //	<path>/_c_<uuid>-lock-#    ephemeral sequential, one for each holder or waiter

@@ -37,7 +37,7 @@ type options struct {
 	handoff      time.Duration // 0: none
 }
 
-// option fits all kinds. Each With function returns it as the kinds that have a use for it.
+// option fits all kinds. Each With function returns it as options of the kinds that use it.
 type option func(*options) error
 
 func (o option) applyToMutex(to *options) error     { return o(to) }
@@ -97,7 +97,7 @@ func WithAsyncRelease() Option {
 
 // WithOnWait calls onWait each time that a wait begins, with the number of contenders ahead. A semaphore counts waiters, and calls it with 0
 // when the first of them waits for permits. The waiting goroutine calls onWait. With WithLocalHandoff, one goroutine calls it for all
-// goroutines that wait, and passes a panic of it on to the first of them.
+// waiting goroutines, and passes its panic on to the first waiter.
 func WithOnWait(onWait func(ahead int)) interface {
 	MutexOption
 	RWLockOption
@@ -144,7 +144,7 @@ func WithKazoo() interface {
 // what the lock protects compares both, as a pair. The goroutines take turns in the order of their calls. They wait in the line together:
 // a goroutine that gives up loses no other goroutine's place. Among processes the line stays fair, with up to d for each.
 //
-// The servers cannot tell the turns of a slice apart. So a turn whose Guard or Guards was called is the last of its slice: its node is
+// The servers cannot tell the turns of a slice apart. So a turn that has called Guard or Guards is the last of its slice: its node is
 // deleted with it, and the next goroutine waits in the line.
 func WithLocalHandoff(d time.Duration) MutexOption {
 	return option(func(o *options) error {

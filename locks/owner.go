@@ -21,7 +21,7 @@ type owner struct {
 	PID   int    `json:"pid"`
 	// Since is when the contender joined, by its own clock.
 	Since time.Time `json:"since"`
-	// Trace is the caller's trace context, as its propagators write it.
+	// Trace is the caller's trace context, in the form of its propagators.
 	Trace map[string]string `json:"trace,omitempty"`
 }
 

@@ -21,7 +21,7 @@ type permitLimit struct {
 }
 
 // PermitsError is returned when a semaphore's members do not agree on the number of permits, or when a call requests more permits than
-// there are. It wraps ErrPermits.
+// the limit. It wraps ErrPermits.
 type PermitsError struct {
 	// Path is the semaphore's path.
 	Path string
@@ -36,7 +36,7 @@ func (e *PermitsError) Error() string {
 // Unwrap returns ErrPermits.
 func (e *PermitsError) Unwrap() error { return ErrPermits }
 
-// cached returns the record as it was last read, and reads it if n is more than that. It refuses n if there are fewer permits. A grant
+// cached returns the last known record, and reads again if n is more than that allows. It refuses n if there are fewer permits. A grant
 // checks the record's version again.
 func (l *permitLimit) cached(ctx context.Context, n int) (permitRecord, error) {
 	l.mu.Lock()
@@ -59,7 +59,7 @@ func (l *permitLimit) isKnown() bool {
 	return l.known != nil
 }
 
-// remember notes the record; nil forgets it.
+// remember notes the record; nil forgets the last one.
 func (l *permitLimit) remember(p *permitRecord) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,7 +75,7 @@ func (l *permitLimit) reread(ctx context.Context) (permitRecord, error) {
 	return p, err
 }
 
-// read reads the record, or creates it if there is none, and checks it against this member's number.
+// read reads the record, creates a missing one, and checks it against this member's number.
 func (l *permitLimit) read(ctx context.Context) (permitRecord, error) {
 	for {
 		data, st, err := l.client.Get(ctx, l.node)
@@ -115,7 +115,7 @@ func (l *permitLimit) checkFits(p permitRecord, n int) error {
 	return nil
 }
 
-// watch reads the record and watches it. It refuses n if there are fewer permits.
+// watch reads and watches the record. It refuses n if there are fewer permits.
 func (l *permitLimit) watch(ctx context.Context, s *framework.Session, n int) (permitRecord, *framework.Watch, error) {
 	for {
 		data, st, w, err := s.WatchData(ctx, l.node)
@@ -166,7 +166,7 @@ func (l *permitLimit) set(ctx context.Context, n int) error {
 // errRecordReplaced says that permits were granted by a record that another client had deleted.
 var errRecordReplaced = errors.New("the record of the permits was replaced")
 
-// checkNotReplaced fails with errRecordReplaced unless the record that was read is still the one that there is. st is the record's Stat
+// checkNotReplaced fails with errRecordReplaced if another record has taken the place of p. st is the record's Stat
 // from behind the grant, or nil. The grant's transaction has checked only the version, and a record that was deleted and created again
 // begins with the same version.
 func (l *permitLimit) checkNotReplaced(ctx context.Context, s *framework.Session, p permitRecord, st *framework.Stat) error {

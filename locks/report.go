@@ -24,7 +24,7 @@ const (
 	ElectionLock LockKind = "election"
 	// SemaphoreLock is Semaphore's layout.
 	SemaphoreLock LockKind = "semaphore"
-	// ClaimLock is a single ephemeral node, as a Claim makes it.
+	// ClaimLock is a single ephemeral node, such as a Claim's.
 	ClaimLock LockKind = "claim"
 	// KazooLock is the layout of kazoo's own locks.
 	KazooLock LockKind = "kazoo"
@@ -37,7 +37,7 @@ const (
 type Report struct {
 	Path string   `json:"path"`
 	Kind LockKind `json:"kind"`
-	// Permits is the number of a semaphore's permits, or 0 if there is no record of it: Curator writes none.
+	// Permits is the number of a semaphore's permits, or 0 without a record, such as in Curator's semaphores.
 	Permits int `json:"permits,omitempty"`
 	// Holders and Waiters are in order. The first waiter of a Curator semaphore creates its lease's node before the grant, so it is listed
 	// as a holder, too.
@@ -57,8 +57,8 @@ type Entry struct {
 	Node string `json:"node"`
 	// Mode is "read" or "write" in a read-write lock or a kazoo lock.
 	Mode string `json:"mode,omitempty"`
-	// Owner, Host and PID are how the contender describes itself; the Owner of a candidate is its id. Any client that may write to the
-	// node can forge them.
+	// Owner, Host and PID are how the contender describes itself; the Owner of a candidate is its id. Any client with write permission
+	// can forge them.
 	Owner string `json:"owner,omitempty"`
 	Host  string `json:"host,omitempty"`
 	PID   int    `json:"pid,omitempty"`
@@ -67,11 +67,11 @@ type Entry struct {
 	Since time.Time `json:"since"`
 	// Session is the session that owns the node, 0 if the node is not ephemeral.
 	Session SessionID `json:"session"`
-	// Token is the fencing token that its lease has or would have.
+	// Token is the fencing token of its lease, or of the lease that it waits for.
 	Token int64 `json:"token"`
 	// Permits is how many permits of a semaphore it holds.
 	Permits int `json:"permits,omitempty"`
-	// Trace is the trace context of the call that joined, for links to it.
+	// Trace is the trace context of the call that joined.
 	Trace map[string]string `json:"-"`
 	// Foreign reports that the data does not describe an owner: another library wrote it, or WithData, or Revoke.
 	Foreign bool `json:"foreign,omitempty"`

@@ -14,7 +14,7 @@ import (
 var revokeMark = []byte("__REVOKE__")
 
 // Revoke requests that the holder of this node (see Entry.Node) releases its lease. The holder sees the request by Lease.Revoked, or, in a
-// Java program, by Curator's revocation listener. It is a request, nothing more: a holder that does not listen goes on. Revoke
+// Java program, by Curator's revocation listener. It is only a request: a holder that does not listen goes on. Revoke
 // overwrites the node's data, and with it the description of the owner, as Curator does. The error wraps ErrHolderGone when there is no
 // such node.
 func Revoke(ctx context.Context, client *framework.Client, node string) error {

@@ -13,11 +13,11 @@ import (
 //	<path>/_c_<uuid>-__READ__#   ephemeral sequential, one for each reader
 //	<path>/_c_<uuid>-__WRIT__#   ephemeral sequential, one for each writer
 //
-// A reader waits for the last writer before it, a writer for all contenders before it. A reader that joins after a waiting writer waits
+// A reader waits for the last earlier writer, a writer for all earlier contenders. A reader that joins after a waiting writer waits
 // for that writer.
 //
 // A writer may downgrade its lock: RLock with the write lease's context is granted at once, with the writer's number and token. The
-// release of the write lease then lets in the readers behind it. The other way fails with ErrUpgrade. The tokens of writers rise; those
+// release of the write lease then admits further readers. The other way fails with ErrUpgrade. The tokens of writers rise; those
 // of readers tell them apart.
 type RWLock struct{ reader, writer lock }
 
@@ -39,7 +39,7 @@ func (l *RWLock) Lock(ctx context.Context) (*Lease, error) { return l.writer.wai
 // TryLock acquires the lock for writing at once or returns an error that wraps ErrNotAcquired.
 func (l *RWLock) TryLock(ctx context.Context) (*Lease, error) { return l.writer.try(ctx) }
 
-// RLock waits until no writer is before it. Its errors are those of Mutex.Lock.
+// RLock waits for all earlier writers. Its errors are those of Mutex.Lock.
 func (l *RWLock) RLock(ctx context.Context) (*Lease, error) { return l.reader.wait(ctx) }
 
 // TryRLock acquires the lock for reading at once or returns an error that wraps ErrNotAcquired.

@@ -17,9 +17,9 @@ import (
 //	<path>/leases/_c_<uuid>-lease-#   ephemeral sequential, one for each permit that is held
 //	<path>/permits                    persistent: the number of permits, as JSON
 //
-// Guarantee: the permits that are held are not more than there are. Waiters are served in order. A waiter for several permits gets them
-// together, and holds none while it waits. The members agree on the number: a member that was made with another number fails with a
-// *PermitsError. Curator's members do not read it: keep them at the same number.
+// Guarantee: the holders together do not have more permits than the limit. Waiters are served in order. A waiter for several permits gets them
+// together, and does not hold some while it waits for the rest. The members agree on the number: a member that was made with another number fails with a
+// *PermitsError. Curator's members do not read the record: keep them at the same number.
 //
 // Not guaranteed: that the leases' tokens fence. They tell grants apart.
 type Semaphore struct {
@@ -102,7 +102,7 @@ func (s *Semaphore) Resize(ctx context.Context, n int) error {
 	return framework.Wrap("resize", s.lock.path, err)
 }
 
-// Acquire waits in line until n permits are free at once, and acquires them. Its errors are those of Mutex.Lock, or wrap ErrPermits.
+// Acquire waits in line until it can acquire n permits at once. Its errors are those of Mutex.Lock, or wrap ErrPermits.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*Lease, error) {
 	return s.acquire(ctx, "acquire", n, s.lock.line.Wait, s.waitForRoom)
 }
@@ -143,7 +143,7 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int,
 	})
 }
 
-// checkRequest refuses a number of permits that no lease may have.
+// checkRequest refuses a number of permits that is too large for one lease.
 func (s *Semaphore) checkRequest(ctx context.Context, n int) error {
 	if s.lock.err != nil {
 		return s.lock.err

@@ -97,10 +97,10 @@ func TestModuleMakesElections(t *testing.T) {
 	})
 }
 
-// duty is one that tells when it begins, and takes a second to end.
-func duty(path string, began chan<- *election.Term, opts ...election.Option) fx.Option {
-	return electionfx.AsDuty(func() electionfx.Duty {
-		return electionfx.Duty{Path: path, Options: opts, Lead: func(ctx context.Context, term *election.Term) error {
+// task is one that tells when it begins, and takes a second to end.
+func task(path string, began chan<- *election.Term, opts ...election.Option) fx.Option {
+	return electionfx.AsLeaderTask(func() electionfx.LeaderTask {
+		return electionfx.LeaderTask{Path: path, Options: opts, Lead: func(ctx context.Context, term *election.Term) error {
 			began <- term
 			<-ctx.Done()
 			time.Sleep(time.Second)
@@ -112,18 +112,18 @@ func duty(path string, began chan<- *election.Term, opts ...election.Option) fx.
 func TestModuleHandsOverWhenTheApplicationStops(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		first, second, other := make(chan *election.Term, 1), make(chan *election.Term, 1), make(chan *election.Term, 1)
-		a := w.app("a", duty(path, first), duty("/elections/other", other, election.WithID("o")))
+		a := w.app("a", task(path, first), task("/elections/other", other, election.WithID("o")))
 		a.RequireStart()
 		term := got(t, first)
 		require.Equal(t, "a", term.ID())
 		require.Equal(t, "o", got(t, other).ID())
-		b := w.app("b", duty(path, second))
+		b := w.app("b", task(path, second))
 		b.RequireStart()
 		time.Sleep(time.Minute)
 		stopped := time.Now()
 		a.RequireStop()
 		next := got(t, second)
-		require.Equal(t, time.Second, next.Since().Sub(stopped), "the duty's own time and one hand-over")
+		require.Equal(t, time.Second, next.Since().Sub(stopped), "the task's own time and one hand-over")
 		require.Error(t, term.Err())
 		b.RequireStop()
 		require.Empty(t, w.Sessions())
@@ -134,7 +134,7 @@ func TestModuleStartsAndStopsWithoutAServer(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.Server.Close()
 		var status *election.Status
-		app := w.app("a", duty(path, nil), fx.Populate(&status))
+		app := w.app("a", task(path, nil), fx.Populate(&status))
 		app.RequireStart()
 		time.Sleep(time.Minute)
 		code, v := probe(t, status)
@@ -144,11 +144,11 @@ func TestModuleStartsAndStopsWithoutAServer(t *testing.T) {
 	})
 }
 
-func TestModuleShutsTheApplicationDownWhenADutyFailsForGood(t *testing.T) {
+func TestModuleShutsTheApplicationDownWhenALeaderTaskFailsForGood(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		calls := 0
-		app := w.app("a", electionfx.AsDuty(func() electionfx.Duty {
-			return electionfx.Duty{Path: path, Lead: func(context.Context, *election.Term) error {
+		app := w.app("a", electionfx.AsLeaderTask(func() electionfx.LeaderTask {
+			return electionfx.LeaderTask{Path: path, Lead: func(context.Context, *election.Term) error {
 				if calls++; calls < 3 {
 					return errors.New("try again")
 				}
@@ -162,42 +162,42 @@ func TestModuleShutsTheApplicationDownWhenADutyFailsForGood(t *testing.T) {
 	})
 }
 
-func TestModuleRefusesBadDuties(t *testing.T) {
+func TestModuleRefusesBadLeaderTasks(t *testing.T) {
 	lead := func(context.Context, *election.Term) error { return nil }
-	for says, duties := range map[string][]electionfx.Duty{
-		"the function is nil":               {{Path: path}},
-		"invalid path":                      {{Path: "x", Lead: lead}},
-		"duty " + path + ": two duties":     {{Path: path, Lead: lead}, {Path: path, Lead: lead}},
-		"WithMinTerm: 0s":                   {{Path: path, Lead: lead, Options: []election.Option{election.WithMinTerm(0)}}},
-		"duty /: invalid path \"/\": the r": {{Path: "/", Lead: lead}},
+	for says, tasks := range map[string][]electionfx.LeaderTask{
+		"the function is nil":                 {{Path: path}},
+		"invalid path":                        {{Path: "x", Lead: lead}},
+		"task " + path + ": two leader tasks": {{Path: path, Lead: lead}, {Path: path, Lead: lead}},
+		"WithMinTerm: 0s":                     {{Path: path, Lead: lead, Options: []election.Option{election.WithMinTerm(0)}}},
+		"task /: invalid path \"/\": the r":   {{Path: "/", Lead: lead}},
 	} {
 		opts := []fx.Option{fx.NopLogger, frameworkfx.Module, electionfx.Module, fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}})}
-		for _, d := range duties {
-			opts = append(opts, electionfx.AsDuty(func() electionfx.Duty { return d }))
+		for _, d := range tasks {
+			opts = append(opts, electionfx.AsLeaderTask(func() electionfx.LeaderTask { return d }))
 		}
 		require.ErrorContains(t, fx.New(opts...).Err(), says)
 	}
 }
 
 func TestModuleRefusesConstructorsOfOtherTypes(t *testing.T) {
-	made := electionfx.Duty{}
+	made := electionfx.LeaderTask{}
 	for says, constructor := range map[string]any{
-		"got func() *electionfx.Duty":              func() *electionfx.Duty { return &made },
-		"got func() string":                        func() string { return "" },
-		"got electionfx.Duty":                      made,
-		"got <nil>":                                nil,
-		"got func()":                               func() {},
-		"got func() (electionfx.Duty, bool)":       func() (electionfx.Duty, bool) { return made, true },
-		"got func() (electionfx.Duty, int, error)": func() (electionfx.Duty, int, error) { return made, 0, nil },
+		"got func() *electionfx.LeaderTask":              func() *electionfx.LeaderTask { return &made },
+		"got func() string":                              func() string { return "" },
+		"got electionfx.LeaderTask":                      made,
+		"got <nil>":                                      nil,
+		"got func()":                                     func() {},
+		"got func() (electionfx.LeaderTask, bool)":       func() (electionfx.LeaderTask, bool) { return made, true },
+		"got func() (electionfx.LeaderTask, int, error)": func() (electionfx.LeaderTask, int, error) { return made, 0, nil },
 	} {
-		app := fx.New(fx.NopLogger, frameworkfx.Module, electionfx.Module, fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}), electionfx.AsDuty(constructor))
-		require.ErrorContains(t, app.Err(), "electionfx.AsDuty: want a function that returns electionfx.Duty or []electionfx.Duty")
+		app := fx.New(fx.NopLogger, frameworkfx.Module, electionfx.Module, fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}), electionfx.AsLeaderTask(constructor))
+		require.ErrorContains(t, app.Err(), "electionfx.AsLeaderTask: want a function that returns electionfx.LeaderTask or []electionfx.LeaderTask")
 		require.ErrorContains(t, app.Err(), says)
 	}
 }
 
-// TestModuleTakesSeveralDutiesOfOneConstructor also passes an annotation on.
-func TestModuleTakesSeveralDutiesOfOneConstructor(t *testing.T) {
+// TestModuleTakesSeveralLeaderTasksOfOneConstructor also passes an annotation on.
+func TestModuleTakesSeveralLeaderTasksOfOneConstructor(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		began := make(chan *election.Term, 2)
 		lead := func(ctx context.Context, term *election.Term) error {
@@ -207,8 +207,8 @@ func TestModuleTakesSeveralDutiesOfOneConstructor(t *testing.T) {
 		}
 		app := w.app("a",
 			fx.Supply(fx.Annotate("/elections/", fx.ResultTags(`name:"directory"`))),
-			electionfx.AsDuty(func(directory string) ([]electionfx.Duty, error) {
-				return []electionfx.Duty{{Path: directory + "1", Lead: lead}, {Path: directory + "2", Lead: lead}}, nil
+			electionfx.AsLeaderTask(func(directory string) ([]electionfx.LeaderTask, error) {
+				return []electionfx.LeaderTask{{Path: directory + "1", Lead: lead}, {Path: directory + "2", Lead: lead}}, nil
 			}, fx.ParamTags(`name:"directory"`)))
 		app.RequireStart()
 		require.NotEqual(t, got(t, began).Node(), got(t, began).Node())
@@ -217,7 +217,7 @@ func TestModuleTakesSeveralDutiesOfOneConstructor(t *testing.T) {
 	})
 }
 
-func TestModulesStatusNeedsNoDuty(t *testing.T) {
+func TestModulesStatusNeedsNoLeaderTask(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var status *election.Status
 		app := w.app("a", frameworkfx.WaitForSession, fx.Populate(&status))

@@ -38,7 +38,7 @@ func startReplica(ctx context.Context, o options, i int, tel *telemetry, log *sl
 		frameworkfx.AsOption(framework.WithTracerProvider(tel.traces)),
 		frameworkfx.AsOption(framework.WithMeterProvider(tel.metrics)),
 		fx.Provide(newShop, newWeb),
-		electionfx.AsDuty(r.duty),
+		electionfx.AsLeaderTask(r.leaderTask),
 		fx.Invoke(serveWeb),
 		fx.StopTimeout(stopWithin),
 		fx.WithLogger(func() fxevent.Logger { return fxevent.NopLogger }),
@@ -50,9 +50,9 @@ func startReplica(ctx context.Context, o options, i int, tel *telemetry, log *sl
 	return r, nil
 }
 
-// duty is what the replica does while it leads.
-func (r *replica) duty(s *shop, log *slog.Logger) electionfx.Duty {
-	return electionfx.Duty{
+// leaderTask is what the replica does while it leads.
+func (r *replica) leaderTask(s *shop, log *slog.Logger) electionfx.LeaderTask {
+	return electionfx.LeaderTask{
 		Path:    electionPath,
 		Options: []election.Option{election.WithMetadata(election.Metadata{"address": r.address})},
 		Lead: func(ctx context.Context, term *election.Term) error {

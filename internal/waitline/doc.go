@@ -18,7 +18,7 @@
 //
 // # Files
 //
-// line.go is the algorithm: join, watch the predecessors, be granted, leave. position.go reads names and orders them. view.go is what
+// line.go is the algorithm: join, watch the predecessors, be granted, leave. position.go parses and orders names. view.go is what
 // one contender sees of a list. localwaiters.go and sharedlist.go are what the contenders of one session share. uncontended.go proves that a
 // contender is alone. held.go recognizes a context of the holder.
 package waitline

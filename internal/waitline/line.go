@@ -163,7 +163,7 @@ func (c *Contender) isGranted(v view) bool {
 	return c.siblings.stateOf(&c.local) == granted
 }
 
-// list lists the line. It fails with ErrPlaceLost when the contender's own node is not there.
+// list lists the line. It fails with ErrPlaceLost when the list does not show the contender's own node.
 func (c *Contender) list(ctx context.Context) (view, error) {
 	names, err := c.siblings.lists.list(ctx)
 	if err != nil && !errors.Is(err, framework.ErrNoNode) {
@@ -181,7 +181,7 @@ func (c *Contender) list(ctx context.Context) (view, error) {
 // Right behind a contender of the same session, it waits for that one's wake-up. Otherwise it watches its predecessor and its second
 // predecessor. When the second one is gone, it lists once while the predecessor still holds, and so off the critical path. If that list
 // shows the predecessor alone, the event of that node's deletion grants. New contenders can only join behind, or take the number of a
-// writer. So nodes ahead only vanish, and a server that lags shows more of them.
+// writer. So nodes ahead only vanish, and a server that lags shows too many.
 func (c *Contender) waitForGrant(ctx context.Context, v view) error {
 	var predecessor, second watchedNode
 	defer predecessor.stop()
@@ -263,7 +263,7 @@ func (c *Contender) watchPredecessors(v view, predecessor, second *watchedNode) 
 	}
 }
 
-// watchedNode is the watch of one node, or none.
+// watchedNode is a node and its watch, which may be nil.
 type watchedNode struct {
 	name string
 	w    *framework.Watch

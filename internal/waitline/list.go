@@ -7,7 +7,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// Entry is one contender as a list of the line shows it.
+// Entry is one contender in a list of the line.
 type Entry struct {
 	Node    string // its path
 	Token   int64  // the fencing token that its lease has or would have

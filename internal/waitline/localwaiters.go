@@ -8,7 +8,7 @@ import (
 
 // localWaiters are one session's contenders in one line.
 //
-// No other contender can stand between two of them that have consecutive numbers. So the second needs neither a list nor a watch: the
+// No other contender can stand between two of them that have consecutive numbers. So the second needs no list and no watch: the
 // first wakes it in memory when it leaves. It does so only after the deletion of its node is in the connection's queue. So what the
 // new holder writes reaches the servers later, and what the old holder wrote under guard reached them earlier or is refused.
 type localWaiters struct {

@@ -28,7 +28,7 @@ const (
 	Write Kind = "__WRIT__"
 )
 
-// The names of kazoo's own lock and read lock. A line refuses them unless its filter takes them: no client can see whether that kazoo
+// The names of kazoo's own lock and read lock. A line refuses these names unless its filter allows them: no client can see whether that kazoo
 // waits for our names, and half an exclusion looks like a whole one. A kazoo Lock with Curator's name is a contender like others; see
 // docs/layouts.md.
 const (
@@ -54,7 +54,7 @@ func (k Kind) Family() Kind {
 // mayBeDowngraded reports whether a reader may take over the number of a holder of this kind, as Curator's writer allows.
 func (k Kind) mayBeDowngraded() bool { return k == Write }
 
-// The names below a semaphore's path. A line recognizes a semaphore's directory by them.
+// The names below a semaphore's path. A line recognizes a semaphore's directory by these names.
 const (
 	LocksPart   = "locks"
 	LeasesPart  = "leases"
@@ -109,7 +109,7 @@ func parseSequence(digits string) (int32, error) {
 	return int32(n), err
 }
 
-// sequenceDigits is the number as the server has written it.
+// sequenceDigits is the number in the server's spelling.
 func (p Position) sequenceDigits() string {
 	return p.Name[strings.LastIndex(p.Name, string(p.Kind))+len(p.Kind):]
 }

@@ -6,10 +6,10 @@ import "sync"
 //
 // A contender was first in line with number n, and transaction d deleted its node. If this session's next contender has number n+1 and
 // was created by transaction d+1, no other transaction happened on the ensemble in between. So the directory's counter was at n+1 when d
-// was applied: no contender had joined behind n, and all contenders before n had left. Neither number is proof enough alone: the counter
+// was applied: no contender had joined behind n, and all contenders before n had left. One of the numbers alone is no proof: the counter
 // begins again when the server removes an empty directory.
 //
-// The proof costs nothing. It fails whenever another client writes anything, so a contender leaves out the list that travels behind its
+// The proof needs no request. It fails whenever another client writes anything, so a contender leaves out the list that travels behind its
 // create only after the proof has succeeded the last time.
 type uncontendedHint struct {
 	mu      sync.Mutex
@@ -20,7 +20,7 @@ type uncontendedHint struct {
 }
 
 // recordRelease remembers a holder's number and the transaction that deleted its node. Readers are not alone, and a writer may have left
-// a reader with its number, so they prove nothing.
+// a reader with its number, so their numbers are no proof.
 func (h *uncontendedHint) recordRelease(session int64, p Position, zxid int64) {
 	if p.Kind.Family() == Write {
 		return
