@@ -6,7 +6,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/zkserver"
 )
 
-// ErrOption is returned when an option's value cannot be used.
+// ErrOption is returned for an option with an invalid value.
 var ErrOption = errors.New("zktest: invalid option")
 
 // ErrClosed is returned when the server has been closed.
@@ -19,6 +19,6 @@ var ErrRefused = errors.New("zktest: connection refused")
 // ErrReset is returned by reads and writes on a connection that was reset.
 var ErrReset = errors.New("zktest: connection reset by peer")
 
-// ErrSessionTooLarge is returned by Server.Err when a session with so many ephemeral nodes was closed or expired that
-// the servers of an ensemble could not have closed it.
+// ErrSessionTooLarge is returned by Server.Err after a session ended that had too many ephemeral nodes: the servers of an ensemble
+// could not have closed it.
 var ErrSessionTooLarge = zkserver.ErrSessionTooLarge

@@ -10,33 +10,27 @@ import (
 // Op is the operation of a request. Its String is the operation's name.
 type Op = wire.Op
 
-// The operations that tests look for most. Match.Func and Requests see the
-// others too.
+// The operations that tests match most. Match.Func and Requests see all operations; compare the String of the others, for
+// example "setACL".
 const (
 	OpCreate          = wire.OpCreate
 	OpCreate2         = wire.OpCreate2
 	OpCreateContainer = wire.OpCreateContainer
-	OpCreateTTL       = wire.OpCreateTTL
 	OpDelete          = wire.OpDelete
 	OpExists          = wire.OpExists
 	OpGetData         = wire.OpGetData
 	OpSetData         = wire.OpSetData
-	OpGetACL          = wire.OpGetACL
-	OpSetACL          = wire.OpSetACL
 	OpGetChildren     = wire.OpGetChildren
 	OpGetChildren2    = wire.OpGetChildren2
 	OpMulti           = wire.OpMulti
 	OpMultiRead       = wire.OpMultiRead
 	OpSync            = wire.OpSync
 	OpPing            = wire.OpPing
-	OpSetWatches      = wire.OpSetWatches
-	OpAddWatch        = wire.OpAddWatch
-	OpRemoveWatches   = wire.OpRemoveWatches
 	OpCloseSession    = wire.OpCloseSession
 )
 
 // Code is the error code of an answer, zero for success. Its String is the
-// code in words.
+// code's name.
 type Code = wire.Code
 
 // Request is a request that the server has done: session, operation, path,
@@ -44,17 +38,17 @@ type Code = wire.Code
 type Request = zkserver.Request
 
 // Match selects requests by operation, path prefix, session and function. All
-// that is set must hold; the zero Match selects every request, pings included.
+// fields that are set must match; the zero Match selects every request, pings included.
 type Match = zkserver.Match
 
-// Fault is a fault asked for with DropReply, DelayReplies or Throttle. Hit tells when it
-// has struck; Cancel ends it.
+// Fault is a fault that DropReply, DelayReplies or Throttle has injected. Hit is closed when it
+// first has its effect; Cancel ends it.
 type Fault = zkserver.Fault
 
 // Node is a copy of a node: path, data, ACL, Stat, kind and TTL.
 type Node = zkserver.Node
 
-// Kind says what ends a node's life.
+// Kind is the kind of a node: it decides what ends the node's life.
 type Kind = zkserver.Kind
 
 // The kinds of nodes.
@@ -68,17 +62,17 @@ const (
 // ACL is an entry of a node's access control list.
 type ACL = wire.ACL
 
-// Stat is what the server tells clients of a node besides its data.
+// Stat is the metadata of a node, as clients see it.
 type Stat = wire.Stat
 
-// Session is a copy of a session's state. Remote is the name of the link it is
-// connected through, "#" and the number of the dial.
+// Session is a copy of a session's state. Remote is the name of its link, "#" and the number of the
+// connection.
 type Session = zkserver.Session
 
 // Watch is one connection's watch on one path.
 type Watch = zkserver.Watch
 
-// WatchMode says how long a watch lasts and how far it sees.
+// WatchMode is how long a watch lasts and which nodes it covers.
 type WatchMode = zkserver.WatchMode
 
 // The modes of watches.
@@ -92,50 +86,50 @@ const (
 // its connection is cut. It returns an error when there is no such session.
 func (s *Server) Expire(session int64) error { return s.core.Expire(session) }
 
-// DropReply lets the n-th matching request from now, counted from one, be done,
-// and then cuts its connection instead of answering. Earlier answers still
-// arrive. The client cannot tell this from a request that was never done.
+// DropReply lets the server do the n-th matching request from now, counted from one,
+// and then cuts the connection instead of answering. Earlier answers still
+// arrive. For the client, the request may or may not have been done.
 func (s *Server) DropReply(n int, m Match) *Fault { return s.core.DropReply(n, m) }
 
-// DelayReplies sends the answer to every matching request so much later, until
-// cancelled. What follows on that connection waits behind it.
+// DelayReplies delays the answer to every matching request by d, until the fault is
+// cancelled. Later answers on that connection wait behind it.
 func (s *Server) DelayReplies(d time.Duration, m Match) *Fault { return s.core.DelayReplies(d, m) }
 
-// Throttle answers the next times matching requests with code -127 (THROTTLEDOP) and does not do them, as a server does that has too much to
-// do. Pings and the close of a session are never throttled. A throttled request is not read: leave Match.Path empty.
+// Throttle answers the next matching requests, as many as times says, with code -127 (THROTTLEDOP) and does not do them, as an overloaded
+// server. It does not throttle pings and the close of a session. A throttled request is not read: leave Match.Path empty.
 func (s *Server) Throttle(times int, m Match) *Fault { return s.core.Throttle(times, m) }
 
 // Observe calls f with every request that the server has done, in order and
 // before the answer leaves. f must be quick and must not call the server. The
-// function returned ends the observation.
+// returned function ends the observation.
 func (s *Server) Observe(f func(Request)) (stop func()) { return s.core.Observe(f) }
 
 // Freeze stops the server as SIGSTOP stops a process: connections stay open and
 // dials succeed, but nothing is answered and no timer runs. Time goes on.
 func (s *Server) Freeze() { s.core.Freeze() }
 
-// Thaw lets a frozen server go on. Sessions whose time was over meanwhile expire
-// first, before any request that waited is read, as after SIGCONT.
+// Thaw lets a frozen server continue, as SIGCONT does. Sessions that are due expire
+// before the server reads a request that waited.
 func (s *Server) Thaw() { s.core.Thaw() }
 
-// Restart is what clients see of a server's restart or of an ensemble's new
+// Restart does what clients see of a server's restart or of an ensemble's new
 // leader: nodes, sessions and zxid stay, all connections are cut, watches are
-// gone, and every session has its full timeout again. It also thaws.
+// gone, and every session has its full timeout again. It also thaws the server.
 func (s *Server) Restart() { s.core.Restart() }
 
 // Skew sets how far the server's clock is ahead of the true time, or behind if d is negative. The clock stamps nodes (Ctime, Mtime) and ends
 // TTL nodes, as that of an ensemble's leader does. Sessions and their timeouts do not depend on it.
 func (s *Server) Skew(d time.Duration) { s.core.Skew(d) }
 
-// Tree returns the node at path and all below it, sorted by path; nothing when
-// there is no such node.
+// Tree returns the node at path and all below it, sorted by path. Without the
+// node the result is empty.
 func (s *Server) Tree(path string) []Node { return s.core.Tree(path) }
 
 // Node returns a copy of the node at path.
 func (s *Server) Node(path string) (Node, bool) { return s.core.Node(path) }
 
-// Children returns the sorted names of a node's children; none when there is no
-// such node.
+// Children returns the sorted names of a node's children. Without the node the
+// result is empty.
 func (s *Server) Children(path string) []string { return s.core.Children(path) }
 
 // Sessions returns all sessions in order of age.
@@ -144,7 +138,7 @@ func (s *Server) Sessions() []Session { return s.core.Sessions() }
 // Watches returns all watches, sorted by path and session.
 func (s *Server) Watches() []Watch { return s.core.Watches() }
 
-// Requests returns how many requests of each operation the server has got since
+// Requests returns the number of requests of each operation that the server received since
 // its start.
 func (s *Server) Requests() map[Op]int64 { return s.core.Requests() }
 
@@ -153,3 +147,11 @@ func (s *Server) Zxid() int64 { return s.core.Zxid() }
 
 // Connections is the number of open connections, over links and TCP.
 func (s *Server) Connections() int { return s.core.Connections() }
+
+// Reap removes expired nodes: empty containers that had children, and overdue TTL nodes. The server does so at
+// each WithContainerInterval; Reap does it at once.
+func (s *Server) Reap() { s.core.Reap() }
+
+// Number sets the sequence number of the next child that is created below the node at path. After 2147483647 comes
+// -2147483648: a test can reach in a moment what takes years. It returns an error when there is no such node.
+func (s *Server) Number(path string, next int32) error { return s.core.Number(path, next) }

@@ -12,44 +12,44 @@ import (
 	"time"
 )
 
-// Link is one client's way to the server. Its levers break that way only; its
-// connections share its fate. All methods may be called at any time.
+// Link is one client's network to the server. Its levers affect the connections of this link only. All methods may be called at
+// any time, from several goroutines.
 type Link struct {
 	srv  *Server
 	name string
 
-	mu       sync.Mutex
-	cut      bool
-	halfOpen bool
-	holdUp   bool
-	holdDown bool
-	delay    time.Duration
-	changed  chan struct{} // closed when a dial should look again
-	conns    map[*pair]struct{}
-	dials    int
-	made     int // connections
+	mu           sync.Mutex
+	cut          bool
+	halfOpen     bool
+	holdToServer bool
+	holdToClient bool
+	delay        time.Duration
+	dialsChanged chan struct{} // closed when a dial should look again
+	pairs        map[*connectionPair]struct{}
+	dials        int
+	pairsMade    int // connections
 }
 
-// Link makes a link, which is whole. The name shows in the connections'
-// addresses only; two links may share one.
+// Link makes a link without faults. The name is part of the connections'
+// addresses; two links may have the same name.
 func (s *Server) Link(name string) *Link {
-	return &Link{srv: s, name: name, changed: make(chan struct{}), conns: map[*pair]struct{}{}}
+	return &Link{srv: s, name: name, dialsChanged: make(chan struct{}), pairs: map[*connectionPair]struct{}{}}
 }
 
-// Name is the name the link was made with.
+// Name returns the link's name.
 func (k *Link) Name() string { return k.name }
 
-// Dial connects to the server, whatever the address says; it is a
+// Dial connects to the server and ignores the address; it is a
 // go-zookeeper zk.Dialer. It returns ErrRefused while the link is cut or the
-// server closed. While bytes are held in either direction it waits, and returns
-// a timeout error (os.ErrDeadlineExceeded) if that lasts.
+// server closed. While BlackHole holds bytes in either direction, it waits, and
+// returns os.ErrDeadlineExceeded after the timeout.
 func (k *Link) Dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	return k.DialContext(ctx, network, address)
 }
 
-// DialContext is Dial for framework.WithDialer: it waits no longer than ctx.
+// DialContext is Dial for framework.WithDialer. It waits until ctx ends at most.
 func (k *Link) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
 	k.mu.Lock()
 	k.dials++
@@ -60,7 +60,7 @@ func (k *Link) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
 		case err != nil:
 			return nil, err
 		case p != nil:
-			return k.handOver(p)
+			return k.connectToServer(p)
 		}
 		select {
 		case <-wait:
@@ -74,25 +74,25 @@ func (k *Link) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// tryDial dials, or returns what to wait for before the next try.
-func (k *Link) tryDial() (p *pair, wait <-chan struct{}, err error) {
+// tryDial returns a connection, or a channel that is closed when the next try makes sense.
+func (k *Link) tryDial() (p *connectionPair, wait <-chan struct{}, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
 	case k.cut:
 		return nil, nil, errDialRefused
 	case k.halfOpen:
-		return k.newPair(true), nil, nil
-	case k.holdUp || k.holdDown:
-		return nil, k.changed, nil
+		return k.newLinkPair(true), nil, nil
+	case k.holdToServer || k.holdToClient:
+		return nil, k.dialsChanged, nil
 	}
-	return k.newPair(false), nil, nil
+	return k.newLinkPair(false), nil, nil
 }
 
-// handOver gives the server its end. The link is not locked, since the server
-// calls it back when it closes a connection.
-func (k *Link) handOver(p *pair) (net.Conn, error) {
-	if !p.nobody && k.srv.core.ServeConn(p.server) != nil {
+// connectToServer gives the server its end of the connection. The link must not be locked: the server
+// calls it when it closes a connection.
+func (k *Link) connectToServer(p *connectionPair) (net.Conn, error) {
+	if !p.halfOpen && k.srv.core.ServeConn(p.server) != nil {
 		_ = p.client.Close()
 		return nil, errDialRefused
 	}
@@ -101,47 +101,46 @@ func (k *Link) handOver(p *pair) (net.Conn, error) {
 
 var errDialRefused = &net.OpError{Op: "dial", Net: "zktest", Err: ErrRefused}
 
-// newPair makes a connection in the link's present state.
-func (k *Link) newPair(nobody bool) *pair {
-	k.made++
-	p := newPair(k, k.made, nobody)
-	p.set(k.holdUp, k.holdDown, k.delay)
-	k.conns[p] = struct{}{}
+// newLinkPair makes a connection with the link's present faults.
+func (k *Link) newLinkPair(halfOpen bool) *connectionPair {
+	k.pairsMade++
+	p := newConnectionPair(k, k.pairsMade, halfOpen)
+	p.setFaults(k.holdToServer, k.holdToClient, k.delay)
+	k.pairs[p] = struct{}{}
 	return p
 }
 
-// Cut resets the link's connections and refuses dials until Heal, as when the
-// server's host answers that nobody listens.
+// Cut resets the link's connections and refuses dials until Heal, as a host
+// without a listening server does.
 func (k *Link) Cut() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.cut = true
-	k.lookAgain()
-	k.reset(func(*pair) bool { return true })
+	k.wakeDials()
+	k.resetPairs(func(*connectionPair) bool { return true })
 }
 
 // Reset resets the link's connections. Dials succeed as before.
 func (k *Link) Reset() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.reset(func(*pair) bool { return true })
+	k.resetPairs(func(*connectionPair) bool { return true })
 }
 
-// BlackHole holds the bytes that go up to the server, down to the client, both
-// or, with two falses, none. Nobody is told. Held bytes are not lost: they
-// arrive when the direction opens, as TCP would send them again. While a
-// direction is held, dials hang.
+// BlackHole holds the bytes to the server (up), to the client (down), or both; two falses
+// end it. Neither end gets an error. Held bytes arrive when the direction opens, as
+// TCP would send them again. While a direction is held, dials hang.
 func (k *Link) BlackHole(up, down bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.holdUp, k.holdDown = up, down
-	k.apply()
+	k.holdToServer, k.holdToClient = up, down
+	k.applyToPairs()
 }
 
-// HalfOpen lets dials succeed, when it is on, without anybody at the other end, as
-// with a proxy whose server is gone: what is written is swallowed, and nothing
-// is answered. Present connections stay as they are. When off, such
-// connections are reset.
+// HalfOpen, when on, lets dials succeed without a server at the other end, as a
+// proxy does that has lost its server: writes succeed, and no answer comes.
+// Existing connections stay as they are. When off, half-open connections are
+// reset.
 func (k *Link) HalfOpen(on bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -149,76 +148,76 @@ func (k *Link) HalfOpen(on bool) {
 	if !on {
 		k.resetHalfOpen()
 	}
-	k.lookAgain()
+	k.wakeDials()
 }
 
-// Delay makes bytes take so long from now on, in either direction. Order is
-// kept. Zero ends it.
+// Delay delays the bytes in both directions from now on. Their order stays. Zero ends the
+// delay.
 func (k *Link) Delay(oneWay time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.delay = max(oneWay, 0)
-	k.apply()
+	k.applyToPairs()
 }
 
 // Heal ends Cut, BlackHole and HalfOpen. A Delay stays.
 func (k *Link) Heal() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.cut, k.halfOpen, k.holdUp, k.holdDown = false, false, false, false
+	k.cut, k.halfOpen, k.holdToServer, k.holdToClient = false, false, false, false
 	k.resetHalfOpen()
-	k.apply()
+	k.applyToPairs()
 }
 
-// Dials is the number of times Dial was called.
+// Dials returns the number of calls of Dial and DialContext.
 func (k *Link) Dials() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.dials
 }
 
-// Connections is the number of connections that one end at least has open.
+// Connections returns the number of connections that are open at one end or both.
 func (k *Link) Connections() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return len(k.conns)
+	return len(k.pairs)
 }
 
-func (k *Link) apply() {
-	for _, p := range k.byAge() {
-		p.set(k.holdUp, k.holdDown, k.delay)
+func (k *Link) applyToPairs() {
+	for _, p := range k.pairsByAge() {
+		p.setFaults(k.holdToServer, k.holdToClient, k.delay)
 	}
-	k.lookAgain()
+	k.wakeDials()
 }
 
-func (k *Link) lookAgain() {
-	close(k.changed)
-	k.changed = make(chan struct{})
+func (k *Link) wakeDials() {
+	close(k.dialsChanged)
+	k.dialsChanged = make(chan struct{})
 }
 
-func (k *Link) resetHalfOpen() { k.reset(func(p *pair) bool { return p.nobody }) }
+func (k *Link) resetHalfOpen() { k.resetPairs(func(p *connectionPair) bool { return p.halfOpen }) }
 
-func (k *Link) reset(which func(*pair) bool) {
-	for _, p := range k.byAge() {
+func (k *Link) resetPairs(which func(*connectionPair) bool) {
+	for _, p := range k.pairsByAge() {
 		if which(p) {
-			delete(k.conns, p)
-			p.fail(ErrReset)
+			delete(k.pairs, p)
+			p.failBothEnds(ErrReset)
 		}
 	}
 }
 
-// byAge makes what happens to several connections happen in one order.
-func (k *Link) byAge() []*pair {
-	return slices.SortedFunc(maps.Keys(k.conns), func(a, b *pair) int { return cmp.Compare(a.id, b.id) })
+// pairsByAge returns the connections in the order of their dials, so that faults affect them in the same order in every run.
+func (k *Link) pairsByAge() []*connectionPair {
+	return slices.SortedFunc(maps.Keys(k.pairs), func(a, b *connectionPair) int { return cmp.Compare(a.id, b.id) })
 }
 
-// closed notes that one end of a connection has closed. A connection is
-// forgotten when both have: until then the other is to learn of it.
-func (k *Link) closed(e *end) {
+// removeIfClosed records that one end of a connection has closed, and removes the connection
+// when both have. Until then, faults still apply to the other end.
+func (k *Link) removeIfClosed(e *connectionEnd) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	e.closed = true
 	if e.pair.client.closed && e.pair.server.closed {
-		delete(k.conns, e.pair)
+		delete(k.pairs, e.pair)
 	}
 }

@@ -8,17 +8,16 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// Member is a framework client on a link of its own: what one process of a cluster is to the server.
+// Member is a framework client on a link of its own. It stands for one process of a cluster.
 type Member struct {
 	*framework.Client
-	// Link is the member's way to the server; its levers cut off this member alone.
+	// Link is the member's network; its levers affect this member only.
 	Link *Link
 }
 
-// Member connects a client through a link of the name given, and closes it with the test, cut off or
-// not. The configuration's Servers are filled in; so is Identity, with the name. Its leases are
-// counted by time.Now, so that it works in a testing/synctest bubble; its log is discarded unless an
-// option says otherwise. It fails the test when there is no session within 30 s.
+// Member connects a client through a new link with that name, and closes it at the end of the test. It sets the
+// configuration's Servers, and an empty Identity to the name. The client counts leases with time.Now, so that it works in a
+// testing/synctest bubble, and has no log unless an option sets one. Member fails the test if there is no session within 30 s.
 func (s *Server) Member(tb TB, name string, cfg framework.Config, opts ...framework.Option) *Member {
 	tb.Helper()
 	link := s.Link(name)

@@ -8,12 +8,11 @@ import (
 	"github.com/lockstep-go/lockstep/internal/zkserver"
 )
 
-// Option changes a server from its defaults. It returns ErrOption, with the
-// value, for one that cannot be used.
+// Option changes a default of a server. It returns ErrOption for an invalid value.
 type Option func(*zkserver.Config) error
 
 // WithTick sets the server's tick, 2 s by default. Sessions last between 2 and
-// 20 ticks unless WithSessionTimeouts says otherwise, and end on a whole tick.
+// 20 ticks unless WithSessionTimeouts sets other limits, and end on a whole tick.
 func WithTick(d time.Duration) Option {
 	return setDuration("tick", d, func(c *zkserver.Config) { c.Tick = d })
 }
@@ -32,7 +31,7 @@ func WithSessionTimeouts(least, most time.Duration) Option {
 
 // WithExactExpiry ends sessions exactly their timeout after the last packet,
 // and not on the next whole tick as a real server does. Tests that compute
-// with times are easier to read so.
+// with times are easier to read with it.
 func WithExactExpiry() Option {
 	return func(c *zkserver.Config) error {
 		c.ExactExpiry = true
@@ -40,14 +39,14 @@ func WithExactExpiry() Option {
 	}
 }
 
-// WithContainerInterval sets the time between two searches for empty containers
+// WithContainerInterval sets the time between two checks for empty containers
 // and overdue TTL nodes, 1 min by default.
 func WithContainerInterval(d time.Duration) Option {
 	return setDuration("container interval", d, func(c *zkserver.Config) { c.ContainerInterval = d })
 }
 
-// WithExtendedTypes admits TTL nodes, as a real server does with zookeeper.extendedTypesEnabled. Without it
-// their creation is answered with Unimplemented (-6), as by a real server out of the box.
+// WithExtendedTypes allows TTL nodes, as a real server does with zookeeper.extendedTypesEnabled. Without it
+// the server answers their creation with Unimplemented (-6), as a real server does by default.
 func WithExtendedTypes() Option {
 	return func(c *zkserver.Config) error {
 		c.ExtendedTypes = true
@@ -57,7 +56,7 @@ func WithExtendedTypes() Option {
 
 // WithJuteMaxBuffer sets the largest request in bytes, 1,048,575 by default, as jute.maxbuffer does on a real
 // server. A client that sends a larger one loses its connection. A session whose ephemeral paths have more than
-// twice as many bytes together cannot be closed: see Server.Err.
+// twice as many bytes in all cannot be closed: see Server.Err.
 func WithJuteMaxBuffer(bytes int) Option {
 	return func(c *zkserver.Config) error {
 		if bytes <= 0 {
@@ -68,8 +67,8 @@ func WithJuteMaxBuffer(bytes int) Option {
 	}
 }
 
-// WithMaxClientCnxns lets each address have so many connections, as maxClientCnxns does on a real server, whose
-// default is 60. Here any number is allowed by default, since all links are one address.
+// WithMaxClientCnxns limits the connections of each address, as maxClientCnxns does on a real server, whose
+// default is 60. Here there is no limit by default, since all links have one address.
 func WithMaxClientCnxns(n int) Option {
 	return func(c *zkserver.Config) error {
 		if n <= 0 {
@@ -81,7 +80,7 @@ func WithMaxClientCnxns(n int) Option {
 }
 
 // WithEnforcedQuotas refuses creates and writes above a hard limit of a quota with QuotaExceeded (-125), as
-// zookeeper.enforceQuota does on a real server. Without it quotas only count, as on a real server out of the box.
+// zookeeper.enforceQuota does on a real server. Without it quotas only count, as on a real server by default.
 func WithEnforcedQuotas() Option {
 	return func(c *zkserver.Config) error {
 		c.EnforceQuota = true
@@ -90,7 +89,7 @@ func WithEnforcedQuotas() Option {
 }
 
 // WithFourLetterWords answers only these four-letter words, and srvr, as 4lw.commands.whitelist does on a real
-// server, which answers srvr alone by default. Here all are answered by default.
+// server, which answers only srvr by default. Here the default is all words.
 func WithFourLetterWords(words ...string) Option {
 	return func(c *zkserver.Config) error {
 		c.FourLetterWords = append([]string{}, words...)
@@ -98,7 +97,7 @@ func WithFourLetterWords(words ...string) Option {
 	}
 }
 
-// WithSuperDigest makes a user that no ACL keeps out, as zookeeper.DigestAuthenticationProvider.superDigest does on a
+// WithSuperDigest defines a user that passes every ACL, as zookeeper.DigestAuthenticationProvider.superDigest does on a
 // real server: "super:" and the base64 of the SHA-1 of "super:password".
 func WithSuperDigest(digest string) Option {
 	return func(c *zkserver.Config) error {
@@ -110,8 +109,8 @@ func WithSuperDigest(digest string) Option {
 	}
 }
 
-// WithLogger has the server log expiries and connections that end badly. By
-// default it does not log.
+// WithLogger sets the log for expired sessions and refused connections. By
+// default the server does not log.
 func WithLogger(l *slog.Logger) Option {
 	return func(c *zkserver.Config) error {
 		if l == nil {

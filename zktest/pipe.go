@@ -8,51 +8,51 @@ import (
 	"time"
 )
 
-// pipeLimit is how many bytes one direction of a connection holds before its
-// writer has to wait, as a socket's buffers do.
+// pipeLimit is the number of bytes that one direction of a connection buffers. Then its writer waits, as with a
+// socket.
 const pipeLimit = 256 << 10
 
-// pipe is one direction of a connection: bytes that wait to be read, each run
-// with the time of its arrival. It waits on nothing but its condition, so that
+// bytePipe is one direction of a connection: chunks of bytes that wait to be read, each
+// with the time of its arrival. It waits on its condition only, so that
 // a synctest bubble sees it as idle.
-type pipe struct {
+type bytePipe struct {
 	mu      sync.Mutex
 	changed sync.Cond
 
-	runs []run
-	size int
-	held bool
-	lag  time.Duration
+	chunks   []chunk
+	buffered int
+	held     bool
+	delay    time.Duration
 
-	swallow       bool  // nobody reads and nobody says so: what is written is gone
-	ended         bool  // the writer has closed: EOF after the bytes
-	abandoned     bool  // the reader has closed
-	backHeld      bool  // the other direction is held, by which a writer would learn that
+	discard       bool  // drop what is written: there is no reader
+	writerClosed  bool  // the writer has closed: EOF after the bytes
+	readerClosed  bool  // the reader has closed
+	reverseHeld   bool  // the other direction is held: a writer does not notice that the reader has closed
 	err           error // for both ends
 	readDeadline  time.Time
 	writeDeadline time.Time
 }
 
-type run struct {
+type chunk struct {
 	due   time.Time
 	bytes []byte
 }
 
-func newPipe() *pipe {
-	p := &pipe{}
+func newBytePipe() *bytePipe {
+	p := &bytePipe{}
 	p.changed.L = &p.mu
 	return p
 }
 
-// read waits for bytes that have arrived and are not held.
-func (p *pipe) read(b []byte) (int, error) {
+// readArrived reads bytes that have arrived. It waits while there are none or the pipe is held.
+func (p *bytePipe) readArrived(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for {
-		if err := p.readable(); err != nil {
+		if err := p.readError(); err != nil {
 			return 0, err
 		}
-		if past(p.readDeadline) {
+		if hasPassed(p.readDeadline) {
 			return 0, os.ErrDeadlineExceeded
 		}
 		if len(b) == 0 {
@@ -60,152 +60,152 @@ func (p *pipe) read(b []byte) (int, error) {
 		}
 		until := p.readDeadline
 		if !p.held {
-			if len(p.runs) == 0 && p.ended {
+			if len(p.chunks) == 0 && p.writerClosed {
 				return 0, io.EOF
 			}
-			if n := p.take(b); n > 0 {
+			if n := p.takeArrived(b); n > 0 {
 				return n, nil
 			}
-			if len(p.runs) > 0 {
-				until = earlier(until, p.runs[0].due)
+			if len(p.chunks) > 0 {
+				until = earlierTime(until, p.chunks[0].due)
 			}
 		}
-		p.wait(until)
+		p.waitForChange(until)
 	}
 }
 
-func (p *pipe) readable() error {
-	if p.abandoned {
+func (p *bytePipe) readError() error {
+	if p.readerClosed {
 		return net.ErrClosed
 	}
 	return p.err
 }
 
-// take moves bytes that have arrived into b.
-func (p *pipe) take(b []byte) (n int) {
-	for n < len(b) && len(p.runs) > 0 && past(p.runs[0].due) {
-		first := &p.runs[0]
+// takeArrived moves bytes that have arrived to b.
+func (p *bytePipe) takeArrived(b []byte) (n int) {
+	for n < len(b) && len(p.chunks) > 0 && hasPassed(p.chunks[0].due) {
+		first := &p.chunks[0]
 		moved := copy(b[n:], first.bytes)
 		n += moved
 		if first.bytes = first.bytes[moved:]; len(first.bytes) == 0 {
-			p.runs[0] = run{}
-			p.runs = p.runs[1:]
+			p.chunks[0] = chunk{}
+			p.chunks = p.chunks[1:]
 		}
 	}
 	if n > 0 {
-		p.size -= n
+		p.buffered -= n
 		p.changed.Broadcast() // there is room
 	}
 	return n
 }
 
-// write waits while the pipe is full.
-func (p *pipe) write(b []byte) (n int, err error) {
+// writeAll writes b, and waits while the pipe is full.
+func (p *bytePipe) writeAll(b []byte) (n int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for {
 		switch {
 		case p.err != nil:
 			return n, p.err
-		case p.ended:
+		case p.writerClosed:
 			return n, net.ErrClosed
-		case past(p.writeDeadline):
+		case hasPassed(p.writeDeadline):
 			return n, os.ErrDeadlineExceeded
 		case n == len(b):
 			return n, nil
-		case p.abandoned && !p.backHeld:
+		case p.readerClosed && !p.reverseHeld:
 			return n, ErrReset
-		case p.swallow || p.abandoned:
+		case p.discard || p.readerClosed:
 			return len(b), nil
 		}
-		if room := min(pipeLimit-p.size, len(b)-n); room > 0 {
-			p.put(b[n : n+room])
+		if room := min(pipeLimit-p.buffered, len(b)-n); room > 0 {
+			p.putChunk(b[n : n+room])
 			n += room
 			continue
 		}
-		p.wait(p.writeDeadline)
+		p.waitForChange(p.writeDeadline)
 	}
 }
 
-func (p *pipe) put(b []byte) {
-	due := time.Now().Add(p.lag)
-	if last := len(p.runs) - 1; last >= 0 && due.Before(p.runs[last].due) {
-		due = p.runs[last].due
+func (p *bytePipe) putChunk(b []byte) {
+	due := time.Now().Add(p.delay)
+	if last := len(p.chunks) - 1; last >= 0 && due.Before(p.chunks[last].due) {
+		due = p.chunks[last].due
 	}
-	p.runs = append(p.runs, run{due, append([]byte(nil), b...)})
-	p.size += len(b)
+	p.chunks = append(p.chunks, chunk{due, append([]byte(nil), b...)})
+	p.buffered += len(b)
 	p.changed.Broadcast()
 }
 
-// wait waits for a change or, unless it is zero, the time.
-func (p *pipe) wait(until time.Time) {
+// waitForChange waits for a change, or until the time if it is not zero.
+func (p *bytePipe) waitForChange(until time.Time) {
 	if !until.IsZero() {
-		timer := time.AfterFunc(time.Until(until), p.wake)
+		timer := time.AfterFunc(time.Until(until), p.broadcastChange)
 		defer timer.Stop()
 	}
 	p.changed.Wait()
 }
 
-func (p *pipe) wake() {
+func (p *bytePipe) broadcastChange() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.changed.Broadcast()
 }
 
-// set changes what the link does to the direction.
-func (p *pipe) set(held, backHeld bool, lag time.Duration) {
+// setFaults sets what the link does to this direction.
+func (p *bytePipe) setFaults(held, reverseHeld bool, delay time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.held, p.backHeld, p.lag = held, backHeld, lag
+	p.held, p.reverseHeld, p.delay = held, reverseHeld, delay
 	p.changed.Broadcast()
 }
 
-// fail ends both ends' use of the pipe, with what is in it.
-func (p *pipe) fail(err error) {
+// failWith fails reads and writes from now on, and drops the buffered bytes.
+func (p *bytePipe) failWith(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.err == nil {
 		p.err = err
-		p.runs, p.size = nil, 0
+		p.chunks, p.buffered = nil, 0
 	}
 	p.changed.Broadcast()
 }
 
-// end is the writer's end of file.
-func (p *pipe) end() {
+// endWriting is the writer's close: reads return io.EOF after the buffered bytes.
+func (p *bytePipe) endWriting() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.ended = true
+	p.writerClosed = true
 	p.changed.Broadcast()
 }
 
-// abandon is the reader's close.
-func (p *pipe) abandon() {
+// endReading is the reader's close: it drops the buffered bytes.
+func (p *bytePipe) endReading() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.abandoned = true
-	p.runs, p.size = nil, 0
+	p.readerClosed = true
+	p.chunks, p.buffered = nil, 0
 	p.changed.Broadcast()
 }
 
-func (p *pipe) setReadDeadline(t time.Time) {
+func (p *bytePipe) setReadDeadline(t time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.readDeadline = t
 	p.changed.Broadcast()
 }
 
-func (p *pipe) setWriteDeadline(t time.Time) {
+func (p *bytePipe) setWriteDeadline(t time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.writeDeadline = t
 	p.changed.Broadcast()
 }
 
-func past(t time.Time) bool { return !t.IsZero() && !time.Now().Before(t) }
+func hasPassed(t time.Time) bool { return !t.IsZero() && !time.Now().Before(t) }
 
-// earlier is the earlier time; a zero time is never.
-func earlier(a, b time.Time) time.Time {
+// earlierTime returns the earlier of two times. The zero time means no time.
+func earlierTime(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b
 	}

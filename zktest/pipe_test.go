@@ -13,14 +13,14 @@ import (
 )
 
 // wired makes a connection whose server end the test holds.
-func wired() (*Link, *pair) {
-	k := &Link{name: "k", changed: make(chan struct{}), conns: map[*pair]struct{}{}}
+func wired() (*Link, *connectionPair) {
+	k := &Link{name: "k", dialsChanged: make(chan struct{}), pairs: map[*connectionPair]struct{}{}}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k, k.newPair(false)
+	return k, k.newLinkPair(false)
 }
 
-func (p *pair) closeBoth() {
+func (p *connectionPair) closeBoth() {
 	_ = p.client.Close()
 	_ = p.server.Close()
 }
@@ -118,7 +118,7 @@ func TestResetReachesBothEnds(t *testing.T) {
 		_, _ = p.client.Write([]byte("lost"))
 		k.BlackHole(true, true)
 		k.Reset()
-		for _, e := range []*end{p.client, p.server} {
+		for _, e := range []*connectionEnd{p.client, p.server} {
 			_, err := e.Read(make([]byte, 1))
 			require.ErrorIs(t, err, ErrReset)
 			_, err = e.Write([]byte("x"))

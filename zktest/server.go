@@ -9,10 +9,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/zkserver"
 )
 
-// memoryAddress stands for the server on links, which do not look at addresses.
-// It is a documentation address (RFC 5737), so that a client that forgets the
-// link's Dial reaches nobody, least of all a real ZooKeeper on this machine. As
-// an IP address it needs no resolver, which a synctest bubble does not have.
+// memoryAddress stands for the server on links, which ignore addresses. It is a documentation address (RFC 5737): a client
+// without the link's Dial cannot reach a real ZooKeeper by mistake. An IP address needs no resolver, which a synctest bubble
+// does not have.
 const memoryAddress = "192.0.2.1:2181"
 
 // Server is an in-memory ZooKeeper server with its network. Make it with Start
@@ -26,8 +25,7 @@ type Server struct {
 	closed bool
 }
 
-// New starts a server. Close ends it. It returns ErrOption for an option that
-// cannot be used.
+// New starts a server. Close ends it. It returns ErrOption for an invalid option.
 func New(opts ...Option) (*Server, error) {
 	var config zkserver.Config
 	for _, opt := range opts {
@@ -42,8 +40,8 @@ func New(opts ...Option) (*Server, error) {
 	return &Server{core: core}, nil
 }
 
-// Start starts a server for a test and closes it with the test. It fails the
-// test when an option cannot be used, and at its end when Err is not nil.
+// Start starts a server for a test and closes it at the end of the test. It fails the
+// test for an invalid option, and at the end if Err is not nil.
 func Start(tb TB, opts ...Option) *Server {
 	tb.Helper()
 	s, err := New(opts...)
@@ -61,9 +59,9 @@ func Start(tb TB, opts ...Option) *Server {
 	return s
 }
 
-// Err is nil while the server serves. It wraps ErrSessionTooLarge once a session was closed or has expired whose
-// ephemeral paths have more bytes than fit into one transaction, some 2 MB, or 20,000 to 30,000 locks. An ensemble
-// never serves again after that (ZOOKEEPER-4306), so this server cuts all connections and takes no session any more.
+// Err is nil while the server serves. It wraps ErrSessionTooLarge after the end of a session with too many ephemeral nodes: their
+// paths did not fit into one transaction of about 2 MB, which is 20,000 to 30,000 locks. An ensemble
+// cannot serve again after that (ZOOKEEPER-4306), so this server cuts all connections and refuses new sessions.
 func (s *Server) Err() error { return s.core.Failure() }
 
 // Close cuts all connections and waits until no goroutine of the server is
@@ -76,8 +74,8 @@ func (s *Server) Close() {
 	s.tasks.Wait()
 }
 
-// Servers is the addresses to configure clients with: those of ListenTCP, or,
-// when there are none, one for clients that dial through a Link.
+// Servers returns the addresses for the configuration of clients: those of ListenTCP, or
+// without one an address for clients that dial through a Link.
 func (s *Server) Servers() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

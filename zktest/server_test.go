@@ -27,9 +27,9 @@ func TestOptionsRefuseBadValues(t *testing.T) {
 		"JuteMaxBuffer 7 is not between":                     WithJuteMaxBuffer(7),
 		"0 connections":                                      WithMaxClientCnxns(0),
 		`"rouk", which is not a four-letter word`:            WithFourLetterWords("srvr", "rouk"),
-		`setting "tikTime" is none of 4lw`:                   WithSetting("tikTime", "1"),
+		`setting "tikTime" is not one of 4lw`:                WithSetting("tikTime", "1"),
 		"tick of 0s is less than 1ms (zookeeper.tickTime=0)": WithSetting("zookeeper.tickTime", "0"),
-		`"1s" is no number`:                                  WithSetting("tickTime", "1s"),
+		`"1s" is not a number`:                               WithSetting("tickTime", "1s"),
 		"super digest is empty":                              WithSuperDigest(""),
 		`"super" is not user:digest`:                         WithSuperDigest("super"),
 	} {

@@ -34,7 +34,7 @@ var zkserverMutants = []mutant{
 	{
 		name: "usage counts a later part of its own transaction twice", file: "internal/zkserver/quota.go", pkg: "./internal/conformance",
 		test: "TestMemoryAnswersAsRecorded",
-		old:  "usage.add(-nodesOf(e.typ), -e.growth)", new: "_ = e",
+		old:  "usage.addUsage(-nodesOf(e.typ), -e.growth)", new: "_ = e",
 	},
 	{
 		name: "the super user needs grants", file: "internal/zkserver/acl.go", pkg: "./internal/conformance", test: "TestMemoryAnswersAsRecorded",
@@ -58,6 +58,6 @@ var zkserverMutants = []mutant{
 	},
 	{
 		name: "a create that is undone takes no number", file: "internal/zkserver/transaction.go", pkg: "./internal/conformance", test: "TestMemoryConformsOverTCP",
-		old: "	t.tree.unlink(n)\n	parent.pzxid = t.zxid\n", new: "	t.tree.unlink(n)\n	parent.pzxid = t.zxid\n	if t.atomic {\n		parent.childrenCreated--\n	}\n",
+		old: "\tt.tree.unlinkNode(n)\n\tparent.pzxid = t.zxid\n", new: "\tt.tree.unlinkNode(n)\n\tparent.pzxid = t.zxid\n\tif t.atomic {\n\t\tparent.childrenCreated--\n\t}\n",
 	},
 }

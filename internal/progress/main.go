@@ -23,16 +23,16 @@ const (
 func main() {
 	packages := flag.Int("packages", 0, "how many packages there are")
 	flag.Parse()
-	code, err := run(*packages, flag.Args(), os.Stdout)
+	code, err := runTests(*packages, flag.Args(), os.Stdout)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "progress:", err)
 	}
 	os.Exit(code)
 }
 
-// run runs "go test" with the arguments that follow it, and returns its exit code, or notRun. Packages in which nothing has
+// runTests runs "go test" with the arguments that follow it, and returns its exit code, or notRun. Packages in which nothing has
 // failed but the race detector are tested once more.
-func run(packages int, command []string, out io.Writer) (int, error) {
+func runTests(packages int, command []string, out io.Writer) (int, error) {
 	if len(command) < 2 || command[1] != "test" {
 		return notRun, errors.New("want: progress [-packages N] -- go test [ARGUMENT...]")
 	}
@@ -88,7 +88,7 @@ func runOnce(packages int, command []string, out io.Writer) (int, *report, error
 		select {
 		case line, more := <-lines:
 			if open = more; more {
-				r.hear(line, time.Now())
+				r.readEvent(line, time.Now())
 			}
 		case <-tick.C:
 			r.showRunning(time.Now())
@@ -97,7 +97,7 @@ func runOnce(packages int, command []string, out io.Writer) (int, *report, error
 		}
 	}
 	err = cmd.Wait()
-	r.end(time.Now())
+	r.endTest(time.Now())
 	var exited *exec.ExitError
 	if errors.As(err, &exited) && exited.ExitCode() >= 0 {
 		return exited.ExitCode(), r, nil

@@ -15,31 +15,31 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// told is what a report prints of these events, a second after each other.
-func told(total int, events ...event) string {
+// toldOutput is what a report prints of these events, a second after each other.
+func toldOutput(total int, events ...event) string {
 	var out bytes.Buffer
 	now := time.Unix(0, 0)
 	r := newReport(&out, total, now)
 	for _, e := range events {
 		now = now.Add(time.Second)
 		line, _ := json.Marshal(e)
-		r.hear(line, now)
+		r.readEvent(line, now)
 	}
 	r.showRunning(now)
-	r.end(now)
+	r.endTest(now)
 	return out.String()
 }
 
 func TestWhatHasEndedIsCountedAndWhatRunsIsNamed(t *testing.T) {
-	require.Equal(t, "[1/3] ok a 1.2s (cached)\n[1/3] after 6s: b TestOld (2s)\n[1/3] no failure, in 6s\n", told(3,
+	require.Equal(t, "[1/3] ok a 1.2s (cached)\n[1/3] after 6s: b TestOld (2s)\n[1/3] no failure, in 6s\n", toldOutput(3,
 		event{Action: "start", Package: "a"}, event{Action: "output", Package: "a", Output: "ok  \ta\t(cached)\n"}, event{Action: "pass", Package: "a", Elapsed: 1.24},
 		event{Action: "run", Package: "b", Test: "TestOld"}, event{Action: "run", Package: "b", Test: "TestNew"},
 		event{Action: "output", Package: "b", Test: "TestNew", Output: "noise\n"}))
-	require.Equal(t, "[0] after 0s: compiling\n[0] no failure, in 0s\n", told(0))
+	require.Equal(t, "[0] after 0s: compiling\n[0] no failure, in 0s\n", toldOutput(0))
 }
 
 func TestWhatFailsIsShownWithItsOutput(t *testing.T) {
-	out := told(1, event{Action: "run", Package: "a", Test: "TestBad"}, event{Action: "output", Package: "a", Test: "TestBad", Output: "why\n"},
+	out := toldOutput(1, event{Action: "run", Package: "a", Test: "TestBad"}, event{Action: "output", Package: "a", Test: "TestBad", Output: "why\n"},
 		event{Action: "run", Package: "a", Test: "TestGood"}, event{Action: "output", Package: "a", Test: "TestGood", Output: "noise\n"},
 		event{Action: "run", Package: "a", Test: "TestHangs"}, event{Action: "output", Package: "a", Test: "TestHangs", Output: "stack\n"},
 		event{Action: "fail", Package: "a", Test: "TestBad"}, event{Action: "pass", Package: "a", Test: "TestGood"},
@@ -51,21 +51,21 @@ func TestWhatFailsIsShownWithItsOutput(t *testing.T) {
 func TestLinesThatAreNoEventsAreShown(t *testing.T) {
 	var out bytes.Buffer
 	r := newReport(&out, 0, time.Unix(0, 0))
-	r.hear([]byte("go: downloading x\n"), time.Unix(0, 0))
-	r.hear([]byte(`{"ImportPath":"a","Action":"build-output","Output":"a.go:1: wrong\n"}`), time.Unix(0, 0))
+	r.readEvent([]byte("go: downloading x\n"), time.Unix(0, 0))
+	r.readEvent([]byte(`{"ImportPath":"a","Action":"build-output","Output":"a.go:1: wrong\n"}`), time.Unix(0, 0))
 	require.Equal(t, "go: downloading x\na.go:1: wrong\n", out.String())
 }
 
 func TestTheExitCodeIsGoTests(t *testing.T) {
 	var out bytes.Buffer
-	code, err := run(1, []string{"go", "test", "-run", "^TestNothing$", "../tally"}, &out)
+	code, err := runTests(1, []string{"go", "test", "-run", "^TestNothing$", "../tally"}, &out)
 	require.NoError(t, err)
 	require.Zero(t, code, out.String())
 	require.Contains(t, out.String(), "[1/1] ok github.com/lockstep-go/lockstep/internal/tally")
-	code, err = run(1, []string{"go", "test", "./no-such-directory"}, &out)
+	code, err = runTests(1, []string{"go", "test", "./no-such-directory"}, &out)
 	require.NoError(t, err)
 	require.Equal(t, 1, code)
-	code, err = run(1, []string{"ls"}, &out)
+	code, err = runTests(1, []string{"ls"}, &out)
 	require.Error(t, err)
 	require.Equal(t, notRun, code)
 }
@@ -84,7 +84,7 @@ func TestACrashOfTheRaceDetectorIsNoFailureOfATest(t *testing.T) {
 	} {
 		line, err := json.Marshal(e)
 		require.NoError(t, err)
-		r.hear(line, time.Unix(0, 0))
+		r.readEvent(line, time.Unix(0, 0))
 	}
 	require.Equal(t, []string{"a", "b", "c"}, r.failed)
 	require.Equal(t, []string{"a"}, r.crashed)
@@ -106,7 +106,7 @@ echo '{"Action":"fail","Package":"a/b"}'
 exit 1
 `), 0o700))
 	var out bytes.Buffer
-	code, err := run(1, []string{script, "test", "./..."}, &out)
+	code, err := runTests(1, []string{script, "test", "./..."}, &out)
 	require.NoError(t, err)
 	require.Zero(t, code, out.String())
 	require.Contains(t, out.String(), "Once more: a/b\n[1/1] ok a/b")
@@ -119,9 +119,9 @@ func FuzzReport(f *testing.F) {
 		var out bytes.Buffer
 		r := newReport(&out, 1, time.Unix(0, 0))
 		for line := range bytes.Lines(data) {
-			r.hear(line, time.Unix(1, 0))
+			r.readEvent(line, time.Unix(1, 0))
 		}
 		r.showRunning(time.Unix(2, 0))
-		r.end(time.Unix(3, 0))
+		r.endTest(time.Unix(3, 0))
 	})
 }

@@ -42,8 +42,8 @@ func newReport(out io.Writer, total int, now time.Time) *report {
 	return &report{out: out, began: now, total: total, running: map[string]*tested{}}
 }
 
-// hear takes one line. What is no event is shown as it is.
-func (r *report) hear(line []byte, now time.Time) {
+// readEvent takes one line. What is no event is shown as it is.
+func (r *report) readEvent(line []byte, now time.Time) {
 	var e event
 	if err := json.Unmarshal(line, &e); err != nil || e.Action == "" {
 		_, _ = r.out.Write(line)
@@ -85,7 +85,7 @@ func (r *report) endPackage(e event, p *tested) {
 	r.ended++
 	if e.Action == "fail" {
 		r.failed = append(r.failed, e.Package)
-		if len(p.failed) == 0 && p.printed(detectorCrash) {
+		if len(p.failed) == 0 && p.wasPrinted(detectorCrash) {
 			r.crashed = append(r.crashed, e.Package)
 		}
 		unfinished := slices.Sorted(maps.Keys(p.tests))
@@ -99,14 +99,14 @@ func (r *report) endPackage(e event, p *tested) {
 	if p.output[""] != nil && strings.Contains(p.output[""].String(), "(cached)") {
 		cached = " (cached)"
 	}
-	r.line("%s %s %s%s", map[string]string{"pass": "ok", "fail": "FAIL", "skip": "no tests in"}[e.Action], e.Package,
+	r.printLine("%s %s %s%s", map[string]string{"pass": "ok", "fail": "FAIL", "skip": "no tests in"}[e.Action], e.Package,
 		time.Duration(e.Elapsed*float64(time.Second)).Round(100*time.Millisecond), cached)
 }
 
 // detectorCrash is what the race detector prints when a check of its own fails (go.dev/issue/27660).
 const detectorCrash = "ThreadSanitizer: CHECK failed"
 
-func (p *tested) printed(text string) bool {
+func (p *tested) wasPrinted(text string) bool {
 	for _, output := range p.output {
 		if strings.Contains(output.String(), text) {
 			return true
@@ -115,8 +115,8 @@ func (p *tested) printed(text string) bool {
 	return false
 }
 
-// line prints a line behind the number of packages that have ended.
-func (r *report) line(format string, args ...any) {
+// printLine prints a line behind the number of packages that have ended.
+func (r *report) printLine(format string, args ...any) {
 	of := ""
 	if r.total > 0 {
 		of = fmt.Sprintf("/%d", r.total)
@@ -141,7 +141,7 @@ func (r *report) showRunning(now time.Time) {
 	if len(all) == 0 {
 		all = []string{"compiling"}
 	}
-	r.line("after %v: %s", now.Sub(r.began).Round(time.Second), strings.Join(all, ", "))
+	r.printLine("after %v: %s", now.Sub(r.began).Round(time.Second), strings.Join(all, ", "))
 }
 
 // firstOf is when a test began; "" is none, and comes after all.
@@ -152,11 +152,11 @@ func firstOf(tests map[string]time.Time, test string, now time.Time) time.Time {
 	return tests[test]
 }
 
-// end tells the outcome of all.
-func (r *report) end(now time.Time) {
+// endTest tells the outcome of all.
+func (r *report) endTest(now time.Time) {
 	outcome := "no failure"
 	if len(r.failed) > 0 {
 		outcome = "failed: " + strings.Join(r.failed, ", ")
 	}
-	r.line("%s, in %v", outcome, now.Sub(r.began).Round(time.Second))
+	r.printLine("%s, in %v", outcome, now.Sub(r.began).Round(time.Second))
 }

@@ -13,24 +13,24 @@ func For(f *os.File) Style {
 }
 
 // Bold returns text in bold.
-func (s Style) Bold(text string) string { return s.paint("1", text) }
+func (s Style) Bold(text string) string { return s.colorText("1", text) }
 
 // Dim returns text that stands back.
-func (s Style) Dim(text string) string { return s.paint("2", text) }
+func (s Style) Dim(text string) string { return s.colorText("2", text) }
 
 // Red returns text in red.
-func (s Style) Red(text string) string { return s.paint("31", text) }
+func (s Style) Red(text string) string { return s.colorText("31", text) }
 
 // Green returns text in green.
-func (s Style) Green(text string) string { return s.paint("32", text) }
+func (s Style) Green(text string) string { return s.colorText("32", text) }
 
 // Yellow returns text in yellow.
-func (s Style) Yellow(text string) string { return s.paint("33", text) }
+func (s Style) Yellow(text string) string { return s.colorText("33", text) }
 
 // Cyan returns text in cyan.
-func (s Style) Cyan(text string) string { return s.paint("36", text) }
+func (s Style) Cyan(text string) string { return s.colorText("36", text) }
 
-func (s Style) paint(code, text string) string {
+func (s Style) colorText(code, text string) string {
 	if !s.colour || text == "" {
 		return text
 	}

@@ -40,12 +40,12 @@ func (d *Decoder) Rest() []byte { return d.buf }
 // Len is the number of bytes not read yet.
 func (d *Decoder) Len() int { return len(d.buf) }
 
-func (d *Decoder) fail() { d.err, d.buf = ErrMalformed, nil }
+func (d *Decoder) failDecode() { d.err, d.buf = ErrMalformed, nil }
 
-// take returns the next n bytes, or nil when there are fewer.
-func (d *Decoder) take(n int) []byte {
+// takeBytes returns the next n bytes, or nil when there are fewer.
+func (d *Decoder) takeBytes(n int) []byte {
 	if d.err != nil || n < 0 || n > len(d.buf) {
-		d.fail()
+		d.failDecode()
 		return nil
 	}
 	v := d.buf[:n:n]
@@ -55,7 +55,7 @@ func (d *Decoder) take(n int) []byte {
 
 // Int reads an int.
 func (d *Decoder) Int() int32 {
-	if v := d.take(4); v != nil {
+	if v := d.takeBytes(4); v != nil {
 		return int32(binary.BigEndian.Uint32(v))
 	}
 	return 0
@@ -63,7 +63,7 @@ func (d *Decoder) Int() int32 {
 
 // Long reads a long.
 func (d *Decoder) Long() int64 {
-	if v := d.take(8); v != nil {
+	if v := d.takeBytes(8); v != nil {
 		return int64(binary.BigEndian.Uint64(v))
 	}
 	return 0
@@ -71,7 +71,7 @@ func (d *Decoder) Long() int64 {
 
 // Bool reads a boolean: any byte but zero is true.
 func (d *Decoder) Bool() bool {
-	v := d.take(1)
+	v := d.takeBytes(1)
 	return v != nil && v[0] != 0
 }
 
@@ -82,47 +82,47 @@ func (d *Decoder) Buffer() []byte {
 	if n == -1 || d.err != nil {
 		return nil
 	}
-	return d.take(int(n))
+	return d.takeBytes(int(n))
 }
 
 // String reads a string.
-func (d *Decoder) String() string { return d.text(d.Buffer()) }
+func (d *Decoder) String() string { return d.javaText(d.Buffer()) }
 
 // Path reads a string that is a request's path.
 func (d *Decoder) Path() string {
 	b := d.Buffer()
 	if b == nil && d.needPath {
-		d.fail()
+		d.failDecode()
 	}
-	return d.text(b)
+	return d.javaText(b)
 }
 
-func (d *Decoder) text(b []byte) string {
+func (d *Decoder) javaText(b []byte) string {
 	if d.java {
 		return JavaString(b)
 	}
 	return string(b)
 }
 
-// count reads a vector's length and refuses one that cannot be true, given the
+// readCount reads a vector's length and refuses one that cannot be true, given the
 // least number of bytes that an element takes.
-func (d *Decoder) count(elementSize int) int {
+func (d *Decoder) readCount(elementSize int) int {
 	n := int(d.Int())
 	if n <= 0 {
 		return 0
 	}
 	if n > len(d.buf)/elementSize {
-		d.fail()
+		d.failDecode()
 		return 0
 	}
 	return n
 }
 
 // Strings reads a vector of strings.
-func (d *Decoder) Strings() []string { return d.vector(d.String) }
+func (d *Decoder) Strings() []string { return d.readVector(d.String) }
 
-func (d *Decoder) vector(read func() string) []string {
-	n := d.count(4)
+func (d *Decoder) readVector(read func() string) []string {
+	n := d.readCount(4)
 	if n == 0 {
 		return nil
 	}
@@ -137,11 +137,11 @@ func (d *Decoder) vector(read func() string) []string {
 }
 
 // Paths reads a vector of paths.
-func (d *Decoder) Paths() []string { return d.vector(d.Path) }
+func (d *Decoder) Paths() []string { return d.readVector(d.Path) }
 
 // ACLs reads a vector of ACL entries.
 func (d *Decoder) ACLs() []ACL {
-	n := d.count(12)
+	n := d.readCount(12)
 	if n == 0 {
 		return nil
 	}

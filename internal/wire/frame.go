@@ -28,7 +28,7 @@ func FrameLength(head [4]byte) int32 { return int32(binary.BigEndian.Uint32(head
 // io.ErrUnexpectedEOF when it ends inside one, and ErrFrameSize before it reads
 // a body that is too long.
 func ReadFrame(r io.Reader, buf []byte, limit int) ([]byte, error) {
-	head := grow(buf[:0], 4) // in buf's memory, as a local array would escape
+	head := growSlice(buf[:0], 4) // in buf's memory, as a local array would escape
 	if _, err := io.ReadFull(r, head); err != nil {
 		return nil, err
 	}
@@ -43,16 +43,16 @@ func ReadBody(r io.Reader, buf []byte, length int32, limit int) ([]byte, error) 
 	body := buf[:0]
 	for want := int(length); len(body) < want; {
 		have := len(body)
-		body = grow(body, min(want, max(cap(body), 2*have, readChunk)))
+		body = growSlice(body, min(want, max(cap(body), 2*have, readChunk)))
 		if _, err := io.ReadFull(r, body[have:]); err != nil {
-			return nil, noEOF(err)
+			return nil, unexpectedEOF(err)
 		}
 	}
 	return body, nil
 }
 
-// grow returns b with length n, in a new array when its own is too small.
-func grow(b []byte, n int) []byte {
+// growSlice returns b with length n, in a new array when its own is too small.
+func growSlice(b []byte, n int) []byte {
 	if n <= cap(b) {
 		return b[:n]
 	}
@@ -61,7 +61,7 @@ func grow(b []byte, n int) []byte {
 	return bigger
 }
 
-func noEOF(err error) error {
+func unexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}

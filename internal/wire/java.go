@@ -13,13 +13,13 @@ import (
 func JavaString(b []byte) string {
 	for _, c := range b {
 		if c >= utf8.RuneSelf {
-			return rewritten(b)
+			return rewriteSurrogates(b)
 		}
 	}
 	return string(b)
 }
 
-func rewritten(b []byte) string {
+func rewriteSurrogates(b []byte) string {
 	out := make([]byte, 0, 2*len(b))
 	for _, r := range string(b) {
 		if high, low := utf16.EncodeRune(r); high != unicode.ReplacementChar {

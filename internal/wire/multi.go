@@ -26,9 +26,9 @@ func (r *MultiRequest) Decode(d *Decoder) {
 		if h.Decode(d); h.Done || d.Err() != nil {
 			return
 		}
-		body := newPart(h.Op)
+		body := newPartBody(h.Op)
 		if body == nil {
-			d.fail()
+			d.failDecode()
 			return
 		}
 		body.Decode(d)
@@ -36,7 +36,7 @@ func (r *MultiRequest) Decode(d *Decoder) {
 	}
 }
 
-func newPart(op Op) Request {
+func newPartBody(op Op) Request {
 	switch op {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpSetData, OpCheck, OpGetData, OpGetChildren:
 		return NewRequest(op)

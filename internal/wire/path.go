@@ -29,17 +29,17 @@ func ValidatePath(path string) error {
 		}
 	}
 	for at, r := range path {
-		if forbidden(r) {
+		if isForbidden(r) {
 			return fmt.Errorf("%w %q: character %U at %d", ErrPath, path, r, at)
 		}
 	}
 	return nil
 }
 
-// forbidden tells the characters the server refuses. It sees UTF-16, so a
+// isForbidden tells the characters the server refuses. It sees UTF-16, so a
 // character beyond the basic plane is a pair of surrogates there; a byte that
 // is no UTF-8 decodes to U+FFFD.
-func forbidden(r rune) bool {
+func isForbidden(r rune) bool {
 	return r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0
 }
 

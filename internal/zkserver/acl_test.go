@@ -31,13 +31,13 @@ func TestAddressesAreReadAsJavaReadsThem(t *testing.T) {
 // have to mean the same user.
 func TestDigestsOfForeignUsersMatch(t *testing.T) {
 	for _, user := range []string{"alice", "\u00e4", "\U0001f600"} {
-		bubble(t, func(t *testing.T, _ *Server, st *stage) {
-			a := st.join("a")
-			a.must(wire.OpAuth, auth("digest", user+":secret"))
+		inBubble(t, func(t *testing.T, _ *Server, st *testClients) {
+			a := st.joinClient("a")
+			a.mustCall(wire.OpAuth, authRequest("digest", user+":secret"))
 			sum := sha1.Sum([]byte(user + ":secret"))
-			own := entry(wire.PermAll, "digest", user+":"+base64.StdEncoding.EncodeToString(sum[:]))
-			a.must(wire.OpCreate, &wire.CreateRequest{Path: "/own", ACL: []wire.ACL{own}})
-			a.must(wire.OpGetData, look("/own"))
+			own := aclEntry(wire.PermAll, "digest", user+":"+base64.StdEncoding.EncodeToString(sum[:]))
+			a.mustCall(wire.OpCreate, &wire.CreateRequest{Path: "/own", ACL: []wire.ACL{own}})
+			a.mustCall(wire.OpGetData, readRequest("/own"))
 		})
 	}
 }

@@ -29,7 +29,7 @@ func (f *bench) do(b *testing.B, op wire.Op, body wire.Request) {
 	f.frame.Reset()
 	wire.RequestHeader{Xid: 1, Op: op}.Encode(&f.frame)
 	body.Encode(&f.frame)
-	if !f.s.process(f.c, f.frame.Bytes()) {
+	if !f.s.processFrame(f.c, f.frame.Bytes()) {
 		b.Fatal(op)
 	}
 	f.c.outgoing.pending, f.c.outgoing.frames = 0, f.c.outgoing.frames[:0]
@@ -45,8 +45,8 @@ func BenchmarkPing(b *testing.B) {
 func BenchmarkCreateDelete(b *testing.B) {
 	f := newBench(b)
 	for b.Loop() {
-		f.do(b, wire.OpCreate, create("/node", "data", wire.FlagEphemeral))
-		f.do(b, wire.OpDelete, num("/node", -1))
+		f.do(b, wire.OpCreate, createRequest("/node", "data", wire.FlagEphemeral))
+		f.do(b, wire.OpDelete, numberRequest("/node", -1))
 	}
 }
 
@@ -55,25 +55,25 @@ func BenchmarkCreateDelete(b *testing.B) {
 func BenchmarkCreateAmongMany(b *testing.B) {
 	f := newBench(b)
 	for i := 0; b.Loop(); i++ {
-		f.do(b, wire.OpCreate, create("/item-", "0123456789", wire.FlagSequential))
+		f.do(b, wire.OpCreate, createRequest("/item-", "0123456789", wire.FlagSequential))
 	}
 }
 
 func BenchmarkGetData(b *testing.B) {
 	f := newBench(b)
 	for i := range 1000 {
-		f.do(b, wire.OpCreate, create(fmt.Sprintf("/n%d", i), "data", 0))
+		f.do(b, wire.OpCreate, createRequest(fmt.Sprintf("/n%d", i), "data", 0))
 	}
 	for b.Loop() {
-		f.do(b, wire.OpGetData, look("/n500"))
+		f.do(b, wire.OpGetData, readRequest("/n500"))
 	}
 }
 
 func BenchmarkWatchedSet(b *testing.B) {
 	f := newBench(b)
-	f.do(b, wire.OpCreate, create("/n", "data", 0))
+	f.do(b, wire.OpCreate, createRequest("/n", "data", 0))
 	for b.Loop() {
-		f.do(b, wire.OpGetData, watch("/n"))
-		f.do(b, wire.OpSetData, set("/n", "data", -1))
+		f.do(b, wire.OpGetData, watchRequest("/n"))
+		f.do(b, wire.OpSetData, setDataRequest("/n", "data", -1))
 	}
 }

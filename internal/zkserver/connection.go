@@ -34,8 +34,8 @@ type connection struct {
 	packetsSent     int64
 }
 
-func (c *connection) number() int64    { return c.id }
-func (c *connection) sessionID() int64 { return c.session.id }
+func (c *connection) connectionID() int64 { return c.id }
+func (c *connection) sessionID() int64    { return c.session.id }
 
 func (c *connection) remoteIP() string { return c.ids[0].ID }
 
@@ -65,15 +65,15 @@ func (c *connection) addIdentity(id wire.Identity) bool {
 	return true
 }
 
-// process sends a watch event.
-func (c *connection) process(e event) {
+// processEvent sends a watch event.
+func (c *connection) processEvent(e event) {
 	frame := &c.all.eventFrame
 	frame.Reset()
 	mark := frame.BeginFrame()
 	wire.ReplyHeader{Xid: wire.XidNotify, Zxid: -1}.Encode(frame)
 	wire.WatchEvent{Type: e.typ, State: wire.StateSyncConnected, Path: e.path}.Encode(frame)
 	frame.EndFrame(mark)
-	c.all.send(c, frame.Bytes(), 0)
+	c.all.sendFrame(c, frame.Bytes(), 0)
 }
 
 // readFrames reads first what a connection begins with, and then one request after the other. It returns when the connection ends or
@@ -126,8 +126,8 @@ func newConnections(config Config, onDetach, onDue func(*connection)) *connectio
 	}
 }
 
-// add makes a connection. It must do its handshake within the timeout.
-func (cs *connections) add(nc net.Conn) *connection {
+// addConnection makes a connection. It must do its handshake within the timeout.
+func (cs *connections) addConnection(nc net.Conn) *connection {
 	cs.lastID++
 	c := &connection{id: cs.lastID, nc: nc, all: cs, opened: time.Now(), ids: []wire.Identity{{Scheme: schemeIP, ID: remoteIPOf(nc)}}}
 	c.outgoing = newOutgoingQueue(nc, cs.outgoingLimit, cs.handshakeTimeout, func() { cs.onDue(c) })
@@ -137,8 +137,8 @@ func (cs *connections) add(nc net.Conn) *connection {
 	return c
 }
 
-// remove forgets a connection after its writer has ended.
-func (cs *connections) remove(c *connection) { delete(cs.open, c) }
+// removeConnection forgets a connection after its writer has ended.
+func (cs *connections) removeConnection(c *connection) { delete(cs.open, c) }
 
 // countFrom returns the number of attached connections from an IP address.
 func (cs *connections) countFrom(ip string) int {
@@ -169,40 +169,40 @@ func (cs *connections) countReceived(c *connection) {
 	c.packetsReceived++
 }
 
-// send queues a frame. It cuts the connection of a client that leaves too much unread.
-func (cs *connections) send(c *connection, frame []byte, delay time.Duration) {
+// sendFrame queues a frame. It cuts the connection of a client that leaves too much unread.
+func (cs *connections) sendFrame(c *connection, frame []byte, delay time.Duration) {
 	if c.detached {
 		return
 	}
 	cs.packetsSent++
 	c.packetsSent++
-	if !c.outgoing.add(frame, delay) {
+	if !c.outgoing.addFrame(frame, delay) {
 		cs.logger.Warn("client does not read", "remote", c.remoteIP())
-		cs.cut(c)
+		cs.cutConnection(c)
 	}
 }
 
-// cut closes a connection at once and drops the frames that wait.
-func (cs *connections) cut(c *connection) {
-	cs.detach(c)
-	c.outgoing.close()
+// cutConnection closes a connection at once and drops the frames that wait.
+func (cs *connections) cutConnection(c *connection) {
+	cs.detachConnection(c)
+	c.outgoing.closeNow()
 }
 
 // cutAll cuts the connections, those included that are being closed.
 func (cs *connections) cutAll() {
 	for c := range cs.open {
-		cs.cut(c)
+		cs.cutConnection(c)
 	}
 }
 
 // closeWhenWritten closes a connection after the frames that wait.
 func (cs *connections) closeWhenWritten(c *connection) {
-	cs.detach(c)
+	cs.detachConnection(c)
 	c.outgoing.closeWhenWritten()
 }
 
-// detach ends a connection's part in the state. Its session lives on.
-func (cs *connections) detach(c *connection) {
+// detachConnection ends a connection's part in the state. Its session lives on.
+func (cs *connections) detachConnection(c *connection) {
 	if c.detached {
 		return
 	}

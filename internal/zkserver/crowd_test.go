@@ -21,10 +21,10 @@ import (
 
 const mebibyte = 1 << 20
 
-// citizen is a well-behaved client that works on while others do not behave. The returned function ends it, and
+// politeClient is a well-behaved client that works on while others do not behave. The returned function ends it, and
 // requires that it got on.
-func citizen(t *testing.T, s *Server) (done func()) {
-	a := newStage(t, s).joinFor("citizen", 40*time.Second)
+func politeClient(t *testing.T, s *Server) (done func()) {
+	a := newTestClients(t, s).joinFor("citizen", 40*time.Second)
 	stop, ended := make(chan struct{}), make(chan int)
 	go func() {
 		rounds := 0
@@ -36,8 +36,8 @@ func citizen(t *testing.T, s *Server) (done func()) {
 			default:
 			}
 			for _, op := range []wire.MultiPart{
-				part(wire.OpCreate, create("/citizen", "x", wire.FlagEphemeral)), part(wire.OpGetData, look("/citizen")),
-				part(wire.OpDelete, num("/citizen", -1)),
+				multiPart(wire.OpCreate, createRequest("/citizen", "x", wire.FlagEphemeral)), multiPart(wire.OpGetData, readRequest("/citizen")),
+				multiPart(wire.OpDelete, numberRequest("/citizen", -1)),
 			} {
 				if head, _ := a.call(op.Op, op.Body); head.Err != wire.OK {
 					rounds = -1
@@ -72,8 +72,8 @@ func frameOf(op wire.Op, body []byte) []byte {
 	return e.Bytes()
 }
 
-// greeted is a connection with a session.
-func greeted(t *testing.T, s *Server) net.Conn {
+// encodedHandshake is a connection with a session.
+func encodedHandshake(t *testing.T, s *Server) net.Conn {
 	nc := pipeTo(t, s)
 	_, err := nc.Write(handshake(40 * time.Second))
 	require.NoError(t, err)
@@ -84,10 +84,10 @@ func greeted(t *testing.T, s *Server) net.Conn {
 
 func TestLengthsThatCannotBeEndTheConnection(t *testing.T) {
 	s := startServer(t, Config{})
-	done := citizen(t, s)
+	done := politeClient(t, s)
 	before := heapInUse()
 	for _, length := range []uint32{math.MaxUint32, 1 << 31, math.MaxInt32, wire.MaxFrame + 1} {
-		for _, dial := range []func(*testing.T, *Server) net.Conn{pipeTo, greeted} {
+		for _, dial := range []func(*testing.T, *Server) net.Conn{pipeTo, encodedHandshake} {
 			nc := dial(t, s)
 			_, err := nc.Write(binary.BigEndian.AppendUint32(nil, length))
 			require.NoError(t, err)
@@ -112,12 +112,12 @@ func requireEnded(t *testing.T, nc net.Conn, about any) {
 // TestLengthsInsideRecords begins each kind of request, and announces a string, a buffer or a vector of two billion.
 func TestLengthsInsideRecords(t *testing.T) {
 	s := startServer(t, Config{})
-	done := citizen(t, s)
+	done := politeClient(t, s)
 	huge := binary.BigEndian.AppendUint32(nil, math.MaxInt32)
 	before := heapInUse()
 	for op := wire.Op(-12); op < 120; op++ {
 		for _, prefix := range [][]byte{nil, {0, 0, 0, 1, '/'}, {0, 0, 0, 1, '/', 0, 0, 0, 0}, make([]byte, 8), make([]byte, 12)} {
-			nc := greeted(t, s)
+			nc := encodedHandshake(t, s)
 			go io.Copy(io.Discard, nc) // whatever the answer is
 			_, _ = nc.Write(frameOf(op, append(prefix, huge...)))
 			require.NoError(t, nc.Close())
@@ -148,14 +148,14 @@ func TestASlowHandshakeIsGivenUp(t *testing.T) {
 }
 
 func TestHalfAFrameAndSilenceLastAsLongAsTheSession(t *testing.T) {
-	bubble(t, func(t *testing.T, s *Server, st *stage) {
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		a := st.joinFor("a", 10*time.Second)
 		a.write(frameOf(wire.OpCreate, make([]byte, 1000))[:500])
 		time.Sleep(9 * time.Second)
 		require.Equal(t, 1, s.Connections())
 		time.Sleep(2 * time.Second)
 		require.Zero(t, s.Connections())
-		a.gone()
+		a.waitForClose()
 	})
 }
 
@@ -165,12 +165,12 @@ const crowd = 10_000
 func TestTenThousandSessions(t *testing.T) {
 	s := startServer(t, Config{})
 	before, goroutines := heapInUse(), runtime.NumGoroutine()
-	done := citizen(t, s)
+	done := politeClient(t, s)
 	conns := make([]net.Conn, crowd)
 	for i := range conns {
-		conns[i] = greeted(t, s)
+		conns[i] = encodedHandshake(t, s)
 		go io.Copy(io.Discard, conns[i]) // until it is closed
-		_, err := conns[i].Write(frameOf(wire.OpGetData, encoded(watch("/"))))
+		_, err := conns[i].Write(frameOf(wire.OpGetData, encoded(watchRequest("/"))))
 		require.NoError(t, err)
 	}
 	require.Equal(t, crowd+1, s.Connections())
@@ -202,7 +202,7 @@ func TestACrowdOverTCP(t *testing.T) {
 	require.NoError(t, err)
 	served := make(chan error)
 	go func() { served <- s.Serve(ln) }()
-	done := citizen(t, s)
+	done := politeClient(t, s)
 	before := heapInUse()
 	var conns []net.Conn
 	for range crowd {
@@ -236,18 +236,18 @@ func TestACrowdOverTCP(t *testing.T) {
 func TestAFloodWithoutReading(t *testing.T) {
 	const deaf = 50
 	s := startServer(t, Config{})
-	newStage(t, s).join("a").must(wire.OpCreate, create("/big", strings.Repeat("x", 500_000), 0))
-	done := citizen(t, s)
+	newTestClients(t, s).joinClient("a").mustCall(wire.OpCreate, createRequest("/big", strings.Repeat("x", 500_000), 0))
+	done := politeClient(t, s)
 	before := heapInUse()
 	var flood sync.WaitGroup
 	var conns []net.Conn
 	for range deaf {
-		nc := greeted(t, s)
+		nc := encodedHandshake(t, s)
 		conns = append(conns, nc)
 		flood.Go(func() {
 			_ = nc.SetWriteDeadline(time.Now().Add(2 * time.Second))
 			for err := error(nil); err == nil; {
-				_, err = nc.Write(frameOf(wire.OpGetData, encoded(look("/big"))))
+				_, err = nc.Write(frameOf(wire.OpGetData, encoded(readRequest("/big"))))
 			}
 		})
 	}
@@ -263,23 +263,23 @@ func TestAFloodWithoutReading(t *testing.T) {
 // TestAnAnswerMayNotBeHuge asks for the same large node ten thousand times in one request.
 func TestAnAnswerMayNotBeHuge(t *testing.T) {
 	s := startServer(t, Config{OutgoingLimit: 4 * mebibyte})
-	st := newStage(t, s)
-	a := st.join("a")
-	a.must(wire.OpCreate, create("/big", strings.Repeat("x", 500_000), 0))
+	st := newTestClients(t, s)
+	a := st.joinClient("a")
+	a.mustCall(wire.OpCreate, createRequest("/big", strings.Repeat("x", 500_000), 0))
 	before := heapInUse()
 	ask := func(reads int) *wire.MultiRequest {
-		p := parts()
+		p := multiRequest()
 		for range reads {
-			p.Parts = append(p.Parts, part(wire.OpGetData, look("/big")))
+			p.Parts = append(p.Parts, multiPart(wire.OpGetData, readRequest("/big")))
 		}
 		return p
 	}
-	a.must(wire.OpMultiRead, ask(7))
-	b := st.join("b")
+	a.mustCall(wire.OpMultiRead, ask(7))
+	b := st.joinClient("b")
 	b.send(wire.OpMultiRead, ask(10_000))
-	b.gone()
+	b.waitForClose()
 	require.Less(t, heapInUse()-before, int64(32*mebibyte))
-	a.must(wire.OpMultiRead, ask(7))
+	a.mustCall(wire.OpMultiRead, ask(7))
 }
 
 func TestIdentitiesAreBounded(t *testing.T) {
@@ -291,11 +291,11 @@ func TestIdentitiesAreBounded(t *testing.T) {
 		{"long", strings.Repeat("x", 300_000), 4},
 	} {
 		s := startServer(t, Config{})
-		st := newStage(t, s)
-		a := st.join("a")
+		st := newTestClients(t, s)
+		a := st.joinClient("a")
 		refused := 0
 		for i := range 10 * mostIdentities {
-			head, _ := a.call(wire.OpAuth, auth("digest", fmt.Sprintf("%s%d:x", c.secret, i)))
+			head, _ := a.call(wire.OpAuth, authRequest("digest", fmt.Sprintf("%s%d:x", c.secret, i)))
 			if head.Err != wire.OK {
 				require.Equal(t, wire.AuthFailed, head.Err)
 				refused = i
@@ -304,31 +304,31 @@ func TestIdentitiesAreBounded(t *testing.T) {
 		}
 		require.Positive(t, refused, c.name)
 		require.LessOrEqual(t, refused, c.most, c.name)
-		a.gone()
-		st.join("b").must(wire.OpAuth, auth("digest", "u:p"))
+		a.waitForClose()
+		st.joinClient("b").mustCall(wire.OpAuth, authRequest("digest", "u:p"))
 	}
 }
 
 // TestAHundredThousandWatches sets many on nodes that are not there, has them fire, and goes.
 func TestAHundredThousandWatches(t *testing.T) {
 	s := startServer(t, Config{})
-	st := newStage(t, s)
+	st := newTestClients(t, s)
 	before := heapInUse()
-	a := st.join("a")
+	a := st.joinClient("a")
 	for batch := range 20 {
 		paths := make([]string, 5000)
 		for i := range paths {
 			paths[i] = fmt.Sprintf("/w%d", batch*5000+i)
 		}
-		a.must(wire.OpSetWatches, &wire.SetWatchesRequest{RelativeZxid: 1 << 40, Exist: paths})
+		a.mustCall(wire.OpSetWatches, &wire.SetWatchesRequest{RelativeZxid: 1 << 40, Exist: paths})
 	}
 	require.Less(t, heapInUse()-before, int64(100_000*1<<10))
 	require.Len(t, s.Watches(), 100_000)
-	done := citizen(t, s)
-	b := st.join("b")
+	done := politeClient(t, s)
+	b := st.joinClient("b")
 	for i := range 1000 {
 		go func() { _, _ = a.frame() }()
-		b.must(wire.OpCreate, create(fmt.Sprintf("/w%d", i), "", 0))
+		b.mustCall(wire.OpCreate, createRequest(fmt.Sprintf("/w%d", i), "", 0))
 	}
 	done()
 	require.NoError(t, a.nc.Close())
@@ -341,7 +341,7 @@ func TestOperationsThatDoNotExistAreNotCounted(t *testing.T) {
 	s := startServer(t, Config{})
 	before := len(s.Requests())
 	for op := range 1000 {
-		nc := greeted(t, s)
+		nc := encodedHandshake(t, s)
 		_, err := nc.Write(frameOf(wire.Op(1_000_000+op), nil))
 		require.NoError(t, err)
 		_, err = io.Copy(io.Discard, nc)
@@ -354,10 +354,10 @@ func TestOperationsThatDoNotExistAreNotCounted(t *testing.T) {
 // TestGarbageInSessions writes noise behind a handshake, in frames and not.
 func TestGarbageInSessions(t *testing.T) {
 	s := startServer(t, Config{})
-	done := citizen(t, s)
+	done := politeClient(t, s)
 	random := rand.New(rand.NewSource(1))
 	for i := range 2000 {
-		nc := greeted(t, s)
+		nc := encodedHandshake(t, s)
 		go io.Copy(io.Discard, nc) // whatever it says
 		b := make([]byte, random.Intn(300))
 		_, _ = random.Read(b)

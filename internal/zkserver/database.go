@@ -43,16 +43,16 @@ func newDatabase(config Config, sessions *sessionTracker, onFailure func()) *dat
 	}
 }
 
-// begin starts a transaction of a client, or of the server itself if session is 0. Its zxid is used up even if it fails.
-func (db *database) begin(session int64, ids []wire.Identity) *transaction {
+// beginTransaction starts a transaction of a client, or of the server itself if session is 0. Its zxid is used up even if it fails.
+func (db *database) beginTransaction(session int64, ids []wire.Identity) *transaction {
 	db.zxid++
 	t := &db.transaction
-	*t = transaction{tree: db.tree, session: session, ids: ids, zxid: db.zxid, now: db.now().UnixMilli(), events: t.events[:0], undo: t.undo[:0]}
+	*t = transaction{tree: db.tree, session: session, ids: ids, zxid: db.zxid, now: db.clockTime().UnixMilli(), events: t.events[:0], undo: t.undo[:0]}
 	return t
 }
 
-// commit ends a transaction and sends its events.
-func (db *database) commit(t *transaction) {
+// commitTransaction ends a transaction and sends its events.
+func (db *database) commitTransaction(t *transaction) {
 	for _, e := range t.commit() {
 		db.triggerWatches(e)
 	}
@@ -63,16 +63,16 @@ func (db *database) commit(t *transaction) {
 func (db *database) triggerWatches(e event) {
 	triggered := db.triggered[:0]
 	if e.typ == wire.EventNodeChildrenChanged {
-		triggered = db.childWatches.trigger(e, triggered)
+		triggered = db.childWatches.triggerWatches(e, triggered)
 	} else {
-		triggered = db.dataWatches.trigger(e, triggered)
+		triggered = db.dataWatches.triggerWatches(e, triggered)
 	}
 	if e.typ == wire.EventNodeDeleted {
-		triggered = db.childWatches.trigger(e, triggered)
+		triggered = db.childWatches.triggerWatches(e, triggered)
 	}
-	slices.SortFunc(triggered, func(a, b watcher) int { return cmp.Compare(a.number(), b.number()) })
+	slices.SortFunc(triggered, func(a, b watcher) int { return cmp.Compare(a.connectionID(), b.connectionID()) })
 	for _, w := range slices.Compact(triggered) {
-		w.process(e)
+		w.processEvent(e)
 	}
 	clear(triggered)
 	db.triggered = triggered[:0]
@@ -86,13 +86,13 @@ func (db *database) removeWatcher(w watcher) {
 
 func (db *database) countWatches() int { return db.dataWatches.total + db.childWatches.total }
 
-// now is the time of day on the server's clock.
-func (db *database) now() time.Time { return time.Now().Add(db.clockSkew) }
+// clockTime is the time of day on the server's clock.
+func (db *database) clockTime() time.Time { return time.Now().Add(db.clockSkew) }
 
 // openSession makes a session. That is a transaction, as its close is.
 func (db *database) openSession(timeout time.Duration) *session {
 	db.zxid++
-	return db.sessions.add(timeout)
+	return db.sessions.addSession(timeout)
 }
 
 // What the transaction that closes a session has besides its paths: header, number of paths and digest; and before each
@@ -122,21 +122,21 @@ func (db *database) closeSession(sess *session) {
 		db.onFailure()
 		return
 	}
-	t := db.begin(0, nil)
-	db.sessions.remove(sess)
+	t := db.beginTransaction(0, nil)
+	db.sessions.removeSession(sess)
 	for _, n := range slices.Clone(ephemerals) {
 		t.removeNode(n)
 	}
 	delete(db.tree.ephemerals, sess.id)
-	db.commit(t)
+	db.commitTransaction(t)
 }
 
 // removeExpiredNodes is the container manager: it deletes containers and TTL nodes, each in a transaction of its own. A node that
 // expires by one of these deletions waits for the next call, as on the real server.
 func (db *database) removeExpiredNodes() {
-	for _, n := range db.tree.expiredNodes(db.now()) {
-		t := db.begin(0, nil)
+	for _, n := range db.tree.expiredNodes(db.clockTime()) {
+		t := db.beginTransaction(0, nil)
 		t.removeNode(n)
-		db.commit(t)
+		db.commitTransaction(t)
 	}
 }

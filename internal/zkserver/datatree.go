@@ -44,37 +44,37 @@ func newDataTree() *dataTree {
 		}
 		parent, _ := wire.SplitPath(path)
 		n.parent = t.nodes[parent] // its childrenCreated stays 0, as on a real server
-		t.link(n)
+		t.linkNode(n)
 	}
 	config := t.nodes["/zookeeper/config"] // the real server sets this node's ACL after it makes it
 	config.acl, config.aversion = wire.WorldACL(wire.PermRead), -1
 	return t
 }
 
-// find returns the node at path, or nil. The empty path is the root's other name.
-func (t *dataTree) find(path string) *node {
+// findNode returns the node at path, or nil. The empty path is the root's other name.
+func (t *dataTree) findNode(path string) *node {
 	if path == "" {
 		path = "/"
 	}
 	return t.nodes[path]
 }
 
-// link adds a node below its parent and to its lifetime set.
-func (t *dataTree) link(n *node) {
+// linkNode adds a node below its parent and to its lifetime set.
+func (t *dataTree) linkNode(n *node) {
 	t.nodes[n.path] = n
-	n.parent.children.add(n, asChild)
+	n.parent.children.addNode(n, asChild)
 	if set := t.lifetimeSet(n); set != nil {
-		set.add(n, byLifetime)
+		set.addNode(n, byLifetime)
 	}
 	t.dataBytes += nodeBytes(n)
 }
 
-// unlink undoes link.
-func (t *dataTree) unlink(n *node) {
+// unlinkNode undoes link.
+func (t *dataTree) unlinkNode(n *node) {
 	delete(t.nodes, n.path)
-	n.parent.children.remove(n, asChild)
+	n.parent.children.removeNode(n, asChild)
 	if set := t.lifetimeSet(n); set != nil {
-		set.remove(n, byLifetime)
+		set.removeNode(n, byLifetime)
 	}
 	t.dataBytes -= nodeBytes(n)
 }

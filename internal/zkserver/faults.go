@@ -59,7 +59,7 @@ func (f *Fault) Hit() <-chan struct{} { return f.hit }
 func (f *Fault) Cancel() {
 	f.injector.lock.Lock()
 	defer f.injector.lock.Unlock()
-	f.injector.remove(f)
+	f.injector.removeFault(f)
 }
 
 func (f *Fault) signalHit() { f.hitOnce.Do(func() { close(f.hit) }) }
@@ -74,7 +74,7 @@ type faultInjector struct {
 	observers []*observer
 }
 
-func (i *faultInjector) add(f *Fault) *Fault {
+func (i *faultInjector) addFault(f *Fault) *Fault {
 	i.lock.Lock()
 	defer i.lock.Unlock()
 	f.injector, f.hit = i, make(chan struct{})
@@ -82,11 +82,11 @@ func (i *faultInjector) add(f *Fault) *Fault {
 	return f
 }
 
-func (i *faultInjector) remove(f *Fault) {
+func (i *faultInjector) removeFault(f *Fault) {
 	i.faults = slices.DeleteFunc(i.faults, func(other *Fault) bool { return other == f })
 }
 
-func (i *faultInjector) observe(see func(Request)) (stop func()) {
+func (i *faultInjector) addObserver(see func(Request)) (stop func()) {
 	i.lock.Lock()
 	defer i.lock.Unlock()
 	o := &observer{see}
@@ -101,8 +101,8 @@ func (i *faultInjector) observe(see func(Request)) (stop func()) {
 // isIdle reports whether there is neither a fault nor an observer, so that requests need not be described.
 func (i *faultInjector) isIdle() bool { return len(i.observers) == 0 && len(i.faults) == 0 }
 
-// throttles reports whether a fault throttles a request that was not done yet. It counts the request for that fault.
-func (i *faultInjector) throttles(r Request) bool {
+// throttlesRequest reports whether a fault throttles a request that was not done yet. It counts the request for that fault.
+func (i *faultInjector) throttlesRequest(r Request) bool {
 	if r.Op == wire.OpPing || r.Op == wire.OpCloseSession {
 		return false
 	}
@@ -112,7 +112,7 @@ func (i *faultInjector) throttles(r Request) bool {
 		}
 		f.signalHit()
 		if f.throttleLeft--; f.throttleLeft == 0 {
-			i.remove(f)
+			i.removeFault(f)
 		}
 		return true
 	}
@@ -135,7 +135,7 @@ func (i *faultInjector) applyToReply(r Request) (delay time.Duration, drop bool)
 		default:
 			drop = true
 			f.signalHit()
-			i.remove(f)
+			i.removeFault(f)
 		}
 	}
 	return delay, drop

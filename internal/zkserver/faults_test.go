@@ -13,57 +13,57 @@ import (
 )
 
 func TestDropReplyStrikesTheNthMatch(t *testing.T) {
-	bubble(t, func(t *testing.T, s *Server, st *stage) {
-		a, b := st.join("a"), st.join("b")
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
+		a, b := st.joinClient("a"), st.joinClient("b")
 		f := s.DropReply(2, Match{Op: wire.OpCreate, Path: "/x"})
-		a.must(wire.OpCreate, create("/y1", "", 0))
-		a.must(wire.OpCreate, create("/x1", "", 0))
-		b.must(wire.OpGetData, look("/x1"))
-		a.send(wire.OpCreate, create("/x2", "", 0))
-		a.gone()
+		a.mustCall(wire.OpCreate, createRequest("/y1", "", 0))
+		a.mustCall(wire.OpCreate, createRequest("/x1", "", 0))
+		b.mustCall(wire.OpGetData, readRequest("/x1"))
+		a.send(wire.OpCreate, createRequest("/x2", "", 0))
+		a.waitForClose()
 		<-f.Hit()
-		b.must(wire.OpGetData, look("/x2"))
-		b.must(wire.OpCreate, create("/x3", "", 0))
+		b.mustCall(wire.OpGetData, readRequest("/x2"))
+		b.mustCall(wire.OpCreate, createRequest("/x3", "", 0))
 		require.Len(t, s.Sessions(), 2, "only the connection is gone")
 	})
 }
 
 func TestDropReplyMatchesSessionFunctionAndParts(t *testing.T) {
-	bubble(t, func(t *testing.T, s *Server, st *stage) {
-		a, b := st.join("a"), st.join("b")
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
+		a, b := st.joinClient("a"), st.joinClient("b")
 		f := s.DropReply(1, Match{Session: b.session, Path: "/in", Func: func(r Request) bool {
 			return r.Op == wire.OpMulti && len(r.Parts) == 2 && r.Parts[1].Result == "/inside"
 		}})
-		a.must(wire.OpMulti, parts(part(wire.OpCheck, num("/", -1)), part(wire.OpCreate, create("/inside", "", 0))))
-		a.must(wire.OpDelete, num("/inside", -1))
-		b.must(wire.OpMulti, parts(part(wire.OpCreate, create("/inside", "", 0)), part(wire.OpDelete, num("/inside", -1))))
-		b.send(wire.OpMulti, parts(part(wire.OpCheck, num("/", -1)), part(wire.OpCreate, create("/inside", "", 0))))
-		b.gone()
+		a.mustCall(wire.OpMulti, multiRequest(multiPart(wire.OpCheck, numberRequest("/", -1)), multiPart(wire.OpCreate, createRequest("/inside", "", 0))))
+		a.mustCall(wire.OpDelete, numberRequest("/inside", -1))
+		b.mustCall(wire.OpMulti, multiRequest(multiPart(wire.OpCreate, createRequest("/inside", "", 0)), multiPart(wire.OpDelete, numberRequest("/inside", -1))))
+		b.send(wire.OpMulti, multiRequest(multiPart(wire.OpCheck, numberRequest("/", -1)), multiPart(wire.OpCreate, createRequest("/inside", "", 0))))
+		b.waitForClose()
 		<-f.Hit()
 	})
 }
 
 func TestEarlierAnswersArriveBeforeTheCut(t *testing.T) {
-	bubble(t, func(t *testing.T, s *Server, st *stage) {
-		a := st.join("a")
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
+		a := st.joinClient("a")
 		s.DropReply(1, Match{Op: wire.OpDelete})
 		go func() {
-			a.send(wire.OpCreate, create("/a", "", 0))
-			a.send(wire.OpDelete, num("/a", -1))
+			a.send(wire.OpCreate, createRequest("/a", "", 0))
+			a.send(wire.OpDelete, numberRequest("/a", -1))
 		}()
 		head, _ := a.await()
 		require.Equal(t, wire.OK, head.Err)
-		a.gone()
+		a.waitForClose()
 	})
 }
 
 func TestCancelledFaultsDoNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, s *Server, st *stage) {
-		a := st.join("a")
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
+		a := st.joinClient("a")
 		f := s.DropReply(1, Match{})
 		f.Cancel()
 		f.Cancel()
-		a.must(wire.OpPing, &wire.EmptyRequest{})
+		a.mustCall(wire.OpPing, &wire.EmptyRequest{})
 		select {
 		case <-f.Hit():
 			t.Fatal("a cancelled fault has struck")
@@ -73,12 +73,12 @@ func TestCancelledFaultsDoNothing(t *testing.T) {
 }
 
 func TestDelayedRepliesKeepTheirOrder(t *testing.T) {
-	bubble(t, func(t *testing.T, s *Server, st *stage) {
-		a, b := st.join("a"), st.join("b")
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
+		a, b := st.joinClient("a"), st.joinClient("b")
 		f := s.DelayReplies(2*time.Second, Match{Op: wire.OpGetData})
 		start := time.Now()
 		go func() {
-			a.send(wire.OpGetData, look("/"))
+			a.send(wire.OpGetData, readRequest("/"))
 			a.send(wire.OpPing, &wire.EmptyRequest{})
 		}()
 		head, _ := a.await()
@@ -87,20 +87,20 @@ func TestDelayedRepliesKeepTheirOrder(t *testing.T) {
 		head, _ = a.await()
 		require.Equal(t, wire.XidPing, head.Xid)
 		require.Equal(t, 2*time.Second, time.Since(start))
-		b.must(wire.OpPing, &wire.EmptyRequest{})
+		b.mustCall(wire.OpPing, &wire.EmptyRequest{})
 		<-f.Hit()
 		f.Cancel()
-		a.must(wire.OpGetData, look("/"))
+		a.mustCall(wire.OpGetData, readRequest("/"))
 		require.Equal(t, 2*time.Second, time.Since(start))
 	})
 }
 
 func TestDelayedRepliesWaitForAThaw(t *testing.T) {
-	bubble(t, func(t *testing.T, s *Server, st *stage) {
-		a := st.join("a")
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
+		a := st.joinClient("a")
 		s.DelayReplies(time.Second, Match{Op: wire.OpGetData})
 		start := time.Now()
-		a.send(wire.OpGetData, look("/"))
+		a.send(wire.OpGetData, readRequest("/"))
 		synctest.Wait()
 		s.Freeze()
 		time.AfterFunc(5*time.Second, s.Thaw)
@@ -110,8 +110,8 @@ func TestDelayedRepliesWaitForAThaw(t *testing.T) {
 }
 
 func TestObserveSeesAllInOrder(t *testing.T) {
-	bubble(t, func(t *testing.T, s *Server, st *stage) {
-		a := st.join("a")
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
+		a := st.joinClient("a")
 		var seen []Request
 		stop := s.Observe(func(r Request) {
 			r.Data, r.Parts = bytes.Clone(r.Data), slices.Clone(r.Parts)
@@ -120,12 +120,12 @@ func TestObserveSeesAllInOrder(t *testing.T) {
 			}
 			seen = append(seen, r)
 		})
-		a.must(wire.OpCreate, create("/s-", "single", wire.FlagSequential))
-		a.call(wire.OpDelete, num("/none", -1))
-		a.must(wire.OpMulti, parts(part(wire.OpCreate2, create("/m", "created", 0)), part(wire.OpSetData, set("/none", "refused", 0))))
-		a.must(wire.OpGetData, look("/s-0000000000"))
+		a.mustCall(wire.OpCreate, createRequest("/s-", "single", wire.FlagSequential))
+		a.call(wire.OpDelete, numberRequest("/none", -1))
+		a.mustCall(wire.OpMulti, multiRequest(multiPart(wire.OpCreate2, createRequest("/m", "created", 0)), multiPart(wire.OpSetData, setDataRequest("/none", "refused", 0))))
+		a.mustCall(wire.OpGetData, readRequest("/s-0000000000"))
 		stop()
-		a.must(wire.OpPing, &wire.EmptyRequest{})
+		a.mustCall(wire.OpPing, &wire.EmptyRequest{})
 
 		id, base := a.session, seen[0].Zxid
 		require.Equal(t, []Request{

@@ -57,8 +57,8 @@ func checkWhitelist(words []string) error {
 	return nil
 }
 
-// run returns the answer to a word that is allowed. The mask is that of setTraceMask.
-func (f *fourLetterCommands) run(word string, mask int64) string {
+// runCommand returns the answer to a word that is allowed. The mask is that of setTraceMask.
+func (f *fourLetterCommands) runCommand(word string, mask int64) string {
 	var out strings.Builder
 	if f.db.failure != nil && word != "ruok" {
 		fmt.Fprintln(&out, "This ZooKeeper instance is not currently serving requests")
@@ -71,8 +71,8 @@ func (f *fourLetterCommands) run(word string, mask int64) string {
 	return out.String()
 }
 
-// allows reports whether the whitelist has the word.
-func (f *fourLetterCommands) allows(word string) bool {
+// allowsWord reports whether the whitelist has the word.
+func (f *fourLetterCommands) allowsWord(word string) bool {
 	list := f.config.FourLetterWords
 	return list == nil || word == alwaysAllowedWord || slices.Contains(list, word) || slices.Contains(list, anyWord)
 }

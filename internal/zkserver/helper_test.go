@@ -10,9 +10,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// newStage makes a stage for clients of the server.
-func newStage(t *testing.T, s *Server) *stage {
-	st := &stage{t: t, dial: func() net.Conn { return pipeTo(t, s) }, patience: time.Hour, names: map[int64]string{}}
+// newTestClients makes a stage for clients of the server.
+func newTestClients(t *testing.T, s *Server) *testClients {
+	st := &testClients{t: t, dial: func() net.Conn { return pipeTo(t, s) }, readTimeout: time.Hour, names: map[int64]string{}}
 	t.Cleanup(func() {
 		for _, nc := range st.opened {
 			_ = nc.Close()
@@ -22,19 +22,19 @@ func newStage(t *testing.T, s *Server) *stage {
 }
 
 // joinFor makes a client with a session of that timeout.
-func (st *stage) joinFor(name string, timeout time.Duration) *raw {
+func (st *testClients) joinFor(name string, timeout time.Duration) *rawClient {
 	r := st.client(name)
 	require.True(st.t, r.open(wire.ConnectRequest{Timeout: int32(timeout.Milliseconds())}))
 	return r
 }
 
 // call sends a request and returns its answer; events are skipped.
-func (r *raw) call(op wire.Op, body wire.Request) (wire.ReplyHeader, wire.Decoder) {
+func (r *rawClient) call(op wire.Op, body wire.Request) (wire.ReplyHeader, wire.Decoder) {
 	r.send(op, body)
 	return r.await()
 }
 
-func (r *raw) await() (wire.ReplyHeader, wire.Decoder) {
+func (r *rawClient) await() (wire.ReplyHeader, wire.Decoder) {
 	for {
 		frame, err := r.frame()
 		require.NoError(r.st.t, err)
@@ -46,18 +46,18 @@ func (r *raw) await() (wire.ReplyHeader, wire.Decoder) {
 	}
 }
 
-// must is call for requests that succeed.
-func (r *raw) must(op wire.Op, body wire.Request) wire.Decoder {
+// mustCall is call for requests that succeed.
+func (r *rawClient) mustCall(op wire.Op, body wire.Request) wire.Decoder {
 	head, d := r.call(op, body)
 	require.Equal(r.st.t, wire.OK, head.Err, "%v", op)
 	return d
 }
 
-// gone waits for the connection's end.
-func (r *raw) gone() {
+// waitForClose waits for the connection's end.
+func (r *rawClient) waitForClose() {
 	for {
 		if _, err := r.frame(); err != nil {
-			require.Equal(r.st.t, "closed", silence(err))
+			require.Equal(r.st.t, "closed", describeReadError(err))
 			return
 		}
 	}
@@ -69,7 +69,7 @@ func addSilentConnection(s *Server) *connection {
 	(&wire.ConnectRequest{Timeout: 10000}).Encode(&hello)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.connections.add(silentConn{})
+	c := s.connections.addConnection(silentConn{})
 	if !s.processor.connect(c, hello.Bytes()) {
 		panic("the server refused a session")
 	}
@@ -98,7 +98,7 @@ func checkInvariants(t *testing.T, s *Server) {
 		require.Same(t, n, n.parent.children.nodes[n.positions[asChild]])
 		require.Same(t, n.parent, tree.nodes[n.parent.path])
 	}
-	require.Equal(t, len(tree.nodes)-1, tree.find("/").countDescendants())
+	require.Equal(t, len(tree.nodes)-1, tree.findNode("/").countDescendants())
 	require.Equal(t, ephemerals, tree.countEphemerals())
 	require.Equal(t, len(tree.containersAndTTLs.nodes), withLifetime-ephemerals)
 	for id := range tree.ephemerals {

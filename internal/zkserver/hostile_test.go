@@ -42,14 +42,14 @@ func FuzzConversation(f *testing.F) {
 		}
 		return e.Bytes()
 	}
-	f.Add(frames(part(wire.OpCreate, create("/a", "x", 1)), part(wire.OpGetData, watch("/a")), part(wire.OpCloseSession, &wire.EmptyRequest{})))
-	f.Add(frames(part(wire.OpMulti, parts(part(wire.OpCreate, create("/a", "", 3)), part(wire.OpDelete, num("/b", 0))))))
-	f.Add(frames(part(wire.OpAddWatch, num("/", 1)), part(wire.OpCreateTTL, createTTL("/t", 5, 10)), part(wire.OpRemoveWatches, num("/", 3))))
-	f.Add(frames(part(wire.OpSetWatches2, &wire.SetWatchesRequest{Two: true, Recurse: []string{"/a"}, Data: []string{"/b"}})))
-	f.Add(frames(part(wire.OpAuth, auth("digest", "u:p")), part(wire.OpSetACL, setACL("/", -1, entry(31, "auth", "")))))
-	f.Add(frames(part(wire.OpAuth, auth("digest", "super:test")), part(wire.OpCreate, create("/zookeeper/quota/a", "", 0)),
-		part(wire.OpCreate, create("/zookeeper/quota/a/zookeeper_limits", "countHardLimit=1", 0)),
-		part(wire.OpCreate, create("/zookeeper/quota/a/zookeeper_stats", "", 0)), part(wire.OpCreate, create("/a", "x", 0))))
+	f.Add(frames(multiPart(wire.OpCreate, createRequest("/a", "x", 1)), multiPart(wire.OpGetData, watchRequest("/a")), multiPart(wire.OpCloseSession, &wire.EmptyRequest{})))
+	f.Add(frames(multiPart(wire.OpMulti, multiRequest(multiPart(wire.OpCreate, createRequest("/a", "", 3)), multiPart(wire.OpDelete, numberRequest("/b", 0))))))
+	f.Add(frames(multiPart(wire.OpAddWatch, numberRequest("/", 1)), multiPart(wire.OpCreateTTL, createTTL("/t", 5, 10)), multiPart(wire.OpRemoveWatches, numberRequest("/", 3))))
+	f.Add(frames(multiPart(wire.OpSetWatches2, &wire.SetWatchesRequest{Two: true, Recurse: []string{"/a"}, Data: []string{"/b"}})))
+	f.Add(frames(multiPart(wire.OpAuth, authRequest("digest", "u:p")), multiPart(wire.OpSetACL, setACL("/", -1, aclEntry(31, "auth", "")))))
+	f.Add(frames(multiPart(wire.OpAuth, authRequest("digest", "super:test")), multiPart(wire.OpCreate, createRequest("/zookeeper/quota/a", "", 0)),
+		multiPart(wire.OpCreate, createRequest("/zookeeper/quota/a/zookeeper_limits", "countHardLimit=1", 0)),
+		multiPart(wire.OpCreate, createRequest("/zookeeper/quota/a/zookeeper_stats", "", 0)), multiPart(wire.OpCreate, createRequest("/a", "x", 0))))
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		s, err := New(Config{ExtendedTypes: true, EnforceQuota: true, SuperDigest: superDigest})
 		require.NoError(t, err)
@@ -58,7 +58,7 @@ func FuzzConversation(f *testing.F) {
 		in := strings.NewReader(string(stream))
 		for {
 			frame, err := wire.ReadFrame(in, nil, wire.MaxFrame)
-			if err != nil || !s.process(c, frame) {
+			if err != nil || !s.processFrame(c, frame) {
 				break
 			}
 			require.LessOrEqual(t, len(c.outgoing.frames), 64*len(stream)+64<<10, "answers grow out of proportion")
@@ -68,8 +68,8 @@ func FuzzConversation(f *testing.F) {
 }
 
 func TestGarbageOnlyEndsItsOwnConnection(t *testing.T) {
-	bubble(t, func(t *testing.T, s *Server, st *stage) {
-		a := st.join("a")
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
+		a := st.joinClient("a")
 		random := rand.New(rand.NewSource(1))
 		for range 200 {
 			nc := st.dial()
@@ -81,7 +81,7 @@ func TestGarbageOnlyEndsItsOwnConnection(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		a.must(wire.OpPing, &wire.EmptyRequest{})
+		a.mustCall(wire.OpPing, &wire.EmptyRequest{})
 		require.Equal(t, 1, s.Connections())
 	})
 }
@@ -93,7 +93,7 @@ func TestTenThousandHalfFramesNeedLittleMemory(t *testing.T) {
 		each      int // bytes
 	}{
 		"first":        {pipeTo, mostHandshake, 40 << 10},
-		"in a session": {greeted, wire.MaxFrame, 110 << 10}, // a megabyte is announced on each
+		"in a session": {encodedHandshake, wire.MaxFrame, 110 << 10}, // a megabyte is announced on each
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := startServer(t, Config{})
@@ -107,7 +107,7 @@ func TestTenThousandHalfFramesNeedLittleMemory(t *testing.T) {
 			}
 			require.Less(t, heapInUse()-before, int64(crowd*c.each))
 			require.Equal(t, crowd, s.Connections())
-			newStage(t, s).join("a").must(wire.OpPing, &wire.EmptyRequest{})
+			newTestClients(t, s).joinClient("a").mustCall(wire.OpPing, &wire.EmptyRequest{})
 		})
 	}
 }
@@ -121,13 +121,13 @@ func heapInUse() int64 {
 }
 
 func TestRequestsWaitForAClientThatDoesNotReadAnswers(t *testing.T) {
-	bubble(t, func(t *testing.T, s *Server, st *stage) {
-		a := st.join("a")
-		a.must(wire.OpCreate, create("/big", strings.Repeat("x", 500_000), 0))
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
+		a := st.joinClient("a")
+		a.mustCall(wire.OpCreate, createRequest("/big", strings.Repeat("x", 500_000), 0))
 		const asked = 20
 		go func() {
 			for range asked {
-				a.send(wire.OpGetData, look("/big"))
+				a.send(wire.OpGetData, readRequest("/big"))
 			}
 		}()
 		synctest.Wait()
@@ -142,22 +142,22 @@ func TestRequestsWaitForAClientThatDoesNotReadAnswers(t *testing.T) {
 func TestAClientThatDoesNotReadEventsIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, Config{OutgoingLimit: 10_000})
-		st := newStage(t, s)
+		st := newTestClients(t, s)
 		deaf, a := st.joinFor("deaf", 40*time.Second), st.joinFor("a", 40*time.Second)
-		deaf.must(wire.OpAddWatch, num("/", wire.AddWatchPersistentRecursive))
+		deaf.mustCall(wire.OpAddWatch, numberRequest("/", wire.AddWatchPersistentRecursive))
 		for i := range 1000 {
-			a.must(wire.OpCreate, create(fmt.Sprintf("/n%d", i), "", 0))
+			a.mustCall(wire.OpCreate, createRequest(fmt.Sprintf("/n%d", i), "", 0))
 		}
 		require.Equal(t, 1, s.Connections())
 		require.Len(t, s.Sessions(), 2, "its session may come back")
-		deaf.gone()
+		deaf.waitForClose()
 	})
 }
 
 func TestCloseDoesNotWaitForAClientThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, Config{})
-		a := newStage(t, s).join("a")
+		a := newTestClients(t, s).joinClient("a")
 		a.send(wire.OpCloseSession, &wire.EmptyRequest{}) // and the answer is not read
 		synctest.Wait()
 		start := time.Now()

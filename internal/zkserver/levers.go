@@ -69,7 +69,7 @@ func (s *Server) Restart() {
 		return
 	}
 	for _, c := range s.connections.byAge() {
-		s.connections.cut(c)
+		s.connections.cutConnection(c)
 	}
 	s.db.sessions.touchAll()
 	s.unfreeze()
@@ -103,7 +103,7 @@ func (s *Server) Reap() {
 func (s *Server) Number(path string, next int32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := s.db.tree.find(path)
+	n := s.db.tree.findNode(path)
 	if n == nil {
 		return fmt.Errorf("zkserver: no node %s to number the children of", path)
 	}
@@ -114,23 +114,23 @@ func (s *Server) Number(path string, next int32) error {
 // DropReply lets the n-th request that matches, counted from one, be done, and
 // then cuts its connection instead of answering. Earlier answers still arrive.
 func (s *Server) DropReply(n int, m Match) *Fault {
-	return s.faults.add(&Fault{match: m, skip: max(n, 1) - 1})
+	return s.faults.addFault(&Fault{match: m, skip: max(n, 1) - 1})
 }
 
 // DelayReplies delays the answer to every request that matches, until it is
 // cancelled. What follows on the connection waits behind it.
 func (s *Server) DelayReplies(d time.Duration, m Match) *Fault {
-	return s.faults.add(&Fault{match: m, delay: max(d, 1)})
+	return s.faults.addFault(&Fault{match: m, delay: max(d, 1)})
 }
 
 // Throttle answers the next requests that match, so many times, with ThrottledOp and does not do them, as an overloaded server does. Pings and
 // the close of a session are not throttled. A throttled request is not read: the match sees its operation and its session, and no path.
 func (s *Server) Throttle(times int, m Match) *Fault {
-	return s.faults.add(&Fault{match: m, throttleLeft: max(times, 1)})
+	return s.faults.addFault(&Fault{match: m, throttleLeft: max(times, 1)})
 }
 
 // Observe calls f with every request that has been done, failed ones and pings
 // included, in the order in which the server did them and before the answer
 // leaves. f runs inside the server: it must be quick and must not call it.
 // The returned function ends the observation.
-func (s *Server) Observe(f func(Request)) (stop func()) { return s.faults.observe(f) }
+func (s *Server) Observe(f func(Request)) (stop func()) { return s.faults.addObserver(f) }

@@ -10,21 +10,21 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// bubble runs a test in virtual time with a server and a stage.
-func bubble(t *testing.T, test func(*testing.T, *Server, *stage)) {
+// inBubble runs a test in virtual time with a server and a stage.
+func inBubble(t *testing.T, test func(*testing.T, *Server, *testClients)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, Config{Tick: time.Second, ExactExpiry: true, ExtendedTypes: true})
-		test(t, s, newStage(t, s))
+		test(t, s, newTestClients(t, s))
 		checkInvariants(t, s)
 	})
 }
 
 func TestExpireEndsASessionAtOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, s *Server, st *stage) {
-		a := st.join("a")
-		a.must(wire.OpCreate, create("/e", "", wire.FlagEphemeral))
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
+		a := st.joinClient("a")
+		a.mustCall(wire.OpCreate, createRequest("/e", "", wire.FlagEphemeral))
 		require.NoError(t, s.Expire(a.session))
-		a.gone()
+		a.waitForClose()
 		_, found := s.Node("/e")
 		require.False(t, found)
 		require.ErrorContains(t, s.Expire(a.session), sessionName(a.session))
@@ -32,29 +32,29 @@ func TestExpireEndsASessionAtOnce(t *testing.T) {
 }
 
 func TestAFrozenServerAnswersWhenThawed(t *testing.T) {
-	bubble(t, func(t *testing.T, s *Server, st *stage) {
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		a := st.joinFor("a", 20*time.Second)
 		s.Freeze()
 		start := time.Now()
 		time.AfterFunc(7*time.Second, s.Thaw)
-		a.must(wire.OpCreate, create("/a", "", 0))
+		a.mustCall(wire.OpCreate, createRequest("/a", "", 0))
 		require.Equal(t, 7*time.Second, time.Since(start))
 	})
 }
 
 func TestAFrozenServerAcceptsAndSaysNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, s *Server, st *stage) {
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		s.Freeze()
 		start := time.Now()
 		time.AfterFunc(time.Minute, s.Thaw)
-		st.join("late")
+		st.joinClient("late")
 		require.Equal(t, time.Minute, time.Since(start))
 	})
 }
 
 // As a real server does after SIGSTOP and SIGCONT, with a ping waiting.
 func TestOverdueSessionsExpireFirstAfterAThaw(t *testing.T) {
-	bubble(t, func(t *testing.T, s *Server, st *stage) {
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		a := st.joinFor("a", 4*time.Second)
 		b := st.joinFor("b", 10*time.Second)
 		s.Freeze()
@@ -64,7 +64,7 @@ func TestOverdueSessionsExpireFirstAfterAThaw(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		require.Len(t, s.Sessions(), 2, "timers stand still")
 		s.Thaw()
-		a.gone()
+		a.waitForClose()
 		_, _ = b.await()
 		require.Len(t, s.Sessions(), 1)
 	})
@@ -73,8 +73,8 @@ func TestOverdueSessionsExpireFirstAfterAThaw(t *testing.T) {
 func TestReapingMissedInAFreezeIsMadeUpFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, Config{ContainerInterval: time.Minute, ExtendedTypes: true})
-		a := newStage(t, s).joinFor("a", 40*time.Second)
-		a.must(wire.OpCreateTTL, createTTL("/ttl", wire.FlagTTL, 1))
+		a := newTestClients(t, s).joinFor("a", 40*time.Second)
+		a.mustCall(wire.OpCreateTTL, createTTL("/ttl", wire.FlagTTL, 1))
 		s.Freeze()
 		time.Sleep(90 * time.Second)
 		require.Len(t, s.Tree("/ttl"), 1)
@@ -84,35 +84,35 @@ func TestReapingMissedInAFreezeIsMadeUpFor(t *testing.T) {
 }
 
 func TestCloseEndsAFrozenServer(t *testing.T) {
-	bubble(t, func(t *testing.T, s *Server, st *stage) {
-		a := st.join("a")
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
+		a := st.joinClient("a")
 		s.Freeze()
 		a.send(wire.OpPing, &wire.EmptyRequest{})
 		s.Close()
-		a.gone()
+		a.waitForClose()
 		s.Thaw() // must not bring it back
 	})
 }
 
 func TestRestartKeepsNodesSessionsAndZxid(t *testing.T) {
-	bubble(t, func(t *testing.T, s *Server, st *stage) {
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		a := st.joinFor("a", 10*time.Second)
 		b := st.joinFor("b", 10*time.Second)
-		a.must(wire.OpCreate, create("/e", "", wire.FlagEphemeral))
-		b.must(wire.OpExists, watch("/e"))
+		a.mustCall(wire.OpCreate, createRequest("/e", "", wire.FlagEphemeral))
+		b.mustCall(wire.OpExists, watchRequest("/e"))
 		before := s.Zxid()
 		time.Sleep(9 * time.Second)
 		s.Restart()
 		restarted := time.Now()
-		a.gone()
-		b.gone()
+		a.waitForClose()
+		b.waitForClose()
 		require.Equal(t, before, s.Zxid())
 		require.Empty(t, s.Watches())
 		require.Zero(t, s.Connections())
 		a2 := st.client("a2")
 		require.True(t, a2.open(wire.ConnectRequest{Timeout: 10000, Session: a.session, Password: a.password, LastZxid: before}))
 		time.Sleep(5 * time.Second)
-		a2.must(wire.OpExists, look("/e"))
+		a2.mustCall(wire.OpExists, readRequest("/e"))
 		time.Sleep(5*time.Second - time.Nanosecond)
 		require.Len(t, s.Sessions(), 2, "b has its full timeout again")
 		time.Sleep(time.Nanosecond)
@@ -123,27 +123,27 @@ func TestRestartKeepsNodesSessionsAndZxid(t *testing.T) {
 }
 
 func TestRestartThaws(t *testing.T) {
-	bubble(t, func(t *testing.T, s *Server, st *stage) {
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		s.Freeze()
 		s.Restart()
-		st.join("a").must(wire.OpPing, &wire.EmptyRequest{})
+		st.joinClient("a").mustCall(wire.OpPing, &wire.EmptyRequest{})
 	})
 }
 
 func TestASkewedClockStampsNodesAndEndsTTLNodes(t *testing.T) {
-	bubble(t, func(t *testing.T, s *Server, st *stage) {
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		a := st.joinFor("a", 10*time.Second)
 		s.Skew(-time.Hour)
-		a.must(wire.OpCreate, create("/a", "", 0))
+		a.mustCall(wire.OpCreate, createRequest("/a", "", 0))
 		n, _ := s.Node("/a")
 		require.Equal(t, time.Now().Add(-time.Hour).UnixMilli(), n.Stat.Mtime)
-		a.must(wire.OpCreateTTL, createTTL("/ttl", wire.FlagTTL, 1000))
+		a.mustCall(wire.OpCreateTTL, createTTL("/ttl", wire.FlagTTL, 1000))
 		s.Reap()
 		require.Len(t, s.Tree("/ttl"), 1)
 		s.Skew(0)
 		s.Reap()
 		require.Empty(t, s.Tree("/ttl"), "it is an hour old by the right clock")
 		time.Sleep(9 * time.Second)
-		a.must(wire.OpPing, &wire.EmptyRequest{})
+		a.mustCall(wire.OpPing, &wire.EmptyRequest{})
 	})
 }

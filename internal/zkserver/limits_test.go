@@ -16,50 +16,50 @@ import (
 )
 
 // closeSizeOf is the size of the transaction that would close the client's session.
-func closeSizeOf(s *Server, a *raw) int {
+func closeSizeOf(s *Server, a *rawClient) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.db.closeSize(s.db.sessions.byID[a.session])
 }
 
-// holding is a session whose close has so many bytes.
-func holding(t *testing.T, s *Server, st *stage, size int) *raw {
+// sessionOfSize is a session whose close has so many bytes.
+func sessionOfSize(t *testing.T, s *Server, st *testClients, size int) *rawClient {
 	t.Helper()
 	a := st.joinFor("a", 0)
 	for left := size - closeOverhead; left > 0; {
 		node := min(left, 400)
 		left -= node
-		a.must(wire.OpCreate, create("/"+strings.Repeat("x", node-pathOverhead-1-10), "", wire.FlagEphemeralSequential))
+		a.mustCall(wire.OpCreate, createRequest("/"+strings.Repeat("x", node-pathOverhead-1-10), "", wire.FlagEphemeralSequential))
 	}
 	require.Equal(t, size, closeSizeOf(s, a))
 	return a
 }
 
 func TestCloseSizeBySizeOfPaths(t *testing.T) {
-	bubble(t, func(t *testing.T, s *Server, st *stage) {
-		a := st.join("a")
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
+		a := st.joinClient("a")
 		require.Equal(t, 48, closeSizeOf(s, a))
-		a.must(wire.OpCreate, create("/é", "data", wire.FlagEphemeral))
-		a.must(wire.OpCreate, create("/n-", "", wire.FlagEphemeralSequential))
-		a.must(wire.OpCreate, create("/persistent", "", 0))
+		a.mustCall(wire.OpCreate, createRequest("/é", "data", wire.FlagEphemeral))
+		a.mustCall(wire.OpCreate, createRequest("/n-", "", wire.FlagEphemeralSequential))
+		a.mustCall(wire.OpCreate, createRequest("/persistent", "", 0))
 		require.Equal(t, 48+4+3+4+13, closeSizeOf(s, a))
-		a.must(wire.OpDelete, num("/é", -1))
+		a.mustCall(wire.OpDelete, numberRequest("/é", -1))
 		require.Equal(t, 48+4+13, closeSizeOf(s, a))
 	})
 }
 
 // TestASessionTooLargeEndsTheServer comes to the same whoever ends the session.
 func TestASessionTooLargeEndsTheServer(t *testing.T) {
-	for name, end := range map[string]func(*Server, *raw){
-		"closed":  func(_ *Server, a *raw) { a.send(wire.OpCloseSession, &wire.EmptyRequest{}) },
-		"expired": func(*Server, *raw) { time.Sleep(time.Hour) },
-		"frozen": func(s *Server, _ *raw) {
+	for name, end := range map[string]func(*Server, *rawClient){
+		"closed":  func(_ *Server, a *rawClient) { a.send(wire.OpCloseSession, &wire.EmptyRequest{}) },
+		"expired": func(*Server, *rawClient) { time.Sleep(time.Hour) },
+		"frozen": func(s *Server, _ *rawClient) {
 			s.Freeze()
 			time.Sleep(time.Hour)
 			s.Thaw()
 		},
-		"by a test": func(s *Server, a *raw) { _ = s.Expire(a.session) },
-		"restarted": func(s *Server, a *raw) {
+		"by a test": func(s *Server, a *rawClient) { _ = s.Expire(a.session) },
+		"restarted": func(s *Server, a *rawClient) {
 			a.send(wire.OpCloseSession, &wire.EmptyRequest{})
 			synctest.Wait()
 			s.Restart()
@@ -69,21 +69,21 @@ func TestASessionTooLargeEndsTheServer(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log bytes.Buffer
 				s := startServer(t, Config{JuteMaxBuffer: 1000, Tick: time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-				st := newStage(t, s)
+				st := newTestClients(t, s)
 				b := st.joinFor("b", 20*time.Second)
-				b.must(wire.OpCreateContainer, create("/container", "", wire.FlagContainer))
-				b.must(wire.OpCreate, create("/container/kid", "", 0))
-				b.must(wire.OpDelete, num("/container/kid", -1))
-				a := holding(t, s, st, 1800)
-				other := holding(t, s, st, 2000)
+				b.mustCall(wire.OpCreateContainer, createRequest("/container", "", wire.FlagContainer))
+				b.mustCall(wire.OpCreate, createRequest("/container/kid", "", 0))
+				b.mustCall(wire.OpDelete, numberRequest("/container/kid", -1))
+				a := sessionOfSize(t, s, st, 1800)
+				other := sessionOfSize(t, s, st, 2000)
 				require.NoError(t, s.Failure())
-				other.must(wire.OpCloseSession, &wire.EmptyRequest{})
+				other.mustCall(wire.OpCloseSession, &wire.EmptyRequest{})
 
-				a.must(wire.OpCreate, create("/"+strings.Repeat("y", 200), "", wire.FlagEphemeral))
+				a.mustCall(wire.OpCreate, createRequest("/"+strings.Repeat("y", 200), "", wire.FlagEphemeral))
 				end(s, a)
 				synctest.Wait()
-				a.gone()
-				b.gone()
+				a.waitForClose()
+				b.waitForClose()
 				require.ErrorIs(t, s.Failure(), ErrSessionTooLarge)
 				require.ErrorContains(t, s.Failure(), "6 nodes, a transaction of 2005 bytes where 2000 is the limit")
 				require.Contains(t, log.String(), "ZOOKEEPER-4306")
@@ -104,11 +104,11 @@ func TestASessionTooLargeEndsTheServer(t *testing.T) {
 func TestJuteMaxBufferBoundsRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, Config{JuteMaxBuffer: 200})
-		st := newStage(t, s)
-		a := st.join("a")
-		a.must(wire.OpCreate, create("/a", strings.Repeat("x", 100), 0))
+		st := newTestClients(t, s)
+		a := st.joinClient("a")
+		a.mustCall(wire.OpCreate, createRequest("/a", strings.Repeat("x", 100), 0))
 		go func() { _, _ = a.nc.Write(binary.BigEndian.AppendUint32(nil, 201)) }()
-		a.gone()
+		a.waitForClose()
 		again := st.client("again")
 		require.True(t, again.open(wire.ConnectRequest{Timeout: 4000, Session: a.session, Password: a.password}), "the session lives on")
 	})
@@ -117,28 +117,28 @@ func TestJuteMaxBufferBoundsRequests(t *testing.T) {
 func TestConnectionsOfAnAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, Config{MaxClientCnxns: 2})
-		st := newStage(t, s)
-		a := st.join("a")
-		st.join("b")
+		st := newTestClients(t, s)
+		a := st.joinClient("a")
+		st.joinClient("b")
 		for range 3 {
 			nc := st.dial()
 			_, err := nc.Read(make([]byte, 1))
 			require.ErrorIs(t, err, io.EOF)
 		}
 		require.Equal(t, 2, s.Connections())
-		a.must(wire.OpCloseSession, &wire.EmptyRequest{})
+		a.mustCall(wire.OpCloseSession, &wire.EmptyRequest{})
 		synctest.Wait()
-		st.join("c")
+		st.joinClient("c")
 	})
 }
 
 func TestTTLNodesNeedTheSetting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, Config{})
-		a := newStage(t, s).join("a")
+		a := newTestClients(t, s).joinClient("a")
 		head, _ := a.call(wire.OpCreateTTL, createTTL("/ttl", wire.FlagTTL, 1000))
 		require.Equal(t, wire.Unimplemented, head.Err)
-		a.must(wire.OpCreateContainer, create("/container", "", wire.FlagContainer))
+		a.mustCall(wire.OpCreateContainer, createRequest("/container", "", wire.FlagContainer))
 	})
 }
 
@@ -154,14 +154,14 @@ func TestFourLetterWordsOfTheWhitelist(t *testing.T) {
 	} {
 		s := startServer(t, Config{FourLetterWords: c.list})
 		for _, word := range []string{"ruok", "srvr", "stat"} {
-			require.Equal(t, strings.Contains(c.answers, word), s.commands.allows(word), "%v %s", c.list, word)
+			require.Equal(t, strings.Contains(c.answers, word), s.commands.allowsWord(word), "%v %s", c.list, word)
 		}
 	}
 }
 
 // TestStmkWaitsForItsArgument cannot be kept waiting for ever, and an end instead of the argument changes nothing.
 func TestStmkWaitsForItsArgument(t *testing.T) {
-	bubble(t, func(t *testing.T, s *Server, st *stage) {
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		ask := func(parts ...string) string {
 			nc := st.dial()
 			go func() {

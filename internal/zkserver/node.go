@@ -60,11 +60,11 @@ func (n *node) name() string {
 	return name
 }
 
-// walk calls visit with n and every node below it, parents first.
-func (n *node) walk(visit func(*node)) {
+// walkSubtree calls visit with n and every node below it, parents first.
+func (n *node) walkSubtree(visit func(*node)) {
 	visit(n)
 	for _, child := range n.children.nodes {
-		child.walk(visit)
+		child.walkSubtree(visit)
 	}
 }
 
@@ -109,12 +109,12 @@ const (
 // take constant time.
 type nodeSet struct{ nodes []*node }
 
-func (m *nodeSet) add(n *node, role setRole) {
+func (m *nodeSet) addNode(n *node, role setRole) {
 	n.positions[role] = len(m.nodes)
 	m.nodes = append(m.nodes, n)
 }
 
-func (m *nodeSet) remove(n *node, role setRole) {
+func (m *nodeSet) removeNode(n *node, role setRole) {
 	last := len(m.nodes) - 1
 	moved := m.nodes[last]
 	m.nodes[n.positions[role]] = moved

@@ -13,18 +13,20 @@ import (
 // milliseconds.
 const maxTTL = 1<<40 - 1
 
-// outcome is what a write came to.
-type outcome struct {
+// operationResult is what a write came to.
+type operationResult struct {
 	op   wire.Op
 	code wire.Code
 	path string // of the node created
 	stat wire.Stat
 }
 
-func failedOperation(op wire.Op, code wire.Code) outcome { return outcome{op: op, code: code} }
+func failedOperation(op wire.Op, code wire.Code) operationResult {
+	return operationResult{op: op, code: code}
+}
 
-// apply does one write operation.
-func (t *transaction) apply(op wire.Op, body wire.Request) outcome {
+// applyOperation does one write operation.
+func (t *transaction) applyOperation(op wire.Op, body wire.Request) operationResult {
 	switch r := body.(type) {
 	case *wire.CreateRequest:
 		return t.create(op, r)
@@ -43,7 +45,7 @@ func (t *transaction) apply(op wire.Op, body wire.Request) outcome {
 
 // create checks in the order of the real server, which decides what error a
 // request with several faults gets.
-func (t *transaction) create(op wire.Op, r *wire.CreateRequest) outcome {
+func (t *transaction) create(op wire.Op, r *wire.CreateRequest) operationResult {
 	if op == wire.OpCreateTTL && !r.HasTTL {
 		return failedOperation(op, wire.MarshallingError)
 	}
@@ -58,7 +60,7 @@ func (t *transaction) create(op wire.Op, r *wire.CreateRequest) outcome {
 		return failedOperation(op, code)
 	}
 	parentPath, _ := wire.SplitPath(r.Path)
-	parent := t.tree.find(parentPath)
+	parent := t.tree.findNode(parentPath)
 	if parent == nil {
 		return failedOperation(op, wire.NoNode)
 	}
@@ -72,7 +74,7 @@ func (t *transaction) create(op wire.Op, r *wire.CreateRequest) outcome {
 	switch {
 	case wire.ValidatePath(path) != nil:
 		return failedOperation(op, wire.BadArguments)
-	case t.tree.find(path) != nil:
+	case t.tree.findNode(path) != nil:
 		return failedOperation(op, wire.NodeExists)
 	case parent.kind == Ephemeral:
 		return failedOperation(op, wire.NoChildrenForEphemerals)
@@ -83,7 +85,7 @@ func (t *transaction) create(op wire.Op, r *wire.CreateRequest) outcome {
 	n := t.newNode(op, r, path, acl)
 	n.parent = parent
 	t.insertNode(n)
-	return outcome{op: op, path: path, stat: n.stat()}
+	return operationResult{op: op, path: path, stat: n.stat()}
 }
 
 // validCreateFlags reports whether the flags are known and a TTL is given exactly when
@@ -123,12 +125,12 @@ func (t *transaction) newNode(op wire.Op, r *wire.CreateRequest, path string, ac
 	return n
 }
 
-func (t *transaction) delete(r *wire.NumberRequest) outcome {
+func (t *transaction) delete(r *wire.NumberRequest) operationResult {
 	if !strings.Contains(r.Path, "/") || strings.IndexByte(r.Path, 0) >= 0 || isSpecialPath(r.Path) {
 		return failedOperation(wire.OpDelete, wire.BadArguments)
 	}
 	parentPath, _ := wire.SplitPath(r.Path)
-	parent, n := t.tree.find(parentPath), t.tree.find(r.Path)
+	parent, n := t.tree.findNode(parentPath), t.tree.findNode(r.Path)
 	switch {
 	case parent == nil:
 		return failedOperation(wire.OpDelete, wire.NoNode)
@@ -142,10 +144,10 @@ func (t *transaction) delete(r *wire.NumberRequest) outcome {
 		return failedOperation(wire.OpDelete, wire.NotEmpty)
 	}
 	t.removeNode(n)
-	return outcome{op: wire.OpDelete}
+	return operationResult{op: wire.OpDelete}
 }
 
-func (t *transaction) setData(r *wire.SetDataRequest) outcome {
+func (t *transaction) setData(r *wire.SetDataRequest) operationResult {
 	n, code := t.findPermitted(r.Path, wire.PermWrite)
 	if code == wire.OK {
 		code = t.tree.checkQuota(r.Path, int64(len(r.Data)-len(n.data)), 0)
@@ -157,10 +159,10 @@ func (t *transaction) setData(r *wire.SetDataRequest) outcome {
 		return failedOperation(wire.OpSetData, code)
 	}
 	t.replaceData(n, bytes.Clone(r.Data))
-	return outcome{op: wire.OpSetData, stat: n.stat()}
+	return operationResult{op: wire.OpSetData, stat: n.stat()}
 }
 
-func (t *transaction) setACL(r *wire.SetACLRequest) outcome {
+func (t *transaction) setACL(r *wire.SetACLRequest) operationResult {
 	if wire.ValidatePath(r.Path) != nil {
 		return failedOperation(wire.OpSetACL, wire.BadArguments)
 	}
@@ -177,15 +179,15 @@ func (t *transaction) setACL(r *wire.SetACLRequest) outcome {
 	}
 	n.acl = acl
 	n.aversion++
-	return outcome{op: wire.OpSetACL, stat: n.stat()}
+	return operationResult{op: wire.OpSetACL, stat: n.stat()}
 }
 
-func (t *transaction) check(r *wire.NumberRequest) outcome {
+func (t *transaction) check(r *wire.NumberRequest) operationResult {
 	n, code := t.findPermitted(r.Path, wire.PermRead)
 	if code == wire.OK && !versionMatches(n.version, r.Number) {
 		code = wire.BadVersion
 	}
-	return outcome{op: wire.OpCheck, code: code}
+	return operationResult{op: wire.OpCheck, code: code}
 }
 
 // findPermitted returns an existing node on which the client has the permission.
@@ -193,7 +195,7 @@ func (t *transaction) findPermitted(path string, perm int32) (*node, wire.Code) 
 	if wire.ValidatePath(path) != nil {
 		return nil, wire.BadArguments
 	}
-	n := t.tree.find(path)
+	n := t.tree.findNode(path)
 	if n == nil {
 		return nil, wire.NoNode
 	}
@@ -231,14 +233,14 @@ func resolveACL(acl []wire.ACL, ids []wire.Identity) ([]wire.ACL, wire.Code) {
 
 // applyAll stops at the first part that fails; those before it read as OK and
 // those after it as RuntimeInconsistency.
-func (t *transaction) applyAll(parts []wire.MultiPart) (outcomes []outcome, code wire.Code) {
+func (t *transaction) applyAll(parts []wire.MultiPart) (outcomes []operationResult, code wire.Code) {
 	for _, p := range parts {
 		op := operationOfPart(p)
 		if code != wire.OK {
 			outcomes = append(outcomes, failedOperation(op, wire.RuntimeInconsistency))
 			continue
 		}
-		o := t.apply(op, p.Body)
+		o := t.applyOperation(op, p.Body)
 		code = o.code
 		outcomes = append(outcomes, o)
 	}
@@ -261,8 +263,8 @@ func operationOfPart(p wire.MultiPart) wire.Op {
 	}
 }
 
-// encode appends the body of a successful write's answer.
-func (o *outcome) encode(e *wire.Encoder) {
+// encodeReply appends the body of a successful write's answer.
+func (o *operationResult) encodeReply(e *wire.Encoder) {
 	switch o.op {
 	case wire.OpCreate:
 		e.String(o.path)
@@ -274,7 +276,7 @@ func (o *outcome) encode(e *wire.Encoder) {
 	}
 }
 
-func encodePart(e *wire.Encoder, o outcome, rolledBack bool) {
+func encodePart(e *wire.Encoder, o operationResult, rolledBack bool) {
 	if rolledBack {
 		wire.MultiHeader{Op: wire.OpError, Err: o.code}.Encode(e)
 		e.Int(int32(o.code))
@@ -286,5 +288,5 @@ func encodePart(e *wire.Encoder, o outcome, rolledBack bool) {
 	default:
 		wire.MultiHeader{Op: o.op}.Encode(e)
 	}
-	o.encode(e)
+	o.encodeReply(e)
 }

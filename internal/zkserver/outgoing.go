@@ -45,9 +45,9 @@ func newOutgoingQueue(nc net.Conn, limit int, lastWrites time.Duration, onDue fu
 	return q
 }
 
-// add queues a frame, after the delay and after the frames that wait already. It returns false, and adds nothing, when more than limit
+// addFrame queues a frame, after the delay and after the frames that wait already. It returns false, and adds nothing, when more than limit
 // bytes wait already.
-func (q *outgoingQueue) add(frame []byte, delay time.Duration) bool {
+func (q *outgoingQueue) addFrame(frame []byte, delay time.Duration) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closeWritten || q.closed {
@@ -111,8 +111,8 @@ func (q *outgoingQueue) closeWhenWritten() {
 	q.drained.Broadcast()
 }
 
-// close closes the connection at once and drops the frames that wait.
-func (q *outgoingQueue) close() {
+// closeNow closes the connection at once and drops the frames that wait.
+func (q *outgoingQueue) closeNow() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
@@ -130,7 +130,7 @@ func (q *outgoingQueue) close() {
 
 // writeLoop writes all frames that wait in one call, again and again until the connection ends.
 func (q *outgoingQueue) writeLoop() {
-	defer q.close()
+	defer q.closeNow()
 	for {
 		b := q.takeFrames()
 		if len(b) == 0 {

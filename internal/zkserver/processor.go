@@ -111,7 +111,7 @@ func (p *requestProcessor) connect(c *connection, frame []byte) bool {
 	mark := p.reply.BeginFrame()
 	response.Encode(&p.reply)
 	p.reply.EndFrame(mark)
-	p.connections.send(c, p.reply.Bytes(), 0)
+	p.connections.sendFrame(c, p.reply.Bytes(), 0)
 	if sess == nil {
 		p.connections.closeWhenWritten(c)
 	}
@@ -131,19 +131,19 @@ func (p *requestProcessor) openOrResumeSession(hello *wire.ConnectRequest) *sess
 		return nil
 	}
 	if older := p.connections.bySession[sess.id]; older != nil {
-		p.connections.cut(older)
+		p.connections.cutConnection(older)
 	}
 	if subtle.ConstantTimeCompare(hello.Password, p.db.sessions.passwords.passwordOf(sess.id)) == 0 {
 		p.config.Logger.Warn("wrong password", "session", sessionName(sess.id))
 		return nil
 	}
 	sess.timeout = timeout
-	p.db.sessions.touch(sess)
+	p.db.sessions.touchSession(sess)
 	return sess
 }
 
-// process does the request in the frame. It returns false if the connection ends.
-func (p *requestProcessor) process(c *connection, frame []byte) bool {
+// processRequest does the request in the frame. It returns false if the connection ends.
+func (p *requestProcessor) processRequest(c *connection, frame []byte) bool {
 	p.connections.countReceived(c)
 	r := &p.request
 	*r = request{connection: c, body: wire.NewServerDecoder(frame), reply: &p.reply}
@@ -160,13 +160,13 @@ func (p *requestProcessor) process(c *connection, frame []byte) bool {
 	if r.header.Op == wire.OpAuth {
 		return p.authenticate(r)
 	}
-	p.db.sessions.touch(c.session)
+	p.db.sessions.touchSession(c.session)
 	if !known {
 		p.sendHeader(c, wire.ReplyHeader{Xid: r.header.Xid, Zxid: -1, Err: wire.Unimplemented})
 		p.connections.closeWhenWritten(c)
 		return false
 	}
-	if !p.faults.isIdle() && p.faults.throttles(Request{Session: c.session.id, Op: r.header.Op, Zxid: p.db.zxid}) {
+	if !p.faults.isIdle() && p.faults.throttlesRequest(Request{Session: c.session.id, Op: r.header.Op, Zxid: p.db.zxid}) {
 		handle = refuseThrottled
 	}
 	return p.handleAndReply(r, handle)
@@ -189,7 +189,7 @@ func (p *requestProcessor) handleAndReply(r *request, handle requestHandler) boo
 
 	delay, drop := p.applyFaults(r, code)
 	if !drop && code != noReply {
-		p.connections.send(r.connection, p.reply.Bytes(), delay)
+		p.connections.sendFrame(r.connection, p.reply.Bytes(), delay)
 	}
 	if drop || r.header.Op == wire.OpCloseSession {
 		p.connections.closeWhenWritten(r.connection)
@@ -216,7 +216,7 @@ func (p *requestProcessor) sendHeader(c *connection, h wire.ReplyHeader) {
 	mark := p.reply.BeginFrame()
 	h.Encode(&p.reply)
 	p.reply.EndFrame(mark)
-	p.connections.send(c, p.reply.Bytes(), 0)
+	p.connections.sendFrame(c, p.reply.Bytes(), 0)
 }
 
 // authenticate adds an identity to the connection. The request does not prolong the session. An unknown scheme, or too many

@@ -55,17 +55,17 @@ func parseQuota(data []byte) (quotaValues, bool) {
 	return q, true
 }
 
-func (q quotaValues) get(name string) int64 {
+func (q quotaValues) value(name string) int64 {
 	if v, is := q[name]; is {
 		return v
 	}
 	return -1
 }
 
-// format writes count and bytes first, as the oldest servers want them, and the other numbers by name.
-func (q quotaValues) format() []byte {
+// encode writes count and bytes first, as the oldest servers want them, and the other numbers by name.
+func (q quotaValues) encode() []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s=%d,%s=%d", quotaCount, q.get(quotaCount), quotaBytes, q.get(quotaBytes))
+	fmt.Fprintf(&b, "%s=%d,%s=%d", quotaCount, q.value(quotaCount), quotaBytes, q.value(quotaBytes))
 	others := slices.DeleteFunc(slices.Sorted(maps.Keys(q)), func(name string) bool { return name == quotaCount || name == quotaBytes })
 	if len(others) > 0 {
 		b.WriteByte('=') // a second one, at which the oldest servers stop reading
@@ -107,15 +107,15 @@ func (t *dataTree) countUsage(events []event) {
 			continue
 		}
 		if on, name, is := quotaPath(e.path); is {
-			t.noteQuota(on, name, e.typ, events[i+1:])
+			t.updateQuota(on, name, e.typ, events[i+1:])
 		}
-		t.addUsage(e)
+		t.countEvent(e)
 	}
 }
 
-// noteQuota begins or ends a quota. A new node for its usage gets what there was before the events that are still to
+// updateQuota begins or ends a quota. A new node for its usage gets what there was before the events that are still to
 // be counted.
-func (t *dataTree) noteQuota(on, name string, typ wire.EventType, later []event) {
+func (t *dataTree) updateQuota(on, name string, typ wire.EventType, later []event) {
 	switch {
 	case name == limitsName && typ == wire.EventNodeCreated:
 		t.quotas[on] = struct{}{}
@@ -123,33 +123,33 @@ func (t *dataTree) noteQuota(on, name string, typ wire.EventType, later []event)
 		delete(t.quotas, on)
 	case name == usageName && typ == wire.EventNodeCreated:
 		usage := quotaValues{quotaCount: 0, quotaBytes: 0}
-		if n := t.find(on); n != nil {
-			n.walk(func(n *node) { usage.add(1, int64(len(n.data))) })
+		if n := t.findNode(on); n != nil {
+			n.walkSubtree(func(n *node) { usage.addUsage(1, int64(len(n.data))) })
 		}
 		for _, e := range later {
 			if e.path == on || strings.HasPrefix(e.path, on+"/") {
-				usage.add(-nodesOf(e.typ), -e.growth)
+				usage.addUsage(-nodesOf(e.typ), -e.growth)
 			}
 		}
 		t.writeUsage(on, usage)
 	}
 }
 
-func (q quotaValues) add(count, bytes int64) {
-	q[quotaCount] = q.get(quotaCount) + count
-	q[quotaBytes] = q.get(quotaBytes) + bytes
+func (q quotaValues) addUsage(count, bytes int64) {
+	q[quotaCount] = q.value(quotaCount) + count
+	q[quotaBytes] = q.value(quotaBytes) + bytes
 }
 
-// addUsage counts an event for the quota that its path is under. Usage that does not parse is left as it is; the real
+// countEvent counts an event for the quota that its path is under. Usage that does not parse is left as it is; the real
 // server ends over it.
-func (t *dataTree) addUsage(e event) {
+func (t *dataTree) countEvent(e event) {
 	on := t.quotaOf(e.path)
 	if on == "" {
 		return
 	}
-	if n := t.find(quotaRoot + on + "/" + usageName); n != nil {
+	if n := t.findNode(quotaRoot + on + "/" + usageName); n != nil {
 		if usage, ok := parseQuota(n.data); ok {
-			usage.add(nodesOf(e.typ), e.growth)
+			usage.addUsage(nodesOf(e.typ), e.growth)
 			t.writeUsage(on, usage)
 		}
 	}
@@ -157,8 +157,8 @@ func (t *dataTree) addUsage(e event) {
 
 // writeUsage is no transaction: it changes neither version nor zxid, and nobody is told.
 func (t *dataTree) writeUsage(on string, usage quotaValues) {
-	if n := t.find(quotaRoot + on + "/" + usageName); n != nil {
-		data := usage.format()
+	if n := t.findNode(quotaRoot + on + "/" + usageName); n != nil {
+		data := usage.encode()
 		t.dataBytes += int64(len(data) - len(n.data))
 		n.data = data
 	}
@@ -182,7 +182,7 @@ func (t *dataTree) checkQuota(path string, bytes, count int64) wire.Code {
 		return wire.OK
 	}
 	on := t.quotaOf(path)
-	limitsNode, usageNode := t.find(quotaRoot+on+"/"+limitsName), t.find(quotaRoot+on+"/"+usageName)
+	limitsNode, usageNode := t.findNode(quotaRoot+on+"/"+limitsName), t.findNode(quotaRoot+on+"/"+usageName)
 	if on == "" || limitsNode == nil || usageNode == nil {
 		return wire.OK
 	}
@@ -192,7 +192,7 @@ func (t *dataTree) checkQuota(path string, bytes, count int64) wire.Code {
 		return wire.MarshallingError
 	}
 	exceeds := func(used, more, limit int64) bool { return more != 0 && limit > -1 && used+more > limit }
-	if exceeds(usage.get(quotaCount), count, limits.get(quotaHardCount)) || exceeds(usage.get(quotaBytes), bytes, limits.get(quotaHardBytes)) {
+	if exceeds(usage.value(quotaCount), count, limits.value(quotaHardCount)) || exceeds(usage.value(quotaBytes), bytes, limits.value(quotaHardBytes)) {
 		return wire.QuotaExceeded
 	}
 	return wire.OK

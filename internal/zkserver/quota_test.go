@@ -29,7 +29,7 @@ func TestQuotaNumbers(t *testing.T) {
 		numbers, ok := parseQuota([]byte(text))
 		require.Equal(t, want != "", ok, text)
 		if ok {
-			require.Equal(t, want, string(numbers.format()), text)
+			require.Equal(t, want, string(numbers.encode()), text)
 		}
 	}
 	_, ok := parseQuota(nil)
@@ -46,36 +46,36 @@ func FuzzQuotaNumbers(f *testing.F) {
 		if !ok {
 			return
 		}
-		written := numbers.format()
+		written := numbers.encode()
 		again, ok := parseQuota(written)
 		require.True(t, ok, "%q", written)
-		require.Equal(t, string(written), string(again.format()))
+		require.Equal(t, string(written), string(again.encode()))
 	})
 }
 
 // TestQuotaUsageIsWhatThereIs compares usage with a count of the nodes after random writes, transactions that fail, and
 // ends of sessions.
 func TestQuotaUsageIsWhatThereIs(t *testing.T) {
-	bubble(t, func(t *testing.T, s *Server, st *stage) {
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		a, random := st.joinFor("a", 0), rand.New(rand.NewSource(3))
 		for _, path := range []string{"/zookeeper/quota/n1", "/zookeeper/quota/n1/zookeeper_limits", "/zookeeper/quota/n1/zookeeper_stats"} {
-			a.must(wire.OpCreate, create(path, "", 0))
+			a.mustCall(wire.OpCreate, createRequest(path, "", 0))
 		}
 		most := int64(0)
 		for range 300 {
 			b := st.joinFor("b", 0)
 			for range 1 + random.Intn(3) {
-				m := parts()
+				m := multiRequest()
 				for range 1 + random.Intn(6) {
 					m.Parts = append(m.Parts, randomPart(random))
 				}
-				b.must(wire.OpMulti, m)
+				b.mustCall(wire.OpMulti, m)
 				p := randomPart(random)
 				b.call(p.Op, p.Body)
 			}
 			most = max(most, requireUsage(t, s))
 			if random.Intn(2) == 0 {
-				b.must(wire.OpCloseSession, &wire.EmptyRequest{})
+				b.mustCall(wire.OpCloseSession, &wire.EmptyRequest{})
 				requireUsage(t, s)
 			}
 		}
@@ -87,25 +87,25 @@ func requireUsage(t *testing.T, s *Server) int64 {
 	t.Helper()
 	usage := quotaValues{quotaCount: 0, quotaBytes: 0}
 	for _, n := range s.Tree("/n1") {
-		usage.add(1, int64(len(n.Data)))
+		usage.addUsage(1, int64(len(n.Data)))
 	}
 	node, _ := s.Node("/zookeeper/quota/n1/zookeeper_stats")
-	require.Equal(t, string(usage.format()), string(node.Data))
+	require.Equal(t, string(usage.encode()), string(node.Data))
 	require.Zero(t, node.Stat.Version)
 	return usage[quotaCount]
 }
 
 func TestUsageThatDoesNotParseIsLeftAlone(t *testing.T) {
-	bubble(t, func(t *testing.T, s *Server, st *stage) {
-		a := st.join("a")
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
+		a := st.joinClient("a")
 		for path, data := range map[string]string{"/q": "", "/zookeeper/quota/q": ""} {
-			a.must(wire.OpCreate, create(path, data, 0))
+			a.mustCall(wire.OpCreate, createRequest(path, data, 0))
 		}
-		a.must(wire.OpCreate, create("/zookeeper/quota/q/zookeeper_limits", "count=1", 0))
-		a.must(wire.OpCreate, create("/q/uncounted", "", 0))
-		a.must(wire.OpCreate, create("/zookeeper/quota/q/zookeeper_stats", "", 0))
-		a.must(wire.OpSetData, set("/zookeeper/quota/q/zookeeper_stats", "garbage", -1))
-		a.must(wire.OpCreate, create("/q/kid", "", 0))
+		a.mustCall(wire.OpCreate, createRequest("/zookeeper/quota/q/zookeeper_limits", "count=1", 0))
+		a.mustCall(wire.OpCreate, createRequest("/q/uncounted", "", 0))
+		a.mustCall(wire.OpCreate, createRequest("/zookeeper/quota/q/zookeeper_stats", "", 0))
+		a.mustCall(wire.OpSetData, setDataRequest("/zookeeper/quota/q/zookeeper_stats", "garbage", -1))
+		a.mustCall(wire.OpCreate, createRequest("/q/kid", "", 0))
 		node, _ := s.Node("/zookeeper/quota/q/zookeeper_stats")
 		require.Equal(t, "garbage", string(node.Data))
 		checkInvariants(t, s)
@@ -116,12 +116,12 @@ func TestUsageThatDoesNotParseIsLeftAlone(t *testing.T) {
 func TestNoQuotaOnTheRoot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, Config{EnforceQuota: true})
-		a := newStage(t, s).join("a")
-		a.must(wire.OpCreate, create("/zookeeper/quota/zookeeper_limits", "countHardLimit=0", 0))
-		a.must(wire.OpCreate, create("/zookeeper/quota/zookeeper_stats", "", 0))
-		a.must(wire.OpCreate, create("/zookeeper/quotas", "", 0))
-		a.must(wire.OpCreate, create("/zookeeper/quotas/zookeeper_limits", "countHardLimit=0", 0))
-		a.must(wire.OpCreate, create("/a", "", 0))
+		a := newTestClients(t, s).joinClient("a")
+		a.mustCall(wire.OpCreate, createRequest("/zookeeper/quota/zookeeper_limits", "countHardLimit=0", 0))
+		a.mustCall(wire.OpCreate, createRequest("/zookeeper/quota/zookeeper_stats", "", 0))
+		a.mustCall(wire.OpCreate, createRequest("/zookeeper/quotas", "", 0))
+		a.mustCall(wire.OpCreate, createRequest("/zookeeper/quotas/zookeeper_limits", "countHardLimit=0", 0))
+		a.mustCall(wire.OpCreate, createRequest("/a", "", 0))
 		require.Empty(t, s.db.tree.quotas)
 	})
 }

@@ -13,19 +13,19 @@ import (
 // TestFailedMultisLeaveNoTrace runs random multis, most of which fail at their
 // last part, and compares the tree before and after.
 func TestFailedMultisLeaveNoTrace(t *testing.T) {
-	bubble(t, func(t *testing.T, s *Server, st *stage) {
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		a := st.joinFor("a", 0)
 		random := rand.New(rand.NewSource(7))
 		for range 300 {
-			m := parts()
+			m := multiRequest()
 			for range 1 + random.Intn(8) {
 				m.Parts = append(m.Parts, randomPart(random))
 			}
 			if random.Intn(3) > 0 {
-				m.Parts = append(m.Parts, part(wire.OpCheck, num("/never", -1)))
+				m.Parts = append(m.Parts, multiPart(wire.OpCheck, numberRequest("/never", -1)))
 			}
 			before := s.Tree("/")
-			d := a.must(wire.OpMulti, m)
+			d := a.mustCall(wire.OpMulti, m)
 			var first wire.MultiHeader
 			if first.Decode(&d); first.Op == wire.OpError {
 				require.Equal(t, before, s.Tree("/"))
@@ -42,12 +42,12 @@ func randomPart(random *rand.Rand) wire.MultiPart {
 	}
 	switch random.Intn(5) {
 	case 0:
-		return part(wire.OpDelete, num(path, -1))
+		return multiPart(wire.OpDelete, numberRequest(path, -1))
 	case 1:
-		return part(wire.OpSetData, set(path, path, -1))
+		return multiPart(wire.OpSetData, setDataRequest(path, path, -1))
 	case 2:
-		return part(wire.OpCreateTTL, createTTL(path, wire.FlagTTL, 1000))
+		return multiPart(wire.OpCreateTTL, createTTL(path, wire.FlagTTL, 1000))
 	default:
-		return part(wire.OpCreate, create(path, "", int32(random.Intn(5))))
+		return multiPart(wire.OpCreate, createRequest(path, "", int32(random.Intn(5))))
 	}
 }

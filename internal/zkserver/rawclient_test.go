@@ -14,10 +14,10 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// raw is a client that speaks the bare protocol and writes down what it hears,
+// rawClient is a client that speaks the bare protocol and writes down what it hears,
 // without what differs from run to run.
-type raw struct {
-	st   *stage
+type rawClient struct {
+	st   *testClients
 	name string
 	nc   net.Conn
 
@@ -28,12 +28,12 @@ type raw struct {
 	ops      map[int32]wire.Op
 }
 
-func (r *raw) say(format string, args ...any) {
+func (r *rawClient) logLine(format string, args ...any) {
 	r.st.lines = append(r.st.lines, r.name+": "+fmt.Sprintf(format, args...))
 }
 
 // open connects; zero session asks for a new one.
-func (r *raw) open(ask wire.ConnectRequest) bool {
+func (r *rawClient) open(ask wire.ConnectRequest) bool {
 	r.dial()
 	var e wire.Encoder
 	mark := e.BeginFrame()
@@ -42,7 +42,7 @@ func (r *raw) open(ask wire.ConnectRequest) bool {
 	r.write(e.Bytes())
 	frame, err := r.frame()
 	if err != nil {
-		r.say("connect: closed")
+		r.logLine("connect: closed")
 		return false
 	}
 	var reply wire.ConnectResponse
@@ -53,37 +53,37 @@ func (r *raw) open(ask wire.ConnectRequest) bool {
 	if r.session != 0 {
 		r.st.names[r.session] = r.name
 	}
-	r.say("connect: protocol %d timeout %d session %s password %d zero %v short %v readOnly %v rest %d", reply.Protocol, reply.Timeout,
+	r.logLine("connect: protocol %d timeout %d session %s password %d zero %v short %v readOnly %v rest %d", reply.Protocol, reply.Timeout,
 		r.st.owner(r.session), len(r.password), isZero(r.password), reply.Short, reply.ReadOnly, d.Len())
 	return r.session != 0
 }
 
 func isZero(b []byte) bool { return strings.Trim(string(b), "\x00") == "" }
 
-func (r *raw) dial() {
+func (r *rawClient) dial() {
 	r.nc = r.st.dial()
 	r.ops = map[int32]wire.Op{}
 	r.st.opened = append(r.st.opened, r.nc)
 }
 
-func (r *raw) write(b []byte) {
+func (r *rawClient) write(b []byte) {
 	_ = r.nc.SetWriteDeadline(time.Now().Add(3 * time.Second))
 	_, _ = r.nc.Write(b) // the server may have closed: the next read tells
 }
 
-func (r *raw) frame() ([]byte, error) {
-	_ = r.nc.SetReadDeadline(time.Now().Add(r.st.patience))
+func (r *rawClient) frame() ([]byte, error) {
+	_ = r.nc.SetReadDeadline(time.Now().Add(r.st.readTimeout))
 	return wire.ReadFrame(r.nc, nil, 64<<20)
 }
 
 // send writes a request and does not wait.
-func (r *raw) send(op wire.Op, body wire.Request) {
+func (r *rawClient) send(op wire.Op, body wire.Request) {
 	var e wire.Encoder
 	body.Encode(&e)
 	r.sendBytes(op, e.Bytes())
 }
 
-func (r *raw) sendBytes(op wire.Op, body []byte) {
+func (r *rawClient) sendBytes(op wire.Op, body []byte) {
 	r.xid++
 	xid := r.xid
 	if op == wire.OpPing {
@@ -99,29 +99,29 @@ func (r *raw) sendBytes(op wire.Op, body []byte) {
 }
 
 // do sends a request and writes down all that comes up to its answer.
-func (r *raw) do(op wire.Op, body wire.Request) {
+func (r *rawClient) do(op wire.Op, body wire.Request) {
 	r.send(op, body)
-	for r.hear() {
+	for r.receiveFrame() {
 	}
 }
 
-func (r *raw) doBytes(op wire.Op, body []byte) {
+func (r *rawClient) doBytes(op wire.Op, body []byte) {
 	r.sendBytes(op, body)
-	for r.hear() {
+	for r.receiveFrame() {
 	}
 }
 
 // drain writes down the events that have come.
-func (r *raw) drain() { r.do(wire.OpPing, &wire.EmptyRequest{}) }
+func (r *rawClient) drain() { r.do(wire.OpPing, &wire.EmptyRequest{}) }
 
 // quit closes the session.
-func (r *raw) quit() { r.do(wire.OpCloseSession, &wire.EmptyRequest{}) }
+func (r *rawClient) quit() { r.do(wire.OpCloseSession, &wire.EmptyRequest{}) }
 
-// hear writes down one packet; true when it was an event.
-func (r *raw) hear() bool {
+// receiveFrame writes down one packet; true when it was an event.
+func (r *rawClient) receiveFrame() bool {
 	frame, err := r.frame()
 	if err != nil {
-		r.say("%s", silence(err))
+		r.logLine("%s", describeReadError(err))
 		return false
 	}
 	d := wire.NewDecoder(frame)
@@ -130,7 +130,7 @@ func (r *raw) hear() bool {
 	if head.Xid == wire.XidNotify {
 		var w wire.WatchEvent
 		w.Decode(&d)
-		r.say("  event zxid %d %v state %d %s", head.Zxid, w.Type, w.State, w.Path)
+		r.logLine("  event zxid %d %v state %d %s", head.Zxid, w.Type, w.State, w.Path)
 		return true
 	}
 	op := r.ops[head.Xid]
@@ -143,11 +143,11 @@ func (r *raw) hear() bool {
 	if d.Len() > 0 && head.Err == wire.OK { // nobody reads on behind an error
 		text += fmt.Sprintf(" REST %x", d.Rest())
 	}
-	r.say("%v zxid %s %v%s", op, r.st.relative(head.Zxid), head.Err, text)
+	r.logLine("%v zxid %s %v%s", op, r.st.relative(head.Zxid), head.Err, text)
 	return false
 }
 
-func silence(err error) string {
+func describeReadError(err error) string {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return "no answer"
 	}
@@ -155,7 +155,7 @@ func silence(err error) string {
 }
 
 // answer prints an answer's body.
-func (r *raw) answer(op wire.Op, d *wire.Decoder) string {
+func (r *rawClient) answer(op wire.Op, d *wire.Decoder) string {
 	switch op {
 	case wire.OpCreate, wire.OpSync:
 		return d.String()
@@ -183,7 +183,7 @@ func (r *raw) answer(op wire.Op, d *wire.Decoder) string {
 	return ""
 }
 
-func (r *raw) data(d *wire.Decoder) string {
+func (r *rawClient) data(d *wire.Decoder) string {
 	b := d.Buffer()
 	if b == nil {
 		return "null " + r.stat(d)
@@ -206,14 +206,14 @@ func identities(d *wire.Decoder) string {
 	return fmt.Sprint(out)
 }
 
-func (r *raw) stat(d *wire.Decoder) string {
+func (r *rawClient) stat(d *wire.Decoder) string {
 	var s wire.Stat
 	s.Decode(d)
 	return fmt.Sprintf("{c%s m%s p%s version %d children %d acl %d owner %s data %d nodes %d changed %v}", r.st.relative(s.Czxid), r.st.relative(s.Mzxid),
 		r.st.relative(s.Pzxid), s.Version, s.Cversion, s.Aversion, r.st.owner(s.EphemeralOwner), s.DataLength, s.NumChildren, s.Mzxid != s.Czxid)
 }
 
-func (r *raw) multi(d *wire.Decoder) string {
+func (r *rawClient) multi(d *wire.Decoder) string {
 	var out strings.Builder
 	for d.Err() == nil {
 		var h wire.MultiHeader

@@ -8,7 +8,7 @@ import (
 
 // readable finds a node that the asker may read.
 func (p *requestProcessor) findReadable(r *request, path string) (*node, wire.Code) {
-	n := p.db.tree.find(path)
+	n := p.db.tree.findNode(path)
 	if n == nil {
 		return nil, wire.NoNode
 	}
@@ -29,9 +29,9 @@ func (p *requestProcessor) exists(r *request) wire.Code {
 		return wire.BadArguments
 	}
 	if body.Watch {
-		p.db.dataWatches.add(body.Path, r.connection, OneShot)
+		p.db.dataWatches.addWatch(body.Path, r.connection, OneShot)
 	}
-	n := p.db.tree.find(body.Path)
+	n := p.db.tree.findNode(body.Path)
 	if n == nil {
 		return wire.NoNode
 	}
@@ -65,7 +65,7 @@ func (p *requestProcessor) readAndWatch(r *request, watches *watchManager, encod
 		return code
 	}
 	if body.Watch {
-		watches.add(body.Path, r.connection, OneShot)
+		watches.addWatch(body.Path, r.connection, OneShot)
 	}
 	encode(n)
 	return wire.OK
@@ -105,7 +105,7 @@ func (p *requestProcessor) findByRequest(r *request, perms int32) (*node, wire.C
 		return nil, wire.MarshallingError
 	}
 	r.path = body.Path
-	n := p.db.tree.find(body.Path)
+	n := p.db.tree.findNode(body.Path)
 	if n == nil {
 		return nil, wire.NoNode
 	}
@@ -160,10 +160,10 @@ func (p *requestProcessor) setWatches(r *request) wire.Code {
 		p.restoreWatch(r.connection, p.db.dataWatches, path, wire.EventNodeDataChanged, func(n *node) bool { return n.mzxid > body.RelativeZxid })
 	}
 	for _, path := range body.Exist {
-		if p.db.tree.find(path) != nil {
-			r.connection.process(event{typ: wire.EventNodeCreated, path: path})
+		if p.db.tree.findNode(path) != nil {
+			r.connection.processEvent(event{typ: wire.EventNodeCreated, path: path})
 		} else {
-			p.db.dataWatches.add(path, r.connection, OneShot)
+			p.db.dataWatches.addWatch(path, r.connection, OneShot)
 		}
 	}
 	for _, path := range body.Child {
@@ -179,19 +179,19 @@ func (p *requestProcessor) setWatches(r *request) wire.Code {
 }
 
 func (p *requestProcessor) restoreWatch(c *connection, watches *watchManager, path string, changed wire.EventType, since func(*node) bool) {
-	switch n := p.db.tree.find(path); {
+	switch n := p.db.tree.findNode(path); {
 	case n == nil:
-		c.process(event{typ: wire.EventNodeDeleted, path: path})
+		c.processEvent(event{typ: wire.EventNodeDeleted, path: path})
 	case since(n):
-		c.process(event{typ: changed, path: path})
+		c.processEvent(event{typ: changed, path: path})
 	default:
-		watches.add(path, c, OneShot)
+		watches.addWatch(path, c, OneShot)
 	}
 }
 
 func (p *requestProcessor) addPersistentWatch(c *connection, path string, mode WatchMode) {
-	p.db.childWatches.add(path, c, mode)
-	p.db.dataWatches.add(path, c, mode)
+	p.db.childWatches.addWatch(path, c, mode)
+	p.db.dataWatches.addWatch(path, c, mode)
 }
 
 func (p *requestProcessor) addWatch(r *request) wire.Code {
@@ -214,13 +214,13 @@ func (p *requestProcessor) addWatch(r *request) wire.Code {
 
 // checkWatches is satisfied by anybody's watch on the path, as in ZooKeeper 3.8.
 func (p *requestProcessor) checkWatches(r *request) wire.Code {
-	return p.forWatchManagers(r, (*watchManager).check)
+	return p.forWatchManagers(r, (*watchManager).checkPath)
 }
 
 // removeWatches sends no event: clients tell their own watchers.
 func (p *requestProcessor) removeWatches(r *request) wire.Code {
 	return p.forWatchManagers(r, func(w *watchManager, path string) wire.Code {
-		if !w.remove(path, r.connection) {
+		if !w.removeWatch(path, r.connection) {
 			return wire.NoWatcher
 		}
 		return wire.OK

@@ -12,7 +12,7 @@ import (
 // one.
 type scene struct {
 	name string
-	run  func(*stage)
+	run  func(*testClients)
 }
 
 var scenes = []scene{
@@ -44,7 +44,7 @@ var scenes = []scene{
 	{"expiry", playExpiry},
 }
 
-func create(path, data string, flags int32) *wire.CreateRequest {
+func createRequest(path, data string, flags int32) *wire.CreateRequest {
 	return &wire.CreateRequest{Path: path, Data: []byte(data), ACL: openACL, Flags: flags}
 }
 
@@ -52,14 +52,18 @@ func createTTL(path string, flags int32, ttl int64) *wire.CreateRequest {
 	return &wire.CreateRequest{Path: path, ACL: openACL, Flags: flags, HasTTL: true, TTL: ttl}
 }
 
-func at(path string) *wire.PathRequest                  { return &wire.PathRequest{Path: path} }
-func num(path string, n int32) *wire.NumberRequest      { return &wire.NumberRequest{Path: path, Number: n} }
-func look(path string) *wire.WatchRequest               { return &wire.WatchRequest{Path: path} }
-func watch(path string) *wire.WatchRequest              { return &wire.WatchRequest{Path: path, Watch: true} }
-func parts(p ...wire.MultiPart) *wire.MultiRequest      { return &wire.MultiRequest{Parts: p} }
-func part(op wire.Op, body wire.Request) wire.MultiPart { return wire.MultiPart{Op: op, Body: body} }
+func pathRequest(path string) *wire.PathRequest { return &wire.PathRequest{Path: path} }
+func numberRequest(path string, n int32) *wire.NumberRequest {
+	return &wire.NumberRequest{Path: path, Number: n}
+}
+func readRequest(path string) *wire.WatchRequest          { return &wire.WatchRequest{Path: path} }
+func watchRequest(path string) *wire.WatchRequest         { return &wire.WatchRequest{Path: path, Watch: true} }
+func multiRequest(p ...wire.MultiPart) *wire.MultiRequest { return &wire.MultiRequest{Parts: p} }
+func multiPart(op wire.Op, body wire.Request) wire.MultiPart {
+	return wire.MultiPart{Op: op, Body: body}
+}
 
-func set(path, data string, version int32) *wire.SetDataRequest {
+func setDataRequest(path, data string, version int32) *wire.SetDataRequest {
 	return &wire.SetDataRequest{Path: path, Data: []byte(data), Version: version}
 }
 
@@ -67,20 +71,20 @@ func setACL(path string, version int32, acl ...wire.ACL) *wire.SetACLRequest {
 	return &wire.SetACLRequest{Path: path, ACL: acl, Version: version}
 }
 
-func entry(perms int32, scheme, id string) wire.ACL {
+func aclEntry(perms int32, scheme, id string) wire.ACL {
 	return wire.ACL{Perms: perms, Scheme: scheme, ID: id}
 }
 
-func auth(scheme, credentials string) *wire.AuthRequest {
+func authRequest(scheme, credentials string) *wire.AuthRequest {
 	return &wire.AuthRequest{Scheme: scheme, Auth: []byte(credentials)}
 }
 
-func playSessions(st *stage) {
+func playSessions(st *testClients) {
 	for _, ms := range []int32{0, -5, 1, 1000, 4321, 10000, 1000000} {
 		c := st.client("c")
 		c.open(wire.ConnectRequest{Timeout: ms})
 		c.quit()
-		c.hear()
+		c.receiveFrame()
 	}
 	short := st.client("short")
 	short.open(wire.ConnectRequest{Timeout: 4000, Short: true})
@@ -92,77 +96,77 @@ func playSessions(st *stage) {
 	future.open(wire.ConnectRequest{Timeout: 4000, LastZxid: 1 << 60})
 	unknown := st.client("unknown")
 	unknown.open(wire.ConnectRequest{Timeout: 4000, Session: 12345, Password: make([]byte, 16)})
-	unknown.hear()
+	unknown.receiveFrame()
 	unknown.open(wire.ConnectRequest{Timeout: 4000, Session: 12345, Short: true})
-	unknown.hear()
+	unknown.receiveFrame()
 }
 
-func playMoves(st *stage) {
-	a := st.join("a")
+func playMoves(st *testClients) {
+	a := st.joinClient("a")
 	ask := wire.ConnectRequest{Timeout: 4000, Session: a.session, Password: a.password}
-	a.do(wire.OpCreate, create(st.root+"/e", "", wire.FlagEphemeral))
+	a.do(wire.OpCreate, createRequest(st.root+"/e", "", wire.FlagEphemeral))
 	a2 := st.client("a2")
 	a2.open(ask)
-	a.hear()
-	a2.do(wire.OpExists, look(st.root+"/e"))
+	a.receiveFrame()
+	a2.do(wire.OpExists, readRequest(st.root+"/e"))
 	wrong := ask
 	wrong.Password = make([]byte, 16)
 	thief := st.client("thief")
 	thief.open(wrong)
-	thief.hear()
-	a2.hear()
+	thief.receiveFrame()
+	a2.receiveFrame()
 	wrong.Password = a.password[:15]
 	thief.open(wrong)
 	wrong.Password = nil
 	thief.open(wrong)
 	a3 := st.client("a3")
 	a3.open(ask)
-	a3.do(wire.OpExists, look(st.root+"/e"))
+	a3.do(wire.OpExists, readRequest(st.root+"/e"))
 	a3.quit()
 	a4 := st.client("a4")
 	a4.open(ask)
-	a4.hear()
+	a4.receiveFrame()
 }
 
-func playCreates(st *stage) {
-	a := st.join("a")
+func playCreates(st *testClients) {
+	a := st.joinClient("a")
 	d := st.root + "/d"
-	a.do(wire.OpCreate, create(d, "x", 0))
-	a.do(wire.OpCreate, create(d, "x", 0))
-	a.do(wire.OpCreate, create(d+"/x/y", "x", 0))
-	a.do(wire.OpCreate, create(d+"/s-", "", wire.FlagSequential))
-	a.do(wire.OpCreate, create(d+"/s-", "", wire.FlagEphemeralSequential))
-	a.do(wire.OpDelete, num(d+"/s-0000000000", -1))
-	a.do(wire.OpCreate, create(d+"/n", "", 0))
-	a.do(wire.OpCreate, create(d+"/s-", "", wire.FlagEphemeralSequential))
-	a.do(wire.OpCreate, create(d+"/", "", wire.FlagSequential))
-	a.do(wire.OpCreate2, create(d+"/c2", "abc", wire.FlagEphemeral))
-	a.do(wire.OpCreate2, create(d+"/c2", "abc", wire.FlagEphemeral))
-	a.do(wire.OpCreate, create(d+"/c2/k", "", 0))
-	a.do(wire.OpCreate, create(d+"/c2/k", "", wire.FlagEphemeral))
+	a.do(wire.OpCreate, createRequest(d, "x", 0))
+	a.do(wire.OpCreate, createRequest(d, "x", 0))
+	a.do(wire.OpCreate, createRequest(d+"/x/y", "x", 0))
+	a.do(wire.OpCreate, createRequest(d+"/s-", "", wire.FlagSequential))
+	a.do(wire.OpCreate, createRequest(d+"/s-", "", wire.FlagEphemeralSequential))
+	a.do(wire.OpDelete, numberRequest(d+"/s-0000000000", -1))
+	a.do(wire.OpCreate, createRequest(d+"/n", "", 0))
+	a.do(wire.OpCreate, createRequest(d+"/s-", "", wire.FlagEphemeralSequential))
+	a.do(wire.OpCreate, createRequest(d+"/", "", wire.FlagSequential))
+	a.do(wire.OpCreate2, createRequest(d+"/c2", "abc", wire.FlagEphemeral))
+	a.do(wire.OpCreate2, createRequest(d+"/c2", "abc", wire.FlagEphemeral))
+	a.do(wire.OpCreate, createRequest(d+"/c2/k", "", 0))
+	a.do(wire.OpCreate, createRequest(d+"/c2/k", "", wire.FlagEphemeral))
 	a.do(wire.OpCreate, &wire.CreateRequest{Path: d + "/null", ACL: openACL})
-	a.do(wire.OpGetData, look(d+"/null"))
+	a.do(wire.OpGetData, readRequest(d+"/null"))
 	a.do(wire.OpCreate, &wire.CreateRequest{Path: d + "/noacl"})
 	a.do(wire.OpCreate, &wire.CreateRequest{Path: "/nowhere/noacl"})
-	a.do(wire.OpExists, look(d))
-	a.do(wire.OpCreate, create(st.root+"-none/x", "", wire.FlagEphemeral))
-	a.do(wire.OpDelete, num(d+"/s-0000000001", -1))
-	a.do(wire.OpGetChildren2, look(d))
+	a.do(wire.OpExists, readRequest(d))
+	a.do(wire.OpCreate, createRequest(st.root+"-none/x", "", wire.FlagEphemeral))
+	a.do(wire.OpDelete, numberRequest(d+"/s-0000000001", -1))
+	a.do(wire.OpGetChildren2, readRequest(d))
 	a.quit()
 }
 
-func playModes(st *stage) {
-	a := st.join("a")
+func playModes(st *testClients) {
+	a := st.joinClient("a")
 	d := st.root
 	for _, flags := range []int32{-1, 4, 5, 6, 7, 99} {
-		a.do(wire.OpCreate2, create(d+"/f", "", flags))
-		a.do(wire.OpExists, look(d+"/f"))
-		a.do(wire.OpDelete, num(d+"/f", -1))
+		a.do(wire.OpCreate2, createRequest(d+"/f", "", flags))
+		a.do(wire.OpExists, readRequest(d+"/f"))
+		a.do(wire.OpDelete, numberRequest(d+"/f", -1))
 	}
 	for _, flags := range []int32{0, 1, 2, 3, 4, 5} {
-		a.do(wire.OpCreateContainer, create(d+"/c", "", flags))
-		a.do(wire.OpGetChildren, look(d))
-		a.do(wire.OpDelete, num(d+"/c", -1))
+		a.do(wire.OpCreateContainer, createRequest(d+"/c", "", flags))
+		a.do(wire.OpGetChildren, readRequest(d))
+		a.do(wire.OpDelete, numberRequest(d+"/c", -1))
 	}
 	a.do(wire.OpCreateTTL, createTTL(d+"/t", wire.FlagTTL, 100000))
 	a.do(wire.OpCreateTTL, createTTL(d+"/t-", wire.FlagPersistentSequentialTTL, 100000))
@@ -172,213 +176,213 @@ func playModes(st *stage) {
 	a.do(wire.OpCreateTTL, createTTL(d+"/t3", wire.FlagTTL, 1<<40))
 	a.do(wire.OpCreateTTL, createTTL(d+"/t4", wire.FlagPersistent, 100))
 	a.do(wire.OpCreateTTL, createTTL(d+"/t5", wire.FlagEphemeral, 100))
-	a.do(wire.OpCreate, create(d+"/t/child", "", wire.FlagEphemeral))
-	a.do(wire.OpExists, look(d+"/t"))
-	a.do(wire.OpCreateContainer, create(d+"/cc", "x", wire.FlagContainer))
-	a.do(wire.OpCreate, create(d+"/cc/e", "x", wire.FlagEphemeral))
-	a.do(wire.OpGetData, look(d+"/cc"))
-	a.do(wire.OpGetEphemerals, at(""))
+	a.do(wire.OpCreate, createRequest(d+"/t/child", "", wire.FlagEphemeral))
+	a.do(wire.OpExists, readRequest(d+"/t"))
+	a.do(wire.OpCreateContainer, createRequest(d+"/cc", "x", wire.FlagContainer))
+	a.do(wire.OpCreate, createRequest(d+"/cc/e", "x", wire.FlagEphemeral))
+	a.do(wire.OpGetData, readRequest(d+"/cc"))
+	a.do(wire.OpGetEphemerals, pathRequest(""))
 	a.quit()
 }
 
-func playDeletes(st *stage) {
-	a := st.join("a")
+func playDeletes(st *testClients) {
+	a := st.joinClient("a")
 	d := st.root + "/d"
-	a.do(wire.OpCreate, create(d, "", 0))
-	a.do(wire.OpCreate, create(d+"/n", "", 0))
-	a.do(wire.OpDelete, num(d, -1))
-	a.do(wire.OpDelete, num(d, 7))
-	a.do(wire.OpDelete, num(d+"/n", 3))
-	a.do(wire.OpDelete, num(d+"/none", -1))
-	a.do(wire.OpDelete, num("/none/none", -1))
+	a.do(wire.OpCreate, createRequest(d, "", 0))
+	a.do(wire.OpCreate, createRequest(d+"/n", "", 0))
+	a.do(wire.OpDelete, numberRequest(d, -1))
+	a.do(wire.OpDelete, numberRequest(d, 7))
+	a.do(wire.OpDelete, numberRequest(d+"/n", 3))
+	a.do(wire.OpDelete, numberRequest(d+"/none", -1))
+	a.do(wire.OpDelete, numberRequest("/none/none", -1))
 	for _, path := range []string{"", "/", "x", "x/y", "/zookeeper", "/zookeeper/quota", "/zookeeper/config", d + "/", d + "/n\x00"} {
-		a.do(wire.OpDelete, num(path, -1))
+		a.do(wire.OpDelete, numberRequest(path, -1))
 	}
-	a.do(wire.OpDelete, num(d+"/n", 0))
-	a.do(wire.OpExists, look(d))
-	a.do(wire.OpDelete, num(d, 0))
+	a.do(wire.OpDelete, numberRequest(d+"/n", 0))
+	a.do(wire.OpExists, readRequest(d))
+	a.do(wire.OpDelete, numberRequest(d, 0))
 	a.quit()
 }
 
-func playData(st *stage) {
-	a := st.join("a")
+func playData(st *testClients) {
+	a := st.joinClient("a")
 	d := st.root + "/d"
-	a.do(wire.OpCreate, create(d, "one", 0))
-	a.do(wire.OpSetData, set(d, "zwei", 0))
-	a.do(wire.OpSetData, set(d, "drei", 0))
-	a.do(wire.OpSetData, set(d, "", 1))
+	a.do(wire.OpCreate, createRequest(d, "one", 0))
+	a.do(wire.OpSetData, setDataRequest(d, "zwei", 0))
+	a.do(wire.OpSetData, setDataRequest(d, "drei", 0))
+	a.do(wire.OpSetData, setDataRequest(d, "", 1))
 	a.do(wire.OpSetData, &wire.SetDataRequest{Path: d, Version: -1})
-	a.do(wire.OpGetData, look(d))
-	a.do(wire.OpSetData, set(d, "x", -2))
-	a.do(wire.OpSetData, set(d+"/none", "x", -1))
-	a.do(wire.OpSetData, set(d+"/", "x", -1))
-	a.do(wire.OpSetData, set("", "x", -1))
-	a.do(wire.OpGetData, watch(d+"/none"))
-	a.do(wire.OpGetChildren, watch(d+"/none"))
-	a.do(wire.OpGetChildren2, watch(d+"/none"))
-	a.do(wire.OpExists, look(d+"/none"))
-	a.do(wire.OpSync, at(d))
-	a.do(wire.OpSync, at("/none"))
-	a.do(wire.OpSync, at("not a path"))
-	a.do(wire.OpCheck, num(d, 9))
-	a.do(wire.OpCheck, num(d+"/none", -1))
-	a.do(wire.OpCheck, num(d, -1)) // 3.8 never answers
+	a.do(wire.OpGetData, readRequest(d))
+	a.do(wire.OpSetData, setDataRequest(d, "x", -2))
+	a.do(wire.OpSetData, setDataRequest(d+"/none", "x", -1))
+	a.do(wire.OpSetData, setDataRequest(d+"/", "x", -1))
+	a.do(wire.OpSetData, setDataRequest("", "x", -1))
+	a.do(wire.OpGetData, watchRequest(d+"/none"))
+	a.do(wire.OpGetChildren, watchRequest(d+"/none"))
+	a.do(wire.OpGetChildren2, watchRequest(d+"/none"))
+	a.do(wire.OpExists, readRequest(d+"/none"))
+	a.do(wire.OpSync, pathRequest(d))
+	a.do(wire.OpSync, pathRequest("/none"))
+	a.do(wire.OpSync, pathRequest("not a path"))
+	a.do(wire.OpCheck, numberRequest(d, 9))
+	a.do(wire.OpCheck, numberRequest(d+"/none", -1))
+	a.do(wire.OpCheck, numberRequest(d, -1)) // 3.8 never answers
 	a.quit()
 }
 
-func playPaths(st *stage) {
-	a := st.join("a")
+func playPaths(st *testClients) {
+	a := st.joinClient("a")
 	for _, path := range []string{"", "x", "/", st.root + "/", "/" + st.root, st.root + "//x", st.root + "/.", st.root + "/..", st.root + "/./x",
 		st.root + "/../x", st.root + "/...", st.root + "/a.", st.root + "/.a", st.root + "/\x00", st.root + "/\x1f", st.root + "/\u0085",
 		st.root + "/\ue000", st.root + "/\ufff0", st.root + "/\U0001F600", st.root + "/é", st.root + "/日本"} {
-		a.do(wire.OpCreate, create(path, "", 0))
-		a.do(wire.OpSetData, set(path, "", 99))
+		a.do(wire.OpCreate, createRequest(path, "", 0))
+		a.do(wire.OpSetData, setDataRequest(path, "", 99))
 		a.do(wire.OpSetACL, setACL(path, 99, openACL...))
 		if path != "" && path != "/" {
-			a.do(wire.OpExists, look(path))
-			a.do(wire.OpGetACL, at(path))
+			a.do(wire.OpExists, readRequest(path))
+			a.do(wire.OpGetACL, pathRequest(path))
 		}
 	}
-	a.do(wire.OpGetChildren, look(st.root))
+	a.do(wire.OpGetChildren, readRequest(st.root))
 	a.quit()
 }
 
-func playListings(st *stage) {
-	a, b := st.join("a"), st.join("b")
+func playListings(st *testClients) {
+	a, b := st.joinClient("a"), st.joinClient("b")
 	d := st.root
 	for _, name := range []string{"/x", "/x/1", "/x/2", "/x/2/deep", "/xx"} {
-		a.do(wire.OpCreate, create(d+name, "", 0))
+		a.do(wire.OpCreate, createRequest(d+name, "", 0))
 	}
-	a.do(wire.OpCreate, create(d+"/x/e1", "", wire.FlagEphemeral))
-	a.do(wire.OpCreate, create(d+"/xx/e2", "", wire.FlagEphemeral))
-	a.do(wire.OpGetChildren, look(d))
-	a.do(wire.OpGetChildren2, look(d+"/x"))
-	a.do(wire.OpGetChildren, look(d+"/xx/e2"))
-	a.do(wire.OpGetAllChildrenNumber, at(d))
-	a.do(wire.OpGetAllChildrenNumber, at(d+"/x"))
-	a.do(wire.OpGetAllChildrenNumber, at(d+"/x/1"))
-	a.do(wire.OpGetAllChildrenNumber, at(d+"/none"))
+	a.do(wire.OpCreate, createRequest(d+"/x/e1", "", wire.FlagEphemeral))
+	a.do(wire.OpCreate, createRequest(d+"/xx/e2", "", wire.FlagEphemeral))
+	a.do(wire.OpGetChildren, readRequest(d))
+	a.do(wire.OpGetChildren2, readRequest(d+"/x"))
+	a.do(wire.OpGetChildren, readRequest(d+"/xx/e2"))
+	a.do(wire.OpGetAllChildrenNumber, pathRequest(d))
+	a.do(wire.OpGetAllChildrenNumber, pathRequest(d+"/x"))
+	a.do(wire.OpGetAllChildrenNumber, pathRequest(d+"/x/1"))
+	a.do(wire.OpGetAllChildrenNumber, pathRequest(d+"/none"))
 	for _, prefix := range []string{"", "/", " ", d, d + "/x", d + "/xx", "/none"} {
-		a.do(wire.OpGetEphemerals, at(prefix))
+		a.do(wire.OpGetEphemerals, pathRequest(prefix))
 	}
-	b.do(wire.OpGetEphemerals, at("/"))
+	b.do(wire.OpGetEphemerals, pathRequest("/"))
 	a.quit()
 	b.quit()
 }
 
-func playMulti(st *stage) {
-	a := st.join("a")
+func playMulti(st *testClients) {
+	a := st.joinClient("a")
 	d := st.root
-	a.do(wire.OpMulti, parts(
-		part(wire.OpCreate, create(d+"/m-", "", wire.FlagSequential)),
-		part(wire.OpCreate2, create(d+"/m2", "", 0)),
-		part(wire.OpSetData, set(d+"/m2", "q", 0)),
-		part(wire.OpCheck, num(d+"/m2", 1)),
-		part(wire.OpDelete, num(d+"/m2", 1)),
-		part(wire.OpCreate, create(d+"/m2", "again", wire.FlagEphemeral)),
+	a.do(wire.OpMulti, multiRequest(
+		multiPart(wire.OpCreate, createRequest(d+"/m-", "", wire.FlagSequential)),
+		multiPart(wire.OpCreate2, createRequest(d+"/m2", "", 0)),
+		multiPart(wire.OpSetData, setDataRequest(d+"/m2", "q", 0)),
+		multiPart(wire.OpCheck, numberRequest(d+"/m2", 1)),
+		multiPart(wire.OpDelete, numberRequest(d+"/m2", 1)),
+		multiPart(wire.OpCreate, createRequest(d+"/m2", "again", wire.FlagEphemeral)),
 	))
-	a.do(wire.OpGetData, look(d+"/m2"))
-	a.do(wire.OpMulti, parts(
-		part(wire.OpCreate, create(d+"/m3-", "", wire.FlagSequential)),
-		part(wire.OpDelete, num(d+"/m2", 0)),
-		part(wire.OpSetData, set(d, "new", -1)),
-		part(wire.OpCheck, num(d+"/none", 7)),
-		part(wire.OpDelete, num(d+"/m2", 1)),
+	a.do(wire.OpGetData, readRequest(d+"/m2"))
+	a.do(wire.OpMulti, multiRequest(
+		multiPart(wire.OpCreate, createRequest(d+"/m3-", "", wire.FlagSequential)),
+		multiPart(wire.OpDelete, numberRequest(d+"/m2", 0)),
+		multiPart(wire.OpSetData, setDataRequest(d, "new", -1)),
+		multiPart(wire.OpCheck, numberRequest(d+"/none", 7)),
+		multiPart(wire.OpDelete, numberRequest(d+"/m2", 1)),
 	))
-	a.do(wire.OpExists, look(d))
-	a.do(wire.OpExists, look(d+"/m2"))
-	a.do(wire.OpGetEphemerals, at(d))
-	a.do(wire.OpMulti, parts())
-	a.do(wire.OpMulti, parts(part(wire.OpCheck, num(d, -1))))
-	a.do(wire.OpMulti, parts(part(wire.OpCheck, num(d, 8)), part(wire.OpCheck, num(d, -1))))
-	a.do(wire.OpMulti, parts(part(wire.OpCheck, num("bad", -1))))
-	a.do(wire.OpCreate, create(d+"/after-", "", wire.FlagSequential))
-	a.do(wire.OpMulti, parts(
-		part(wire.OpCreate, create(d+"/p", "", 0)),
-		part(wire.OpCreate, create(d+"/p/c", "", 0)),
-		part(wire.OpCreate, create(d+"/p/c", "", 0)),
+	a.do(wire.OpExists, readRequest(d))
+	a.do(wire.OpExists, readRequest(d+"/m2"))
+	a.do(wire.OpGetEphemerals, pathRequest(d))
+	a.do(wire.OpMulti, multiRequest())
+	a.do(wire.OpMulti, multiRequest(multiPart(wire.OpCheck, numberRequest(d, -1))))
+	a.do(wire.OpMulti, multiRequest(multiPart(wire.OpCheck, numberRequest(d, 8)), multiPart(wire.OpCheck, numberRequest(d, -1))))
+	a.do(wire.OpMulti, multiRequest(multiPart(wire.OpCheck, numberRequest("bad", -1))))
+	a.do(wire.OpCreate, createRequest(d+"/after-", "", wire.FlagSequential))
+	a.do(wire.OpMulti, multiRequest(
+		multiPart(wire.OpCreate, createRequest(d+"/p", "", 0)),
+		multiPart(wire.OpCreate, createRequest(d+"/p/c", "", 0)),
+		multiPart(wire.OpCreate, createRequest(d+"/p/c", "", 0)),
 	))
-	a.do(wire.OpMulti, parts(
-		part(wire.OpCreate, create(d+"/p", "", 0)),
-		part(wire.OpCreate, create(d+"/p/c", "", 0)),
-		part(wire.OpDelete, num(d+"/p/c", -1)),
-		part(wire.OpSetData, set(d+"/p", "1", -1)),
-		part(wire.OpSetData, set(d+"/p", "2", 1)),
+	a.do(wire.OpMulti, multiRequest(
+		multiPart(wire.OpCreate, createRequest(d+"/p", "", 0)),
+		multiPart(wire.OpCreate, createRequest(d+"/p/c", "", 0)),
+		multiPart(wire.OpDelete, numberRequest(d+"/p/c", -1)),
+		multiPart(wire.OpSetData, setDataRequest(d+"/p", "1", -1)),
+		multiPart(wire.OpSetData, setDataRequest(d+"/p", "2", 1)),
 	))
-	a.do(wire.OpGetData, look(d+"/p"))
-	a.do(wire.OpMulti, parts(part(wire.OpCreate, create(d+"/m2/k", "", 0))))
-	a.do(wire.OpMulti, parts(part(wire.OpDelete, num(d+"/m2", -1)), part(wire.OpDelete, num(d, -1))))
-	a.do(wire.OpGetChildren2, look(d))
+	a.do(wire.OpGetData, readRequest(d+"/p"))
+	a.do(wire.OpMulti, multiRequest(multiPart(wire.OpCreate, createRequest(d+"/m2/k", "", 0))))
+	a.do(wire.OpMulti, multiRequest(multiPart(wire.OpDelete, numberRequest(d+"/m2", -1)), multiPart(wire.OpDelete, numberRequest(d, -1))))
+	a.do(wire.OpGetChildren2, readRequest(d))
 	a.quit()
 }
 
-func playMultiModes(st *stage) {
-	a := st.join("a")
+func playMultiModes(st *testClients) {
+	a := st.joinClient("a")
 	d := st.root
-	a.do(wire.OpMulti, parts(
-		part(wire.OpCreate, create(d+"/byflag", "", wire.FlagContainer)),
-		part(wire.OpCreateContainer, create(d+"/byop", "", wire.FlagContainer)),
-		part(wire.OpCreateContainer, create(d+"/plain", "", wire.FlagPersistent)),
-		part(wire.OpCreateTTL, createTTL(d+"/ttl", wire.FlagTTL, 50000)),
-		part(wire.OpCreateTTL, createTTL(d+"/nottl", wire.FlagPersistent, 50000)),
+	a.do(wire.OpMulti, multiRequest(
+		multiPart(wire.OpCreate, createRequest(d+"/byflag", "", wire.FlagContainer)),
+		multiPart(wire.OpCreateContainer, createRequest(d+"/byop", "", wire.FlagContainer)),
+		multiPart(wire.OpCreateContainer, createRequest(d+"/plain", "", wire.FlagPersistent)),
+		multiPart(wire.OpCreateTTL, createTTL(d+"/ttl", wire.FlagTTL, 50000)),
+		multiPart(wire.OpCreateTTL, createTTL(d+"/nottl", wire.FlagPersistent, 50000)),
 	))
-	a.do(wire.OpMulti, parts(part(wire.OpCreate, create(d+"/bad", "", 42))))
-	a.do(wire.OpMulti, parts(part(wire.OpCreateTTL, createTTL(d+"/bad", wire.FlagTTL, 0))))
-	a.do(wire.OpGetChildren2, look(d))
+	a.do(wire.OpMulti, multiRequest(multiPart(wire.OpCreate, createRequest(d+"/bad", "", 42))))
+	a.do(wire.OpMulti, multiRequest(multiPart(wire.OpCreateTTL, createTTL(d+"/bad", wire.FlagTTL, 0))))
+	a.do(wire.OpGetChildren2, readRequest(d))
 	a.quit()
 }
 
-func playMultiRead(st *stage) {
-	a := st.join("a")
+func playMultiRead(st *testClients) {
+	a := st.joinClient("a")
 	d := st.root
-	a.do(wire.OpCreate, create(d+"/x", "data", 0))
-	a.do(wire.OpMultiRead, parts(
-		part(wire.OpGetData, look(d+"/x")),
-		part(wire.OpGetData, look(d+"/none")),
-		part(wire.OpGetChildren, look(d)),
-		part(wire.OpGetChildren, look(d+"/none")),
+	a.do(wire.OpCreate, createRequest(d+"/x", "data", 0))
+	a.do(wire.OpMultiRead, multiRequest(
+		multiPart(wire.OpGetData, readRequest(d+"/x")),
+		multiPart(wire.OpGetData, readRequest(d+"/none")),
+		multiPart(wire.OpGetChildren, readRequest(d)),
+		multiPart(wire.OpGetChildren, readRequest(d+"/none")),
 	))
-	a.do(wire.OpMultiRead, parts())
-	a.do(wire.OpMultiRead, parts(part(wire.OpCheck, num(d, -1))))
-	a.do(wire.OpMulti, parts(part(wire.OpGetData, look(d+"/x")), part(wire.OpCheck, num(d, -1))))
+	a.do(wire.OpMultiRead, multiRequest())
+	a.do(wire.OpMultiRead, multiRequest(multiPart(wire.OpCheck, numberRequest(d, -1))))
+	a.do(wire.OpMulti, multiRequest(multiPart(wire.OpGetData, readRequest(d+"/x")), multiPart(wire.OpCheck, numberRequest(d, -1))))
 	a.drain()
 	a.quit()
 }
 
 // playReaping waits for the container manager, which looks every two seconds.
-func playReaping(st *stage) {
-	a := st.join("a")
+func playReaping(st *testClients) {
+	a := st.joinClient("a")
 	d := st.root
-	a.do(wire.OpCreateContainer, create(d+"/fresh", "", wire.FlagContainer))
-	a.do(wire.OpCreateContainer, create(d+"/outer", "", wire.FlagContainer))
-	a.do(wire.OpCreateContainer, create(d+"/outer/used", "", wire.FlagContainer))
-	a.do(wire.OpCreate, create(d+"/outer/used/k", "", 0))
-	a.do(wire.OpDelete, num(d+"/outer/used/k", -1))
+	a.do(wire.OpCreateContainer, createRequest(d+"/fresh", "", wire.FlagContainer))
+	a.do(wire.OpCreateContainer, createRequest(d+"/outer", "", wire.FlagContainer))
+	a.do(wire.OpCreateContainer, createRequest(d+"/outer/used", "", wire.FlagContainer))
+	a.do(wire.OpCreate, createRequest(d+"/outer/used/k", "", 0))
+	a.do(wire.OpDelete, numberRequest(d+"/outer/used/k", -1))
 	a.do(wire.OpCreateTTL, createTTL(d+"/ttl", wire.FlagTTL, 100))
 	a.do(wire.OpCreateTTL, createTTL(d+"/parent", wire.FlagTTL, 100))
-	a.do(wire.OpCreate, create(d+"/parent/k", "", 0))
+	a.do(wire.OpCreate, createRequest(d+"/parent/k", "", 0))
 	a.do(wire.OpCreateTTL, createTTL(d+"/long", wire.FlagTTL, 100000))
-	a.do(wire.OpExists, watch(d+"/ttl"))
+	a.do(wire.OpExists, watchRequest(d+"/ttl"))
 	time.Sleep(6500 * time.Millisecond)
 	from := len(st.lines)
 	a.drain()
 	st.lines = st.lines[:len(st.lines)-1] // its zxid depends on how the passes fall
 	slices.Sort(st.lines[from:])
-	a.send(wire.OpGetChildren, look(d))
-	a.hear()
+	a.send(wire.OpGetChildren, readRequest(d))
+	a.receiveFrame()
 	st.lines[len(st.lines)-1] = st.lines[len(st.lines)-1][strings.Index(st.lines[len(st.lines)-1], "ok"):]
 	a.quit()
 	st.lines = st.lines[:len(st.lines)-1]
 }
 
 // playExpiry: an expired session's connection is closed, and its nodes go.
-func playExpiry(st *stage) {
+func playExpiry(st *testClients) {
 	a := st.client("a")
 	a.open(wire.ConnectRequest{Timeout: 1000})
-	b := st.join("b")
-	a.do(wire.OpCreate, create(st.root+"/e", "", wire.FlagEphemeral))
-	b.do(wire.OpExists, watch(st.root+"/e"))
-	a.hear()
+	b := st.joinClient("b")
+	a.do(wire.OpCreate, createRequest(st.root+"/e", "", wire.FlagEphemeral))
+	b.do(wire.OpExists, watchRequest(st.root+"/e"))
+	a.receiveFrame()
 	b.drain()
 	a2 := st.client("a2")
 	a2.open(wire.ConnectRequest{Timeout: 1000, Session: a.session, Password: a.password})

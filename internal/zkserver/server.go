@@ -149,7 +149,7 @@ func (s *Server) ServeConn(nc net.Conn) error {
 		_ = nc.Close()
 		return nil
 	}
-	c := s.connections.add(nc)
+	c := s.connections.addConnection(nc)
 	s.tasks.Go(func() { s.readRequests(c) })
 	s.tasks.Go(func() { s.writeReplies(c) })
 	return nil
@@ -157,19 +157,19 @@ func (s *Server) ServeConn(nc net.Conn) error {
 
 // readRequests does the requests of a connection until it ends.
 func (s *Server) readRequests(c *connection) {
-	defer s.cutConnection(c)
+	defer s.endReading(c)
 	c.readFrames(s.config.JuteMaxBuffer,
 		func(in *bufio.Reader) bool { return s.beginConnection(c, in) },
-		func(frame []byte) bool { return s.process(c, frame) })
+		func(frame []byte) bool { return s.processFrame(c, frame) })
 }
 
-// process does the request in the frame. It returns false if the connection ends.
-func (s *Server) process(c *connection, frame []byte) bool {
+// processFrame does the request in the frame. It returns false if the connection ends.
+func (s *Server) processFrame(c *connection, frame []byte) bool {
 	if !s.lockFor(c) {
 		return false
 	}
 	defer s.mu.Unlock()
-	return s.processor.process(c, frame)
+	return s.processor.processRequest(c, frame)
 }
 
 // beginConnection reads what comes first: a four-letter word or a handshake. It returns false if the connection ends.
@@ -192,7 +192,7 @@ func (s *Server) beginConnection(c *connection, in *bufio.Reader) bool {
 
 // answerFourLetterWord answers a four-letter word and closes the connection.
 func (s *Server) answerFourLetterWord(c *connection, word string, in *bufio.Reader) {
-	allowed := s.commands.allows(word)
+	allowed := s.commands.allowsWord(word)
 	var command [len(setTraceMask) + 8]byte
 	if word == setTraceMask && allowed {
 		if _, err := io.ReadFull(in, command[:]); err != nil {
@@ -206,9 +206,9 @@ func (s *Server) answerFourLetterWord(c *connection, word string, in *bufio.Read
 	s.connections.countReceived(c)
 	answer := word + " is not executed because it is not in the whitelist.\n"
 	if allowed {
-		answer = s.commands.run(word, int64(binary.BigEndian.Uint64(command[len(setTraceMask):])))
+		answer = s.commands.runCommand(word, int64(binary.BigEndian.Uint64(command[len(setTraceMask):])))
 	}
-	s.connections.send(c, []byte(answer), 0)
+	s.connections.sendFrame(c, []byte(answer), 0)
 	s.connections.closeWhenWritten(c)
 }
 
@@ -226,12 +226,12 @@ func (s *Server) lockFor(c *connection) bool {
 	return true
 }
 
-// cutConnection ends a connection when its reader has ended, unless its last frames are being written.
-func (s *Server) cutConnection(c *connection) {
+// endReading ends a connection when its reader has ended, unless its last frames are being written.
+func (s *Server) endReading(c *connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !c.detached {
-		s.connections.cut(c)
+		s.connections.cutConnection(c)
 	}
 }
 
@@ -239,7 +239,7 @@ func (s *Server) writeReplies(c *connection) {
 	c.outgoing.writeLoop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.connections.remove(c)
+	s.connections.removeConnection(c)
 }
 
 // releaseDueFrames sends the delayed frames of a connection that are due, unless the server is frozen.
@@ -277,7 +277,7 @@ func (s *Server) expireSession(sess *session) {
 	s.config.Logger.Info("session expired", "session", sessionName(sess.id), "ephemerals", len(s.db.tree.ephemeralsOf(sess.id)))
 	s.db.closeSession(sess)
 	if c := s.connections.bySession[sess.id]; c != nil {
-		s.connections.cut(c)
+		s.connections.cutConnection(c)
 	}
 }
 
@@ -294,7 +294,7 @@ func (s *Server) checkContainers() {
 // stopServing ends a server that has failed: its connections are cut, and no session expires any more.
 func (s *Server) stopServing() {
 	s.connections.cutAll()
-	s.db.sessions.stop()
+	s.db.sessions.stopTimer()
 	s.containerTimer.Stop()
 }
 

@@ -32,18 +32,18 @@ func TestServeOverTCPAndClose(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
 
-	st := newStage(t, s)
+	st := newTestClients(t, s)
 	st.dial = func() net.Conn {
 		nc, err := net.Dial("tcp", ln.Addr().String())
 		require.NoError(t, err)
 		return nc
 	}
-	a := st.join("a")
-	a.must(wire.OpCreate, create("/a", "x", 0))
+	a := st.joinClient("a")
+	a.mustCall(wire.OpCreate, createRequest("/a", "x", 0))
 	s.Close()
 	s.Close()
 	require.NoError(t, <-served)
-	a.gone()
+	a.waitForClose()
 	_, err = net.Dial("tcp", ln.Addr().String())
 	require.Error(t, err)
 }
@@ -76,8 +76,8 @@ func TestExpiryIsRoundedUpToTheTick(t *testing.T) {
 		s := startServer(t, Config{Tick: time.Second})
 		start := time.Now()
 		time.Sleep(300 * time.Millisecond)
-		a := newStage(t, s).joinFor("a", 4*time.Second)
-		a.gone()
+		a := newTestClients(t, s).joinFor("a", 4*time.Second)
+		a.waitForClose()
 		require.Equal(t, 5*time.Second, time.Since(start))
 		require.Empty(t, s.Sessions())
 	})
@@ -86,15 +86,15 @@ func TestExpiryIsRoundedUpToTheTick(t *testing.T) {
 func TestExactExpiryAndPackets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, Config{Tick: time.Second, ExactExpiry: true})
-		a := newStage(t, s).joinFor("a", 4*time.Second)
+		a := newTestClients(t, s).joinFor("a", 4*time.Second)
 		for range 5 {
 			time.Sleep(3900 * time.Millisecond)
 			a.drain()
 		}
 		last := time.Now()
 		time.Sleep(time.Second)
-		a.must(wire.OpAuth, auth("digest", "u:p")) // no sign of life, as on the real server
-		a.gone()
+		a.mustCall(wire.OpAuth, authRequest("digest", "u:p")) // no sign of life, as on the real server
+		a.waitForClose()
 		require.Equal(t, 4*time.Second, time.Since(last))
 	})
 }
@@ -102,12 +102,12 @@ func TestExactExpiryAndPackets(t *testing.T) {
 func TestReconnectingWithAShorterTimeoutEndsTheSessionSooner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, Config{Tick: time.Second, ExactExpiry: true})
-		st := newStage(t, s)
+		st := newTestClients(t, s)
 		a := st.joinFor("a", 20*time.Second)
 		a2 := st.client("a2")
 		a2.open(wire.ConnectRequest{Timeout: 2000, Session: a.session, Password: a.password})
 		moved := time.Now()
-		a2.gone()
+		a2.waitForClose()
 		require.Equal(t, 2*time.Second, time.Since(moved))
 	})
 }
@@ -115,12 +115,12 @@ func TestReconnectingWithAShorterTimeoutEndsTheSessionSooner(t *testing.T) {
 func TestSessionsThatEndTogetherEndInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, Config{Tick: time.Second})
-		st := newStage(t, s)
+		st := newTestClients(t, s)
 		watcher := st.joinFor("watcher", 20*time.Second)
 		for _, name := range []string{"/1", "/2", "/3", "/4", "/5"} {
 			a := st.joinFor("a"+name, 2*time.Second)
-			a.must(wire.OpCreate, create(name, "", wire.FlagEphemeral))
-			watcher.must(wire.OpExists, watch(name))
+			a.mustCall(wire.OpCreate, createRequest(name, "", wire.FlagEphemeral))
+			watcher.mustCall(wire.OpExists, watchRequest(name))
 		}
 		time.Sleep(5 * time.Second)
 		st.lines = nil

@@ -53,8 +53,8 @@ func newSessionTracker(config Config, now time.Time, expireDue func()) *sessionT
 // firstSessionID is made from the time, as the real server makes it, so that a later server's sessions have other ids.
 func firstSessionID(now time.Time) int64 { return int64(uint64(now.UnixMilli()) << 24 >> 8) }
 
-// add makes a session.
-func (t *sessionTracker) add(timeout time.Duration) *session {
+// addSession makes a session.
+func (t *sessionTracker) addSession(timeout time.Duration) *session {
 	sess := &session{id: t.nextID, timeout: timeout}
 	t.nextID++
 	t.byID[sess.id] = sess
@@ -65,16 +65,16 @@ func (t *sessionTracker) add(timeout time.Duration) *session {
 	return sess
 }
 
-func (t *sessionTracker) remove(sess *session) {
+func (t *sessionTracker) removeSession(sess *session) {
 	delete(t.byID, sess.id)
 	heap.Remove(&t.expiry, sess.position)
 }
 
-// touch gives a session its full timeout from now.
-func (t *sessionTracker) touch(sess *session) {
+// touchSession gives a session its full timeout from now.
+func (t *sessionTracker) touchSession(sess *session) {
 	sess.expires = t.expiryTime(time.Now(), sess.timeout)
 	if sess.expires.Before(sess.queuedAt) { // its timeout has become shorter
-		t.requeue(sess)
+		t.requeueSession(sess)
 		t.setTimer()
 	}
 }
@@ -105,7 +105,7 @@ func (t *sessionTracker) nextExpired() *session {
 		case first.queuedAt.After(now):
 			return nil
 		case first.expires.After(now):
-			t.requeue(first)
+			t.requeueSession(first)
 		default:
 			return first
 		}
@@ -113,7 +113,7 @@ func (t *sessionTracker) nextExpired() *session {
 	return nil
 }
 
-func (t *sessionTracker) requeue(sess *session) {
+func (t *sessionTracker) requeueSession(sess *session) {
 	sess.queuedAt = sess.expires
 	heap.Fix(&t.expiry, sess.position)
 }
@@ -133,7 +133,7 @@ func (t *sessionTracker) resetTimer() {
 	t.setTimer()
 }
 
-func (t *sessionTracker) stop() { t.timer.Stop() }
+func (t *sessionTracker) stopTimer() { t.timer.Stop() }
 
 // expiryQueue is a heap of the sessions by queuedAt. A packet changes only a session's expires, so that it costs next to nothing;
 // nextExpired moves the session when it comes to the front.

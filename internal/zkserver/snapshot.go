@@ -45,8 +45,8 @@ func (s *Server) Tree(path string) []Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []Node
-	if n := s.db.tree.find(path); n != nil {
-		n.walk(func(n *node) { out = append(out, copyNode(n)) })
+	if n := s.db.tree.findNode(path); n != nil {
+		n.walkSubtree(func(n *node) { out = append(out, copyNode(n)) })
 	}
 	slices.SortFunc(out, func(a, b Node) int { return cmp.Compare(a.Path, b.Path) })
 	return out
@@ -56,7 +56,7 @@ func (s *Server) Tree(path string) []Node {
 func (s *Server) Node(path string) (Node, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := s.db.tree.find(path)
+	n := s.db.tree.findNode(path)
 	if n == nil {
 		return Node{}, false
 	}
@@ -68,7 +68,7 @@ func (s *Server) Node(path string) (Node, bool) {
 func (s *Server) Children(path string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := s.db.tree.find(path)
+	n := s.db.tree.findNode(path)
 	if n == nil {
 		return nil
 	}

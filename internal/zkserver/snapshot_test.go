@@ -13,11 +13,11 @@ import (
 )
 
 func TestTreeSnapshotIsACopy(t *testing.T) {
-	bubble(t, func(t *testing.T, s *Server, st *stage) {
-		a := st.join("a")
-		a.must(wire.OpCreateContainer, create("/d", "data", wire.FlagContainer))
-		a.must(wire.OpCreate, create("/d/b", "", wire.FlagEphemeral))
-		a.must(wire.OpCreateTTL, createTTL("/d/a", wire.FlagTTL, 1500))
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
+		a := st.joinClient("a")
+		a.mustCall(wire.OpCreateContainer, createRequest("/d", "data", wire.FlagContainer))
+		a.mustCall(wire.OpCreate, createRequest("/d/b", "", wire.FlagEphemeral))
+		a.mustCall(wire.OpCreateTTL, createTTL("/d/a", wire.FlagTTL, 1500))
 		tree := s.Tree("/d")
 		require.Equal(t, []string{"/d", "/d/a", "/d/b"}, []string{tree[0].Path, tree[1].Path, tree[2].Path})
 		require.Equal(t, []Kind{Container, TTL, Ephemeral}, []Kind{tree[0].Kind, tree[1].Kind, tree[2].Kind})
@@ -34,13 +34,13 @@ func TestTreeSnapshotIsACopy(t *testing.T) {
 }
 
 func TestSessionsAndWatchesSnapshots(t *testing.T) {
-	bubble(t, func(t *testing.T, s *Server, st *stage) {
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		a, b := st.joinFor("a", 5*time.Second), st.joinFor("b", 6*time.Second)
-		a.must(wire.OpCreate, create("/2", "", wire.FlagEphemeral))
-		a.must(wire.OpCreate, create("/1", "", wire.FlagEphemeral))
-		b.must(wire.OpGetChildren, watch("/1"))
-		b.must(wire.OpAddWatch, num("/1", wire.AddWatchPersistentRecursive))
-		a.call(wire.OpExists, watch("/0"))
+		a.mustCall(wire.OpCreate, createRequest("/2", "", wire.FlagEphemeral))
+		a.mustCall(wire.OpCreate, createRequest("/1", "", wire.FlagEphemeral))
+		b.mustCall(wire.OpGetChildren, watchRequest("/1"))
+		b.mustCall(wire.OpAddWatch, numberRequest("/1", wire.AddWatchPersistentRecursive))
+		a.call(wire.OpExists, watchRequest("/0"))
 		sessions := s.Sessions()
 		require.Equal(t, []int64{a.session, b.session}, []int64{sessions[0].ID, sessions[1].ID})
 		require.Equal(t, 5*time.Second, sessions[0].Timeout)
@@ -58,11 +58,11 @@ func TestSessionsAndWatchesSnapshots(t *testing.T) {
 }
 
 func TestFourLetterWords(t *testing.T) {
-	bubble(t, func(t *testing.T, s *Server, st *stage) {
-		a := st.join("a")
-		a.must(wire.OpCreate, create("/e", "", wire.FlagEphemeral))
-		a.must(wire.OpExists, watch("/e"))
-		a.must(wire.OpGetChildren, watch("/e"))
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
+		a := st.joinClient("a")
+		a.mustCall(wire.OpCreate, createRequest("/e", "", wire.FlagEphemeral))
+		a.mustCall(wire.OpExists, watchRequest("/e"))
+		a.mustCall(wire.OpGetChildren, watchRequest("/e"))
 		ask := func(word string) string {
 			nc := st.dial()
 			_, err := nc.Write([]byte(word))

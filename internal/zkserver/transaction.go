@@ -35,11 +35,11 @@ func (t *transaction) insertNode(n *node) {
 	if t.atomic {
 		created, pzxid := parent.childrenCreated, parent.pzxid
 		t.undo = append(t.undo, func() {
-			t.tree.unlink(n)
+			t.tree.unlinkNode(n)
 			parent.childrenCreated, parent.pzxid = created, pzxid
 		})
 	}
-	t.tree.link(n)
+	t.tree.linkNode(n)
 	parent.childrenCreated++
 	parent.pzxid = t.zxid
 	t.events = append(t.events, event{wire.EventNodeCreated, n.path, int64(len(n.data))}, event{wire.EventNodeChildrenChanged, parent.path, 0})
@@ -51,11 +51,11 @@ func (t *transaction) removeNode(n *node) {
 	if t.atomic {
 		pzxid := parent.pzxid
 		t.undo = append(t.undo, func() {
-			t.tree.link(n)
+			t.tree.linkNode(n)
 			parent.pzxid = pzxid
 		})
 	}
-	t.tree.unlink(n)
+	t.tree.unlinkNode(n)
 	parent.pzxid = t.zxid
 	t.events = append(t.events, event{wire.EventNodeDeleted, n.path, -int64(len(n.data))}, event{wire.EventNodeChildrenChanged, parent.path, 0})
 }

@@ -27,28 +27,28 @@ const transcriptFile = "testdata/zookeeper-3.8.0.golden"
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// stage is where a scene plays: a server, and what its clients have heard.
-type stage struct {
-	t        *testing.T
-	root     string
-	dial     func() net.Conn
-	patience time.Duration
-	opened   []net.Conn
-	names    map[int64]string
-	base     int64
-	lines    []string
+// testClients is where a scene plays: a server, and what its clients have heard.
+type testClients struct {
+	t           *testing.T
+	root        string
+	dial        func() net.Conn
+	readTimeout time.Duration
+	opened      []net.Conn
+	names       map[int64]string
+	base        int64
+	lines       []string
 }
 
-func (st *stage) client(name string) *raw { return &raw{st: st, name: name} }
+func (st *testClients) client(name string) *rawClient { return &rawClient{st: st, name: name} }
 
-// join makes a client with a session.
-func (st *stage) join(name string) *raw {
+// joinClient makes a client with a session.
+func (st *testClients) joinClient(name string) *rawClient {
 	r := st.client(name)
 	require.True(st.t, r.open(wire.ConnectRequest{Timeout: 10000}))
 	return r
 }
 
-func (st *stage) owner(session int64) string {
+func (st *testClients) owner(session int64) string {
 	if name, known := st.names[session]; known {
 		return name
 	}
@@ -58,34 +58,34 @@ func (st *stage) owner(session int64) string {
 	return "somebody"
 }
 
-func (st *stage) relative(zxid int64) string {
+func (st *testClients) relative(zxid int64) string {
 	if zxid <= 0 {
 		return fmt.Sprint(zxid)
 	}
 	return fmt.Sprintf("%+d", zxid-st.base)
 }
 
-// play runs a scene in a subtree of its own and returns what was heard.
-func play(t *testing.T, sc scene, dial func() net.Conn) []string {
-	st := &stage{t: t, root: "/" + sc.name, dial: dial, patience: 3 * time.Second, names: map[int64]string{}}
+// playTranscript runs a scene in a subtree of its own and returns what was heard.
+func playTranscript(t *testing.T, sc scene, dial func() net.Conn) []string {
+	st := &testClients{t: t, root: "/" + sc.name, dial: dial, readTimeout: 3 * time.Second, names: map[int64]string{}}
 	defer func() {
 		for _, nc := range st.opened {
 			_ = nc.Close()
 		}
 	}()
-	setup := st.join("setup")
+	setup := st.joinClient("setup")
 	setup.do(wire.OpCreate, &wire.CreateRequest{Path: st.root, ACL: openACL})
 	st.base = setup.zxid
 	st.lines = nil
 	sc.run(st)
 	heard := st.lines
-	setup.sweep(st.root)
+	setup.deleteSubtree(st.root)
 	setup.quit()
 	return heard
 }
 
-// sweep deletes a subtree, whoever may.
-func (r *raw) sweep(path string) {
+// deleteSubtree deletes a subtree, whoever may.
+func (r *rawClient) deleteSubtree(path string) {
 	r.send(wire.OpGetChildren, &wire.WatchRequest{Path: path})
 	frame, err := r.frame()
 	require.NoError(r.st.t, err)
@@ -93,7 +93,7 @@ func (r *raw) sweep(path string) {
 	var head wire.ReplyHeader
 	head.Decode(&d)
 	for _, child := range d.Strings() {
-		r.sweep(path + "/" + child)
+		r.deleteSubtree(path + "/" + child)
 	}
 	r.do(wire.OpDelete, &wire.NumberRequest{Path: path, Number: wire.AnyVersion})
 }
@@ -108,7 +108,7 @@ func TestTranscript(t *testing.T) {
 		t.Run(sc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := startServer(t, Config{Tick: 500 * time.Millisecond, ContainerInterval: 2 * time.Second, ExtendedTypes: true})
-				heard := play(t, sc, func() net.Conn { return pipeTo(t, s) })
+				heard := playTranscript(t, sc, func() net.Conn { return pipeTo(t, s) })
 				require.Equal(t, strings.Join(golden[sc.name], "\n"), strings.Join(heard, "\n"))
 			})
 		})
@@ -132,7 +132,7 @@ func pipeTo(t *testing.T, s *Server) net.Conn {
 func recordTranscript(t *testing.T) {
 	var out strings.Builder
 	for _, sc := range scenes {
-		heard := play(t, sc, func() net.Conn {
+		heard := playTranscript(t, sc, func() net.Conn {
 			nc, err := net.Dial("tcp", *record)
 			require.NoError(t, err)
 			return nc

@@ -23,9 +23,9 @@ func (m WatchMode) String() string { return watchModeNames[m] }
 
 // watcher is a connection with watches.
 type watcher interface {
-	number() int64    // orders the watchers of an event
-	sessionID() int64 // of its session
-	process(e event)  // sends an event to the client
+	connectionID() int64  // orders the watchers of an event
+	sessionID() int64     // of its session
+	processEvent(e event) // sends an event to the client
 }
 
 // watchManager holds the watches of one kind: on data and existence, or on children. A connection has at most one watch on a path: a
@@ -41,8 +41,8 @@ func newWatchManager() *watchManager {
 	return &watchManager{byPath: map[string]map[watcher]WatchMode{}, byWatcher: map[watcher]map[string]struct{}{}}
 }
 
-func (m *watchManager) add(path string, w watcher, mode WatchMode) {
-	m.remove(path, w)
+func (m *watchManager) addWatch(path string, w watcher, mode WatchMode) {
+	m.removeWatch(path, w)
 	if m.byPath[path] == nil {
 		m.byPath[path] = map[watcher]WatchMode{}
 	}
@@ -54,8 +54,8 @@ func (m *watchManager) add(path string, w watcher, mode WatchMode) {
 	m.adjustCounts(mode, 1)
 }
 
-// remove reports whether there was a watch to remove.
-func (m *watchManager) remove(path string, w watcher) bool {
+// removeWatch reports whether there was a watch to remove.
+func (m *watchManager) removeWatch(path string, w watcher) bool {
 	mode, found := m.byPath[path][w]
 	if !found {
 		return false
@@ -80,18 +80,18 @@ func (m *watchManager) adjustCounts(mode WatchMode, sign int) {
 // removeWatcher removes every watch of a connection.
 func (m *watchManager) removeWatcher(w watcher) {
 	for path := range m.byWatcher[w] {
-		m.remove(path, w)
+		m.removeWatch(path, w)
 	}
 }
 
-// trigger appends the watchers of an event to triggered, and removes their one-shot watches.
-func (m *watchManager) trigger(e event, triggered []watcher) []watcher {
+// triggerWatches appends the watchers of an event to triggered, and removes their one-shot watches.
+func (m *watchManager) triggerWatches(e event, triggered []watcher) []watcher {
 	for w, mode := range m.byPath[e.path] {
 		if mode == PersistentRecursive && e.typ == wire.EventNodeChildrenChanged {
 			continue
 		}
 		if mode == OneShot {
-			m.remove(e.path, w)
+			m.removeWatch(e.path, w)
 		}
 		triggered = append(triggered, w)
 	}
@@ -109,9 +109,9 @@ func (m *watchManager) trigger(e event, triggered []watcher) []watcher {
 	return triggered
 }
 
-// check returns OK if any connection watches the path. It follows ZooKeeper's search: from slash to slash towards the root if
+// checkPath returns OK if any connection watches the path. It follows ZooKeeper's search: from slash to slash towards the root if
 // there are recursive watches, or else one step. That finds no watch on an empty path, and fails where there is no slash.
-func (m *watchManager) check(path string) wire.Code {
+func (m *watchManager) checkPath(path string) wire.Code {
 	switch {
 	case path == "":
 		return wire.NoWatcher

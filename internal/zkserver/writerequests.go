@@ -4,19 +4,19 @@ import "github.com/lockstep-go/lockstep/internal/wire"
 
 // write does a single write operation.
 func (p *requestProcessor) write(r *request) wire.Code {
-	t := p.db.begin(r.connection.session.id, r.connection.ids)
+	t := p.db.beginTransaction(r.connection.session.id, r.connection.ids)
 	body := wire.NewRequest(r.header.Op)
 	if !r.decode(body) {
 		return wire.MarshallingError
 	}
 	r.path, r.data = pathOf(body), dataOf(body)
-	o := t.apply(r.header.Op, body)
+	o := t.applyOperation(r.header.Op, body)
 	if o.code != wire.OK {
 		return o.code
 	}
 	r.result = o.path
-	p.db.commit(t)
-	o.encode(r.reply)
+	p.db.commitTransaction(t)
+	o.encodeReply(r.reply)
 	return wire.OK
 }
 
@@ -78,7 +78,7 @@ func dataOf(body wire.Request) []byte {
 // way, and a failure shows in the results, unless it is that the server makes
 // nothing of a part.
 func (p *requestProcessor) multi(r *request) wire.Code {
-	t := p.db.begin(r.connection.session.id, r.connection.ids)
+	t := p.db.beginTransaction(r.connection.session.id, r.connection.ids)
 	var body wire.MultiRequest
 	if !r.decode(&body) || !onlyWrites(body.Parts) {
 		return wire.MarshallingError
@@ -90,7 +90,7 @@ func (p *requestProcessor) multi(r *request) wire.Code {
 	}
 	switch code {
 	case wire.OK:
-		p.db.commit(t)
+		p.db.commitTransaction(t)
 	case wire.MarshallingError:
 		t.rollback()
 		return code
@@ -125,7 +125,7 @@ func (p *requestProcessor) multiRead(r *request) wire.Code {
 		}
 		p.readPart(r, part.Op, part.Body.(*wire.WatchRequest).Path)
 		if r.reply.Len() > p.config.OutgoingLimit {
-			p.connections.cut(r.connection)
+			p.connections.cutConnection(r.connection)
 			return noReply
 		}
 	}
@@ -148,7 +148,7 @@ func (p *requestProcessor) readPart(r *request, op wire.Op, path string) {
 }
 
 // describeParts records the parts of a multi for observers and faults.
-func (r *request) describeParts(parts []wire.MultiPart, outcomes []outcome, zxid int64) {
+func (r *request) describeParts(parts []wire.MultiPart, outcomes []operationResult, zxid int64) {
 	for i, part := range parts {
 		r.parts = append(r.parts, Request{Session: r.connection.session.id, Op: part.Op, Path: pathOf(part.Body),
 			Data: dataOf(part.Body), Result: outcomes[i].path, Zxid: zxid, Err: outcomes[i].code})
