@@ -17,14 +17,16 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strconv"
 	"syscall"
 	"time"
 
+	"github.com/lockstep-go/lockstep/examples/internal/demo"
 	"github.com/lockstep-go/lockstep/framework"
 )
 
 const (
-	exitBroken = 1  // a promise was broken, or the play could not be played
+	exitBroken = 1  // a promise was broken, or the example could not run
 	exitUsage  = 64 // as in sysexits.h
 )
 
@@ -72,18 +74,18 @@ func perform(ctx context.Context, args []string) error {
 
 // play is the plot: the members work, one of them is killed, the others go on; and what is stored at the
 // end is compared with the clock.
-func play(ctx context.Context, o options, j *journal) error {
-	s, err := openStage(ctx, o)
+func play(ctx context.Context, o options, j *journal) (err error) {
+	env, err := demo.Open(ctx, o.servers, o.timeout)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	j.timeout = s.timeout()
+	defer func() { err = errors.Join(err, env.Close()) }()
+	j.timeout = grantedTimeout(env)
 	if err := o.fits(j.timeout); err != nil {
 		return err
 	}
-	j.log(time.Now(), " ", "%d members on %s, below %s, session timeout %v", o.members, s.place(), s.config.Root, j.timeout)
-	cast, err := startMembers(o, s.environment(o))
+	j.log(time.Now(), " ", "%d members on %s, below %s, session timeout %v", o.members, env.Name(), env.Config.Root, j.timeout)
+	cast, err := startMembers(o, demo.Environment(env.Config, watchdogVariable+"="+strconv.FormatBool(o.watchdog)))
 	defer cast.stop()
 	if err != nil {
 		return err
@@ -91,7 +93,7 @@ func play(ctx context.Context, o options, j *journal) error {
 	if err := act(ctx, o, cast, j); err != nil {
 		return err
 	}
-	if j.state, err = s.settled(ctx, cast, j); err != nil {
+	if j.state, err = awaitCatchUp(ctx, env.Client, cast, j); err != nil {
 		return err
 	}
 	j.ended = true

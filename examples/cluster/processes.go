@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockstep-go/lockstep/examples/internal/demo"
 	"github.com/lockstep-go/lockstep/framework"
 )
 
@@ -48,7 +49,7 @@ func (m *members) start(self, name string, environment []string) error {
 	cmd := exec.Command(self)
 	cmd.Env = append(environment, memberVariable+"=1", framework.EnvIdentity+"="+name)
 	cmd.Stderr = os.Stderr
-	dieWithParent(cmd)
+	demo.DieWithParent(cmd)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/examples/internal/demo"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 	"github.com/lockstep-go/lockstep/locks"
@@ -100,7 +101,7 @@ func dispatch(t *testing.T, env []string, r route) *exec.Cmd {
 	require.NoError(t, err)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(env, senderVariable+"="+string(text), "GORACE=atexit_sleep_ms=0")
-	dieWithParent(cmd)
+	demo.DieWithParent(cmd)
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -128,7 +129,7 @@ func dies(t *testing.T, servers []string, fenced bool) (l *ledger, bobsToken int
 	t.Cleanup(network.Close)
 	network.Hold(ensemble.Up)
 
-	env := environment(servers, 10*time.Second)
+	env := demo.Environment(framework.Config{Servers: servers, Root: demo.NewRoot(), SessionTimeout: 10 * time.Second})
 	ann := dispatch(t, env, route{file, network.Addr()})
 	require.NoError(t, ann.Process.Kill())
 

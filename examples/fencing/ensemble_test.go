@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/examples/internal/demo"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 	"github.com/lockstep-go/lockstep/internal/testproc"
@@ -22,7 +23,7 @@ func onRealServers(t *testing.T, fenced bool) (s *story, balance, token int64) {
 	t.Helper()
 	servers := ensemble.Shared(t)
 	_, file := newLedger(t, fenced)
-	env := environment(servers, 4*time.Second)
+	env := demo.Environment(framework.Config{Servers: servers, Root: demo.NewRoot(), SessionTimeout: 4 * time.Second})
 	c := newCast(append(env, "GORACE=atexit_sleep_ms=0"))
 	defer c.stop()
 	s = newStory(options{servers: servers, unfenced: !fenced})

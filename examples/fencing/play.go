@@ -2,16 +2,14 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
+	"github.com/lockstep-go/lockstep/examples/internal/demo"
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/zktest"
 )
 
 const (
@@ -24,7 +22,7 @@ const (
 func play(ctx context.Context, o options, s *story) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 10*o.timeout+time.Minute, errors.New("the holders take too long"))
 	defer cancel()
-	servers, closeServers, err := openServers(o)
+	servers, closeServers, err := demo.Servers(o.servers, o.timeout)
 	if err != nil {
 		return err
 	}
@@ -43,7 +41,7 @@ func play(ctx context.Context, o options, s *story) (err error) {
 	if err := ledger.create(ctx, accountID, opening); err != nil {
 		return err
 	}
-	c := newCast(environment(servers, o.timeout))
+	c := newCast(demo.Environment(framework.Config{Servers: servers, Root: demo.NewRoot(), SessionTimeout: o.timeout}))
 	defer c.stop()
 	if err := s.act(ctx, c, part{Database: database, Fenced: !o.unfenced}); err != nil {
 		return err
@@ -99,30 +97,4 @@ func (s *story) until(ctx context.Context, c *cast, k kind, holder string) error
 			return context.Cause(ctx)
 		}
 	}
-}
-
-// openServers returns the servers to play on, by default one in memory.
-func openServers(o options) (servers []string, stop func(), err error) {
-	if len(o.servers) > 0 {
-		return o.servers, func() {}, nil
-	}
-	memory, err := zktest.New(zktest.WithTick(o.timeout / 4))
-	if err != nil {
-		return nil, nil, err
-	}
-	address, err := memory.ListenTCP("127.0.0.1:0")
-	if err != nil {
-		memory.Close()
-		return nil, nil, err
-	}
-	return []string{address}, memory.Close, nil
-}
-
-// environment tells holders where to play: below a root that nobody else uses. It consists of containers,
-// which the servers remove when they are empty.
-func environment(servers []string, timeout time.Duration) []string {
-	return append(os.Environ(),
-		framework.EnvServers+"="+strings.Join(servers, ","),
-		framework.EnvRoot+"=/lockstep-example-"+strings.ToLower(rand.Text()[:10]),
-		framework.EnvSessionTimeout+"="+timeout.String())
 }

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"sync"
 	"time"
+
+	"github.com/lockstep-go/lockstep/examples/internal/demo"
 )
 
 // cast are the holders' processes, and what they tell.
@@ -41,7 +43,7 @@ func (c *cast) start(p part) (*process, error) {
 	cmd := exec.Command(self)
 	cmd.Env = append(c.environment, partVariable+"="+string(text))
 	cmd.Stderr = os.Stderr
-	dieWithParent(cmd)
+	demo.DieWithParent(cmd)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockstep-go/lockstep/examples/internal/demo"
 	"github.com/lockstep-go/lockstep/framework"
 )
 
@@ -54,7 +55,7 @@ func (c *crew) start(seat, life int) (name string, err error) {
 	cmd := exec.Command(c.self)
 	cmd.Env = append(slices.Clone(c.environment), framework.EnvIdentity+"="+name)
 	cmd.Stderr = os.Stderr
-	dieWithParent(cmd)
+	demo.DieWithParent(cmd)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return name, err

@@ -1,18 +1,28 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// job is what there is to do, and by how many. Every worker is told.
+// job is the work of one run. Every worker gets it in its environment.
 type job struct {
 	Workers int           `json:"workers"`
 	Items   int           `json:"items"` // of each phase
 	Effort  time.Duration `json:"effort"`
 	Until   time.Time     `json:"until"` // no round begins after it; the first does
+}
+
+// variable is the environment variable that gives the job to a worker.
+func (j job) variable() string {
+	text, err := json.Marshal(j)
+	if err != nil {
+		panic(err) // it consists of numbers
+	}
+	return jobVariable + "=" + string(text)
 }
 
 // phase is one step of the pipeline: what becomes of each of its items.

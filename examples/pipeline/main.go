@@ -18,14 +18,16 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strconv"
 	"syscall"
 	"time"
 
+	"github.com/lockstep-go/lockstep/examples/internal/demo"
 	"github.com/lockstep-go/lockstep/framework"
 )
 
 const (
-	exitBroken = 1  // a promise was broken, or the play could not be played
+	exitBroken = 1  // a promise was broken, or the example could not run
 	exitUsage  = 64 // as in sysexits.h
 )
 
@@ -80,14 +82,14 @@ func perform(ctx context.Context, args []string) error {
 func play(ctx context.Context, o options, j *journal) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.patience(), errors.New("the workers take too long"))
 	defer cancel()
-	s, err := openStage(ctx, o)
+	env, err := demo.Open(ctx, o.servers, o.timeout)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer func() { err = errors.Join(err, env.Close()) }()
 	o.Until = time.Now().Add(o.lasts)
-	j.log(time.Now(), " ", "%d workers on %s, below %s, session timeout %v", o.Workers, s.place(), s.config.Root, o.timeout)
-	c, err := newCrew(o.Workers, o.spared, s.environment(o))
+	j.log(time.Now(), " ", "%d workers on %s, below %s, session timeout %v", o.Workers, env.Name(), env.Config.Root, o.timeout)
+	c, err := newCrew(o.Workers, o.spared, demo.Environment(env.Config, o.job.variable(), watchdogVariable+"="+strconv.FormatBool(o.watchdog)))
 	if err != nil {
 		return err
 	}
@@ -97,7 +99,7 @@ func play(ctx context.Context, o options, j *journal) (err error) {
 		return err
 	}
 	j.took = time.Since(begin)
-	j.reported, err = s.report(ctx)
+	j.reported, err = lastReport(ctx, env.Client)
 	return err
 }
 

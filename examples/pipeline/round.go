@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
 
 	"github.com/lockstep-go/lockstep/barrier"
 	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/examples/internal/demo"
 	"github.com/lockstep-go/lockstep/framework"
 )
 
@@ -53,7 +55,7 @@ func (r *round) tidy(ctx context.Context) error {
 	rounds, err := roundsThere(ctx, r.client)
 	for _, n := range rounds {
 		if err == nil && n < r.number-1 {
-			err = remove(ctx, r.client, roundPath(n))
+			err = demo.RemoveTree(ctx, r.client, roundPath(n))
 		}
 	}
 	return err
@@ -77,17 +79,11 @@ func roundsThere(ctx context.Context, client *framework.Client) ([]int, error) {
 	return rounds, nil
 }
 
-// remove deletes a node and all below it, whoever else deletes there.
-func remove(ctx context.Context, client *framework.Client, path string) error {
-	names, _, err := client.Children(ctx, path)
-	for _, name := range names {
-		err = errors.Join(err, remove(ctx, client, framework.Join(path, name)))
+// lastReport reads the report of the last round.
+func lastReport(ctx context.Context, client *framework.Client) (result, error) {
+	rounds, err := roundsThere(ctx, client)
+	if err != nil {
+		return result{}, err
 	}
-	if err == nil {
-		err = client.DeleteIfPresent(ctx, path)
-	}
-	if errors.Is(err, framework.ErrNoNode) {
-		return nil
-	}
-	return err
+	return readReport(ctx, client, slices.Max(append(rounds, 1)))
 }
