@@ -10,21 +10,21 @@ import (
 	"github.com/lockstep-go/lockstep/barrier"
 )
 
-// rounds is W7.
-func rounds(s settings) error {
+// barrierRounds is W7.
+func barrierRounds(s settings) error {
 	clients, err := openAll(s, or(s.c, 8))
 	if err != nil {
 		return err
 	}
 	defer closeAll(clients...)
-	p := &parade{s: s, members: int64(len(clients)), warm: int64(or(s.n, 300)) / 3, rounds: int64(or(s.n, 300))}
+	p := &barrierMembers{s: s, members: int64(len(clients)), warm: int64(or(s.n, 300)) / 3, rounds: int64(or(s.n, 300))}
 	p.starts = make([]time.Time, p.rounds)
 	errs := make(chan error, len(clients))
 	var wg sync.WaitGroup
 	for i, c := range clients {
 		b := barrier.NewDoubleBarrier(c, root+"/w7", len(clients))
 		wg.Go(func() {
-			if err := p.march(b, i == 0); err != nil {
+			if err := p.pass(b, i == 0); err != nil {
 				errs <- err
 			}
 		})
@@ -39,8 +39,8 @@ func rounds(s settings) error {
 	return newResult(s, "lockstep", s.params(map[string]any{"c": len(clients), "reuse": true}), int(p.rounds), took, p.laps()).requests(sent).print()
 }
 
-// parade is a number of rounds, and what must not be in them.
-type parade struct {
+// barrierMembers is a number of rounds, and what must not be in them.
+type barrierMembers struct {
 	s                     settings
 	members, warm, rounds int64
 	entering, leaving     atomic.Int64
@@ -50,8 +50,8 @@ type parade struct {
 
 var errEarly = errors.New("a member went on before all were there")
 
-// march goes through all rounds as one member. The first one takes the times.
-func (p *parade) march(b *barrier.DoubleBarrier, first bool) error {
+// pass goes through all rounds as one member. The first one takes the times.
+func (p *barrierMembers) pass(b *barrier.DoubleBarrier, first bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // so that the others end too if one fails
 	defer cancel()
 	for round := range p.warm + p.rounds {
@@ -81,7 +81,7 @@ func (p *parade) march(b *barrier.DoubleBarrier, first bool) error {
 }
 
 // laps are the times from one round's start to the next one's.
-func (p *parade) laps() []time.Duration {
+func (p *barrierMembers) laps() []time.Duration {
 	var laps []time.Duration
 	for i, t := range p.starts[1:] {
 		laps = append(laps, t.Sub(p.starts[i]))

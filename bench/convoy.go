@@ -9,15 +9,15 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// convoy is W4.
-func convoy(s settings) error {
+// convoyHandoffs is W4.
+func convoyHandoffs(s settings) error {
 	ctx, n := context.Background(), or(s.c, 1000)
 	c, err := open(s)
 	if err != nil {
 		return err
 	}
 	defer closeAll(c)
-	q, err := newQueue(ctx, s, c)
+	q, err := newWaiterQueue(ctx, s, c)
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func convoy(s settings) error {
 	queueing := time.Since(start)
 	settle(s)
 	before, start := s.traffic(), time.Now()
-	if err := q.letGo(ctx, start); err != nil {
+	if err := q.releaseAll(ctx, start); err != nil {
 		return err
 	}
 	took := time.Since(start)
@@ -41,8 +41,8 @@ func convoy(s settings) error {
 	return r.print()
 }
 
-// queue is a holder and waiters of one client.
-type queue struct {
+// waiterQueue is a holder and waiters of one client.
+type waiterQueue struct {
 	m      *locks.Mutex
 	holder *locks.Lease
 	paced  bool
@@ -52,15 +52,15 @@ type queue struct {
 	wg     sync.WaitGroup
 }
 
-func newQueue(ctx context.Context, s settings, c *framework.Client) (*queue, error) {
-	q := &queue{m: locks.NewMutex(c, root+"/w4", s.options()...), paced: s.paced}
+func newWaiterQueue(ctx context.Context, s settings, c *framework.Client) (*waiterQueue, error) {
+	q := &waiterQueue{m: locks.NewMutex(c, root+"/w4", s.options()...), paced: s.paced}
 	var err error
 	q.holder, err = q.m.Lock(ctx)
 	return q, err
 }
 
 // grow adds n waiters and waits until the servers have all of them.
-func (q *queue) grow(ctx context.Context, c *framework.Client, n int) error {
+func (q *waiterQueue) grow(ctx context.Context, c *framework.Client, n int) error {
 	q.errs = make(chan error, n)
 	for i := range n {
 		q.wg.Go(func() {
@@ -72,8 +72,8 @@ func (q *queue) grow(ctx context.Context, c *framework.Client, n int) error {
 	return await(ctx, c, q.m.Path(), n+1)
 }
 
-// letGo lets the holder release and waits until all have passed.
-func (q *queue) letGo(ctx context.Context, now time.Time) error {
+// releaseAll lets the holder release and waits until all have passed.
+func (q *waiterQueue) releaseAll(ctx context.Context, now time.Time) error {
 	released := make(chan struct{})
 	q.former, q.g.owner, q.g.released = released, -1, now
 	if err := q.holder.Release(ctx); err != nil {
@@ -86,7 +86,7 @@ func (q *queue) letGo(ctx context.Context, now time.Time) error {
 }
 
 // pass is one waiter's way.
-func (q *queue) pass(ctx context.Context, who int) error {
+func (q *waiterQueue) pass(ctx context.Context, who int) error {
 	lease, err := q.m.Lock(ctx)
 	if err != nil {
 		return err

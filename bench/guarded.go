@@ -25,7 +25,7 @@ type guarded struct {
 	handoffs []time.Duration
 
 	keep    bool // the tenures, for a comparison with other processes
-	tenures []tenure
+	tenures []holdPeriod
 }
 
 var errViolated = errors.New("mutual exclusion violated")
@@ -39,8 +39,8 @@ func (f fence) after(g fence) bool {
 	return cmp.Or(cmp.Compare(f.token, g.token), cmp.Compare(f.turn, g.turn)) > 0
 }
 
-// tenure is the time that a process held one token, by the machine's clock in nanoseconds.
-type tenure struct {
+// holdPeriod is the time that a process held one token, by the machine's clock in nanoseconds.
+type holdPeriod struct {
 	Token, From, To int64
 	Measured        bool
 }
@@ -79,7 +79,7 @@ func (g *guarded) held(f fence, from time.Time, measured bool) {
 		g.tenures[last].To = g.released.UnixNano()
 		return
 	}
-	g.tenures = append(g.tenures, tenure{f.token, from.UnixNano(), g.released.UnixNano(), measured})
+	g.tenures = append(g.tenures, holdPeriod{f.token, from.UnixNano(), g.released.UnixNano(), measured})
 }
 
 // pass acquires, enters and releases once.

@@ -8,13 +8,13 @@ import (
 )
 
 // listener is a log that tells when the watchdog is armed: its process id, and the nanoseconds that it took.
-func listener(armed chan<- string) *slog.Logger { return slog.New(ear{armed}) }
+func listener(armed chan<- string) *slog.Logger { return slog.New(watchdogLog{armed}) }
 
-type ear struct{ armed chan<- string }
+type watchdogLog struct{ armed chan<- string }
 
-func (ear) Enabled(context.Context, slog.Level) bool { return true }
+func (watchdogLog) Enabled(context.Context, slog.Level) bool { return true }
 
-func (e ear) Handle(_ context.Context, r slog.Record) error {
+func (e watchdogLog) Handle(_ context.Context, r slog.Record) error {
 	if r.Message != "watchdog armed" {
 		return nil
 	}
@@ -36,6 +36,6 @@ func (e ear) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func (e ear) WithAttrs([]slog.Attr) slog.Handler { return e }
+func (e watchdogLog) WithAttrs([]slog.Attr) slog.Handler { return e }
 
-func (e ear) WithGroup(string) slog.Handler { return e }
+func (e watchdogLog) WithGroup(string) slog.Handler { return e }

@@ -52,11 +52,11 @@ type settings struct {
 	watchdog         bool
 	member           string
 	depth            int
-	sent             *sent // nil without -trace
+	sent             *requestCounter // nil without -trace
 }
 
 var workloads = map[string]func(settings) error{
-	"W0": floor, "W1": uncontended, "W2": contended, "W3": shared, "W4": convoy, "W5": takeover, "W6": queueing, "W7": rounds, "W8": readWrite, "T": ticks, "M": memory,
+	"W0": floor, "W1": uncontended, "W2": contended, "W3": shared, "W4": convoyHandoffs, "W5": takeover, "W6": queueing, "W7": barrierRounds, "W8": readWrite, "T": ticks, "M": memory,
 }
 
 // members are what the processes do that a workload starts.
@@ -113,7 +113,7 @@ func parse(args []string) (s settings, err error) {
 		s.session = 30 * time.Second
 	}
 	if trace {
-		s.sent = newSent()
+		s.sent = newRequestCounter()
 	}
 	return s, s.check()
 }

@@ -120,7 +120,7 @@ func TestReadWrite(t *testing.T) {
 	require.Len(t, measure(t, "-w", "W8", "-readers", "2", "-writers", "0", "-t", "200ms"), 1, "readers only")
 }
 
-func TestRounds(t *testing.T) {
+func TestBarrierRounds(t *testing.T) {
 	w7 := measure(t, "-w", "W7", "-c", "3", "-n", "20")
 	require.Equal(t, map[string]any{"c": 3.0, "reuse": true}, w7[0]["params"])
 	require.Equal(t, 20.0, w7[0]["n"])
@@ -149,18 +149,18 @@ func TestBadFlags(t *testing.T) {
 	}
 }
 
-func TestProcessesThatHoldAtOnceAreFound(t *testing.T) {
-	handoffs, err := handoffsOf([]tenure{{3, 50, 60, true}, {1, 10, 20, false}, {2, 25, 40, true}})
+func TestConcurrentHoldersInProcessesAreDetected(t *testing.T) {
+	handoffs, err := handoffsOf([]holdPeriod{{3, 50, 60, true}, {1, 10, 20, false}, {2, 25, 40, true}})
 	require.NoError(t, err)
 	require.Equal(t, []time.Duration{5, 10}, handoffs)
 
-	for _, second := range []tenure{{Token: 2, From: 19, To: 30}, {Token: 1, From: 21, To: 30}} {
-		_, err = handoffsOf([]tenure{{Token: 1, From: 10, To: 20}, second})
+	for _, second := range []holdPeriod{{Token: 2, From: 19, To: 30}, {Token: 1, From: 21, To: 30}} {
+		_, err = handoffsOf([]holdPeriod{{Token: 1, From: 10, To: 20}, second})
 		require.ErrorIs(t, err, errViolated)
 	}
 }
 
-func TestGuardedFindsWhoShouldNotBeThere(t *testing.T) {
+func TestGuardedDetectsTwoHolders(t *testing.T) {
 	var g guarded
 	require.NoError(t, g.enter(1, fence{5, 0}, true))
 	require.NoError(t, g.enter(1, fence{5, 1}, true), "a slice goes on")
@@ -169,22 +169,22 @@ func TestGuardedFindsWhoShouldNotBeThere(t *testing.T) {
 	require.Len(t, g.handoffs, 1)
 	require.ErrorIs(t, g.enter(3, fence{6, 0}, true), errViolated)
 
-	b := book{readers: 1}
+	b := sharedRegister{readers: 1}
 	b.inside.Store(-1)
 	require.ErrorIs(t, b.read(fence{}), errViolated)
 	b.inside.Store(1)
 	require.ErrorIs(t, b.write(fence{1, 0}), errViolated)
 }
 
-// TestFramesAreCountedHoweverTheyAreWritten writes a connect request and two reads byte by byte, and at once.
-func TestFramesAreCountedHoweverTheyAreWritten(t *testing.T) {
+// TestRequestCounterCountsSplitFrames writes a connect request and two reads byte by byte, and at once.
+func TestRequestCounterCountsSplitFrames(t *testing.T) {
 	frames := []byte{0, 0, 0, 1, 9}
 	frames = append(frames, 0, 0, 0, 10, 0, 0, 0, 1, 0, 0, 0, 4, '/', 1)
 	frames = append(frames, 0, 0, 0, 10, 0, 0, 0, 2, 0, 0, 0, 4, '/', 0)
 	for _, size := range []int{1, len(frames)} {
 		near, far := net.Pipe()
 		go io.Copy(io.Discard, far)
-		c := &counted{Conn: near, sent: newSent()}
+		c := &countedConn{Conn: near, sent: newRequestCounter()}
 		for part := range slices.Chunk(frames, size) {
 			_, err := c.Write(part)
 			require.NoError(t, err)

@@ -28,7 +28,7 @@ func memory(s settings) error {
 	if _, _, err := queued(s, c, n); err != nil {
 		return err
 	}
-	bare := parked(n)
+	bare := parkedWaiters(n)
 	start := time.Now()
 	waiting, goroutines, err := queued(s, c, n)
 	if err != nil {
@@ -54,8 +54,8 @@ func measureMemory() footprint {
 	return footprint{int(m.HeapAlloc), int(m.StackInuse)}
 }
 
-// parked measures n goroutines that wait on a channel.
-func parked(n int) footprint {
+// parkedWaiters measures n goroutines that wait on a channel.
+func parkedWaiters(n int) footprint {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	for range n {

@@ -16,7 +16,7 @@ type share struct {
 	Counts  []int
 	Took    time.Duration
 	Traffic traffic
-	Tenures []tenure
+	Tenures []holdPeriod
 }
 
 // sharedByProcesses is W3 with several processes on one path.
@@ -63,7 +63,7 @@ func startProcesses(s settings, path string) (all []*process, err error) {
 // quantiles are those of hand-offs between tokens, in one process or between two.
 func compare(s settings, shares []share) error {
 	var counts []int
-	var tenures []tenure
+	var tenures []holdPeriod
 	var sent traffic
 	for _, sh := range shares {
 		counts = append(counts, sh.Counts...)
@@ -86,8 +86,8 @@ func compare(s settings, shares []share) error {
 }
 
 // handoffsOf returns the times between tenures, in the order of their tokens, and an error if two overlap.
-func handoffsOf(tenures []tenure) ([]time.Duration, error) {
-	slices.SortFunc(tenures, func(a, b tenure) int { return cmp.Compare(a.Token, b.Token) })
+func handoffsOf(tenures []holdPeriod) ([]time.Duration, error) {
+	slices.SortFunc(tenures, func(a, b holdPeriod) int { return cmp.Compare(a.Token, b.Token) })
 	var handoffs []time.Duration
 	for i := 1; i < len(tenures); i++ {
 		before, t := tenures[i-1], tenures[i]

@@ -17,7 +17,7 @@ func readWrite(s settings) error {
 		return err
 	}
 	defer closeAll(clients...)
-	b := newBook(s, clients)
+	b := newSharedRegister(s, clients)
 	t, err := loop(s, len(clients), b.turn)
 	if err != nil {
 		return err
@@ -40,8 +40,8 @@ func readWrite(s settings) error {
 	return nil
 }
 
-// book is read and written under one lock; the last of its users write.
-type book struct {
+// sharedRegister is read and written under one lock; the last of its users write.
+type sharedRegister struct {
 	readers int
 	lockers []locks.Locker
 	laps    [][]time.Duration
@@ -49,8 +49,8 @@ type book struct {
 	fence   fence        // of the last writer; only the lock protects it
 }
 
-func newBook(s settings, clients []*framework.Client) *book {
-	b := &book{readers: s.readers, laps: make([][]time.Duration, len(clients))}
+func newSharedRegister(s settings, clients []*framework.Client) *sharedRegister {
+	b := &sharedRegister{readers: s.readers, laps: make([][]time.Duration, len(clients))}
 	for i, c := range clients {
 		l := locks.NewRWLock(c, root+"/w8", s.rwOptions()...)
 		if i < s.readers {
@@ -62,7 +62,7 @@ func newBook(s settings, clients []*framework.Client) *book {
 	return b
 }
 
-func (b *book) turn(who int, measured func() bool) error {
+func (b *sharedRegister) turn(who int, measured func() bool) error {
 	ctx, start := context.Background(), time.Now()
 	lease, err := b.lockers[who].Lock(ctx)
 	if err != nil {
@@ -82,7 +82,7 @@ func (b *book) turn(who int, measured func() bool) error {
 	return lease.Release(ctx)
 }
 
-func (b *book) read(fence) error {
+func (b *sharedRegister) read(fence) error {
 	if b.inside.Add(1) < 1 {
 		return errViolated
 	}
@@ -90,7 +90,7 @@ func (b *book) read(fence) error {
 	return nil
 }
 
-func (b *book) write(f fence) error {
+func (b *sharedRegister) write(f fence) error {
 	if !b.inside.CompareAndSwap(0, -1) || !f.after(b.fence) {
 		return errViolated
 	}

@@ -22,7 +22,7 @@ func takeover(s settings) error {
 	n := or(s.n, 20)
 	laps := make([]time.Duration, 0, n)
 	var total time.Duration
-	var dogs dogs
+	var dogs watchdogs
 	for range n {
 		d, err := takeoverOnce(s, &dogs)
 		if err != nil {
@@ -37,14 +37,14 @@ func takeover(s settings) error {
 	return r.print()
 }
 
-func takeoverOnce(s settings, dogs *dogs) (time.Duration, error) {
+func takeoverOnce(s settings, dogs *watchdogs) (time.Duration, error) {
 	path := fmt.Sprintf("%s/w5-%d", root, rand.Int64())
 	a, err := startProcess(s, path)
 	if err != nil {
 		return 0, err
 	}
 	defer a.end()
-	dog, err := dogs.meet(s, a)
+	dog, err := dogs.add(s, a)
 	if err != nil {
 		return 0, err
 	}
@@ -58,7 +58,7 @@ func takeoverOnce(s settings, dogs *dogs) (time.Duration, error) {
 	}
 	before := dog.cpu()
 	time.Sleep(time.Second + rand.N(time.Second))
-	dogs.look(dog, before)
+	dogs.measure(dog, before)
 	gone := time.Now()
 	if s.how == "kill" {
 		a.end()
@@ -73,15 +73,15 @@ func takeoverOnce(s settings, dogs *dogs) (time.Duration, error) {
 	return led.Sub(gone), err
 }
 
-// dogs is what is measured of the leaders' watchdogs.
-type dogs struct {
+// watchdogs is what is measured of the leaders' watchdogs.
+type watchdogs struct {
 	session  time.Duration // as granted
 	arming   []time.Duration
 	rss, cpu int64 // the most memory of one, in KiB, and the most time on a processor while it had nothing to do
 }
 
-// meet waits until a leader leads and, if it is to have one, its watchdog is armed.
-func (d *dogs) meet(s settings, leader *process) (dog, error) {
+// add waits until a leader leads and, if it is to have one, its watchdog is armed.
+func (d *watchdogs) add(s settings, leader *process) (watchdogProcess, error) {
 	granted, err := leader.said("SESSION")
 	if err != nil {
 		return 0, err
@@ -99,17 +99,17 @@ func (d *dogs) meet(s settings, leader *process) (dog, error) {
 		_, err = fmt.Sscan(line, &pid, (*int64)(&took))
 	}
 	d.arming = append(d.arming, took)
-	return dog(pid), err
+	return watchdogProcess(pid), err
 }
 
-// look notes what a watchdog takes that has had nothing to do since before.
-func (d *dogs) look(w dog, before time.Duration) {
+// measure notes what a watchdog takes that has had nothing to do since before.
+func (d *watchdogs) measure(w watchdogProcess, before time.Duration) {
 	if w != 0 {
 		d.rss, d.cpu = max(d.rss, w.rss()), max(d.cpu, int64(w.cpu()-before))
 	}
 }
 
-func (d *dogs) tell(r *result) {
+func (d *watchdogs) tell(r *result) {
 	if len(d.arming) == 0 {
 		return
 	}
@@ -152,16 +152,16 @@ func candidate(s settings) error {
 	return term.Resign(ctx)
 }
 
-// dog is the process id of a watchdog, or 0.
-type dog int
+// watchdogProcess is the process id of a watchdog, or 0.
+type watchdogProcess int
 
 // rss is its own memory, in KiB; 0 where that cannot be known.
-func (d dog) rss() int64 {
+func (d watchdogProcess) rss() int64 {
 	return d.field("status", "RssAnon:")
 }
 
 // cpu is the time that it has spent on a processor.
-func (d dog) cpu() (total time.Duration) {
+func (d watchdogProcess) cpu() (total time.Duration) {
 	threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", d)) // none where that cannot be known
 	for _, t := range threads {
 		total += time.Duration(d.field("task/"+t.Name()+"/schedstat", ""))
@@ -170,7 +170,7 @@ func (d dog) cpu() (total time.Duration) {
 }
 
 // field is the number behind a word, or the first one.
-func (d dog) field(file, word string) int64 {
+func (d watchdogProcess) field(file, word string) int64 {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/%s", d, file))
 	if err != nil {
 		return 0

@@ -45,15 +45,15 @@ func (t traffic) plus(more traffic) traffic {
 	return sum
 }
 
-// sent counts requests by operation as they leave. A nil one counts nothing.
-type sent struct {
+// requestCounter counts requests by operation as they leave. A nil one counts nothing.
+type requestCounter struct {
 	mu     sync.Mutex
 	counts map[string]int
 }
 
-func newSent() *sent { return &sent{counts: map[string]int{}} }
+func newRequestCounter() *requestCounter { return &requestCounter{counts: map[string]int{}} }
 
-func (o *sent) snapshot() map[string]int {
+func (o *requestCounter) snapshot() map[string]int {
 	if o == nil {
 		return nil
 	}
@@ -63,27 +63,27 @@ func (o *sent) snapshot() map[string]int {
 }
 
 // dialer makes a client's connections countable.
-func (o *sent) dialer() framework.Option {
+func (o *requestCounter) dialer() framework.Option {
 	return framework.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
 		var d net.Dialer
 		c, err := d.DialContext(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
-		return &counted{Conn: c, sent: o}, nil
+		return &countedConn{Conn: c, sent: o}, nil
 	})
 }
 
-// counted is a connection whose frames are looked at on their way out. One write may have several.
-type counted struct {
+// countedConn is a connection whose frames are looked at on their way out. One write may have several.
+type countedConn struct {
 	net.Conn
-	sent    *sent
+	sent    *requestCounter
 	rest    []byte // of the frame under way
 	greeted bool   // the first frame is the session's and no request
 }
 
 // Write counts first: the answer may be there before the write has returned.
-func (c *counted) Write(b []byte) (int, error) {
+func (c *countedConn) Write(b []byte) (int, error) {
 	c.rest = append(c.rest, b...)
 	for len(c.rest) >= 4 {
 		end := 4 + int(binary.BigEndian.Uint32(c.rest))
@@ -105,7 +105,7 @@ var operations = map[uint32]string{
 }
 
 // count counts one request, which begins with its operation. A read that watches says so in its last byte.
-func (o *sent) count(request []byte) {
+func (o *requestCounter) count(request []byte) {
 	code := binary.BigEndian.Uint32(request)
 	name, known := operations[code]
 	switch {

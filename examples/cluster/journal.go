@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
-// journal is the live log, and the notes for the summary.
+// journal writes the live log and collects the figures of the summary.
 type journal struct {
 	out     io.Writer
 	colour  bool
@@ -17,7 +17,7 @@ type journal struct {
 
 	leads    string // who leads, or ""
 	terms    []term
-	ticks    map[time.Time]int64 // how often each was fired
+	ticks    map[time.Time]int64 // how often each tick was run
 	victim   string
 	deadAt   time.Time
 	takeover time.Duration
@@ -25,7 +25,7 @@ type journal struct {
 	state    scheduler.State
 }
 
-// newJournal writes in colour if somebody may be watching, and has not set NO_COLOR.
+// newJournal writes in colour on a terminal, unless NO_COLOR is set.
 func newJournal(out *os.File) *journal {
 	info, err := out.Stat()
 	watched := err == nil && info.Mode()&os.ModeCharDevice != 0
@@ -56,12 +56,12 @@ func (j *journal) log(at time.Time, mark, format string, args ...any) {
 	fmt.Fprintf(j.out, "%s  %s  %s\n", j.paint(dim, at.Local().Format(clock)), mark, fmt.Sprintf(format, args...))
 }
 
-// take notes what a member tells.
+// take notes an event of a member.
 func (j *journal) take(e event) {
 	if e.Kind == fired {
 		j.ticks[e.Tick]++
 	}
-	if j.ended { // who leads while all are being stopped is of no interest
+	if j.ended { // changes of leader at the end do not matter
 		return
 	}
 	switch e.Kind {

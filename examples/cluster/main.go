@@ -1,12 +1,12 @@
-// Command cluster shows what the crash of a leader looks like. It starts an in-memory ZooKeeper and three
-// members, which are processes of their own; one is elected and runs a cron job each second. After a third of
-// the time the leader is killed with SIGKILL, and nothing is restarted: another member takes over, in milliseconds,
-// since the leader's watchdog closes its session. With -no-watchdog the servers must notice by themselves.
+// Command cluster shows what happens when a leader crashes. It starts an in-memory ZooKeeper and three members, each a process of its
+// own. They elect a leader, which runs a cron job each second. After a third of the time the leader is killed with SIGKILL and not
+// restarted. Another member takes over within milliseconds, because the dead leader's watchdog closes its session. With -no-watchdog
+// the servers end the session after its timeout.
 //
 //	go run ./examples/cluster
 //	go run ./examples/cluster --zk host:port,host:port,host:port
 //
-// What a service would write is in member.go.
+// See member.go for the part that a service would have.
 package main
 
 import (
@@ -32,7 +32,7 @@ const (
 
 func main() {
 	framework.WatchdogMain()
-	runtime.LockOSThread() // members die with the thread that starts them, and this one lasts
+	runtime.LockOSThread() // members are killed when the thread that starts them ends
 	if os.Getenv(memberVariable) != "" {
 		os.Exit(member())
 	}
@@ -41,7 +41,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:]))
 }
 
-// run returns the exit status: 0 only if nothing fired twice and the fencing tokens rose.
+// run returns the exit status: 0 only if no tick ran twice and the fencing tokens rose.
 func run(ctx context.Context, args []string) int {
 	err := perform(ctx, args)
 	switch {
@@ -72,8 +72,7 @@ func perform(ctx context.Context, args []string) error {
 	return errors.Join(err, j.verdict())
 }
 
-// play is the plot: the members work, one of them is killed, the others go on; and what is stored at the
-// end is compared with the clock.
+// play runs the members, kills the leader, and compares the stored result with the clock.
 func play(ctx context.Context, o options, j *journal) (err error) {
 	env, err := demo.Open(ctx, o.servers, o.timeout)
 	if err != nil {
@@ -98,13 +97,13 @@ func play(ctx context.Context, o options, j *journal) (err error) {
 	}
 	j.ended = true
 	cast.stop()
-	for e := range cast.events { // what was still on its way
+	for e := range cast.events { // events that were not read yet
 		j.take(e)
 	}
 	return nil
 }
 
-// act lets the members work until the time is over, and kills whoever leads after a third of it.
+// act runs the members until the time is over, and kills the leader after a third of it.
 func act(ctx context.Context, o options, cast *members, j *journal) error {
 	end, kill := time.After(o.duration), time.After(o.duration/3)
 	for {
@@ -115,7 +114,7 @@ func act(ctx context.Context, o options, cast *members, j *journal) error {
 			}
 			j.take(e)
 		case <-kill:
-			if !cast.kill(j.leads) { // nobody leads yet
+			if !cast.kill(j.leads) { // no leader yet
 				kill = time.After(50 * time.Millisecond)
 				continue
 			}
@@ -123,7 +122,7 @@ func act(ctx context.Context, o options, cast *members, j *journal) error {
 		case <-end:
 			return nil
 		case <-ctx.Done():
-			return errors.New("interrupted; every member was ended")
+			return errors.New("interrupted; all members were stopped")
 		}
 	}
 }

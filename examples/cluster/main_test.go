@@ -43,7 +43,7 @@ func requireHeld(t *testing.T, out string) summary {
 	return s
 }
 
-// requireTakenOverAtOnce demands that nobody waited for the session timeout.
+// requireTakenOverAtOnce requires a takeover well before the session timeout.
 func requireTakenOverAtOnce(t *testing.T, s summary) {
 	t.Helper()
 	require.Equal(t, int64(30000), s.SessionTimeout)

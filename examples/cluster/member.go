@@ -24,8 +24,8 @@ const (
 	jobSpec          = "* * * * * *"
 )
 
-// serve is what a service would write: a client, a job, and a scheduler that runs the job each second in
-// one member of the cluster. LOCKSTEP_SERVERS and others say where ZooKeeper is.
+// serve is the part that a service would have: a client, a job, and a scheduler that runs the job each second in one member of the
+// cluster. LOCKSTEP_SERVERS and further variables configure the client.
 func serve(ctx context.Context, tell func(event)) error {
 	config, err := framework.ConfigFromEnv()
 	if err != nil {
@@ -39,7 +39,7 @@ func serve(ctx context.Context, tell func(event)) error {
 	if err != nil {
 		return err
 	}
-	defer client.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing can be done about it
+	defer client.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the session expires otherwise
 
 	cluster := scheduler.New(client, clusterPath, scheduler.WithObserver(func(e scheduler.Event) { tell(report(e)) }))
 	err = cluster.Add(scheduler.Job{
@@ -56,7 +56,7 @@ func serve(ctx context.Context, tell func(event)) error {
 	return cluster.Run(ctx)
 }
 
-// event is what a member tells its parent, as a line of JSON.
+// event is a line of JSON from a member to its parent.
 type event struct {
 	Kind   kind             `json:"kind"`
 	Member string           `json:"member"`
@@ -76,7 +76,7 @@ const (
 	missed    kind = "missed"
 )
 
-// report picks what the parent wants to know.
+// report selects the events that the parent reads.
 func report(e scheduler.Event) event {
 	switch e.Kind {
 	case scheduler.EventLeading:
@@ -89,13 +89,12 @@ func report(e scheduler.Event) event {
 	return event{}
 }
 
-// member is the main function of a member's process. It lasts until its parent closes its standard input, or
-// dies.
+// member is the main function of a member's process. It runs until its parent closes its standard input, or dies.
 func member() int {
-	signal.Ignore(os.Interrupt, syscall.SIGTERM) // a Ctrl-C reaches everybody; the parent decides
+	signal.Ignore(os.Interrupt, syscall.SIGTERM) // Ctrl-C reaches all processes; the parent decides
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // any end will do
+		_, _ = io.Copy(io.Discard, os.Stdin) // errors end it, too
 		cancel()
 	}()
 	name := os.Getenv(framework.EnvIdentity)
@@ -108,7 +107,7 @@ func member() int {
 		e.Member, e.At = name, time.Now()
 		mu.Lock()
 		defer mu.Unlock()
-		_ = lines.Encode(e) // without a parent there is nobody to tell
+		_ = lines.Encode(e) // fails without a parent
 	}
 	if err := serve(ctx, tell); err != nil && ctx.Err() == nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)

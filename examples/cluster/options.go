@@ -26,7 +26,7 @@ type options struct {
 // parse reads the command line. Its error wraps flag.ErrHelp or errUsage.
 func parse(args []string) (options, error) {
 	var o options
-	var given bool // the session timeout
+	var given bool // -timeout was given
 	f := flag.NewFlagSet("cluster", flag.ContinueOnError)
 	f.Usage = func() {}
 	servers := f.String("zk", "", "real servers, host:port,host:port (default: one in memory)")
@@ -70,7 +70,7 @@ func defaultTimeout(watchdog bool) time.Duration {
 	return 2 * time.Second
 }
 
-// log is where the live log goes.
+// log returns the writer of the live log.
 func (o options) log() *os.File {
 	if o.json {
 		return os.Stderr
@@ -78,8 +78,8 @@ func (o options) log() *os.File {
 	return os.Stdout
 }
 
-// fits tells whether two thirds of the time are enough for the others to notice the leader's death, which
-// takes up to two session timeouts without a watchdog, and to run a tick or two.
+// fits checks that two thirds of the time suffice for a takeover, which takes up to two session timeouts without a watchdog, and for a
+// tick or two.
 func (o options) fits(timeout time.Duration) error {
 	if o.watchdog {
 		timeout = time.Second

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-var errAllEnded = errors.New("every member has ended")
+var errAllEnded = errors.New("all members have ended")
 
 // members are the member processes.
 type members struct {
@@ -27,11 +27,10 @@ type members struct {
 
 type process struct {
 	cmd   *exec.Cmd
-	stdin io.Closer // its end tells the member to end
+	stdin io.Closer // the member ends when it is closed
 }
 
-// startMembers starts this program again, several times, as members. What has been started must be
-// stopped even after an error.
+// startMembers starts this program several times, as members. The caller must call stop, also after an error.
 func startMembers(o options, environment []string) (*members, error) {
 	m := &members{events: make(chan event, 1024), byName: map[string]*process{}}
 	self, err := os.Executable()
@@ -66,7 +65,7 @@ func (m *members) start(self, name string, environment []string) error {
 	return nil
 }
 
-// read hands on what a member tells until it has ended.
+// read passes on a member's events until it ends.
 func (m *members) read(stdout io.Reader) {
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() {
@@ -83,7 +82,7 @@ func (m *members) kill(name string) bool {
 	return p != nil && p.cmd.Process.Kill() == nil
 }
 
-// stop asks the members to end and waits until all have; whoever takes too long is killed.
+// stop closes the members' standard input and waits for their end. It kills a member that takes too long.
 func (m *members) stop() {
 	m.stopped.Do(func() {
 		for _, p := range m.byName {
@@ -95,7 +94,7 @@ func (m *members) stop() {
 			}
 		})
 		defer late.Stop()
-		m.readers.Wait() // before the processes are waited for, which closes the pipes
+		m.readers.Wait() // first, because Wait closes the pipes
 		for _, p := range m.byName {
 			_ = p.cmd.Wait()
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
-// summary is what is counted at the end, and the JSON that is printed.
+// summary is the result, printed as text or as JSON.
 type summary struct {
 	Due            int64  `json:"due"`
 	Fired          int64  `json:"fired"`
@@ -26,11 +26,11 @@ type term struct {
 	Token  int64  `json:"token"`
 }
 
-// due counts the ticks from when the job was registered, by the servers' clock, until a time.
+// due counts the ticks between the job's registration and a time.
 func due(state scheduler.State, until time.Time) int64 {
 	schedule, err := scheduler.ParseSpec(jobSpec, time.UTC)
 	if err != nil {
-		panic(err) // it is a constant
+		panic(err) // the schedule is a constant
 	}
 	var n int64
 	for tick := schedule.Next(state.Registered); !tick.After(until); tick = schedule.Next(tick) {
@@ -39,8 +39,7 @@ func due(state scheduler.State, until time.Time) int64 {
 	return n
 }
 
-// summary counts: due by the clock since the registration, fired and missed by the stored state, and
-// duplicated by what the members have told.
+// summary counts the ticks that were due since the registration, those stored as fired and missed, and those that members ran twice.
 func (j *journal) summary() summary {
 	s := summary{
 		Due: due(j.state, j.state.Last), Fired: j.state.Fired, Terms: j.terms,
@@ -55,7 +54,7 @@ func (j *journal) summary() summary {
 	return s
 }
 
-// verdict says what must not happen, and did.
+// verdict returns an error that lists all violations.
 func (j *journal) verdict() error {
 	s := j.summary()
 	var errs []error
@@ -71,15 +70,15 @@ func (j *journal) verdict() error {
 		errs = append(errs, fmt.Errorf("%d ticks were due, but %d are accounted for", s.Due, s.Fired+s.Missed))
 	}
 	if ran := j.ran(); ran < s.Fired {
-		errs = append(errs, fmt.Errorf("%d ticks are stored as fired, but the members have told of %d", s.Fired, ran))
+		errs = append(errs, fmt.Errorf("%d ticks are stored as fired, but the members reported %d", s.Fired, ran))
 	}
 	if j.takeover == 0 {
-		errs = append(errs, errors.New("nobody took over"))
+		errs = append(errs, errors.New("no member took over"))
 	}
 	return errors.Join(errs...)
 }
 
-// ran counts the ticks that members have told of, up to the stored state's latest.
+// ran counts the ticks that members reported, up to the latest stored tick.
 func (j *journal) ran() int64 {
 	var n int64
 	for tick := range j.ticks {

@@ -37,13 +37,13 @@ func TestAGoodRun(t *testing.T) {
 
 func TestWhatMustNotHappen(t *testing.T) {
 	for want, spoil := range map[string]func(*journal){
-		"fired more than once":       func(j *journal) { j.take(event{Kind: fired, Tick: second(8), Member: "b"}) },
-		"token 9 follows 9":          func(j *journal) { j.terms[0].Token = 9 },
-		"token 9 follows 10":         func(j *journal) { j.terms[0].Token = 10 },
-		"10 ticks were due, but 11":  func(j *journal) { j.state.Missed[scheduler.ReasonLate]++ },
-		"12 ticks were due, but 10":  func(j *journal) { j.state.Last = second(12) },
-		"the members have told of 7": func(j *journal) { delete(j.ticks, second(3)) },
-		"nobody took over":           func(j *journal) { j.takeover = 0 },
+		"fired more than once":      func(j *journal) { j.take(event{Kind: fired, Tick: second(8), Member: "b"}) },
+		"token 9 follows 9":         func(j *journal) { j.terms[0].Token = 9 },
+		"token 9 follows 10":        func(j *journal) { j.terms[0].Token = 10 },
+		"10 ticks were due, but 11": func(j *journal) { j.state.Missed[scheduler.ReasonLate]++ },
+		"12 ticks were due, but 10": func(j *journal) { j.state.Last = second(12) },
+		"the members reported 7":    func(j *journal) { delete(j.ticks, second(3)) },
+		"no member took over":       func(j *journal) { j.takeover = 0 },
 	} {
 		j := held()
 		j.ended = true

@@ -1,14 +1,13 @@
-// Command cronjob shows a nightly job that one of several offices runs: each night once, whoever is open. An
-// office closes for good, another takes over; then nobody is open for three nights, and the office that opens
-// in the morning catches up with the last of them, as the job's misfire policy says. The others are recorded
-// as missed.
+// Command cronjob shows a nightly job of a service with several offices: one of them runs it each night. An office closes for good,
+// and another takes over. Then all are closed for three nights. The office that opens next catches up with the last of them, as the
+// job's misfire policy says; the others are recorded as missed.
 //
 //	go run ./examples/cronjob
 //	go run ./examples/cronjob --night 5s
 //	go run ./examples/cronjob --zk host:port,host:port,host:port
 //
-// A night takes two seconds here; main_test.go has the same with real nights, in virtual time. What a service
-// would write is in nightly.go.
+// A night takes two seconds here; main_test.go runs real nights in virtual time. See nightly.go for the part that a service would
+// have.
 package main
 
 import (

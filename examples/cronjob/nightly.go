@@ -15,9 +15,8 @@ const (
 	jobName = "close-the-books"
 )
 
-// nightly is what a service would write: a scheduler with a job that runs once each night, in one of all
-// processes that do the same. If nobody could run it in time, the latest night is caught up within a
-// quarter of a day; what is older is recorded as missed.
+// nightly is the part that a service would have: a scheduler with a job that runs once each night in one of all such processes. If no
+// process could run it in time, the latest night is run within a quarter of a day; earlier nights are recorded as missed.
 func nightly(client *framework.Client, spec string, day time.Duration, books *ledger) (*scheduler.Scheduler, error) {
 	s := scheduler.New(client, path)
 	return s, s.Add(scheduler.Job{
@@ -31,16 +30,15 @@ func nightly(client *framework.Client, spec string, day time.Duration, books *le
 	})
 }
 
-// ledger is what the job works on: the books of all offices. Like a database, it remembers the highest token
-// that has written to it and refuses lower ones, so that an office that was frozen in the middle of the job
-// cannot write late.
+// ledger is the books of all offices. Like a database, it stores the highest token that has written to it and refuses lower ones, so
+// that an office that was frozen during the job cannot write late.
 type ledger struct {
 	mu     sync.Mutex
 	token  int64
 	closed []entry
 }
 
-// entry is a night for which the books were closed.
+// entry is a night whose books were closed.
 type entry struct {
 	night time.Time
 	token int64
@@ -61,7 +59,7 @@ func (l *ledger) close(ctx context.Context, run scheduler.Run) error {
 	return nil
 }
 
-// nights are those for which the books were closed, in the order in which they were.
+// nights returns the closed nights in the order of their closing.
 func (l *ledger) nights() []entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()

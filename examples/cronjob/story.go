@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
-// story is what is played, on any servers and in any time.
+// story runs the offices, on any servers and with any length of a night.
 type story struct {
 	out     io.Writer
 	spec    string
@@ -30,7 +30,7 @@ type office struct {
 	done   chan error
 }
 
-// play opens and closes offices, and tells what has become of each night.
+// play opens and closes offices, and reports the result of each night.
 func (s *story) play(ctx context.Context) error {
 	berlin, err := s.open(ctx, "Berlin")
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *story) play(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.tell("nobody is open for three nights")
+	s.tell("all offices are closed for three nights")
 	if err := s.sleep(ctx, 3); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (s *story) close(o *office) error {
 	return errors.Join(<-o.done, o.client.Close(context.Background()))
 }
 
-// sleep lets nights pass, and some of the morning after.
+// sleep waits for some nights, and a part of the morning after.
 func (s *story) sleep(ctx context.Context, nights int) error {
 	schedule, err := scheduler.ParseSpec(s.spec, nil)
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *story) sleep(ctx context.Context, nights int) error {
 	return framework.Pause(ctx, time.Until(morning.Add(s.night/8)))
 }
 
-// report tells of each night, and fails if one was closed twice or is not accounted for.
+// report prints the result of each night, and fails if one was closed twice or is not counted.
 func (s *story) report(ctx context.Context, o *office) error {
 	state, err := o.jobs.State(ctx, jobName)
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *story) report(ctx context.Context, o *office) error {
 func (s *story) check(state scheduler.State) error {
 	seen := map[time.Time]bool{}
 	for _, e := range s.books.nights() {
-		if e.night.After(state.Last) { // it has come since the state was read
+		if e.night.After(state.Last) { // it became due after the state was read
 			continue
 		}
 		if seen[e.night] {

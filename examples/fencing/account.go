@@ -10,7 +10,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
-// errRefused is returned when somebody with a higher token has written already.
+// errRefused is returned when a holder with a higher token has already written.
 var errRefused = errors.New("refused")
 
 const (
@@ -18,18 +18,18 @@ const (
 	openAccount = `INSERT INTO accounts (id, balance, token) VALUES (?, ?, 0)`
 	readAccount = `SELECT balance, token FROM accounts WHERE id = ?`
 
-	// The fence is in the statement that writes, so that nothing can come between the check and the write.
+	// The statement itself checks the token, so that no other write can happen between check and write.
 	fencedUpdate   = `UPDATE accounts SET balance = ?1, token = ?2 WHERE id = ?3 AND token <= ?2`
 	unfencedUpdate = `UPDATE accounts SET balance = ?1, token = ?2 WHERE id = ?3`
 )
 
-// ledger is a table of accounts that remembers, for each, the token of the last writer.
+// ledger is a table of accounts. Each row stores the token of its last writer.
 type ledger struct {
 	db     *sql.DB
 	update string
 }
 
-// openLedger opens the database in a file. Without the fence, whoever writes last is right.
+// openLedger opens the database in a file. Without the fence the last write wins.
 func openLedger(file string, fenced bool) (*ledger, error) {
 	name := url.URL{Scheme: "file", Opaque: url.PathEscape(file), RawQuery: "_pragma=busy_timeout(10000)"}
 	db, err := sql.Open("sqlite", name.String())
@@ -73,7 +73,7 @@ func (l *ledger) write(ctx context.Context, id string, balance, token int64) err
 	if err != nil || rows == 1 {
 		return err
 	}
-	_, newest, err := l.read(ctx, id) // there is no such account, or it has a higher token
+	_, newest, err := l.read(ctx, id) // either there is no such account, or it has a higher token
 	if err != nil {
 		return err
 	}

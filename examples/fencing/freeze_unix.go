@@ -7,6 +7,6 @@ import (
 	"syscall"
 )
 
-// freeze stops a process as a long pause does: its connections stay open and nothing in it runs.
+// freeze stops a process like a long pause: its connections stay open and none of its threads runs.
 func freeze(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }
 func thaw(p *os.Process) error   { return p.Signal(syscall.SIGCONT) }

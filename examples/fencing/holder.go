@@ -8,8 +8,8 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// holder is what a service would write: it adds to an account that others add to as well. The lock keeps
-// them from reading the same balance; the token keeps out who has lost the lock and does not know it yet.
+// holder is the part that a service would have: it adds to an account that other holders add to. The lock keeps them from reading the
+// same balance. The token rejects the write of a holder that has lost the lock without knowing it.
 type holder struct {
 	lock   *locks.Mutex
 	ledger *ledger
@@ -17,7 +17,7 @@ type holder struct {
 	tell   func(event)
 }
 
-// run deposits an amount. A deposit that was refused begins anew, with a new lease and a new balance.
+// run deposits an amount. A refused deposit is repeated with a new lease and a new balance.
 func (h *holder) run(ctx context.Context, amount int64) error {
 	err := h.deposit(ctx, amount, h.pause)
 	for errors.Is(err, errRefused) {
@@ -26,15 +26,15 @@ func (h *holder) run(ctx context.Context, amount int64) error {
 	return err
 }
 
-// deposit reads the balance and writes another. A service gives its statements lease.Context(), and so is
-// spared most late writes. Nothing can call back a statement that is on its way when the process stops. To
-// show what becomes of that one, the statements here do not end with the lease.
+// deposit reads the balance and writes the new one. A service passes lease.Context() to its statements, which prevents most late
+// writes. It cannot stop a statement that is being sent when the process freezes. To show the fate of that one, the statements here do
+// not end with the lease.
 func (h *holder) deposit(ctx context.Context, amount int64, pause func(context.Context) error) error {
 	lease, err := h.lock.Lock(ctx)
 	if err != nil {
 		return err
 	}
-	defer lease.Release(ctx) //nolint:errcheck // it never fails
+	defer lease.Release(ctx) //nolint:errcheck // it returns no error after a loss
 	h.tell(event{Kind: granted, Token: lease.Token()})
 	balance, _, err := h.ledger.read(ctx, accountID)
 	if err != nil {
@@ -53,7 +53,7 @@ func (h *holder) deposit(ctx context.Context, amount int64, pause func(context.C
 	return err
 }
 
-// outcome tells how a write has ended.
+// outcome describes the result of a write.
 func outcome(balance, token int64, err error) event {
 	switch {
 	case errors.Is(err, errRefused):
@@ -64,7 +64,7 @@ func outcome(balance, token int64, err error) event {
 	return event{Kind: written, Balance: balance, Token: token}
 }
 
-// event is what a holder tells its parent, as a line of JSON.
+// event is a line of JSON from a holder to its parent.
 type event struct {
 	Kind    kind          `json:"kind"`
 	Holder  string        `json:"holder"`
@@ -85,5 +85,5 @@ const (
 	lost      kind = "lost"
 	written   kind = "written"
 	refused   kind = "refused"
-	ended     kind = "ended" // told by the parent itself
+	ended     kind = "ended" // added by the parent
 )

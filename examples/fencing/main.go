@@ -1,13 +1,12 @@
-// Command fencing shows what a fencing token is for. Two processes add to the balance of an account in a
-// SQLite database, each under the same lock. The first is frozen (SIGSTOP) between its reading and its
-// writing, until its session has ended and the second has written. When it goes on, its write is late, and
-// the database refuses it: the statement that writes asks for a token at least as high as the row's.
+// Command fencing shows why fencing tokens are needed. Two processes add to an account in a SQLite database, each under the same lock.
+// The first is frozen (SIGSTOP) between its read and its write, until its session has expired and the second has written. When it
+// continues, its write is late, and the database refuses it: the statement requires a token at least as high as the row's.
 //
 //	go run ./examples/fencing
 //	go run ./examples/fencing --no-fence
 //	go run ./examples/fencing --zk host:port,host:port,host:port
 //
-// What a service would write is in holder.go and account.go.
+// See holder.go and account.go for the part that a service would have.
 package main
 
 import (
@@ -22,12 +21,12 @@ import (
 )
 
 const (
-	exitBroken = 1  // a deposit was lost, or the play could not be played
+	exitBroken = 1  // a deposit was lost, or the example could not run
 	exitUsage  = 64 // as in sysexits.h
 )
 
 func main() {
-	runtime.LockOSThread() // holders die with the thread that starts them, and this one lasts
+	runtime.LockOSThread() // holders are killed when the thread that starts them ends
 	if text := os.Getenv(partVariable); text != "" {
 		os.Exit(enact(text))
 	}

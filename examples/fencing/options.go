@@ -56,7 +56,7 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
-// log is where the live log goes.
+// log returns the writer of the live log.
 func (o options) log() *os.File {
 	if o.json {
 		return os.Stderr

@@ -24,19 +24,18 @@ const (
 	lockPath     = "/accounts/" + accountID
 )
 
-// part is what a holder's process has to do. LOCKSTEP_SERVERS and others say where ZooKeeper is.
+// part is the task of a holder's process. LOCKSTEP_SERVERS and further variables configure its client.
 type part struct {
 	Holder   string `json:"holder"`
 	Amount   int64  `json:"amount"`
-	Pause    bool   `json:"pause"` // before it writes, until its parent sends a line
+	Pause    bool   `json:"pause"` // before the write, until the parent sends a line
 	Database string `json:"database"`
 	Fenced   bool   `json:"fenced"`
 }
 
-// enact is the main function of a holder's process. It lasts until its deposit is made, or its parent
-// closes its standard input.
+// enact is the main function of a holder's process. It runs until its deposit is made, or its parent closes its standard input.
 func enact(text string) int {
-	signal.Ignore(os.Interrupt, syscall.SIGTERM) // a Ctrl-C reaches everybody; the parent decides
+	signal.Ignore(os.Interrupt, syscall.SIGTERM) // Ctrl-C reaches all processes; the parent decides
 	var p part
 	err := json.Unmarshal([]byte(text), &p)
 	if err == nil {
@@ -55,12 +54,12 @@ func (p part) deposit(ctx context.Context, lines <-chan struct{}) error {
 	if err != nil {
 		return err
 	}
-	defer ledger.close() //nolint:errcheck // every write has been answered
+	defer ledger.close() //nolint:errcheck // every write was answered
 	client, err := connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer client.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing can be done about it
+	defer client.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the session expires otherwise
 	tell := p.teller(os.Stdout)
 	if session, err := client.Session(ctx); err == nil {
 		tell(event{Kind: connected, Timeout: session.Timeout()})
@@ -98,11 +97,11 @@ func (p part) teller(w io.Writer) func(event) {
 		e.Holder, e.At = p.Holder, time.Now()
 		mu.Lock()
 		defer mu.Unlock()
-		_ = lines.Encode(e) // without a parent there is nobody to tell
+		_ = lines.Encode(e) // fails without a parent
 	}
 }
 
-// listen passes on that a line has come. The context ends with the input.
+// listen signals that a line was read. The context ends with standard input.
 func listen(input io.Reader) (context.Context, <-chan struct{}) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	lines := make(chan struct{}, 1)

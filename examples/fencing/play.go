@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	opening     = 100 // the account's balance at first
+	opening     = 100 // the first balance
 	annsDeposit = 10
 	bobsDeposit = 5
 )
 
-// play is the plot: ann is frozen before she writes, bob writes, ann goes on.
+// play freezes ann before she writes, lets bob write, and lets ann continue.
 func play(ctx context.Context, o options, s *story) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 10*o.timeout+time.Minute, errors.New("the holders take too long"))
 	defer cancel()
@@ -37,7 +37,7 @@ func play(ctx context.Context, o options, s *story) (err error) {
 	if err != nil {
 		return err
 	}
-	defer ledger.close() //nolint:errcheck // every write has been answered
+	defer ledger.close() //nolint:errcheck // every write was answered
 	if err := ledger.create(ctx, accountID, opening); err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func play(ctx context.Context, o options, s *story) (err error) {
 	return err
 }
 
-// act has every holder play its part to the end.
+// act runs both holders to their end.
 func (s *story) act(ctx context.Context, c *cast, p part) error {
 	p.Holder, p.Amount, p.Pause = "ann", annsDeposit, true
 	ann, err := c.start(p)
@@ -78,7 +78,7 @@ func (s *story) act(ctx context.Context, c *cast, p part) error {
 	return s.until(ctx, c, ended, "ann")
 }
 
-// until takes what the holders tell, up to one event of one of them.
+// until reads the holders' events up to a given one.
 func (s *story) until(ctx context.Context, c *cast, k kind, holder string) error {
 	for {
 		select {
@@ -92,7 +92,7 @@ func (s *story) until(ctx context.Context, c *cast, k kind, holder string) error
 			}
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.Canceled) {
-				return errors.New("interrupted; every holder was ended")
+				return errors.New("interrupted; all holders were stopped")
 			}
 			return context.Cause(ctx)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-go/lockstep/examples/internal/demo"
 )
 
-// cast are the holders' processes, and what they tell.
+// cast are the holders' processes and their events.
 type cast struct {
 	environment []string
 	events      chan event
@@ -23,7 +23,7 @@ type cast struct {
 
 type process struct {
 	cmd   *exec.Cmd
-	stdin io.WriteCloser // a line ends the holder's pause, the end its part
+	stdin io.WriteCloser // a line ends the holder's pause; the holder ends when it is closed
 }
 
 func newCast(environment []string) *cast {
@@ -61,7 +61,7 @@ func (c *cast) start(p part) (*process, error) {
 	return holder, nil
 }
 
-// read hands on what a holder tells, and its end.
+// read passes on a holder's events, and its end.
 func (c *cast) read(name string, stdout io.Reader, cmd *exec.Cmd) {
 	for lines := bufio.NewScanner(stdout); lines.Scan(); {
 		var e event
@@ -76,7 +76,7 @@ func (c *cast) read(name string, stdout io.Reader, cmd *exec.Cmd) {
 	c.events <- end
 }
 
-// goOn lets a holder that was frozen go on, and end its pause.
+// goOn continues a frozen holder, and ends its pause.
 func (p *process) goOn() error {
 	if _, err := fmt.Fprintln(p.stdin, "go on"); err != nil {
 		return err
@@ -84,10 +84,10 @@ func (p *process) goOn() error {
 	return thaw(p.cmd.Process)
 }
 
-// stop ends every process, frozen or not, and waits for the end.
+// stop kills all processes, also frozen ones, and waits for their end.
 func (c *cast) stop() {
 	for _, p := range c.holders {
-		_ = p.cmd.Process.Kill() // it may have ended
+		_ = p.cmd.Process.Kill() // fails if it has ended
 	}
 	c.readers.Wait()
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/lockstep-go/lockstep/internal/terminal"
 )
 
-// story is the live log, and the notes for the summary.
+// story writes the live log and collects the figures of the summary.
 type story struct {
 	out    io.Writer
 	style  terminal.Style
 	fenced bool
 	place  string
 
-	timeout  time.Duration // that the servers have granted
+	timeout  time.Duration // as granted by the servers
 	grants   []grant
 	frozenAt time.Time
 	takeover time.Duration
@@ -47,7 +47,7 @@ func (s *story) log(at time.Time, mark, format string, args ...any) {
 	fmt.Fprintf(s.out, "%s  %s  %s\n", s.style.Dim(at.Local().Format(clock)), mark, fmt.Sprintf(format, args...))
 }
 
-// take notes what a holder tells.
+// take notes an event of a holder.
 func (s *story) take(e event) {
 	who := s.style.Bold(e.Holder)
 	switch e.Kind {
@@ -60,7 +60,7 @@ func (s *story) take(e event) {
 	case ready:
 		s.log(e.At, " ", "%s has read the balance and is about to write %d", who, e.Balance)
 	case lost:
-		s.log(e.At, s.style.Yellow("-"), "%s finds its lease gone: %s", who, e.Reason)
+		s.log(e.At, s.style.Yellow("-"), "%s has lost its lease: %s", who, e.Reason)
 	case written:
 		s.written(e)
 	case refused:
@@ -88,7 +88,7 @@ func (s *story) granted(e event) {
 	s.log(e.At, s.style.Cyan("*"), "%s holds the lock with token %d%s", s.style.Bold(e.Holder), e.Token, after)
 }
 
-// written shows a write that nobody refused, in red if somebody newer had written before.
+// written shows an accepted write, in red if a holder with a higher token had written before.
 func (s *story) written(e event) {
 	mark, over := s.style.Green("+"), ""
 	if newest := s.grants[len(s.grants)-1].Token; e.Token < newest {
@@ -97,16 +97,16 @@ func (s *story) written(e event) {
 	s.log(e.At, mark, "%s has written %d with token %d%s", s.style.Bold(e.Holder), e.Balance, e.Token, over)
 }
 
-// freezes notes that a holder was stopped.
+// freezes notes that a holder was frozen.
 func (s *story) freezes(holder string) {
 	s.frozenAt = time.Now()
 	s.log(s.frozenAt, s.style.Red("x"), "%s is frozen (SIGSTOP)", s.style.Bold(holder))
 }
 
-// goesOn notes that it goes on.
+// goesOn notes that a holder continues.
 func (s *story) goesOn(holder string) {
 	s.resumed = true
-	s.log(time.Now(), s.style.Cyan(">"), "%s goes on (SIGCONT), with a write that is late", s.style.Bold(holder))
+	s.log(time.Now(), s.style.Cyan(">"), "%s continues (SIGCONT), with a late write", s.style.Bold(holder))
 }
 
 // summary is the JSON that is printed.
@@ -137,7 +137,7 @@ func (s *story) summary() summary {
 
 func (s *story) writeJSON(w io.Writer) error { return json.NewEncoder(w).Encode(s.summary()) }
 
-// writeSummary writes the last line for people. What is wrong is told by the verdict.
+// writeSummary writes the last line as text; verdict reports violations.
 func (s *story) writeSummary() {
 	if s.verdict() == nil {
 		fmt.Fprintf(s.out, "\n%s the late write was refused, and both deposits are in the account: %d.\n", s.style.Green("Held:"), s.balance)
@@ -146,7 +146,7 @@ func (s *story) writeSummary() {
 	fmt.Fprintf(s.out, "\n%s the account has %d.\n", s.style.Red("Broken:"), s.balance)
 }
 
-// verdict says what must not happen, and did.
+// verdict returns an error that lists all violations.
 func (s *story) verdict() error {
 	var errs []error
 	if s.late == nil || s.late.Kind != refused {

@@ -1,14 +1,14 @@
-// Command microservice is an HTTP service in several replicas, of which one leads: it hands out order numbers,
-// each once, whatever happens to it. Put together with fx, observed with OpenTelemetry.
+// Command microservice is an HTTP service with several replicas. The leader hands out order numbers, each only once, whichever replica
+// fails. It is built with fx and observed with OpenTelemetry.
 //
 //	go run ./examples/microservice
 //	go run ./examples/microservice --replicas 1 --listen :8081 --zk host:port,host:port,host:port
 //
 //	curl -L -X POST localhost:8080/orders    the next number, from whichever replica leads
-//	curl localhost:8081/status               whether this one leads, and who does
+//	curl localhost:8081/status               whether this replica leads, and the leader
 //
-// Spans and metrics go to standard output, the log to standard error. What a service would write is in
-// shop.go (the work of the leader), web.go and replica.go (putting it together).
+// Spans and metrics go to standard output, the log to standard error. See shop.go (the leader's work), web.go and replica.go (the
+// wiring) for the part that a service would have.
 package main
 
 import (
@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	return 0
 }
 
-// serve runs the replicas until ctx ends or one of them cannot go on.
+// serve runs the replicas until ctx ends or one of them fails.
 func serve(ctx context.Context, o options, out io.Writer, log *slog.Logger) error {
 	if len(o.servers) == 0 {
 		server, address, err := inMemory()

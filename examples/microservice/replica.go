@@ -22,7 +22,7 @@ type replica struct {
 	id      string
 }
 
-// startReplica puts a replica together and starts it. ZooKeeper need not be there yet.
+// startReplica builds a replica and starts it. It connects in the background.
 func startReplica(ctx context.Context, o options, i int, tel *telemetry, log *slog.Logger) (*replica, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", o.address(i))
 	if err != nil {
@@ -63,7 +63,7 @@ func (r *replica) leaderTask(s *shop, log *slog.Logger) electionfx.LeaderTask {
 	}
 }
 
-// wait waits until the replica cannot go on, or ctx ends.
+// wait waits until the replica fails or ctx ends.
 func (r *replica) wait(ctx context.Context) error {
 	select {
 	case s := <-r.app.Wait():

@@ -19,8 +19,8 @@ const (
 // errNotLeading is returned by a replica that does not lead.
 var errNotLeading = errors.New("this replica does not lead")
 
-// shop hands out order numbers while this replica leads. The last number is kept in ZooKeeper, written in
-// transactions that the term guards: what a former leader does too late is refused there.
+// shop hands out order numbers while this replica leads. The last number is stored in ZooKeeper, in transactions that the term guards:
+// the servers refuse late writes of a former leader.
 type shop struct {
 	client *framework.Client
 
@@ -29,7 +29,7 @@ type shop struct {
 	last number
 }
 
-// number is the last one handed out, as it is stored.
+// number is the last number, as stored.
 type number struct {
 	value   int64
 	version int32
@@ -55,7 +55,7 @@ func (s *shop) open(term *election.Term, last number) {
 	s.term, s.last = term, last
 }
 
-// load reads the number of the last order, which it makes if there was none.
+// load reads the number of the last order, and creates it if there is none.
 func (s *shop) load(ctx context.Context) (number, error) {
 	if err := s.client.CreateIfMissing(ctx, numberPath, []byte("0"), framework.Persistent); err != nil {
 		return number{}, err
@@ -65,13 +65,13 @@ func (s *shop) load(ctx context.Context) (number, error) {
 		return number{}, err
 	}
 	value, err := strconv.ParseInt(string(data), 10, 64)
-	if err != nil { // nobody but an operator can mend this
+	if err != nil { // an operator must repair this
 		return number{}, election.Permanent(fmt.Errorf("%s: %w", numberPath, err))
 	}
 	return number{value, st.Version}, nil
 }
 
-// order returns the next number. When the connection is lost meanwhile, it may be that nobody gets it.
+// order returns the next number. If the connection is lost, a number may stay unused.
 func (s *shop) order(ctx context.Context) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// web is a replica's pages.
+// web is a replica's HTTP handlers.
 type web struct {
 	shop      *shop
 	elections *election.Factory
@@ -43,12 +43,12 @@ func (w *web) order(rw http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(rw, n)
 }
 
-// redirect sends the client to the address that the leader tells of itself.
+// redirect sends the client to the leader's address.
 func (w *web) redirect(rw http.ResponseWriter, r *http.Request) {
 	leader, err := w.elections.Election(electionPath).Leader(r.Context())
 	if err != nil || leader.Metadata["address"] == "" {
 		rw.Header().Set("Retry-After", "1")
-		http.Error(rw, "nobody takes orders at the moment", http.StatusServiceUnavailable)
+		http.Error(rw, "no replica leads at the moment", http.StatusServiceUnavailable)
 		return
 	}
 	http.Redirect(rw, r, "http://"+leader.Metadata["address"]+r.URL.Path, http.StatusTemporaryRedirect)

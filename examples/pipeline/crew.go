@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// crew are the workers' processes. All but its readers belongs to one goroutine.
+// crew is the workers' processes. One goroutine owns it, except for its readers.
 type crew struct {
 	self        string
 	spared      int // see options
@@ -29,12 +29,12 @@ type crew struct {
 type process struct {
 	seat, life int // "worker-2.3" is the third process in the second worker's place
 	cmd        *exec.Cmd
-	stdin      io.Closer // its end tells the worker to end
+	stdin      io.Closer // the worker ends when it is closed
 	ready      bool
 	killed     bool
 }
 
-// newCrew starts this program again, several times, as workers. After an error none is left.
+// newCrew starts this program several times, as workers. After an error it has stopped all.
 func newCrew(workers, spared int, environment []string) (*crew, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *crew) start(seat, life int) (name string, err error) {
 	return name, nil
 }
 
-// read hands on what a worker tells, and its end.
+// read passes on a worker's events, and its end.
 func (c *crew) read(name string, stdout io.Reader, cmd *exec.Cmd) {
 	for lines := bufio.NewScanner(stdout); lines.Scan(); {
 		var e event
@@ -90,8 +90,7 @@ func (c *crew) read(name string, stdout io.Reader, cmd *exec.Cmd) {
 // alive is the number of processes that have not ended.
 func (c *crew) alive() int { return len(c.byName) }
 
-// heed notes that a worker is ready, and starts another in the place of one that was killed. The error is that of a worker that
-// has failed by itself.
+// heed notes that a worker is ready, and replaces one that was killed. It returns the error of a worker that failed by itself.
 func (c *crew) heed(e event) (started string, err error) {
 	p := c.byName[e.Worker]
 	switch e.Kind {
@@ -109,8 +108,7 @@ func (c *crew) heed(e event) (started string, err error) {
 	return "", nil
 }
 
-// victim picks whom to kill among those who are at work and not spared: the leader if asked for, else anybody. It may be
-// nobody yet.
+// victim picks a busy worker that is not spared: the leader if asked for, otherwise any. It may return "".
 func (c *crew) victim(leader string, wantLeader bool) string {
 	if p := c.byName[leader]; p != nil && p.seat <= c.spared {
 		wantLeader = false
@@ -134,7 +132,7 @@ func (c *crew) kill(name string) bool {
 	return p.killed
 }
 
-// stop asks the workers to end and waits until all have; whoever takes too long is killed.
+// stop closes the workers' standard input and waits for their end. It kills a worker that takes too long.
 func (c *crew) stop() {
 	for _, p := range c.byName {
 		_ = p.stdin.Close() // it may have ended
@@ -148,7 +146,7 @@ func (c *crew) stop() {
 	defer late.Stop()
 	for {
 		select {
-		case <-c.events: // nobody wants to know any more
+		case <-c.events: // the events are no longer read
 		case <-late.C:
 			for _, p := range c.byName {
 				_ = p.cmd.Process.Kill() // it may have ended

@@ -13,7 +13,7 @@ type job struct {
 	Workers int           `json:"workers"`
 	Items   int           `json:"items"` // of each phase
 	Effort  time.Duration `json:"effort"`
-	Until   time.Time     `json:"until"` // no round begins after it; the first does
+	Until   time.Time     `json:"until"` // no round begins later, except for the first
 }
 
 // variable is the environment variable that gives the job to a worker.
@@ -53,10 +53,10 @@ func (j job) sum() (total int64) {
 // total is the number of items of all phases of a round.
 func (j job) total() int { return j.Items * len(phases) }
 
-// memory is how long the queue knows an item again: as long as one worker alone needs for a phase, and a minute.
+// memory is the deduplication window: the time that one worker alone needs for a phase, and a minute.
 func (j job) memory() time.Duration { return time.Minute + time.Duration(j.Items)*j.Effort }
 
-// item is one piece of work, as it lies in the queue.
+// item is one piece of work in the queue.
 type item struct {
 	Round int   `json:"round"`
 	Phase int   `json:"phase"`
@@ -64,15 +64,15 @@ type item struct {
 	Value int64 `json:"value"`
 }
 
-// id names an item, so that a leader that plans again what a dead one has planned puts nothing twice.
+// id identifies an item. A new leader that repeats the plan of a dead one puts no item twice.
 func (i item) id() string { return fmt.Sprintf("%d-%d-%d", i.Round, i.Phase, i.Index) }
 
-// result is the node of an item's result. Its creation is what happens once, however often the item is delivered.
+// result is the path of an item's result. The node is created once, however often the item is delivered.
 func (i item) result() string {
 	return framework.Join(resultsPath(i.Round, i.Phase), fmt.Sprintf("%04d", i.Index))
 }
 
-// Where things are, below the root of the play.
+// Paths below the root of this run.
 const (
 	leaderPath  = "/pipeline/leader"  // election: who plans and reports
 	queuePath   = "/pipeline/queue"   // queue: the items
@@ -82,13 +82,13 @@ const (
 
 func roundPath(round int) string { return fmt.Sprintf("%s/%d", roundsPath, round) }
 
-// reportPath is what the leader reports of a round. It is persistent.
+// reportPath is the leader's report of a round. It is persistent.
 func reportPath(round int) string { return roundPath(round) + "/report" }
 
-// reportedPath is a latch of one: the report is there.
+// reportedPath is a latch that opens when the report is stored.
 func reportedPath(round int) string { return roundPath(round) + "/reported" }
 
-// phasePath is where what belongs to one phase of a round is.
+// phasePath is the directory of one phase of a round.
 func phasePath(round, phase int) string { return fmt.Sprintf("%s/phase-%d", roundPath(round), phase) }
 
 // resultsPath is the directory of a phase's results.
@@ -97,5 +97,5 @@ func resultsPath(round, phase int) string { return phasePath(round, phase) + "/r
 // donePath is a latch that each item of a phase counts down once.
 func donePath(round, phase int) string { return phasePath(round, phase) + "/done" }
 
-// overPath is a latch of one: all workers have met at the barrier, and the next phase may begin.
+// overPath is a latch that opens when all workers have met at the barrier.
 func overPath(round, phase int) string { return phasePath(round, phase) + "/over" }

@@ -9,26 +9,26 @@ import (
 	"github.com/lockstep-go/lockstep/internal/terminal"
 )
 
-// journal is the live log, and the notes for the report.
+// journal writes the live log and collects the figures of the report.
 type journal struct {
 	out   io.Writer
 	style terminal.Style
 	job   job
 	asked int         // kills, so far
-	note  func(event) // keeps what was told
-	wrong []error     // what must not happen, and did
+	note  func(event) // stores each event
+	wrong []error     // violations
 
 	round      int    // the latest
-	leads      string // who leads, or ""
+	leads      string // the current leader, or ""
 	terms      []term
 	kills      []kill
 	plans      []int // items that leaders have put in this round, by phase
-	results    []int // results that were stored in this round, by phase, as far as workers lived to tell
+	results    []int // results that living workers have reported in this round, by phase
 	met        []int // workers that were seen inside the barrier in this round, by phase
 	stored     int   // results of all rounds
 	deliveries int
 	returned   int // deliveries of items that had been delivered before
-	repeated   int // deliveries whose result was there
+	repeated   int // deliveries of items that had a result
 	took       time.Duration
 	reported   result
 }
@@ -41,17 +41,17 @@ type term struct {
 
 type kill struct {
 	Worker string `json:"worker"`
-	Leader bool   `json:"leader"` // it led
+	Leader bool   `json:"leader"` // it was the leader
 }
 
-// newJournal writes in colour if somebody may be watching.
+// newJournal writes in colour on a terminal.
 func newJournal(o options) *journal {
 	j := &journal{out: o.log(), style: terminal.For(o.log()), job: o.job, note: func(event) {}}
 	j.begin(1)
 	return j
 }
 
-// begin looks back on a round, and begins another.
+// begin checks the last round, and begins another.
 func (j *journal) begin(round int) {
 	j.wrong = append(j.wrong, j.overdone()...)
 	n := len(phases)
@@ -61,7 +61,7 @@ func (j *journal) begin(round int) {
 	}
 }
 
-// overdone says what was done more often in this round than there is to do.
+// overdone reports work of this round that was done too often.
 func (j *journal) overdone() (errs []error) {
 	for p, n := range j.plans {
 		if n > j.job.Items {
@@ -83,7 +83,7 @@ func (j *journal) log(at time.Time, mark, format string, args ...any) {
 	fmt.Fprintf(j.out, "%s  %s  %s\n", j.style.Dim(at.Local().Format(clock)), mark, fmt.Sprintf(format, args...))
 }
 
-// progress is the number of items that have been worked on in this round, in all phases.
+// progress is the number of results of this round, in all phases.
 func (j *journal) progress() (n int) {
 	for _, r := range j.results {
 		n += r
@@ -91,7 +91,7 @@ func (j *journal) progress() (n int) {
 	return n
 }
 
-// take notes what a worker tells.
+// take notes an event of a worker.
 func (j *journal) take(e event) {
 	j.note(e)
 	if e.Round > j.round {
@@ -101,7 +101,7 @@ func (j *journal) take(e event) {
 	case leading:
 		j.leads = e.Worker
 		j.terms = append(j.terms, term{e.Worker, e.Token, e.At})
-		slices.SortStableFunc(j.terms, func(a, b term) int { return a.At.Compare(b.At) }) // each has a pipe of its own
+		slices.SortStableFunc(j.terms, func(a, b term) int { return a.At.Compare(b.At) }) // events of different workers arrive in any order
 		j.log(e.At, j.style.Cyan("*"), "%s leads with token %d", j.style.Bold(e.Worker), e.Token)
 	case planned:
 		j.count(e, j.plans, e.Count)
@@ -125,7 +125,7 @@ func (j *journal) take(e event) {
 	}
 }
 
-// count counts what belongs to this round. A worker may tell late what it has done in the last one.
+// count counts an event of this round. A late event may belong to the last one.
 func (j *journal) count(e event, counts []int, n int) {
 	if e.Round == j.round {
 		counts[e.Phase] += n

@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-go/lockstep/queue"
 )
 
-// result is what the leader reports of a round.
+// result is the leader's report of a round.
 type result struct {
 	Sum    int64  `json:"sum"` // of this round and all before it
 	Rounds int    `json:"rounds"`
@@ -22,7 +22,7 @@ type result struct {
 	Last   bool   `json:"last"` // no other round follows
 }
 
-// lead plans each phase once the one before is over, and reports. A new leader goes on where the last one died.
+// lead plans each phase after the one before, and reports. A new leader continues where the last one stopped.
 func (r *round) lead(ctx context.Context, term *election.Term) error {
 	r.tell(event{Kind: leading, Round: r.number, Token: term.Token()})
 	err := r.carryOut(ctx, term)
@@ -58,7 +58,7 @@ func (r *round) carryOut(ctx context.Context, term *election.Term) error {
 	return r.report(ctx, term)
 }
 
-// plan puts the items of a phase that are not in the queue, and have not been, all on their way at once.
+// plan puts the items of a phase that were not put before, all at once.
 func (r *round) plan(ctx context.Context, phase int) error {
 	values, err := r.values(ctx, phase)
 	if err != nil {
@@ -73,7 +73,7 @@ func (r *round) plan(ctx context.Context, phase int) error {
 	for _, put := range puts {
 		err := put.Wait(ctx)
 		if errors.Is(err, queue.ErrDuplicate) {
-			continue // a leader before this one has put it
+			continue // an earlier leader has put it
 		}
 		if err != nil {
 			return err
@@ -84,7 +84,7 @@ func (r *round) plan(ctx context.Context, phase int) error {
 	return nil
 }
 
-// values are what a phase begins with.
+// values are the inputs of a phase.
 func (r *round) values(ctx context.Context, phase int) ([]int64, error) {
 	values := make([]int64, r.Items)
 	for n := range values {
@@ -104,7 +104,7 @@ func (r *round) values(ctx context.Context, phase int) ([]int64, error) {
 	return values, nil
 }
 
-// report stores the sum, under the term's guard: a leader that is none any more reports nothing.
+// report stores the sum under the term's guard, which refuses a former leader.
 func (r *round) report(ctx context.Context, term *election.Term) error {
 	sum, err := r.sum(ctx)
 	if err != nil {
@@ -117,14 +117,14 @@ func (r *round) report(ctx context.Context, term *election.Term) error {
 		return err
 	}
 	_, err = r.client.Multi(ctx, term.Guard(), framework.CreateOp(reportPath(r.number), data, framework.Persistent))
-	if err != nil && !errors.Is(err, framework.ErrNodeExists) { // one is there if a leader died right after its report
+	if err != nil && !errors.Is(err, framework.ErrNodeExists) { // an earlier leader died just after its report
 		return err
 	}
 	r.tell(event{Kind: reported, Round: r.number})
 	return r.reported().CountDown(ctx, "leader")
 }
 
-// sum adds what has come out of this round to what the last one has reported.
+// sum adds this round's results to the last report.
 func (r *round) sum(ctx context.Context) (sum int64, err error) {
 	values, err := r.values(ctx, len(phases))
 	if err != nil {
@@ -140,7 +140,7 @@ func (r *round) sum(ctx context.Context) (sum int64, err error) {
 	return sum + before.Sum, err
 }
 
-// readReport reads what was reported of a round. The server that is asked catches up first.
+// readReport reads the report of a round, after a sync.
 func readReport(ctx context.Context, client *framework.Client, number int) (report result, err error) {
 	path := reportPath(number)
 	if err := catchUp(ctx, client); err != nil {
@@ -156,7 +156,7 @@ func readReport(ctx context.Context, client *framework.Client, number int) (repo
 	return report, nil
 }
 
-// catchUp has the server that is asked know all that any server knows.
+// catchUp syncs the server of this session with the leader.
 func catchUp(ctx context.Context, client *framework.Client) error {
 	session, err := client.Session(ctx)
 	if err != nil {

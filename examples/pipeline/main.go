@@ -1,13 +1,12 @@
-// Command pipeline shows work that survives those who do it. It starts an in-memory ZooKeeper and some workers, which are
-// processes of their own. One of them, elected, plans each phase's items into a queue, all of them take items, a double
-// barrier ends the phase, and the leader reports the sum of the last phase's results. Meanwhile workers are killed with
-// SIGKILL, the first time the leader, then whom chance picks, and others are started in their places. The sum is still right.
-// With --for, this is one round of many.
+// Command pipeline shows work that survives the crash of its workers. It starts an in-memory ZooKeeper and some workers, each a
+// process of its own. An elected leader plans each phase's items into a queue, all workers take items, a double barrier ends the
+// phase, and the leader reports the sum of the last phase's results. Meanwhile workers are killed with SIGKILL, the leader first and
+// then random ones, and replaced. The sum is still right. With --for it runs many rounds.
 //
 //	go run ./examples/pipeline
 //	go run ./examples/pipeline --zk host:port,host:port,host:port
 //
-// What a service would write is in lead.go and work.go.
+// See lead.go and work.go for the part that a service would have.
 package main
 
 import (
@@ -33,7 +32,7 @@ const (
 
 func main() {
 	framework.WatchdogMain()
-	runtime.LockOSThread() // workers die with the thread that starts them, and this one lasts
+	runtime.LockOSThread() // workers are killed when the thread that starts them ends
 	if text := os.Getenv(jobVariable); text != "" {
 		os.Exit(work(text))
 	}
@@ -42,7 +41,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:]))
 }
 
-// run returns the exit status: 0 only if the sum is right and everybody was killed who had to be.
+// run returns the exit status: 0 only if the sum is right and all kills were done.
 func run(ctx context.Context, args []string) int {
 	err := perform(ctx, args)
 	switch {
@@ -78,7 +77,7 @@ func perform(ctx context.Context, args []string) error {
 	return errors.Join(err, j.verdict())
 }
 
-// play is the plot: the workers work, some are killed and replaced, and the leader reports.
+// play runs the workers, kills and replaces some, and reads the leader's report.
 func play(ctx context.Context, o options, j *journal) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.patience(), errors.New("the workers take too long"))
 	defer cancel()
@@ -103,7 +102,7 @@ func play(ctx context.Context, o options, j *journal) (err error) {
 	return err
 }
 
-// act lets the workers work until all have ended, and kills some in each round, at moments that chance has picked.
+// act runs the workers until all have ended, and kills some in each round at random moments.
 func act(ctx context.Context, o options, c *crew, j *journal) error {
 	var f fate
 	pulses := time.NewTicker(pulse)
@@ -117,13 +116,13 @@ func act(ctx context.Context, o options, c *crew, j *journal) error {
 				return err
 			}
 			if again != "" {
-				j.log(time.Now(), j.style.Green("+"), "%s is started in its place", again)
+				j.log(time.Now(), j.style.Green("+"), "%s replaces it", again)
 			}
 		case <-pulses.C:
 			j.note(measure())
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.Canceled) {
-				return errors.New("interrupted; every worker was ended")
+				return errors.New("interrupted; all workers were stopped")
 			}
 			return context.Cause(ctx)
 		}
@@ -132,7 +131,7 @@ func act(ctx context.Context, o options, c *crew, j *journal) error {
 	return nil
 }
 
-// fate is when workers are killed in a round: after so many items have their results.
+// fate is when workers are killed in a round: after how many results.
 type fate struct {
 	round   int
 	moments []int
@@ -141,7 +140,7 @@ type fate struct {
 // strike kills a worker if it is time.
 func (f *fate) strike(o options, c *crew, j *journal) {
 	if j.round > f.round {
-		late := make([]int, len(f.moments)) // they are made up for at once
+		late := make([]int, len(f.moments)) // overdue kills happen at once
 		f.round, f.moments = j.round, append(late, moments(o.kills, o.total())...)
 		j.asked += o.kills
 	}

@@ -36,7 +36,7 @@ func requireRight(t *testing.T, out, log string, items, kills int) {
 	require.Equal(t, 3*items, s.Items)
 	require.Len(t, s.Kills, kills)
 	require.Equal(t, kills, strings.Count(log, "is killed (SIGKILL)"), log)
-	require.Equal(t, kills, strings.Count(log, "is started in its place"), log)
+	require.Equal(t, kills, strings.Count(log, "replaces it"), log)
 	require.True(t, s.Kills[0].Leader, "the first is the leader")
 	require.GreaterOrEqual(t, len(s.Terms), 2)
 	require.NotEqual(t, s.Terms[0].Leader, s.Terms[1].Leader)

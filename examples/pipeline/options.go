@@ -22,7 +22,7 @@ type options struct {
 	kills    int           // in each round
 	spared   int           // the workers that are not killed, from the first
 	lasts    time.Duration // rounds begin until it is over; 0: one round
-	events   string        // a file, or none
+	events   string        // a file, or ""
 	timeout  time.Duration
 	watchdog bool
 	json     bool
@@ -102,13 +102,13 @@ func (o options) validate() error {
 	return nil
 }
 
-// patience is a bound for the whole play, far above what it takes.
+// patience bounds the whole run, far above what it takes.
 func (o options) patience() time.Duration {
 	return o.lasts + time.Minute + 2*time.Duration(o.total())*(o.Effort+50*time.Millisecond) + 3*time.Duration(o.kills+1)*o.timeout
 }
 
-// moments picks when to kill: after so many items have their results. The last quarter is left out, so that what killed workers
-// did not live to tell cannot keep the last moment from coming.
+// moments picks when to kill: after how many results. It skips the last quarter, because killed workers may not have reported all
+// their results.
 func moments(kills, items int) []int {
 	picked := make([]int, kills)
 	for n := range picked {
@@ -118,7 +118,7 @@ func moments(kills, items int) []int {
 	return picked
 }
 
-// log is where the live log goes.
+// log returns the writer of the live log.
 func (o options) log() *os.File {
 	if o.json {
 		return os.Stderr

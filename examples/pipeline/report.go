@@ -23,7 +23,7 @@ type summary struct {
 	TookMs     int64  `json:"took_ms"`
 }
 
-// items is the number of items of all rounds, and want the sum that must come out of them.
+// items is the number of items of all rounds, and want the correct sum.
 func (j *journal) items() int  { return j.reported.Rounds * j.job.total() }
 func (j *journal) want() int64 { return int64(j.reported.Rounds) * j.job.sum() }
 
@@ -35,7 +35,7 @@ func (j *journal) summary() summary {
 	}
 }
 
-// verdict says what must not happen, and did.
+// verdict returns an error that lists all violations.
 func (j *journal) verdict() error {
 	var errs []error
 	if want := j.want(); j.reported.Sum != want {
@@ -59,7 +59,7 @@ func (j *journal) writeJSON(w io.Writer) error { return json.NewEncoder(w).Encod
 // mostTerms is how many terms the report shows: the last ones.
 const mostTerms = 20
 
-// writeReport writes the report for people.
+// writeReport writes the report as text.
 func (j *journal) writeReport() {
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(j.out, "  %-11s %s\n", name, fmt.Sprintf(format, args...))

@@ -23,7 +23,7 @@ func (r *round) reported() *barrier.Latch {
 	return barrier.NewLatch(r.client, reportedPath(r.number), 1)
 }
 
-// play works and stands by to lead, until the report is there.
+// play works, and campaigns for the lead, until the report is stored.
 func (r *round) play(ctx context.Context) error {
 	for p := range phases {
 		if err := r.client.MakeDirs(ctx, resultsPath(r.number, p)); err != nil {
@@ -50,7 +50,7 @@ func (r *round) play(ctx context.Context) error {
 	})
 }
 
-// tidy removes the rounds before the last one. Everybody has met at a barrier since, so nobody is there.
+// tidy removes all rounds before the last one. All workers have passed a barrier since.
 func (r *round) tidy(ctx context.Context) error {
 	rounds, err := roundsThere(ctx, r.client)
 	for _, n := range rounds {
@@ -61,7 +61,7 @@ func (r *round) tidy(ctx context.Context) error {
 	return err
 }
 
-// roundsThere are the numbers of the rounds that are not removed yet.
+// roundsThere are the numbers of the rounds that still exist.
 func roundsThere(ctx context.Context, client *framework.Client) ([]int, error) {
 	if err := catchUp(ctx, client); err != nil {
 		return nil, err

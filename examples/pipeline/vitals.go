@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// pulse is how often a process tells how it is.
+// pulse is how often a process reports its vitals.
 const pulse = 5 * time.Second
 
-// tellVitals tells them now and then, until the returned function is called.
+// tellVitals reports vitals regularly, until the returned function is called.
 func tellVitals(tell func(event)) (stop func()) {
 	stopped := make(chan struct{})
 	var telling sync.WaitGroup
@@ -40,7 +40,7 @@ func measure() event {
 	return event{Kind: vitals, Process: os.Getpid(), Goroutines: sample[0].Value.Uint64(), Heap: sample[1].Value.Uint64()}
 }
 
-// keepEvents opens the file of what is told, if one is wanted.
+// keepEvents opens the file for events, if the options name one.
 func keepEvents(file string) (keep func(event), closeFile func() error, err error) {
 	if file == "" {
 		return func(event) {}, func() error { return nil }, nil

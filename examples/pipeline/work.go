@@ -11,10 +11,10 @@ import (
 	"github.com/lockstep-go/lockstep/queue"
 )
 
-// again is how soon a worker that found no room at the barrier asks again.
+// again is how soon a worker that was refused at the barrier retries.
 const again = 20 * time.Millisecond
 
-// work goes through the phases. A worker that comes late skips those that are over.
+// work goes through the phases. A late worker skips those that are over.
 func (r *round) work(ctx context.Context) error {
 	for p := range phases {
 		over := r.over(r.number, p)
@@ -31,15 +31,15 @@ func (r *round) work(ctx context.Context) error {
 	return nil
 }
 
-// empty takes items until every item of the phase has its result. What has been taken is finished before.
+// empty takes items until every item of the phase has its result. It finishes what it has taken.
 func (r *round) empty(during context.Context, phase int) error {
 	return untilOpen(during, r.done(r.number, phase), func(taking context.Context) error {
 		return r.items.Work(taking, 1, r.handle)
 	})
 }
 
-// handle works on an item, which is acknowledged once its result is stored. When it fails, or its delivery has ended, the item
-// comes again, to this worker or to another.
+// handle works on an item and acknowledges it once its result is stored. After a failure, or the end of its delivery, the item is
+// redelivered.
 func (r *round) handle(ctx context.Context, d *queue.Delivery[item]) error {
 	i := d.Value
 	r.tell(event{Kind: took, Round: i.Round, Phase: i.Phase, Attempt: d.Attempt})
@@ -50,11 +50,11 @@ func (r *round) handle(ctx context.Context, d *queue.Delivery[item]) error {
 	return err
 }
 
-// store computes an item's result and stores it, unless it is there already. The phase counts it once in either case, since
-// who has stored it may have died before it counted.
+// store computes an item's result and stores it, unless it exists. It counts the item in the phase in either case, because the worker
+// that stored the result may have died before.
 func (r *round) store(ctx context.Context, i item) (kind, error) {
 	select {
-	case <-time.After(r.Effort): // the work is hard
+	case <-time.After(r.Effort): // simulated work
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
@@ -65,15 +65,15 @@ func (r *round) store(ctx context.Context, i item) (kind, error) {
 	case errors.Is(err, framework.ErrNodeExists):
 		kind = repeated
 	case errors.Is(err, framework.ErrNoNode):
-		return repeated, nil // even its round was removed
+		return repeated, nil // its round was removed
 	case err != nil:
 		return "", err
 	}
 	return kind, r.done(i.Round, i.Phase).CountDown(ctx, strconv.Itoa(i.Index))
 }
 
-// meet waits at the barrier for all other workers. Whoever is inside says that the phase is over: the same, however
-// many say it, and said even if some die now. Those who are not inside go on when they hear of it.
+// meet waits at the barrier for all other workers. Each worker inside opens the phase's latch, so that it opens even if some die now.
+// Workers outside continue when it opens.
 func (r *round) meet(ctx, during context.Context, phase int, over *barrier.Latch) error {
 	meeting, err := r.enter(during)
 	if err != nil {
@@ -81,10 +81,10 @@ func (r *round) meet(ctx, during context.Context, phase int, over *barrier.Latch
 	}
 	r.tell(event{Kind: met, Round: r.number, Phase: phase})
 	err = over.CountDown(ctx, "met")
-	// The next phase's meeting waits until everybody has left, so leave also if this round was reported meanwhile.
+	// The next phase's barrier waits until all have left, so leave also if this round was reported meanwhile.
 	left := meeting.Leave(context.WithoutCancel(ctx))
 	if errors.Is(left, framework.ErrSessionLost) {
-		left = nil // the others have taken this worker for dead, and have left
+		left = nil // the others consider this worker dead, and have left
 	}
 	return errors.Join(err, left)
 }

@@ -24,7 +24,7 @@ const (
 	watchdogVariable = "PIPELINE_WATCHDOG" // whether workers have a watchdog
 )
 
-// worker is one process: it works, and stands by to lead, round after round.
+// worker is one process: it works, and campaigns for the lead, round after round.
 type worker struct {
 	job
 	client  *framework.Client
@@ -49,7 +49,7 @@ func (w *worker) over(round, phase int) *barrier.Latch {
 	return barrier.NewLatch(w.client, overPath(round, phase), 1)
 }
 
-// run plays round after round, from the one that the others are in to the last.
+// run works through the rounds, from the current one to the last.
 func (w *worker) run(ctx context.Context) error {
 	rounds, err := roundsThere(ctx, w.client)
 	if err != nil {
@@ -67,10 +67,10 @@ func (w *worker) run(ctx context.Context) error {
 	}
 }
 
-// errOpened ends what is done until a latch opens.
+// errOpened is the cause of the end of untilOpen's context.
 var errOpened = errors.New("the latch has opened")
 
-// untilOpen runs f with a context that ends when the latch opens, which is no error, however f has ended then.
+// untilOpen runs f with a context that ends when the latch opens. It returns no error in that case.
 func untilOpen(ctx context.Context, latch *barrier.Latch, f func(context.Context) error) error {
 	within, cancel := context.WithCancelCause(ctx)
 	var watch sync.WaitGroup
@@ -94,7 +94,7 @@ func untilOpen(ctx context.Context, latch *barrier.Latch, f func(context.Context
 	return err
 }
 
-// event is what a worker tells its parent, as a line of JSON.
+// event is a line of JSON from a worker to its parent.
 type event struct {
 	Kind    kind      `json:"kind"`
 	Worker  string    `json:"worker"`
@@ -119,23 +119,23 @@ const (
 	planned  kind = "planned"  // has put Count items of Phase
 	took     kind = "took"     // has an item of Phase, for the Attempt-th time
 	worked   kind = "worked"   // has stored its result
-	repeated kind = "repeated" // has found its result: a dead worker has stored it
-	met      kind = "met"      // is inside the barrier with all others
-	troubled kind = "troubled" // its leading has failed, and is tried again
+	repeated kind = "repeated" // found a result that a dead worker has stored
+	met      kind = "met"      // is inside the barrier with all other workers
+	troubled kind = "troubled" // its lead failed and will be retried
 	reported kind = "reported" // has reported the round
-	vitals   kind = "vitals"   // how it is: Process, Goroutines and Heap, once in a while
-	killed   kind = "killed"   // the process was killed: told by the parent
-	ended    kind = "ended"    // the process has ended: told by the parent
+	vitals   kind = "vitals"   // Process, Goroutines and Heap, regularly
+	killed   kind = "killed"   // the process was killed; added by the parent
+	ended    kind = "ended"    // the process has ended; added by the parent
 )
 
-// work is the main function of a worker's process. It lasts until the report is there, or its parent closes its
-// standard input or dies.
+// work is the main function of a worker's process. It runs until the report is stored, or its parent closes its standard input or
+// dies.
 func work(text string) int {
-	signal.Ignore(os.Interrupt, syscall.SIGTERM) // a Ctrl-C reaches everybody; the parent decides
+	signal.Ignore(os.Interrupt, syscall.SIGTERM) // Ctrl-C reaches all processes; the parent decides
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // any end will do
+		_, _ = io.Copy(io.Discard, os.Stdin) // errors end it, too
 		cancel()
 	}()
 	name := os.Getenv(framework.EnvIdentity)
@@ -145,7 +145,7 @@ func work(text string) int {
 		e.Worker, e.At = name, time.Now()
 		mu.Lock()
 		defer mu.Unlock()
-		_ = lines.Encode(e) // without a parent there is nobody to tell
+		_ = lines.Encode(e) // fails without a parent
 	}
 	if err := serve(ctx, text, tell); err != nil && ctx.Err() == nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
@@ -154,7 +154,7 @@ func work(text string) int {
 	return 0
 }
 
-// serve connects, and runs a worker. LOCKSTEP_SERVERS and others say where ZooKeeper is.
+// serve connects and runs a worker. LOCKSTEP_SERVERS and further variables configure the client.
 func serve(ctx context.Context, text string, tell func(event)) error {
 	var j job
 	if err := json.Unmarshal([]byte(text), &j); err != nil {
@@ -172,9 +172,9 @@ func serve(ctx context.Context, text string, tell func(event)) error {
 	if err != nil {
 		return err
 	}
-	defer client.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the session ends by itself otherwise
+	defer client.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the session expires otherwise
 	defer tellVitals(tell)()
 	w := newWorker(client, j, tell)
-	defer w.items.Close(context.WithoutCancel(ctx)) //nolint:errcheck // what is open comes back otherwise
+	defer w.items.Close(context.WithoutCancel(ctx)) //nolint:errcheck // open deliveries are redelivered otherwise
 	return w.run(ctx)
 }

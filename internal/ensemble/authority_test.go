@@ -24,7 +24,7 @@ func newAuthority(t *testing.T) *Authority {
 	return a
 }
 
-func TestSignedForTheHosts(t *testing.T) {
+func TestAuthoritySignsForHosts(t *testing.T) {
 	a := newAuthority(t)
 	leaf := signed(t, a, "127.0.0.1", "example.org").Leaf
 	require.NoError(t, leaf.VerifyHostname("127.0.0.1"))

@@ -16,14 +16,14 @@ func (e *Ensemble) FillDisk(i int) error { return e.onDisk(i, fillDisk) }
 // no room for its header is removed, as an operator has to: ZooKeeper does not start beside one (ZOOKEEPER-1621).
 func (e *Ensemble) FreeDisk(i int) error {
 	return e.onDisk(i, func(dir string) error {
-		return errors.Join(resizeDisk(dir, int64(e.config.DiskMB)<<20), removeStumps(dir))
+		return errors.Join(resizeDisk(dir, int64(e.config.DiskMB)<<20), removeTruncatedLogs(dir))
 	})
 }
 
 // logHeader is the least size of a transaction log.
 const logHeader = 16
 
-func removeStumps(dir string) error {
+func removeTruncatedLogs(dir string) error {
 	logs, err := filepath.Glob(filepath.Join(dir, "version-2", "log.*"))
 	for _, log := range logs {
 		info, serr := os.Stat(log)

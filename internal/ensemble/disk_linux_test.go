@@ -39,20 +39,20 @@ func TestAFullDiskStopsAServer(t *testing.T) {
 	require.NoDirExists(t, e.layout.disk(victim)+"/version-2", "this process does not see the mount")
 }
 
-func TestALogWithoutAHeaderIsRemoved(t *testing.T) {
+func TestTruncatedTransactionLogIsRemoved(t *testing.T) {
 	dir := t.TempDir()
 	logs := filepath.Join(dir, "version-2")
 	require.NoError(t, os.Mkdir(logs, 0o755))
 	for name, size := range map[string]int{"log.1": 100, "log.2": 0, "log.3": 15, "acceptedEpoch": 1} {
 		require.NoError(t, os.WriteFile(filepath.Join(logs, name), make([]byte, size), 0o644))
 	}
-	require.NoError(t, removeStumps(dir))
+	require.NoError(t, removeTruncatedLogs(dir))
 	left, err := filepath.Glob(filepath.Join(logs, "*"))
 	require.NoError(t, err)
 	require.Equal(t, []string{filepath.Join(logs, "acceptedEpoch"), filepath.Join(logs, "log.1")}, left)
 }
 
-func TestDisksAreAskedFor(t *testing.T) {
+func TestFillDiskNeedsADisk(t *testing.T) {
 	e := &Ensemble{servers: make([]*server, 1)}
 	require.ErrorIs(t, e.FillDisk(0), errNoDisk)
 	require.ErrorIs(t, e.FreeDisk(0), errNoDisk)

@@ -57,7 +57,7 @@ func TestFreezeAndThaw(t *testing.T) {
 	require.NoError(t, e.Freeze(0), "Close ends a frozen server too")
 }
 
-func TestCutOffFollowerIsDropped(t *testing.T) {
+func TestCutOffFollowerStopsServing(t *testing.T) {
 	e := Private(t, Config{NoFsync: true, Links: true, SyncLimit: 4})
 	for _, cut := range []func(follower, leader int) error{
 		e.CutOff,
@@ -126,10 +126,10 @@ func TestLinksAreRefusedWithoutThem(t *testing.T) {
 	e.Heal()
 }
 
-func TestTakenPortIsNoticed(t *testing.T) {
+func TestStartFailsOnATakenPort(t *testing.T) {
 	inst, err := findInstall()
 	if err != nil {
-		leaveOut(t, err)
+		skipOrFail(t, err)
 	}
 	e := &Ensemble{config: Config{Servers: 1}.withDefaults(), launcher: newLauncher()}
 	t.Cleanup(func() { require.NoError(t, e.Close()) })
@@ -156,7 +156,7 @@ func (e *Ensemble) startFailureSoon(ctx context.Context) error {
 
 func TestStartGivesUpWithItsContext(t *testing.T) {
 	if err := Installed(); err != nil {
-		leaveOut(t, err)
+		skipOrFail(t, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -167,7 +167,7 @@ func TestStartGivesUpWithItsContext(t *testing.T) {
 
 func TestCloseLeavesNothing(t *testing.T) {
 	if err := Installed(); err != nil {
-		leaveOut(t, err)
+		skipOrFail(t, err)
 	}
 	e, err := Start(t.Context(), Config{Servers: 1, NoFsync: true})
 	require.NoError(t, err)

@@ -2,13 +2,13 @@ package ensemble
 
 import "sync"
 
-// gate holds or passes the bytes of one direction.
-type gate struct {
+// pauseGate holds or passes the bytes of one direction.
+type pauseGate struct {
 	mu   sync.Mutex
 	open chan struct{} // closed while bytes may pass; nil means never held
 }
 
-func (g *gate) hold() {
+func (g *pauseGate) hold() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.open == nil || isClosed(g.open) {
@@ -16,7 +16,7 @@ func (g *gate) hold() {
 	}
 }
 
-func (g *gate) release() {
+func (g *pauseGate) release() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.open != nil && !isClosed(g.open) {
@@ -25,7 +25,7 @@ func (g *gate) release() {
 }
 
 // wait returns true once bytes may pass and false when done ends first.
-func (g *gate) wait(done <-chan struct{}) bool {
+func (g *pauseGate) wait(done <-chan struct{}) bool {
 	g.mu.Lock()
 	open := g.open
 	g.mu.Unlock()

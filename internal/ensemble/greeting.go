@@ -19,17 +19,17 @@ const (
 // greetAs returns what a server that calls itself address would send to the election port, of what a
 // server sends.
 func greetAs(address string) func(io.Reader) io.Reader {
-	return func(from io.Reader) io.Reader { return &greeter{from: from, address: address} }
+	return func(from io.Reader) io.Reader { return &greetingRewriter{from: from, address: address} }
 }
 
-// greeter reads the greeting when it is first read from.
-type greeter struct {
+// greetingRewriter reads the greeting when it is first read from.
+type greetingRewriter struct {
 	from    io.Reader
 	address string
 	all     io.Reader // the greeting and what follows it
 }
 
-func (g *greeter) Read(p []byte) (int, error) {
+func (g *greetingRewriter) Read(p []byte) (int, error) {
 	if g.all == nil {
 		g.all = io.MultiReader(bytes.NewReader(readGreeting(g.from, g.address)), g.from)
 	}

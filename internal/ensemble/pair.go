@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// pair is one client's connection and the one made to the target for it.
-type pair struct {
+// proxiedConn is one client's connection and the one made to the target for it.
+type proxiedConn struct {
 	proxy  *Proxy
 	client net.Conn
 	sent   io.Reader     // what travels up: the client's bytes, filtered
@@ -20,7 +20,7 @@ type pair struct {
 }
 
 // run serves the pair until both sides have ended or it is reset.
-func (c *pair) run() {
+func (c *proxiedConn) run() {
 	defer c.proxy.remove(c)
 	defer c.reset()
 	// A lossy network swallows the first packet of a connection too.
@@ -34,7 +34,7 @@ func (c *pair) run() {
 }
 
 // dial connects to the target, trying again within the proxy's patience.
-func (c *pair) dial() bool {
+func (c *proxiedConn) dial() bool {
 	deadline := time.Now().Add(c.proxy.patience)
 	for {
 		conn, err := net.DialTimeout("tcp", c.proxy.target, dialPatience)
@@ -51,7 +51,7 @@ func (c *pair) dial() bool {
 const dialPatience = time.Second
 
 // pause waits for d, or returns false as soon as the pair is reset.
-func (c *pair) pause(d time.Duration) bool {
+func (c *proxiedConn) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -62,7 +62,7 @@ func (c *pair) pause(d time.Duration) bool {
 	}
 }
 
-func (c *pair) adopt(conn net.Conn) bool {
+func (c *proxiedConn) adopt(conn net.Conn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
@@ -76,11 +76,11 @@ func (c *pair) adopt(conn net.Conn) bool {
 // pump copies one direction through its gate. The end of the source passes the gate
 // as its bytes do, and then ends the whole pair: ZooKeeper knows no half-closed
 // connection.
-func (c *pair) pump(dst io.Writer, src io.Reader, g *gate) {
+func (c *proxiedConn) pump(dst io.Writer, src io.Reader, g *pauseGate) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := src.Read(buf)
-		if !g.wait(c.done) || !c.crawl() {
+		if !g.wait(c.done) || !c.delayedCopy() {
 			return
 		}
 		if n > 0 {
@@ -97,7 +97,7 @@ func (c *pair) pump(dst io.Writer, src io.Reader, g *gate) {
 }
 
 // reset ends both connections, without the farewell of an orderly close.
-func (c *pair) reset() {
+func (c *proxiedConn) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {

@@ -25,7 +25,7 @@ type Proxy struct {
 	ln       net.Listener
 	target   string
 	patience time.Duration // with a target that does not listen
-	up, down gate
+	up, down pauseGate
 	delay    atomic.Int64 // of each piece; see Slow
 	closed   chan struct{}
 	tasks    sync.WaitGroup
@@ -33,7 +33,7 @@ type Proxy struct {
 	mu     sync.Mutex
 	cut    bool
 	filter func(io.Reader) io.Reader // of what travels up
-	pairs  map[*pair]struct{}
+	pairs  map[*proxiedConn]struct{}
 }
 
 // NewProxy listens on a free port of 127.0.0.1 and connects every client it gets to
@@ -53,7 +53,7 @@ func newProxy(target string, patience time.Duration) (*Proxy, error) {
 		patience: patience,
 		closed:   make(chan struct{}),
 		filter:   func(sent io.Reader) io.Reader { return sent },
-		pairs:    map[*pair]struct{}{},
+		pairs:    map[*proxiedConn]struct{}{},
 	}
 	p.tasks.Go(p.accept)
 	return p, nil
@@ -136,7 +136,7 @@ func (p *Proxy) accept() {
 		if err != nil {
 			return
 		}
-		pair := &pair{proxy: p, client: conn, done: make(chan struct{})}
+		pair := &proxiedConn{proxy: p, client: conn, done: make(chan struct{})}
 		if !p.add(pair) {
 			pair.reset()
 			continue
@@ -145,7 +145,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-func (p *Proxy) add(pair *pair) bool {
+func (p *Proxy) add(pair *proxiedConn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cut || isClosed(p.closed) {
@@ -156,7 +156,7 @@ func (p *Proxy) add(pair *pair) bool {
 	return true
 }
 
-func (p *Proxy) remove(pair *pair) {
+func (p *Proxy) remove(pair *proxiedConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.pairs, pair)

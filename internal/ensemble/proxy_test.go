@@ -189,7 +189,7 @@ func TestCutRefusesUntilHealed(t *testing.T) {
 	wantText(t, again, "y")
 }
 
-func TestProxyToNobodyEndsTheConnection(t *testing.T) {
+func TestProxyWithoutServerEndsTheConnection(t *testing.T) {
 	gone := proxyTo(t, "127.0.0.1:1")
 	gone.Close()
 	wantNoService(t, proxyTo(t, gone.Addr()).Addr())

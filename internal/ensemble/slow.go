@@ -15,8 +15,8 @@ func (e *Ensemble) Slow(d time.Duration) error {
 	return nil
 }
 
-// crawl is the time that a piece takes on a slow link. It returns false when the pair was reset meanwhile.
-func (c *pair) crawl() bool {
+// delayedCopy is the time that a piece takes on a slow link. It returns false when the pair was reset meanwhile.
+func (c *proxiedConn) delayedCopy() bool {
 	d := time.Duration(c.proxy.delay.Load())
 	return d <= 0 || c.pause(d)
 }

@@ -31,7 +31,7 @@ func Shared(tb TB) []string {
 	tb.Helper()
 	servers, err := sharedServers()
 	if err != nil {
-		leaveOut(tb, err)
+		skipOrFail(tb, err)
 	}
 	return servers
 }
@@ -51,7 +51,7 @@ func Private(tb TB, config Config) *Ensemble {
 	e, err := Start(context.Background(), config)
 	switch {
 	case errors.Is(err, ErrNotInstalled):
-		leaveOut(tb, fmt.Errorf("real ensemble left out: %w", err))
+		skipOrFail(tb, fmt.Errorf("real ensemble left out: %w", err))
 	case err != nil:
 		tb.Fatalf("%v", err)
 	}
@@ -63,7 +63,7 @@ func Private(tb TB, config Config) *Ensemble {
 	return e
 }
 
-func leaveOut(tb TB, err error) {
+func skipOrFail(tb TB, err error) {
 	tb.Helper()
 	if inCI() {
 		tb.Fatalf("CI=true, and the %v", err)

@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 )
 
-// parade is a client of ours beside one of Curator's.
-type parade struct {
+// barrierMembers is a client of ours beside one of Curator's.
+type barrierMembers struct {
 	t      *testing.T
 	ctx    context.Context
 	path   string
@@ -25,7 +25,7 @@ type parade struct {
 	peer   *Peer
 }
 
-func newParade(t *testing.T) *parade {
+func newBarrierMembers(t *testing.T) *barrierMembers {
 	t.Helper()
 	servers := ensemble.Shared(t)
 	peer, err := StartCurator(t.TempDir(), CuratorBarriers)
@@ -37,13 +37,13 @@ func newParade(t *testing.T) *parade {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*deadline)
 	t.Cleanup(cancel)
 	c, _ := connect(t)
-	p := &parade{t, ctx, "/interop/" + strconv.FormatInt(time.Now().UnixNano(), 36), c, peer}
+	p := &barrierMembers{t, ctx, "/interop/" + strconv.FormatInt(time.Now().UnixNano(), 36), c, peer}
 	p.tell(Command{Do: "open", Client: "c", Servers: strings.Join(servers, ","), Timeout: int(sessionTimeout.Milliseconds())})
 	return p
 }
 
 // tell tells Curator a command and returns what it answers.
-func (p *parade) tell(c Command) bool {
+func (p *barrierMembers) tell(c Command) bool {
 	p.t.Helper()
 	a, err := p.peer.Do(p.ctx, c)
 	require.NoError(p.t, err)
@@ -51,7 +51,7 @@ func (p *parade) tell(c Command) bool {
 }
 
 // meanwhile tells Curator a command that takes long.
-func (p *parade) meanwhile(c Command) <-chan bool {
+func (p *barrierMembers) meanwhile(c Command) <-chan bool {
 	done := make(chan bool, 1)
 	go func() {
 		a, err := p.peer.Do(p.ctx, c)
@@ -60,17 +60,17 @@ func (p *parade) meanwhile(c Command) <-chan bool {
 	return done
 }
 
-func patienceOf(d time.Duration) *int {
+func waitTimeout(d time.Duration) *int {
 	ms := int(d.Milliseconds())
 	return &ms
 }
 
 // TestGatesBesideCurator: each side waits for the other's gate, however ours is raised.
 func TestGatesBesideCurator(t *testing.T) {
-	p := newParade(t)
+	p := newBarrierMembers(t)
 	gate := barrier.NewGate(p.client, p.path)
 	p.tell(Command{Do: "new", Client: "c", Lock: "g", Spec: Spec{Kind: "gate", Paths: []string{p.path}}})
-	wait := func(d time.Duration) Command { return Command{Do: "wait", Lock: "g", Wait: patienceOf(d)} }
+	wait := func(d time.Duration) Command { return Command{Do: "wait", Lock: "g", Wait: waitTimeout(d)} }
 
 	require.True(t, p.tell(wait(deadline)), "no barrier, no wait")
 	require.NoError(t, gate.Raise(p.ctx))
@@ -103,7 +103,7 @@ func TestGatesBesideCurator(t *testing.T) {
 
 // TestDoubleBarriersBesideCurator: two of ours and two of Curator's enter and leave together, in several orders.
 func TestDoubleBarriersBesideCurator(t *testing.T) {
-	p := newParade(t)
+	p := newBarrierMembers(t)
 	for round := range 4 {
 		path := p.path + "/" + strconv.Itoa(round)
 		var enterings, leavings []func()
@@ -112,10 +112,10 @@ func TestDoubleBarriersBesideCurator(t *testing.T) {
 			name := strconv.Itoa(2*round + i)
 			p.tell(Command{Do: "new", Client: "c", Lock: name, Spec: Spec{Kind: "double", Paths: []string{path}, Permits: 4}})
 			enterings = append(enterings, func() {
-				go func() { theirs <- <-p.meanwhile(Command{Do: "enter", Lock: name, Wait: patienceOf(deadline)}) }()
+				go func() { theirs <- <-p.meanwhile(Command{Do: "enter", Lock: name, Wait: waitTimeout(deadline)}) }()
 			})
 			leavings = append(leavings, func() {
-				go func() { theirs <- <-p.meanwhile(Command{Do: "leave", Lock: name, Wait: patienceOf(deadline)}) }()
+				go func() { theirs <- <-p.meanwhile(Command{Do: "leave", Lock: name, Wait: waitTimeout(deadline)}) }()
 			})
 			b := barrier.NewDoubleBarrier(p.client, path, 4, barrier.WithCuratorLayout())
 			var r *barrier.Round
@@ -152,7 +152,7 @@ func TestDoubleBarriersBesideCurator(t *testing.T) {
 }
 
 // await waits until so many members are there.
-func (p *parade) await(path string, n int) {
+func (p *barrierMembers) await(path string, n int) {
 	p.t.Helper()
 	require.Eventually(p.t, func() bool {
 		names, _, err := p.client.Children(p.ctx, path)

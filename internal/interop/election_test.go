@@ -70,9 +70,9 @@ func (c *candidate) participants(ctx context.Context) (ids []string, err error) 
 }
 
 // tells: candidates list ids, as kazoo does what is written in nodes.
-func (c *candidate) tells(line []node) []string { return kazooContender{}.tells(line) }
+func (c *candidate) listedNames(line []node) []string { return kazooContender{}.listedNames(line) }
 
-func (c *candidate) born() session { return c.session }
+func (c *candidate) sessionID() session { return c.session }
 
 func (c *candidate) work(ctx context.Context, w work) error {
 	for range w.rounds {
@@ -90,12 +90,12 @@ func (c *candidate) work(ctx context.Context, w work) error {
 
 // javaTeam is Curator's candidates, who list ids too.
 var javaTeam = team{"Curator", func(t *testing.T, r role, path string) contender {
-	return javaCandidate{enterTheirs(t, curator.get(t), r.curator, r.paths(path))}
+	return javaCandidate{newPeerContender(t, curator.get(t), r.curator, r.paths(path))}
 }, curatorTeam.plays}
 
-type javaCandidate struct{ theirs }
+type javaCandidate struct{ peerContender }
 
-func (javaCandidate) tells(line []node) []string { return kazooContender{}.tells(line) }
+func (javaCandidate) listedNames(line []node) []string { return kazooContender{}.listedNames(line) }
 
 // id is what it is called.
 func (c javaCandidate) id() string { return c.lockIn.Lock }
@@ -115,14 +115,14 @@ func TestElections(t *testing.T) {
 				if slices.Contains(electionDuels, duel.name) {
 					t.Run(e.name+"/"+p.String()+"/"+duel.name, func(t *testing.T) {
 						t.Parallel()
-						duel.run(newDuel(t, e.role, p[0], p[1]))
+						duel.run(newTwoContenders(t, e.role, p[0], p[1]))
 					})
 				}
 			}
 		}
 		t.Run(e.name+"/in order", func(t *testing.T) {
 			t.Parallel()
-			testOrder(newScene(t, e.role), e.role, mix{us, javaTeam})
+			testGrantOrder(newTestPath(t, e.role), e.role, mix{us, javaTeam})
 		})
 	}
 }
@@ -134,12 +134,12 @@ func TestElectionSessionsEnd(t *testing.T) {
 		for _, p := range []mix{{us, javaTeam}, {javaTeam, us}} {
 			t.Run(e.name+"/"+p.String(), func(t *testing.T) {
 				t.Parallel()
-				s := newScene(t, e.role)
+				s := newTestPath(t, e.role)
 				first, second := p[0].enter(t, e.role, s.path), p[1].enter(t, e.role, s.path)
-				s.hold(first)
-				told := s.queue(second, forever)
-				first.born().kill(t)
-				require.True(t, s.told(told))
+				s.mustLock(first)
+				told := s.startWaiter(second, forever)
+				first.sessionID().kill(t)
+				require.True(t, s.awaitGrant(told))
 				s.release(second)
 				if ours, ok := first.(*candidate); ok {
 					// No lease can foresee that another client closes the session with its password: the term ends when the
@@ -149,7 +149,7 @@ func TestElectionSessionsEnd(t *testing.T) {
 					case <-time.After(deadline):
 						t.Fatal("the term goes on")
 					}
-					s.empty()
+					s.awaitNoNodes()
 				}
 			})
 		}
@@ -161,9 +161,9 @@ func TestElectionAdding(t *testing.T) {
 	for _, e := range elections {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, e.role)
+			s := newTestPath(t, e.role)
 			add := work{section: Add, nodes: s.numbers(2), rounds: rounds}
-			var all crowd
+			var all concurrentWorkers
 			all.enter(s, ourCandidates(e.ours), e.role, add)
 			all.enter(s, javaTeam, e.role, add)
 			require.NoError(t, all.work(s))
@@ -172,7 +172,7 @@ func TestElectionAdding(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, len(all)*rounds, got)
 			}
-			s.empty()
+			s.awaitNoNodes()
 		})
 	}
 }
@@ -182,30 +182,30 @@ func TestElectionTransfers(t *testing.T) {
 	for _, e := range elections {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, e.role)
+			s := newTestPath(t, e.role)
 			a, b := enterCandidate(t, s.path, e.ours), enterCandidate(t, s.path, e.ours)
 			java := javaTeam.enter(t, e.role, s.path).(javaCandidate)
-			s.hold(a)
-			ofJava := s.queue(java, forever)
-			ofB := s.queue(b, forever)
-			before := s.stand(3)
+			s.mustLock(a)
+			ofJava := s.startWaiter(java, forever)
+			ofB := s.startWaiter(b, forever)
+			before := s.awaitContenders(3)
 			require.NoError(t, a.term.TransferTo(s.ctx, b.ID()))
-			require.True(t, s.told(ofB))
+			require.True(t, s.awaitGrant(ofB))
 			require.Greater(t, b.term.Token(), a.term.Token())
-			after := s.stand(2)
+			after := s.awaitContenders(2)
 			require.Equal(t, before[2], after[0])
 			require.Equal(t, java.id(), after[1].data, "who was passed over queues again")
 			require.NotEqual(t, before[1].path, after[1].path)
-			s.waits(ofJava)
+			s.requireStillWaiting(ofJava)
 
-			back := s.queue(a, forever)
+			back := s.startWaiter(a, forever)
 			require.NoError(t, b.term.TransferTo(s.ctx, java.id()))
-			require.True(t, s.told(ofJava))
-			s.waits(back)
+			require.True(t, s.awaitGrant(ofJava))
+			s.requireStillWaiting(back)
 			s.release(java)
-			require.True(t, s.told(back))
+			require.True(t, s.awaitGrant(back))
 			s.release(a)
-			s.empty()
+			s.awaitNoNodes()
 		})
 	}
 }
@@ -215,7 +215,7 @@ func TestElectionObservers(t *testing.T) {
 	for _, e := range elections {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, e.role)
+			s := newTestPath(t, e.role)
 			ours, java := enterCandidate(t, s.path, e.ours), javaTeam.enter(t, e.role, s.path).(javaCandidate)
 			seen := make(chan string, 10)
 			observing := enterCandidate(t, s.path, e.ours)
@@ -241,11 +241,11 @@ func TestElectionObservers(t *testing.T) {
 				}
 			}
 			sees("none")
-			s.hold(java)
+			s.mustLock(java)
 			sees(java.id() + " 0")
-			told := s.queue(ours, forever)
+			told := s.startWaiter(ours, forever)
 			s.release(java)
-			require.True(t, s.told(told))
+			require.True(t, s.awaitGrant(told))
 			sees(ours.ID() + " 1")
 			s.release(ours)
 			sees("none")
@@ -258,15 +258,15 @@ func TestElectionLayoutsAreNotMixed(t *testing.T) {
 	for i, e := range elections {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, e.role)
+			s := newTestPath(t, e.role)
 			java := javaTeam.enter(t, e.role, s.path)
-			s.hold(java)
+			s.mustLock(java)
 			other := enterCandidate(t, s.path, elections[1-i].ours)
 			_, err := other.Campaign(s.ctx)
 			require.ErrorIs(t, err, locks.ErrKindMixed)
-			s.stand(1)
+			s.awaitContenders(1)
 			s.release(java)
-			s.empty()
+			s.awaitNoNodes()
 		})
 	}
 }

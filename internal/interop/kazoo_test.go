@@ -25,35 +25,35 @@ func TestKazoosOwnNamesAreRefused(t *testing.T) {
 	for _, r := range kazoosOwn {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, r.ours)
+			s := newTestPath(t, r.ours)
 			we, they := weTeam.enter(t, r.ours, s.path), kazooTeam.enter(t, r.role, s.path)
-			s.hold(we)
-			s.refused(they, 0)
-			told := s.queue(they, forever)
-			s.stand(2)
-			s.waits(told)
+			s.mustLock(we)
+			s.mustNotLock(they, 0)
+			told := s.startWaiter(they, forever)
+			s.awaitContenders(2)
+			s.requireStillWaiting(told)
 			_, err := weTeam.enter(t, r.ours, s.path).lock(s.ctx, forever)
 			require.ErrorIs(t, err, locks.ErrKindMixed, "kazoo waits")
 			s.release(we)
-			require.True(t, s.told(told))
+			require.True(t, s.awaitGrant(told))
 			_, err = we.lock(s.ctx, forever)
 			require.ErrorIs(t, err, locks.ErrKindMixed, "kazoo holds")
 			_, err = we.lock(s.ctx, 0)
 			require.ErrorIs(t, err, locks.ErrKindMixed, "kazoo holds")
-			s.stand(1)
+			s.awaitContenders(1)
 			s.release(they)
-			s.hold(we)
+			s.mustLock(we)
 			s.release(we)
-			s.empty()
+			s.awaitNoNodes()
 		})
 	}
 }
 
-// TestKazoosOwnNamesTakePart: kazoo waits for ours, and ours, when told to, for kazoo's.
-func TestKazoosOwnNamesTakePart(t *testing.T) {
+// TestKazooNamesShareALine: kazoo waits for ours, and ours, when told to, for kazoo's.
+func TestKazooNamesShareALine(t *testing.T) {
 	for _, r := range []role{
-		told("mutex", func(c *framework.Client, path string) locks.Locker { return locks.NewMutex(c, path, locks.WithKazoo()) }, "lock", "lock-"),
-		told("writer", func(c *framework.Client, path string) locks.Locker {
+		kazooNamesRole("mutex", func(c *framework.Client, path string) locks.Locker { return locks.NewMutex(c, path, locks.WithKazoo()) }, "lock", "lock-"),
+		kazooNamesRole("writer", func(c *framework.Client, path string) locks.Locker {
 			return locks.NewRWLock(c, path, locks.WithKazoo())
 		},
 			"write", "__WRIT__", "__READ__"),
@@ -65,35 +65,35 @@ func TestKazoosOwnNamesTakePart(t *testing.T) {
 				}
 				t.Run(r.name+"/"+p.String()+"/"+duel.name, func(t *testing.T) {
 					t.Parallel()
-					duel.run(newDuel(t, r, p[0], p[1]))
+					duel.run(newTwoContenders(t, r, p[0], p[1]))
 				})
 			}
 		}
 		t.Run(r.name+"/order", func(t *testing.T) {
 			t.Parallel()
-			testOrder(newScene(t, r), r, mix{weTeam, kazooTeam})
+			testGrantOrder(newTestPath(t, r), r, mix{weTeam, kazooTeam})
 		})
 	}
 }
 
-// told is a role of ours that takes kazoo's names for contenders, and of kazoo's that knows ours.
-func told(name string, ours func(*framework.Client, string) locks.Locker, kind string, patterns ...string) role {
+// kazooNamesRole is a role of ours that takes kazoo's names for contenders, and of kazoo's that knows ours.
+func kazooNamesRole(name string, ours func(*framework.Client, string) locks.Locker, kind string, patterns ...string) role {
 	return role{name: name, ours: ours, kazoo: Command{Spec: Spec{Kind: kind, Patterns: patterns}}}
 }
 
-// TestKazoosOwnLocksAreInspected: who holds and who waits is told of kazoo's locks too.
-func TestKazoosOwnLocksAreInspected(t *testing.T) {
+// TestInspectKazooLocks: who holds and who waits is told of kazoo's locks too.
+func TestInspectKazooLocks(t *testing.T) {
 	writer, reader := kazoosOwn[1].role, kazoosOwn[2].role
-	s := newScene(t, reader)
+	s := newTestPath(t, reader)
 	one, two, last := kazooTeam.enter(t, reader, s.path), kazooTeam.enter(t, reader, s.path), kazooTeam.enter(t, writer, s.path)
-	s.hold(one)
-	s.hold(two)
-	third := s.queue(last, forever)
-	line := paths(s.stand(3))
-	require.Equal(t, locks.KazooLock, s.inspected(line[:2], line[2:]).Kind)
+	s.mustLock(one)
+	s.mustLock(two)
+	third := s.startWaiter(last, forever)
+	line := paths(s.awaitContenders(3))
+	require.Equal(t, locks.KazooLock, s.inspect(line[:2], line[2:]).Kind)
 	s.release(one)
 	s.release(two)
-	require.True(t, s.told(third))
-	s.inspected(line[2:], nil)
+	require.True(t, s.awaitGrant(third))
+	s.inspect(line[2:], nil)
 	s.release(last)
 }

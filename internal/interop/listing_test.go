@@ -11,11 +11,11 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// lists waits until a contender's library tells these participants, in whatever order: its server may lag behind.
-func (s *scene) lists(c contender, want []string) {
+// awaitListed waits until a contender's library tells these participants, in whatever order: its server may lag behind.
+func (s *testPath) awaitListed(c contender, want []string) {
 	s.t.Helper()
 	want = slices.Sorted(slices.Values(want))
-	s.until(fmt.Sprintf("%T's list: %v", c, want), func() bool {
+	s.eventually(fmt.Sprintf("%T's list: %v", c, want), func() bool {
 		listed, err := c.participants(s.ctx)
 		require.NoError(s.t, err)
 		slices.Sort(listed)
@@ -23,24 +23,24 @@ func (s *scene) lists(c contender, want []string) {
 	})
 }
 
-// TestReadersAndWritersAreListed: Curator tells each kind apart, ours all of them; whoever made them.
-func TestReadersAndWritersAreListed(t *testing.T) {
-	s := newScene(t, writer)
+// TestListingOfReadersAndWriters: Curator tells each kind apart, ours all of them; whoever made them.
+func TestListingOfReadersAndWriters(t *testing.T) {
+	s := newTestPath(t, writer)
 	readers := []contender{weTeam.enter(t, reader, s.path), curatorTeam.enter(t, reader, s.path)}
 	writers := []contender{curatorTeam.enter(t, writer, s.path), weTeam.enter(t, writer, s.path)}
 	for _, r := range readers {
-		s.hold(r)
+		s.mustLock(r)
 	}
 	var told []<-chan grant
 	for i, w := range writers {
-		told = append(told, s.queue(w, forever))
-		s.stand(len(readers) + i + 1)
+		told = append(told, s.startWaiter(w, forever))
+		s.awaitContenders(len(readers) + i + 1)
 	}
-	line := paths(s.stand(4))
-	s.lists(readers[1], line[:2])
-	s.lists(writers[0], line[2:])
-	s.lists(writers[1], line)
-	report := s.inspected(line[:2], line[2:])
+	line := paths(s.awaitContenders(4))
+	s.awaitListed(readers[1], line[:2])
+	s.awaitListed(writers[0], line[2:])
+	s.awaitListed(writers[1], line)
+	report := s.inspect(line[:2], line[2:])
 	require.Equal(t, locks.ReadWriteLock, report.Kind)
 	for i, e := range append(report.Holders, report.Waiters...) {
 		require.Equal(t, []string{"read", "read", "write", "write"}[i], e.Mode)
@@ -50,23 +50,23 @@ func TestReadersAndWritersAreListed(t *testing.T) {
 		s.release(r)
 	}
 	for i, w := range writers {
-		require.True(t, s.told(told[i]))
+		require.True(t, s.awaitGrant(told[i]))
 		s.release(w)
 	}
-	s.empty()
+	s.awaitNoNodes()
 }
 
-// TestHoldersOfPermitsAreListed: Curator tells each permit, ours each holder with its number of permits.
-func TestHoldersOfPermitsAreListed(t *testing.T) {
-	s := newScene(t, semaphore(3, 1))
+// TestListingOfPermitHolders: Curator tells each permit, ours each holder with its number of permits.
+func TestListingOfPermitHolders(t *testing.T) {
+	s := newTestPath(t, semaphore(3, 1))
 	two, one := weTeam.enter(t, semaphore(3, 2), s.path), curatorTeam.enter(t, semaphore(3, 1), s.path)
-	s.hold(two)
-	s.hold(one)
+	s.mustLock(two)
+	s.mustLock(one)
 	leases, _, err := s.client.Children(s.ctx, framework.Join(s.path, "leases"))
 	require.NoError(t, err)
 	require.Len(t, leases, 3)
-	s.lists(one, leases) // without their paths, as Curator lists permits
-	ours := two.(*own).lease.Node()
+	s.awaitListed(one, leases) // without their paths, as Curator lists permits
+	ours := two.(*lockstepContender).lease.Node()
 	report, err := locks.Inspect(s.ctx, s.client, s.path)
 	require.NoError(t, err)
 	require.Equal(t, locks.SemaphoreLock, report.Kind)
@@ -77,5 +77,5 @@ func TestHoldersOfPermitsAreListed(t *testing.T) {
 	require.True(t, report.Holders[1].Foreign)
 	s.release(two)
 	s.release(one)
-	s.empty()
+	s.awaitNoNodes()
 }

@@ -19,7 +19,7 @@ func script(t *testing.T, text string) *Peer {
 	return p
 }
 
-func TestAnswersFindWhoAsked(t *testing.T) {
+func TestPeerAnswersMatchRequests(t *testing.T) {
 	p := script(t, `read one; read two; echo '{"id":2,"granted":true}'; echo '{"id":1,"error":"no: a stack trace"}'; cat`)
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
@@ -39,7 +39,7 @@ func TestAnswersFindWhoAsked(t *testing.T) {
 	require.NoError(t, p.Close())
 }
 
-func TestAPeerThatEndsIsReported(t *testing.T) {
+func TestPeerExitIsReported(t *testing.T) {
 	p := script(t, `read one; echo out of memory >&2; exit 3`)
 	_, err := p.Do(t.Context(), Command{Do: "acquire"})
 	require.ErrorContains(t, err, "exit status 3")
@@ -49,7 +49,7 @@ func TestAPeerThatEndsIsReported(t *testing.T) {
 	require.ErrorContains(t, p.Close(), "out of memory")
 }
 
-func TestAPeerThatBabblesIsReported(t *testing.T) {
+func TestMalformedPeerAnswerIsReported(t *testing.T) {
 	for _, says := range []string{"hello", `{"id":7}`} {
 		p := script(t, "read one; echo '"+says+"'; exec sleep 100")
 		_, err := p.Do(t.Context(), Command{Do: "acquire"})
@@ -58,7 +58,7 @@ func TestAPeerThatBabblesIsReported(t *testing.T) {
 	}
 }
 
-func TestAskingEndsWithItsContext(t *testing.T) {
+func TestPeerRequestEndsWithItsContext(t *testing.T) {
 	p := script(t, "cat >/dev/null")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
@@ -67,7 +67,7 @@ func TestAskingEndsWithItsContext(t *testing.T) {
 	require.NoError(t, p.Close())
 }
 
-func TestPeersSayWhatGoesWrong(t *testing.T) {
+func TestPeerErrorsAreReturned(t *testing.T) {
 	for trace, p := range map[string]*process{"at Locks.obey(Locks.java:": curator, "Traceback": kazoo} {
 		_, err := p.get(t).Do(t.Context(), Command{Do: "nonsense"})
 		require.ErrorContains(t, err, trace)

@@ -10,48 +10,48 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// TestWeRevokeCurators lock: its listener hears of it.
-func TestWeRevokeCurators(t *testing.T) {
+// TestLockstepRevokesCuratorLock lock: its listener hears of it.
+func TestLockstepRevokesCuratorLock(t *testing.T) {
 	for _, r := range []role{exclusive[0], writer, reader} {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, r)
-			c := enterTheirs(t, curator.get(t), r.curator, r.paths(s.path))
+			s := newTestPath(t, r)
+			c := newPeerContender(t, curator.get(t), r.curator, r.paths(s.path))
 			_, err := c.do(s.ctx, "revocable")
 			require.NoError(t, err)
-			s.hold(c)
-			heard := s.queue(revoked{c}, forever) // it watches its own node
-			s.waits(heard)
-			require.NoError(t, locks.Revoke(s.ctx, s.client, s.stand(1)[0].path))
-			require.True(t, s.told(heard))
+			s.mustLock(c)
+			heard := s.startWaiter(revoked{c}, forever) // it watches its own node
+			s.requireStillWaiting(heard)
+			require.NoError(t, locks.Revoke(s.ctx, s.client, s.awaitContenders(1)[0].path))
+			require.True(t, s.awaitGrant(heard))
 			s.release(c)
-			s.empty()
+			s.awaitNoNodes()
 		})
 	}
 }
 
 // revoked is a contender that waits for its lock to be asked back.
-type revoked struct{ theirs }
+type revoked struct{ peerContender }
 
 func (r revoked) lock(ctx context.Context, _ time.Duration) (bool, error) {
 	_, err := r.do(ctx, "revoked")
 	return err == nil, err
 }
 
-// TestCuratorRevokesOurs: the lease tells of it, and stands.
-func TestCuratorRevokesOurs(t *testing.T) {
+// TestCuratorRevokesLockstepLease: the lease tells of it, and stands.
+func TestCuratorRevokesLockstepLease(t *testing.T) {
 	for _, r := range []role{exclusive[0], writer, reader} {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, r)
-			o := weTeam.enter(t, r, s.path).(*own)
-			s.hold(o)
+			s := newTestPath(t, r)
+			o := weTeam.enter(t, r, s.path).(*lockstepContender)
+			s.mustLock(o)
 			select {
 			case <-o.lease.Revoked():
 				require.Fail(t, "nobody has asked")
 			default:
 			}
-			c := enterTheirs(t, curator.get(t), r.curator, r.paths(s.path))
+			c := newPeerContender(t, curator.get(t), r.curator, r.paths(s.path))
 			_, err := c.peer.Do(s.ctx, Command{Do: "revoke", Client: c.lockIn.Client, Node: o.lease.Node()})
 			require.NoError(t, err)
 			select {
@@ -61,7 +61,7 @@ func TestCuratorRevokesOurs(t *testing.T) {
 			}
 			require.NoError(t, o.lease.Err())
 			s.release(o)
-			s.empty()
+			s.awaitNoNodes()
 		})
 	}
 }

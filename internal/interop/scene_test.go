@@ -18,8 +18,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 )
 
-// scene is one lock, seen from outside.
-type scene struct {
+// testPath is one lock, seen from outside.
+type testPath struct {
 	t      *testing.T
 	ctx    context.Context
 	path   string
@@ -29,12 +29,12 @@ type scene struct {
 	asking *sync.WaitGroup
 }
 
-// newScene makes a scene at a path of its own. Whoever still waits when the test ends is not left alone.
-func newScene(t *testing.T, r role) *scene {
+// newTestPath makes a scene at a path of its own. Whoever still waits when the test ends is not left alone.
+func newTestPath(t *testing.T, r role) *testPath {
 	t.Helper()
 	c, _ := connect(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*deadline)
-	s := &scene{t: t, ctx: ctx, apart: r.apart, client: c, asking: &sync.WaitGroup{}}
+	s := &testPath{t: t, ctx: ctx, apart: r.apart, client: c, asking: &sync.WaitGroup{}}
 	s.path = "/interop/" + strconv.FormatInt(time.Now().UnixNano(), 36) + "-" + strconv.FormatInt(names.Add(1), 10)
 	s.line = r.line(s.path)
 	t.Cleanup(func() {
@@ -57,8 +57,8 @@ func paths(line []node) (all []string) {
 	return all
 }
 
-// look reads the line in order. Names do not tell, numbers do.
-func (s *scene) look() []node {
+// contenderNodes reads the line in order. Names do not tell, numbers do.
+func (s *testPath) contenderNodes() []node {
 	s.t.Helper()
 	children, _, err := s.client.Children(s.ctx, s.line)
 	if !errors.Is(err, framework.ErrNoNode) {
@@ -78,35 +78,35 @@ func (s *scene) look() []node {
 	return line
 }
 
-// stand waits until n contenders stand in line, the holder among them.
-func (s *scene) stand(n int) (line []node) {
+// awaitContenders waits until n contenders stand in line, the holder among them.
+func (s *testPath) awaitContenders(n int) (line []node) {
 	s.t.Helper()
 	if s.apart {
 		n--
 	}
-	s.until(strconv.Itoa(n)+" in line", func() bool {
-		line = s.look()
+	s.eventually(strconv.Itoa(n)+" in line", func() bool {
+		line = s.contenderNodes()
 		return len(line) == n
 	})
 	return line
 }
 
-// until polls what is awaited.
-func (s *scene) until(what string, holds func() bool) {
+// eventually polls what is awaited.
+func (s *testPath) eventually(what string, holds func() bool) {
 	s.t.Helper()
 	poll := time.NewTicker(5 * time.Millisecond)
 	defer poll.Stop()
 	for end := time.Now().Add(deadline); !holds(); <-poll.C {
 		if time.Now().After(end) {
-			require.Fail(s.t, "never seen: "+what, s.below())
+			require.Fail(s.t, "never seen: "+what, s.nodesBelow())
 		}
 	}
 }
 
-// empty waits until nobody has anything below the path.
-func (s *scene) empty() {
+// awaitNoNodes waits until nobody has anything below the path.
+func (s *testPath) awaitNoNodes() {
 	s.t.Helper()
-	s.until("nothing left behind", func() bool {
+	s.eventually("nothing left behind", func() bool {
 		found, err := s.ephemerals(s.ctx, s.path)
 		require.NoError(s.t, err)
 		return len(found) == 0
@@ -114,7 +114,7 @@ func (s *scene) empty() {
 }
 
 // ephemerals are all sessions' nodes below a path.
-func (s *scene) ephemerals(ctx context.Context, path string) (found []string, err error) {
+func (s *testPath) ephemerals(ctx context.Context, path string) (found []string, err error) {
 	names, st, err := s.client.Children(ctx, path)
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil, nil
@@ -129,16 +129,16 @@ func (s *scene) ephemerals(ctx context.Context, path string) (found []string, er
 	return found, err
 }
 
-// hold makes a contender the holder.
-func (s *scene) hold(c contender) {
+// mustLock makes a contender the holder.
+func (s *testPath) mustLock(c contender) {
 	s.t.Helper()
 	granted, err := c.lock(s.ctx, forever)
 	require.NoError(s.t, err)
 	require.True(s.t, granted)
 }
 
-// refused makes sure that a contender is not granted within a time.
-func (s *scene) refused(c contender, wait time.Duration) {
+// mustNotLock makes sure that a contender is not granted within a time.
+func (s *testPath) mustNotLock(c contender, wait time.Duration) {
 	s.t.Helper()
 	granted, err := c.lock(s.ctx, wait)
 	require.NoError(s.t, err)
@@ -151,22 +151,24 @@ type grant struct {
 	err     error
 }
 
-// queue makes a contender wait until wait is over, and returns when it does: when it watches something, it
+// startWaiter makes a contender wait until wait is over, and returns when it does: when it watches something, it
 // has looked and was not granted. Servers do not tell who watches children, as Curator does who is the
 // first to wait for a permit: that one has made its lease already.
-func (s *scene) queue(c contender, wait time.Duration) <-chan grant {
+func (s *testPath) startWaiter(c contender, wait time.Duration) <-chan grant {
 	s.t.Helper()
 	told := make(chan grant, 1)
 	s.asking.Go(func() {
 		granted, err := c.lock(s.ctx, wait)
 		told <- grant{granted, err}
 	})
-	s.until("a waiter that watches", func() bool { return len(told) > 0 || s.watches(c.born()) || s.apart && s.leased(c.born()) })
+	s.eventually("a waiter that watches", func() bool {
+		return len(told) > 0 || s.watches(c.sessionID()) || s.apart && s.hasSemaphoreLease(c.sessionID())
+	})
 	return told
 }
 
 // watches tells whether a session watches anything below the path.
-func (s *scene) watches(by session) bool {
+func (s *testPath) watches(by session) bool {
 	s.t.Helper()
 	for _, server := range ensemble.Shared(s.t) {
 		answer, err := ensemble.FourLetter(server, "wchp")
@@ -184,8 +186,8 @@ func (s *scene) watches(by session) bool {
 	return false
 }
 
-// leased tells whether a session has a semaphore's lease.
-func (s *scene) leased(by session) bool {
+// hasSemaphoreLease tells whether a session has a semaphore's lease.
+func (s *testPath) hasSemaphoreLease(by session) bool {
 	s.t.Helper()
 	leases, err := s.ephemerals(s.ctx, framework.Join(s.path, "leases"))
 	require.NoError(s.t, err)
@@ -195,8 +197,8 @@ func (s *scene) leased(by session) bool {
 	})
 }
 
-// waits makes sure that a waiter has been told nothing yet.
-func (s *scene) waits(told <-chan grant) {
+// requireStillWaiting makes sure that a waiter has been told nothing yet.
+func (s *testPath) requireStillWaiting(told <-chan grant) {
 	s.t.Helper()
 	select {
 	case g := <-told:
@@ -205,8 +207,8 @@ func (s *scene) waits(told <-chan grant) {
 	}
 }
 
-// told is what a waiter is told in the end.
-func (s *scene) told(told <-chan grant) (granted bool) {
+// awaitGrant is what a waiter is told in the end.
+func (s *testPath) awaitGrant(told <-chan grant) (granted bool) {
 	s.t.Helper()
 	timer := time.NewTimer(deadline)
 	defer timer.Stop()
@@ -215,18 +217,18 @@ func (s *scene) told(told <-chan grant) (granted bool) {
 		require.NoError(s.t, g.err)
 		return g.granted
 	case <-timer.C:
-		require.Fail(s.t, "a waiter was forgotten", s.below())
+		require.Fail(s.t, "a waiter was forgotten", s.nodesBelow())
 		return false
 	}
 }
 
-// below is what lies below the path, for failures.
-func (s *scene) below() string {
+// nodesBelow is what lies below the path, for failures.
+func (s *testPath) nodesBelow() string {
 	found, err := s.ephemerals(s.ctx, s.path)
 	return fmt.Sprint("below the path are ", found, err)
 }
 
-func (s *scene) release(c contender) {
+func (s *testPath) release(c contender) {
 	s.t.Helper()
 	require.NoError(s.t, c.unlock(s.ctx))
 }

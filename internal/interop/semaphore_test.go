@@ -6,48 +6,48 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSemaphore lets two libraries share a semaphore of three permits, either first.
-func TestSemaphore(t *testing.T) {
+// TestSemaphoresWithPeers lets two libraries share a semaphore of three permits, either first.
+func TestSemaphoresWithPeers(t *testing.T) {
 	for _, p := range pairs {
 		if !p.plays(semaphore(3, 1)) {
 			continue
 		}
-		for name, run := range map[string]func(*scene, team, team){
-			"permits are taken until none is left":  permitsRunOut,
-			"a holder's end gives its permits back": permitsComeBack,
+		for name, run := range map[string]func(*testPath, team, team){
+			"permits are taken until none is left":  testPermitsRunOut,
+			"a holder's end gives its permits back": testPermitsComeBack,
 		} {
 			t.Run(p.String()+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				run(newScene(t, semaphore(3, 1)), p[0], p[1])
+				run(newTestPath(t, semaphore(3, 1)), p[0], p[1])
 			})
 		}
 	}
 }
 
-func permitsRunOut(s *scene, first, second team) {
+func testPermitsRunOut(s *testPath, first, second team) {
 	two, one, more := first.enter(s.t, semaphore(3, 2), s.path), second.enter(s.t, semaphore(3, 1), s.path), second.enter(s.t, semaphore(3, 2), s.path)
-	s.hold(two)
-	s.refused(more, 0)
-	s.refused(more, soon)
-	s.hold(one)
-	s.refused(first.enter(s.t, semaphore(3, 1), s.path), soon)
+	s.mustLock(two)
+	s.mustNotLock(more, 0)
+	s.mustNotLock(more, soon)
+	s.mustLock(one)
+	s.mustNotLock(first.enter(s.t, semaphore(3, 1), s.path), soon)
 	s.release(two)
-	s.hold(more)
+	s.mustLock(more)
 	s.release(more)
 	s.release(one)
-	s.empty()
+	s.awaitNoNodes()
 }
 
-func permitsComeBack(s *scene, first, second team) {
+func testPermitsComeBack(s *testPath, first, second team) {
 	two, all := first.enter(s.t, semaphore(3, 2), s.path), second.enter(s.t, semaphore(3, 3), s.path)
-	s.hold(two)
-	told := s.queue(all, forever)
-	s.stand(2)
-	s.waits(told)
-	two.born().kill(s.t)
-	require.True(s.t, s.told(told))
+	s.mustLock(two)
+	told := s.startWaiter(all, forever)
+	s.awaitContenders(2)
+	s.requireStillWaiting(told)
+	two.sessionID().kill(s.t)
+	require.True(s.t, s.awaitGrant(told))
 	s.release(all)
-	s.empty()
+	s.awaitNoNodes()
 }
 
 // TestSeveralPermitsAreNotOvertaken: a member of Curator's that needs one waits behind ours, which needs two,
@@ -55,39 +55,39 @@ func permitsComeBack(s *scene, first, second team) {
 // queues anew for each.
 func TestSeveralPermitsAreNotOvertaken(t *testing.T) {
 	one, two := semaphore(2, 1), semaphore(2, 2)
-	s := newScene(t, one)
+	s := newTestPath(t, one)
 	holders := []contender{curatorTeam.enter(t, one, s.path), curatorTeam.enter(t, one, s.path)}
 	for _, h := range holders {
-		s.hold(h)
+		s.mustLock(h)
 	}
 	ours, last := weTeam.enter(t, two, s.path), curatorTeam.enter(t, one, s.path)
-	toldOurs := s.queue(ours, forever)
-	s.stand(2)
-	toldLast := s.queue(last, forever)
-	s.stand(3)
+	toldOurs := s.startWaiter(ours, forever)
+	s.awaitContenders(2)
+	toldLast := s.startWaiter(last, forever)
+	s.awaitContenders(3)
 	s.release(holders[0])
-	s.refused(curatorTeam.enter(t, one, s.path), soon)
-	s.waits(toldOurs)
-	s.waits(toldLast)
+	s.mustNotLock(curatorTeam.enter(t, one, s.path), soon)
+	s.requireStillWaiting(toldOurs)
+	s.requireStillWaiting(toldLast)
 	s.release(holders[1])
-	require.True(t, s.told(toldOurs))
-	s.waits(toldLast)
+	require.True(t, s.awaitGrant(toldOurs))
+	s.requireStillWaiting(toldLast)
 	s.release(ours)
-	require.True(t, s.told(toldLast))
+	require.True(t, s.awaitGrant(toldLast))
 	s.release(last)
-	s.empty()
+	s.awaitNoNodes()
 }
 
-// TestCrowd lets members of two libraries in, never more than there are permits.
-func TestCrowd(t *testing.T) {
+// TestConcurrentWorkersWithPeers lets members of two libraries in, never more than there are permits.
+func TestConcurrentWorkersWithPeers(t *testing.T) {
 	const permits = 2
 	r := semaphore(permits, 1)
-	s := newScene(t, r)
+	s := newTestPath(t, r)
 	in := s.numbers(1)
-	var all crowd
+	var all concurrentWorkers
 	for _, team := range []team{weTeam, curatorTeam} {
 		all.enter(s, team, r, work{section: Crowd, nodes: in, permits: permits, rounds: rounds})
 	}
 	require.NoError(t, all.work(s))
-	s.empty()
+	s.awaitNoNodes()
 }

@@ -57,7 +57,7 @@ func (s session) closeAt(server string) error {
 	if _, err := conn.Write(s.farewell()); err != nil {
 		return err
 	}
-	granted, err := readGranted(conn)
+	granted, err := readGrantedSession(conn)
 	if err != nil || granted.Session == 0 {
 		return err
 	}
@@ -79,7 +79,7 @@ func (s session) farewell() []byte {
 	return e.Bytes()
 }
 
-func readGranted(r io.Reader) (granted wire.ConnectResponse, err error) {
+func readGrantedSession(r io.Reader) (granted wire.ConnectResponse, err error) {
 	frame, err := wire.ReadFrame(r, nil, wire.MaxFrame)
 	d := wire.NewDecoder(frame)
 	granted.Decode(&d)
@@ -89,11 +89,11 @@ func readGranted(r io.Reader) (granted wire.ConnectResponse, err error) {
 // connect returns a client of Lockstep's, which is closed after the test, and its first session.
 func connect(t *testing.T) (*framework.Client, session) {
 	t.Helper()
-	var first eavesdropper
+	var first sessionRecorder
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
 	c, err := framework.Connect(ctx, framework.Config{Servers: ensemble.Shared(t), SessionTimeout: sessionTimeout},
-		framework.WithLogger(slog.New(slog.DiscardHandler)), framework.WithDialer(first.dial))
+		framework.WithLogger(slog.New(slog.DiscardHandler)), framework.WithDialer(first.dialAndRecord))
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), deadline)
@@ -103,14 +103,14 @@ func connect(t *testing.T) (*framework.Client, session) {
 	return c, first.session(t)
 }
 
-// eavesdropper learns a session's password, which the client keeps to itself, from the last
+// sessionRecorder learns a session's password, which the client keeps to itself, from the last
 // connection's first frame.
-type eavesdropper struct {
+type sessionRecorder struct {
 	mu    sync.Mutex
 	heard *bytes.Buffer
 }
 
-func (v *eavesdropper) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (v *sessionRecorder) dialAndRecord(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -118,26 +118,26 @@ func (v *eavesdropper) dial(ctx context.Context, network, address string) (net.C
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.heard = &bytes.Buffer{}
-	return tapped{conn, v, v.heard}, nil
+	return recordedConn{conn, v, v.heard}, nil
 }
 
-func (v *eavesdropper) session(t *testing.T) session {
+func (v *sessionRecorder) session(t *testing.T) session {
 	t.Helper()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	granted, err := readGranted(bytes.NewReader(v.heard.Bytes()))
+	granted, err := readGrantedSession(bytes.NewReader(v.heard.Bytes()))
 	require.NoError(t, err)
 	return session{granted.Session, granted.Password}
 }
 
-// tapped is a connection whose first frames are kept.
-type tapped struct {
+// recordedConn is a connection whose first frames are kept.
+type recordedConn struct {
 	net.Conn
-	by    *eavesdropper
+	by    *sessionRecorder
 	heard *bytes.Buffer
 }
 
-func (c tapped) Read(b []byte) (int, error) {
+func (c recordedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.by.mu.Lock()
 	defer c.by.mu.Unlock()

@@ -27,11 +27,11 @@ type contender interface {
 	unlock(ctx context.Context) error
 	// participants lists the line as the library does; tells is what it should say of a line.
 	participants(ctx context.Context) ([]string, error)
-	tells(line []node) []string
+	listedNames(line []node) []string
 	// work enters a critical section.
 	work(ctx context.Context, w work) error
 	// born is the client's first session.
-	born() session
+	sessionID() session
 }
 
 // team is a library.
@@ -43,12 +43,12 @@ type team struct {
 }
 
 var (
-	weTeam      = team{"Lockstep", enterOwn, func(r role) bool { return r.ours != nil }}
+	weTeam      = team{"Lockstep", newLockstepContender, func(r role) bool { return r.ours != nil }}
 	curatorTeam = team{"Curator", func(t *testing.T, r role, path string) contender {
-		return enterTheirs(t, curator.get(t), r.curator, r.paths(path))
+		return newPeerContender(t, curator.get(t), r.curator, r.paths(path))
 	}, func(r role) bool { return r.curator.Kind != "" }}
 	kazooTeam = team{"kazoo", func(t *testing.T, r role, path string) contender {
-		return kazooContender{enterTheirs(t, kazoo.get(t), r.kazoo, r.paths(path))}
+		return kazooContender{newPeerContender(t, kazoo.get(t), r.kazoo, r.paths(path))}
 	}, func(r role) bool { return r.kazoo.Kind != "" }}
 
 	teams = []team{weTeam, curatorTeam, kazooTeam}
@@ -76,21 +76,21 @@ func (m mix) String() string {
 	return strings.Join(names, ", ")
 }
 
-// own is Lockstep's contender.
-type own struct {
+// lockstepContender is Lockstep's contender.
+type lockstepContender struct {
 	locker  locks.Locker
 	client  *framework.Client
 	session session
 	lease   *locks.Lease
 }
 
-func enterOwn(t *testing.T, r role, path string) contender {
+func newLockstepContender(t *testing.T, r role, path string) contender {
 	t.Helper()
 	c, s := connect(t)
-	return &own{locker: r.ours(c, path), client: c, session: s}
+	return &lockstepContender{locker: r.ours(c, path), client: c, session: s}
 }
 
-func (o *own) lock(ctx context.Context, wait time.Duration) (granted bool, err error) {
+func (o *lockstepContender) lock(ctx context.Context, wait time.Duration) (granted bool, err error) {
 	limited := ctx
 	if wait > 0 {
 		var cancel context.CancelFunc
@@ -112,9 +112,9 @@ func (o *own) lock(ctx context.Context, wait time.Duration) (granted bool, err e
 	return false, err
 }
 
-func (o *own) unlock(ctx context.Context) error { return o.lease.Release(ctx) }
+func (o *lockstepContender) unlock(ctx context.Context) error { return o.lease.Release(ctx) }
 
-func (o *own) participants(ctx context.Context) (nodes []string, err error) {
+func (o *lockstepContender) participants(ctx context.Context) (nodes []string, err error) {
 	r, err := locks.Inspect(ctx, o.client, o.locker.Path())
 	if err != nil {
 		return nil, err
@@ -125,12 +125,12 @@ func (o *own) participants(ctx context.Context) (nodes []string, err error) {
 	return nodes, nil
 }
 
-func (o *own) tells(line []node) []string { return paths(line) }
+func (o *lockstepContender) listedNames(line []node) []string { return paths(line) }
 
-func (o *own) born() session { return o.session }
+func (o *lockstepContender) sessionID() session { return o.session }
 
-// theirs is a contender of Curator's, or of another peer.
-type theirs struct {
+// peerContender is a contender of Curator's, or of another peer.
+type peerContender struct {
 	peer    *Peer
 	lockIn  Command // what commands about the lock have in common
 	session session
@@ -138,7 +138,7 @@ type theirs struct {
 
 var names atomic.Int64
 
-func enterTheirs(t *testing.T, p *Peer, c Command, paths []string) theirs {
+func newPeerContender(t *testing.T, p *Peer, c Command, paths []string) peerContender {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
@@ -155,16 +155,16 @@ func enterTheirs(t *testing.T, p *Peer, c Command, paths []string) theirs {
 	c.Do, c.Client, c.Lock, c.Paths = "new", name, name, paths
 	_, err = p.Do(ctx, c)
 	require.NoError(t, err)
-	return theirs{p, Command{Client: name, Lock: name, Part: c.Part}, session{opened.Session, opened.Password}}
+	return peerContender{p, Command{Client: name, Lock: name, Part: c.Part}, session{opened.Session, opened.Password}}
 }
 
-func (p theirs) do(ctx context.Context, do string) (Answer, error) {
+func (p peerContender) do(ctx context.Context, do string) (Answer, error) {
 	c := p.lockIn
 	c.Do = do
 	return p.peer.Do(ctx, c)
 }
 
-func (p theirs) lock(ctx context.Context, wait time.Duration) (granted bool, err error) {
+func (p peerContender) lock(ctx context.Context, wait time.Duration) (granted bool, err error) {
 	c := p.lockIn
 	c.Do = "acquire"
 	if wait != forever {
@@ -175,24 +175,24 @@ func (p theirs) lock(ctx context.Context, wait time.Duration) (granted bool, err
 	return a.Granted, err
 }
 
-func (p theirs) unlock(ctx context.Context) error {
+func (p peerContender) unlock(ctx context.Context) error {
 	_, err := p.do(ctx, "release")
 	return err
 }
 
-func (p theirs) participants(ctx context.Context) ([]string, error) {
+func (p peerContender) participants(ctx context.Context) ([]string, error) {
 	a, err := p.do(ctx, "participants")
 	return a.Participants, err
 }
 
-func (p theirs) tells(line []node) []string { return paths(line) }
+func (p peerContender) listedNames(line []node) []string { return paths(line) }
 
-func (p theirs) born() session { return p.session }
+func (p peerContender) sessionID() session { return p.session }
 
 // kazooContender lists what is written in the nodes, not the nodes.
-type kazooContender struct{ theirs }
+type kazooContender struct{ peerContender }
 
-func (kazooContender) tells(line []node) (data []string) {
+func (kazooContender) listedNames(line []node) (data []string) {
 	for _, n := range line {
 		data = append(data, n.data)
 	}
@@ -200,7 +200,7 @@ func (kazooContender) tells(line []node) (data []string) {
 }
 
 // part is the contender for another part of the same lock object: the read half of a read-write lock.
-func (p theirs) part(name string) theirs {
+func (p peerContender) part(name string) peerContender {
 	p.lockIn.Part = name
 	return p
 }

@@ -19,14 +19,14 @@ type work struct {
 	rounds  int
 }
 
-func (p theirs) work(ctx context.Context, w work) error {
+func (p peerContender) work(ctx context.Context, w work) error {
 	c := p.lockIn
 	c.Do, c.Section, c.Nodes, c.Permits, c.Rounds = "work", w.section, w.nodes, w.permits, w.rounds
 	_, err := p.peer.Do(ctx, c)
 	return err
 }
 
-func (o *own) work(ctx context.Context, w work) error {
+func (o *lockstepContender) work(ctx context.Context, w work) error {
 	for range w.rounds {
 		lease, err := o.locker.Lock(ctx)
 		if err != nil {

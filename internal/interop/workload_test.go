@@ -16,14 +16,14 @@ const (
 	rounds = 15 // of each contender
 )
 
-// TestAdding lets contenders of all libraries add to numbers that only the lock protects.
-func TestAdding(t *testing.T) {
+// TestCountersUnderLocksWithPeers lets contenders of all libraries add to numbers that only the lock protects.
+func TestCountersUnderLocksWithPeers(t *testing.T) {
 	for _, r := range exclusive {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t, r)
+			s := newTestPath(t, r)
 			add := work{section: Add, nodes: s.numbers(2), rounds: rounds}
-			var all crowd
+			var all concurrentWorkers
 			for _, team := range teams {
 				if team.plays(r) {
 					all.enter(s, team, r, add)
@@ -35,27 +35,27 @@ func TestAdding(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, len(all)*rounds, got)
 			}
-			s.empty()
+			s.awaitNoNodes()
 		})
 	}
 }
 
-// crowd is contenders, each with its work.
-type crowd []worker
+// concurrentWorkers is contenders, each with its work.
+type concurrentWorkers []worker
 
 type worker struct {
 	contender
 	work work
 }
 
-func (c *crowd) enter(s *scene, team team, r role, w work) {
+func (c *concurrentWorkers) enter(s *testPath, team team, r role, w work) {
 	for range each {
 		*c = append(*c, worker{team.enter(s.t, r, s.path), w})
 	}
 }
 
 // work lets all of them work at once.
-func (c crowd) work(s *scene) error {
+func (c concurrentWorkers) work(s *testPath) error {
 	errs := make([]error, len(c))
 	var wg sync.WaitGroup
 	for i, w := range c {
@@ -66,7 +66,7 @@ func (c crowd) work(s *scene) error {
 }
 
 // numbers makes nodes that hold 0.
-func (s *scene) numbers(n int) (nodes []string) {
+func (s *testPath) numbers(n int) (nodes []string) {
 	s.t.Helper()
 	dir := s.path + "-numbers"
 	require.NoError(s.t, s.client.MakeDirs(s.ctx, dir))

@@ -47,7 +47,7 @@ func TestACL(t *testing.T) {
 				Root: "/security-" + strings.ToLower(rand.Text()[:10]),
 			}
 			client := connect(t, cfg)
-			perform(t, client)
+			runAll(t, client)
 			owner, stranger := peer(t, servers), peer(t, servers)
 			require.NoError(t, owner.AddAuth("digest", credentials[0].Auth))
 			seen, directories := 0, 0
@@ -61,7 +61,7 @@ func TestACL(t *testing.T) {
 				} else {
 					require.Equal(t, ours, acl, node)
 				}
-				tryEverything(t, stranger, node, directory && c.parents != nil)
+				tryAllOperations(t, stranger, node, directory && c.parents != nil)
 			})
 			t.Logf("%d nodes, %d of them directories", seen, directories)
 			require.Greater(t, seen, 100, "of every recipe")
@@ -88,8 +88,8 @@ func walk(t *testing.T, owner *zk.Conn, node string, visit func(string, *zk.Stat
 	}
 }
 
-// tryEverything is refused each time: a node that has gone meanwhile refuses too.
-func tryEverything(t *testing.T, stranger *zk.Conn, node string, mayRead bool) {
+// tryAllOperations is refused each time: a node that has gone meanwhile refuses too.
+func tryAllOperations(t *testing.T, stranger *zk.Conn, node string, mayRead bool) {
 	t.Helper()
 	refused := func(what string, err error) {
 		t.Helper()
@@ -114,8 +114,8 @@ func tryEverything(t *testing.T, stranger *zk.Conn, node string, mayRead bool) {
 	refused("write in a transaction", err)
 }
 
-// TestAStrangerIsTold gets its refusal at once, and not a place in line.
-func TestAStrangerIsTold(t *testing.T) {
+// TestClientWithoutCredentialsIsRefused gets its refusal at once, and not a place in line.
+func TestClientWithoutCredentialsIsRefused(t *testing.T) {
 	cfg := framework.Config{
 		Servers: ensemble.Shared(t), SessionTimeout: 10 * time.Second, Auth: credentials,
 		Root: "/security-" + strings.ToLower(rand.Text()[:10]),
@@ -136,9 +136,9 @@ func TestAStrangerIsTold(t *testing.T) {
 	}
 }
 
-// TestTheTopIsOpen shows what SECURITY.md warns of: a node directly below "/", which everybody may write to out of
+// TestTopLevelNodesCanBeDeletedByAnyone shows what SECURITY.md warns of: a node directly below "/", which everybody may write to out of
 // the box, can be deleted by everybody, whatever its own ACL.
-func TestTheTopIsOpen(t *testing.T) {
+func TestTopLevelNodesCanBeDeletedByAnyone(t *testing.T) {
 	servers := ensemble.Shared(t)
 	cfg := framework.Config{Servers: servers, SessionTimeout: 10 * time.Second, Auth: credentials}
 	client, stranger := connect(t, cfg), peer(t, servers)
@@ -160,9 +160,9 @@ func TestTheTopIsOpen(t *testing.T) {
 	require.NoError(t, lease.Release(t.Context()))
 }
 
-// TestASquattersDirectory shows the other thing that SECURITY.md warns of: who has made a directory before us decides
+// TestForeignDirectoryDecidesItsDeletes shows the other thing that SECURITY.md warns of: who has made a directory before us decides
 // who may delete in it.
-func TestASquattersDirectory(t *testing.T) {
+func TestForeignDirectoryDecidesItsDeletes(t *testing.T) {
 	servers := ensemble.Shared(t)
 	client := connect(t, framework.Config{Servers: servers, SessionTimeout: 10 * time.Second, Auth: credentials})
 	squatter := peer(t, servers)

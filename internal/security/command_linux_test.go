@@ -69,8 +69,8 @@ func (s *shell) hold(args ...string) (pid int, end func() string) {
 	return cmd.Process.Pid, end
 }
 
-// family are the processes below one, by their numbers, and itself.
-func family(root int) (pids []string) {
+// processTree are the processes below one, by their numbers, and itself.
+func processTree(root int) (pids []string) {
 	pids = []string{strconv.Itoa(root)}
 	for i := 0; i < len(pids); i++ {
 		tasks, _ := filepath.Glob("/proc/" + pids[i] + "/task/*/children")
@@ -82,8 +82,8 @@ func family(root int) (pids []string) {
 	return pids
 }
 
-// proc is a file of each process.
-func proc(pids []string, file string) string {
+// readProc is a file of each process.
+func readProc(pids []string, file string) string {
 	var all strings.Builder
 	for _, pid := range pids {
 		text, _ := os.ReadFile(filepath.Join("/proc", pid, file)) // it may have ended
@@ -93,8 +93,8 @@ func proc(pids []string, file string) string {
 	return all.String()
 }
 
-// TestTheCommandLineTellsNoSecret looks at what it prints, and at what other users can see of its processes.
-func TestTheCommandLineTellsNoSecret(t *testing.T) {
+// TestNoSecretInCommandOutput looks at what it prints, and at what other users can see of its processes.
+func TestNoSecretInCommandOutput(t *testing.T) {
 	_, address := inMemory(t)
 	lockstep := program(t)
 	file := filepath.Join(t.TempDir(), "auth")
@@ -111,15 +111,15 @@ func TestTheCommandLineTellsNoSecret(t *testing.T) {
 			pid, end := s.hold("lock", "held", "--", "sleep", "1000")
 			var pids []string
 			require.Eventually(t, func() bool {
-				pids = family(pid)
-				seen := proc(pids, "cmdline")
+				pids = processTree(pid)
+				seen := readProc(pids, "cmdline")
 				return strings.Contains(seen, "lockstep watchdog") && strings.Contains(seen, "sleep\x001000")
 			}, patience, tick, "the watchdog and the command")
-			requireNone(t, proc(pids, "cmdline"), "arguments", withUser()...)
+			requireNone(t, readProc(pids, "cmdline"), "arguments", withUser()...)
 			if !c.inEnvironment {
-				requireNone(t, proc(pids, "environ"), "environment", withUser()...)
+				requireNone(t, readProc(pids, "environ"), "environment", withUser()...)
 			} else {
-				require.Contains(t, proc(pids, "environ"), secret, "it is looked at the right way")
+				require.Contains(t, readProc(pids, "environ"), secret, "it is looked at the right way")
 			}
 			requireNone(t, s.tour()+end(), "what is printed", withUser()...)
 		})

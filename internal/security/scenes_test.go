@@ -16,45 +16,45 @@ import (
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
-// scene leaves what a recipe creates in the tree until ctx ends, and what goes on in the background to a crew.
-type scene func(ctx context.Context, t *testing.T, c *framework.Client, crew *crew)
+// recipeUse leaves what a recipe creates in the tree until ctx ends, and what goes on in the background to a crew.
+type recipeUse func(ctx context.Context, t *testing.T, c *framework.Client, crew *backgroundTasks)
 
-var scenes = map[string]scene{
-	"locks": playLocks, "semaphore": playSemaphore, "election": playElection, "jobs": playJobs,
-	"queue": playQueue, "parallel queue": playParallelQueue, "barriers": playBarriers,
+var scenes = map[string]recipeUse{
+	"locks": useLocks, "semaphore": useSemaphore, "election": useElection, "jobs": useScheduler,
+	"queue": useQueue, "parallel queue": useParallelQueue, "barriers": useBarriers,
 }
 
-// crew are the goroutines of scenes. What they return when their context ends is of no interest.
-type crew struct {
+// backgroundTasks are the goroutines of scenes. What they return when their context ends is of no interest.
+type backgroundTasks struct {
 	cancel context.CancelFunc
 	done   []chan struct{}
 }
 
-func (c *crew) add(work func()) {
+func (c *backgroundTasks) add(work func()) {
 	done := make(chan struct{})
 	c.done = append(c.done, done)
 	go func() { defer close(done); work() }()
 }
 
-func (c *crew) end() {
+func (c *backgroundTasks) end() {
 	c.cancel()
 	for _, done := range c.done {
 		<-done
 	}
 }
 
-// perform plays every scene, and ends them after the test.
-func perform(t *testing.T, c *framework.Client) {
+// runAll plays every scene, and ends them after the test.
+func runAll(t *testing.T, c *framework.Client) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	crew := &crew{cancel: cancel}
+	crew := &backgroundTasks{cancel: cancel}
 	t.Cleanup(crew.end)
 	for _, play := range scenes {
 		play(ctx, t, c, crew)
 	}
 }
 
-func playLocks(ctx context.Context, t *testing.T, c *framework.Client, crew *crew) {
+func useLocks(ctx context.Context, t *testing.T, c *framework.Client, crew *backgroundTasks) {
 	m := locks.NewMutex(c, "/locks/mutex")
 	_, err := m.Lock(ctx)
 	require.NoError(t, err)
@@ -72,7 +72,7 @@ func playLocks(ctx context.Context, t *testing.T, c *framework.Client, crew *cre
 	require.NoError(t, err)
 }
 
-func playSemaphore(ctx context.Context, t *testing.T, c *framework.Client, crew *crew) {
+func useSemaphore(ctx context.Context, t *testing.T, c *framework.Client, crew *backgroundTasks) {
 	_, err := locks.NewSemaphore(c, "/locks/semaphore", 2).Acquire(ctx, 2)
 	require.NoError(t, err)
 	waits(ctx, t, crew, func(ctx context.Context, queued onWait) error {
@@ -89,7 +89,7 @@ type onWait interface {
 }
 
 // waits leaves a waiter in line.
-func waits(ctx context.Context, t *testing.T, crew *crew, lock func(context.Context, onWait) error) {
+func waits(ctx context.Context, t *testing.T, crew *backgroundTasks, lock func(context.Context, onWait) error) {
 	t.Helper()
 	inLine := make(chan struct{}, 16)
 	failed := make(chan error, 1)
@@ -101,7 +101,7 @@ func waits(ctx context.Context, t *testing.T, crew *crew, lock func(context.Cont
 	}
 }
 
-func playElection(ctx context.Context, t *testing.T, c *framework.Client, crew *crew) {
+func useElection(ctx context.Context, t *testing.T, c *framework.Client, crew *backgroundTasks) {
 	e := election.New(c, "/elections/one", election.WithMetadata(election.Metadata{"a": "b"}), election.WithPriority(1, 0))
 	_, err := e.Campaign(ctx)
 	require.NoError(t, err)
@@ -116,8 +116,8 @@ func playElection(ctx context.Context, t *testing.T, c *framework.Client, crew *
 	require.NoError(t, err)
 }
 
-// playJobs has two runs at hand: one that has ended, and one that goes on.
-func playJobs(ctx context.Context, t *testing.T, c *framework.Client, crew *crew) {
+// useScheduler has two runs at hand: one that has ended, and one that goes on.
+func useScheduler(ctx context.Context, t *testing.T, c *framework.Client, crew *backgroundTasks) {
 	s := scheduler.New(c, "/jobs")
 	goesOn := make(chan struct{})
 	require.NoError(t, s.Add(scheduler.Job{Name: "job", Spec: "0 0 1 1 *", Run: func(ctx context.Context, run scheduler.Run) error {
@@ -143,26 +143,26 @@ func playJobs(ctx context.Context, t *testing.T, c *framework.Client, crew *crew
 	require.NoError(t, s.Trigger(ctx, "job"))
 }
 
-func playQueue(ctx context.Context, t *testing.T, c *framework.Client, _ *crew) {
+func useQueue(ctx context.Context, t *testing.T, c *framework.Client, _ *backgroundTasks) {
 	q := queue.New(c, "/queues/strict", queue.Text(), queue.WithCapacity(100))
 	t.Cleanup(func() { require.NoError(t, q.Close(context.Background())) })
-	stock(ctx, t, q)
+	fillQueue(ctx, t, q)
 	require.NoError(t, queue.NewCuratorQueue(c, "/queues/simple").Put(ctx, []byte("item")))
 }
 
-func playParallelQueue(ctx context.Context, t *testing.T, c *framework.Client, _ *crew) {
+func useParallelQueue(ctx context.Context, t *testing.T, c *framework.Client, _ *backgroundTasks) {
 	q := queue.New(c, "/queues/parallel", queue.Text(), queue.WithOrder(queue.Parallel),
 		queue.WithMaxAttempts(1), queue.WithDedup(time.Minute))
 	t.Cleanup(func() { require.NoError(t, q.Close(context.Background())) })
 	require.NoError(t, q.Put(ctx, "known", queue.WithID("id")))
-	stock(ctx, t, q)
+	fillQueue(ctx, t, q)
 	d, err := q.Take(ctx)
 	require.NoError(t, err)
 	require.NoError(t, d.Nack(ctx, 0, errors.New("spoilt"))) // a dead letter
 }
 
-// stock puts items of every kind, of which one is taken.
-func stock(ctx context.Context, t *testing.T, q *queue.Queue[string]) {
+// fillQueue puts items of every kind, of which one is taken.
+func fillQueue(ctx context.Context, t *testing.T, q *queue.Queue[string]) {
 	t.Helper()
 	require.NoError(t, q.PutBatch(ctx, []string{"a", "b", "c"}))
 	require.NoError(t, q.Put(ctx, "later", queue.WithDelay(time.Hour)))
@@ -171,7 +171,7 @@ func stock(ctx context.Context, t *testing.T, q *queue.Queue[string]) {
 	require.NoError(t, err)
 }
 
-func playBarriers(ctx context.Context, t *testing.T, c *framework.Client, crew *crew) {
+func useBarriers(ctx context.Context, t *testing.T, c *framework.Client, crew *backgroundTasks) {
 	require.NoError(t, barrier.NewGate(c, "/barriers/raised").Raise(ctx))
 	_, err := barrier.NewGate(c, "/barriers/held").Hold(ctx)
 	require.NoError(t, err)

@@ -42,45 +42,45 @@ func requireNone(t *testing.T, text, where string, secrets ...string) {
 // withUser are the credentials' secrets: the password is encoded differently beside the user.
 func withUser() []string { return []string{secret, user + ":" + secret} }
 
-// journal keeps what is logged.
-type journal struct {
+// logBuffer keeps what is logged.
+type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (j *journal) Write(line []byte) (int, error) {
+func (j *logBuffer) Write(line []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.text.Write(line)
 }
 
-func (j *journal) String() string {
+func (j *logBuffer) String() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.text.String()
 }
 
 // logger logs everything, twice: as text and as JSON.
-func (j *journal) logger() framework.Option {
+func (j *logBuffer) logger() framework.Option {
 	all := &slog.HandlerOptions{Level: slog.LevelDebug}
 	return framework.WithLogger(slog.New(slog.NewMultiHandler(slog.NewTextHandler(j, all), slog.NewJSONHandler(j, all))))
 }
 
-// eavesdropper notes the passwords of the sessions that servers give out.
-type eavesdropper struct {
+// frameRecorder notes the passwords of the sessions that servers give out.
+type frameRecorder struct {
 	mu        sync.Mutex
 	passwords []string
 }
 
-func (e *eavesdropper) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (e *frameRecorder) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
-	return &tapped{Conn: conn, tell: e.note}, nil
+	return &recordedConn{Conn: conn, tell: e.record}, nil
 }
 
-func (e *eavesdropper) note(password string) {
+func (e *frameRecorder) record(password string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if strings.Trim(password, "\x00") != "" { // else the session is over
@@ -88,9 +88,9 @@ func (e *eavesdropper) note(password string) {
 	}
 }
 
-// tapped hands on the password of the connect response: 16 bytes, behind lengths, a protocol's number, the timeout
+// recordedConn hands on the password of the connect response: 16 bytes, behind lengths, a protocol's number, the timeout
 // and the session's id.
-type tapped struct {
+type recordedConn struct {
 	net.Conn
 	head []byte
 	tell func(string)
@@ -98,7 +98,7 @@ type tapped struct {
 
 const passwordAt, passwordEnd = 24, 40
 
-func (c *tapped) Read(p []byte) (int, error) {
+func (c *recordedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if len(c.head) < passwordEnd {
 		c.head = append(c.head, p[:n]...)
@@ -117,13 +117,13 @@ func inMemory(t *testing.T) (zk *zktest.Server, address string) {
 	return zk, address
 }
 
-// TestTheLibraryTellsNoSecret uses every recipe, also through lost connections and sessions, and looks at whatever
+// TestNoSecretInLogsAndFrames uses every recipe, also through lost connections and sessions, and looks at whatever
 // comes out.
-func TestTheLibraryTellsNoSecret(t *testing.T) {
+func TestNoSecretInLogsAndFrames(t *testing.T) {
 	zk, address := inMemory(t)
 	cfg := framework.Config{Servers: []string{address}, SessionTimeout: 10 * time.Second, Auth: credentials, Root: "/root"}
-	var logged journal
-	var spy eavesdropper
+	var logged logBuffer
+	var spy frameRecorder
 	spans, reader := tracetest.NewSpanRecorder(), metric.NewManualReader()
 	opts := []framework.Option{
 		logged.logger(), framework.WithDialer(spy.dial),
@@ -132,7 +132,7 @@ func TestTheLibraryTellsNoSecret(t *testing.T) {
 	}
 	t.Run("use", func(t *testing.T) {
 		client := connect(t, cfg, opts...)
-		perform(t, client)
+		runAll(t, client)
 		fmt.Fprintln(&logged, client.Config(), fmt.Sprintf("%+v %#v", client.Config(), client.Config()))
 		for _, node := range zk.Tree("/") {
 			fmt.Fprintf(&logged, "%s %q\n", node.Path, node.Data)
@@ -160,10 +160,10 @@ func TestTheLibraryTellsNoSecret(t *testing.T) {
 	requireNone(t, logged.String(), "the library's output", append(spy.passwords, withUser()...)...)
 }
 
-// TestErrorsTellNoSecret has credentials refused in every way.
-func TestErrorsTellNoSecret(t *testing.T) {
+// TestNoSecretInErrors has credentials refused in every way.
+func TestNoSecretInErrors(t *testing.T) {
 	_, address := inMemory(t)
-	var logged journal
+	var logged logBuffer
 	for name, spoil := range map[string]func(*framework.Config){
 		"a scheme that no server knows": func(c *framework.Config) { c.Auth[0].Scheme = "bogus" },
 		"no scheme":                     func(c *framework.Config) { c.Auth[0].Scheme = "" },

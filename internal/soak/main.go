@@ -111,7 +111,7 @@ func watch(o options, p *pipeline, r *recorder, began time.Time) error {
 				return err
 			}
 		case <-p.ended:
-			return errors.Join(r.hear(), r.close())
+			return errors.Join(r.readEvents(), r.close())
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// panel is one small plot: a measure of those whose names begin with one of the prefixes.
-type panel struct {
+// plotPanel is one small plot: a measure of those whose names begin with one of the prefixes.
+type plotPanel struct {
 	title    string
 	measure  string
 	prefixes []string
@@ -19,7 +19,7 @@ type panel struct {
 
 const mebibyte = 1 << 20
 
-var panels = []panel{
+var panels = []plotPanel{
 	{"live heap of workers that were spared, and of the parent (MiB)", liveHeap, []string{"worker", "pipeline"}, mebibyte},
 	{"resident memory of the same (MiB)", residentMemory, []string{"worker", "pipeline"}, mebibyte},
 	{"goroutines of the same", goroutines, []string{"worker", "pipeline"}, 1},
@@ -57,7 +57,7 @@ const head = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-f
 `
 
 // draw draws all panels as an SVG that is readable on light and dark pages.
-func draw(c collection) string {
+func draw(c seriesByName) string {
 	var b strings.Builder
 	rows := (len(panels) + columns - 1) / columns
 	fmt.Fprintf(&b, head, columns*panelWide, rows*panelHigh)
@@ -72,7 +72,7 @@ func draw(c collection) string {
 }
 
 // end is the time of the last point.
-func end(c collection) (last time.Duration) {
+func end(c seriesByName) (last time.Duration) {
 	last = time.Second
 	for _, points := range c {
 		last = max(last, points[len(points)-1].at)
@@ -80,7 +80,7 @@ func end(c collection) (last time.Duration) {
 	return last
 }
 
-func (p panel) draw(b *strings.Builder, c collection, run time.Duration) {
+func (p plotPanel) draw(b *strings.Builder, c seriesByName, run time.Duration) {
 	names := p.names(c, run)
 	highest := 0.0
 	for _, n := range names {
@@ -99,11 +99,11 @@ func (p panel) draw(b *strings.Builder, c collection, run time.Duration) {
 }
 
 // names are the panel's series, those of short lives left out.
-func (p panel) names(c collection, run time.Duration) (names []name) {
+func (p plotPanel) names(c seriesByName, run time.Duration) (names []seriesName) {
 	for _, n := range c.names() {
 		wanted := n.measure == p.measure || p.measure == itemsDone && n.measure == workersKilled
 		for _, prefix := range p.prefixes {
-			if wanted && strings.HasPrefix(n.whose, prefix) && lasting(c[n], run) {
+			if wanted && strings.HasPrefix(n.whose, prefix) && coversRun(c[n], run) {
 				names = append(names, n)
 			}
 		}
@@ -111,14 +111,14 @@ func (p panel) names(c collection, run time.Duration) (names []name) {
 	return names
 }
 
-func (n name) label() string {
+func (n seriesName) label() string {
 	if n.measure == itemsDone || n.measure == workersKilled {
 		return n.measure
 	}
 	return n.whose
 }
 
-func (p panel) axes(b *strings.Builder, limit float64, run time.Duration) {
+func (p plotPanel) axes(b *strings.Builder, limit float64, run time.Duration) {
 	const steps = 4
 	for i := range steps + 1 {
 		y := top + plotHigh - plotHigh*i/steps
@@ -133,7 +133,7 @@ func (p panel) axes(b *strings.Builder, limit float64, run time.Duration) {
 }
 
 // line is a path through the points, thinned out.
-func (p panel) line(points []point, limit float64, run time.Duration) string {
+func (p plotPanel) line(points []point, limit float64, run time.Duration) string {
 	var b strings.Builder
 	stride := max(1, len(points)/mostPoints)
 	for i := 0; i < len(points); i += stride {

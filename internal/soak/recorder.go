@@ -55,7 +55,7 @@ type recorder struct {
 	o       options
 	addrs   []string // the servers'
 	parent  int      // the pipeline's own process
-	series  collection
+	series  seriesByName
 	alive   map[string]event // the last vitals of each process
 	done    int              // items
 	killed  int              // workers
@@ -76,7 +76,7 @@ func newRecorder(o options, addrs []string, parent int) (*recorder, error) {
 		return nil, errors.Join(err, events.Close())
 	}
 	r := &recorder{
-		o: o, addrs: addrs, parent: parent, series: collection{}, alive: map[string]event{},
+		o: o, addrs: addrs, parent: parent, series: seriesByName{}, alive: map[string]event{},
 		events: events, lines: bufio.NewReader(events), csv: table, rows: csv.NewWriter(table),
 	}
 	return r, r.rows.Write([]string{"seconds", "whose", "measure", "value"})
@@ -89,7 +89,7 @@ func (r *recorder) close() error {
 
 // sample measures everything once.
 func (r *recorder) sample(at time.Duration) error {
-	if err := r.hear(); err != nil {
+	if err := r.readEvents(); err != nil {
 		return err
 	}
 	s := sample{r, at}
@@ -112,8 +112,8 @@ func (r *recorder) sample(at time.Duration) error {
 	return r.rows.Error()
 }
 
-// hear reads what was told since the last time.
-func (r *recorder) hear() error {
+// readEvents reads what was told since the last time.
+func (r *recorder) readEvents() error {
 	for {
 		line, err := r.lines.ReadString('\n')
 		r.partial += line
@@ -128,11 +128,11 @@ func (r *recorder) hear() error {
 			return fmt.Errorf("%s: %q: %w", r.events.Name(), r.partial, err)
 		}
 		r.partial = ""
-		r.heed(e)
+		r.applyEvent(e)
 	}
 }
 
-func (r *recorder) heed(e event) {
+func (r *recorder) applyEvent(e event) {
 	switch e.Kind {
 	case "vitals":
 		if e.Process == r.parent {

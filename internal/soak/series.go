@@ -13,20 +13,20 @@ type point struct {
 	value float64
 }
 
-// name names a series.
-type name struct{ whose, measure string }
+// seriesName names a series.
+type seriesName struct{ whose, measure string }
 
-// collection is all series.
-type collection map[name][]point
+// seriesByName is all series.
+type seriesByName map[seriesName][]point
 
-func (c collection) add(whose, measure string, p point) {
-	n := name{whose, measure}
+func (c seriesByName) add(whose, measure string, p point) {
+	n := seriesName{whose, measure}
 	c[n] = append(c[n], p)
 }
 
 // names are in the order of measures, then of processes.
-func (c collection) names() []name {
-	return slices.SortedFunc(maps.Keys(c), func(a, b name) int {
+func (c seriesByName) names() []seriesName {
+	return slices.SortedFunc(maps.Keys(c), func(a, b seriesName) int {
 		if a.measure != b.measure {
 			return strings.Compare(a.measure, b.measure)
 		}
@@ -34,8 +34,8 @@ func (c collection) names() []name {
 	})
 }
 
-// lasting tells a series that covers most of a run from those of workers that were killed.
-func lasting(points []point, run time.Duration) bool {
+// coversRun tells a series that covers most of a run from those of workers that were killed.
+func coversRun(points []point, run time.Duration) bool {
 	return len(points) > 1 && points[len(points)-1].at-points[0].at > run/2
 }
 
@@ -66,29 +66,29 @@ func median(values []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// fit is what became of a series after the warm-up.
-type fit struct {
-	name
+// trend is what became of a series after the warm-up.
+type trend struct {
+	seriesName
 	median  float64
 	perHour float64
 	rise    float64 // over the time that was fitted
 	bound   float64 // what rise may be and still be called flat
 }
 
-// fitted fits a line. What is at most a tenth of the median, or the measure's grain, is flat.
-func fitted(n name, points []point) fit {
+// fitTrend fits a line. What is at most a tenth of the median, or the measure's grain, is flat.
+func fitTrend(n seriesName, points []point) trend {
 	values := make([]float64, len(points))
 	for i, p := range points {
 		values[i] = p.value
 	}
-	f := fit{name: n, median: median(values), perHour: slope(points)}
+	f := trend{seriesName: n, median: median(values), perHour: slope(points)}
 	f.rise = f.perHour * (points[len(points)-1].at - points[0].at).Hours()
-	f.bound = max(f.median/10, grain(n.measure))
+	f.bound = max(f.median/10, resolution(n.measure))
 	return f
 }
 
-// grain is a change that says nothing.
-func grain(measure string) float64 {
+// resolution is a change that says nothing.
+func resolution(measure string) float64 {
 	switch measure {
 	case residentMemory, anonymousMemory:
 		return 2 << 20
@@ -101,7 +101,7 @@ func grain(measure string) float64 {
 }
 
 // verdict is "flat", "falls" or "GROWS".
-func (f fit) verdict() string {
+func (f trend) verdict() string {
 	switch {
 	case f.rise > f.bound:
 		return "GROWS"

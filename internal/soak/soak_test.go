@@ -26,7 +26,7 @@ func hour(value func(at time.Duration) float64) (points []point) {
 	return points
 }
 
-func TestALeakIsSeenThroughNoise(t *testing.T) {
+func TestTrendFindsALeakInNoise(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	leak := hour(func(at time.Duration) float64 {
 		if r.IntN(5) == 0 {
@@ -35,33 +35,33 @@ func TestALeakIsSeenThroughNoise(t *testing.T) {
 		return 100 + 24*at.Hours() + r.Float64()
 	})
 	require.InDelta(t, 24, slope(leak), 2)
-	f := fitted(name{"worker-1.1", goroutines}, leak)
+	f := fitTrend(seriesName{"worker-1.1", goroutines}, leak)
 	require.Equal(t, "GROWS", f.verdict())
-	require.Equal(t, "falls", fit{rise: -f.rise, bound: f.bound}.verdict())
+	require.Equal(t, "falls", trend{rise: -f.rise, bound: f.bound}.verdict())
 }
 
-func TestNoiseIsFlat(t *testing.T) {
+func TestTrendOfNoiseIsFlat(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	sawtooth := hour(func(at time.Duration) float64 { return 100 + float64(at/time.Second%120) + 5*r.Float64() })
-	require.Equal(t, "flat", fitted(name{"server-1", "znodes"}, sawtooth).verdict())
+	require.Equal(t, "flat", fitTrend(seriesName{"server-1", "znodes"}, sawtooth).verdict())
 }
 
-func TestTheWarmUpIsLeftOut(t *testing.T) {
+func TestTrendIgnoresTheWarmUp(t *testing.T) {
 	warm := hour(func(at time.Duration) float64 { return min(at.Minutes(), 10) * 100 })
-	require.Equal(t, "flat", fitted(name{"server-1", "znodes"}, after(warm, 10*time.Minute)).verdict())
+	require.Equal(t, "flat", fitTrend(seriesName{"server-1", "znodes"}, after(warm, 10*time.Minute)).verdict())
 	require.Equal(t, 10*time.Minute, after(warm, 10*time.Minute)[0].at)
 	require.Empty(t, after(warm, 2*time.Hour))
 }
 
-func TestShortLivesHaveNoSlope(t *testing.T) {
+func TestTrendIgnoresShortSeries(t *testing.T) {
 	points := hour(func(time.Duration) float64 { return 1 })
-	require.True(t, lasting(points, time.Hour))
-	require.False(t, lasting(points[:100], time.Hour))
-	require.False(t, lasting(nil, time.Hour))
+	require.True(t, coversRun(points, time.Hour))
+	require.False(t, coversRun(points[:100], time.Hour))
+	require.False(t, coversRun(nil, time.Hour))
 }
 
-// heard is a recorder that reads what is written to the returned file.
-func heard(t *testing.T) (*recorder, *os.File) {
+// newRecorderWithEvents is a recorder that reads what is written to the returned file.
+func newRecorderWithEvents(t *testing.T) (*recorder, *os.File) {
 	o := options{out: filepath.Join(t.TempDir(), "soak")}
 	r, err := newRecorder(o, nil, 7)
 	require.NoError(t, err)
@@ -74,8 +74,8 @@ func heard(t *testing.T) (*recorder, *os.File) {
 	return r, told
 }
 
-func TestALineThatIsBeingWrittenIsReadLater(t *testing.T) {
-	r, told := heard(t)
+func TestRecorderReadsPartialLinesLater(t *testing.T) {
+	r, told := newRecorderWithEvents(t)
 	for _, part := range []string{
 		`{"kind":"vitals","process":7,"goroutines":3}` + "\n" + `{"kind":"vitals","worker":"worker-1.1","pro`,
 		`cess":9}` + "\n",
@@ -83,18 +83,18 @@ func TestALineThatIsBeingWrittenIsReadLater(t *testing.T) {
 	} {
 		_, err := told.WriteString(part)
 		require.NoError(t, err)
-		require.NoError(t, r.hear())
+		require.NoError(t, r.readEvents())
 	}
 	require.Equal(t, map[string]event{"pipeline": {Kind: "vitals", Worker: "pipeline", Process: 7, Goroutines: 3}}, r.alive)
 	require.Equal(t, 1, r.done)
 	require.Equal(t, 1, r.killed)
 }
 
-func TestASampleOfThisProcess(t *testing.T) {
+func TestSampleOfThisProcess(t *testing.T) {
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		t.Skip("there is no /proc")
 	}
-	r, _ := heard(t)
+	r, _ := newRecorderWithEvents(t)
 	r.alive["worker-1.1"] = event{Process: os.Getpid(), Goroutines: 5, Heap: 1 << 20}
 	r.alive["worker-2.1"] = event{Process: 1 << 30} // it has ended
 	self, err := os.Executable()
@@ -102,21 +102,21 @@ func TestASampleOfThisProcess(t *testing.T) {
 	r.o.pipeline = self
 	require.NoError(t, r.sample(time.Second))
 	for _, measure := range []string{residentMemory, anonymousMemory, openDescriptors, goroutines, liveHeap} {
-		points := r.series[name{"worker-1.1", measure}]
+		points := r.series[seriesName{"worker-1.1", measure}]
 		require.Len(t, points, 1, measure)
 		require.Positive(t, points[0].value, measure)
 	}
-	require.Equal(t, []point{{time.Second, 1}}, r.series[name{"pipeline", processes}])
-	require.NotContains(t, r.series, name{"worker-2.1", residentMemory})
+	require.Equal(t, []point{{time.Second, 1}}, r.series[seriesName{"pipeline", processes}])
+	require.NotContains(t, r.series, seriesName{"worker-2.1", residentMemory})
 }
 
-func TestTheServersNumbers(t *testing.T) {
+func TestSampleOfServers(t *testing.T) {
 	n := numbers("zk_version\t3.8.0-1, built on x\nzk_znode_count\t17\nzk_avg_latency\t0.5\n")
 	require.Equal(t, map[string]float64{"zk_znode_count": 17, "zk_avg_latency": 0.5}, n)
 }
 
-// answering is the address of a server that answers each four-letter word the same.
-func answering(t *testing.T, report string) string {
+// newFourLetterServer is the address of a server that answers each four-letter word the same.
+func newFourLetterServer(t *testing.T, report string) string {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ended := make(chan struct{})
@@ -139,28 +139,28 @@ func answering(t *testing.T, report string) string {
 	return ln.Addr().String()
 }
 
-func TestServersCountTogetherOrNotAtAll(t *testing.T) {
-	r, _ := heard(t)
-	serves := answering(t, "zk_znode_count\t17\nzk_watch_count\t2\nzk_num_alive_connections\t1\n")
-	sample{r, time.Second}.servers([]string{serves, answering(t, "This ZooKeeper instance is not currently serving requests\n")})
+func TestServerCountersNeedAllServers(t *testing.T) {
+	r, _ := newRecorderWithEvents(t)
+	serves := newFourLetterServer(t, "zk_znode_count\t17\nzk_watch_count\t2\nzk_num_alive_connections\t1\n")
+	sample{r, time.Second}.servers([]string{serves, newFourLetterServer(t, "This ZooKeeper instance is not currently serving requests\n")})
 	require.Empty(t, r.series)
 	sample{r, 2 * time.Second}.servers([]string{serves, serves})
-	require.Equal(t, []point{{2 * time.Second, 17}}, r.series[name{"server-2", "znodes"}])
-	require.Equal(t, []point{{2 * time.Second, 4}}, r.series[name{"servers", "watches"}])
+	require.Equal(t, []point{{2 * time.Second, 17}}, r.series[seriesName{"server-2", "znodes"}])
+	require.Equal(t, []point{{2 * time.Second, 4}}, r.series[seriesName{"servers", "watches"}])
 }
 
-// sound is a good run's summary.
-func sound() summary {
+// soundSummary is a good run's summary.
+func soundSummary() summary {
 	return summary{
 		result: result{Rounds: 2, Sum: 10, Want: 10, took: time.Hour},
-		fits:   []fit{fitted(name{"worker-1.1", liveHeap}, hour(func(time.Duration) float64 { return 3 << 20 }))},
+		fits:   []trend{fitTrend(seriesName{"worker-1.1", liveHeap}, hour(func(time.Duration) float64 { return 3 << 20 }))},
 	}
 }
 
-func TestTheVerdict(t *testing.T) {
-	require.NoError(t, sound().verdict())
-	require.Contains(t, sound().text(), "all flat, and the sum is right")
-	require.Regexp(t, `live heap +worker-1.1 +3.00 MiB +\+0.00 MiB +flat`, sound().text())
+func TestSummaryVerdict(t *testing.T) {
+	require.NoError(t, soundSummary().verdict())
+	require.Contains(t, soundSummary().text(), "all flat, and the sum is right")
+	require.Regexp(t, `live heap +worker-1.1 +3.00 MiB +\+0.00 MiB +flat`, soundSummary().text())
 	for want, spoil := range map[string]func(*summary){
 		"the sum is 9, but must be 10":         func(s *summary) { s.Sum = 9 },
 		"the sum is 0, but must be 0":          func(s *summary) { s.result = result{took: time.Hour} },
@@ -169,15 +169,15 @@ func TestTheVerdict(t *testing.T) {
 		"live heap of worker-1.1 grows":        func(s *summary) { s.fits[0].rise = 1 << 20 },
 		"FAILED\nlive heap of worker-1.1 grow": func(s *summary) { s.fits[0].rise = 1 << 20 },
 	} {
-		s := sound()
+		s := soundSummary()
 		spoil(&s)
 		require.False(t, s.ok())
 		require.Contains(t, s.text(), want)
 	}
 }
 
-func TestThePlotIsWellFormed(t *testing.T) {
-	c := collection{}
+func TestPlotIsWellFormed(t *testing.T) {
+	c := seriesByName{}
 	for at := time.Duration(0); at < time.Hour; at += 10 * time.Second {
 		c.add("worker-1.1", liveHeap, point{at, 5e6})
 		c.add("pipeline", itemsDone, point{at, at.Seconds()})
@@ -196,11 +196,11 @@ func TestThePlotIsWellFormed(t *testing.T) {
 	require.Contains(t, drawn, "worker-1.1")
 	require.NotContains(t, drawn, "worker-9.9", "it was killed soon")
 	require.Contains(t, drawn, workersKilled)
-	require.Contains(t, draw(collection{}), "</svg>")
+	require.Contains(t, draw(seriesByName{}), "</svg>")
 }
 
-func TestATableIsReadAsItWasWritten(t *testing.T) {
-	r, _ := heard(t)
+func TestTableRoundTrip(t *testing.T) {
+	r, _ := newRecorderWithEvents(t)
 	r.alive["worker-1.1"] = event{Process: 1 << 30, Goroutines: 5, Heap: 1 << 20}
 	require.NoError(t, r.sample(1500*time.Millisecond))
 	c, err := readTable(r.o.out + ".csv")
@@ -218,7 +218,7 @@ func TestATableIsReadAsItWasWritten(t *testing.T) {
 	require.ErrorIs(t, redraw(options{table: "no.csv"}), os.ErrNotExist)
 }
 
-func TestAxesEndAtRoundNumbers(t *testing.T) {
+func TestPlotAxesEndAtRoundNumbers(t *testing.T) {
 	for v, want := range map[float64]float64{0: 1, 0.3: 0.4, 1: 1, 1.1: 2, 33: 40, 47: 50, 61: 80, 99: 100, 12345: 20000} {
 		require.InDelta(t, want, roundUp(v), 1e-9, v)
 	}

@@ -11,7 +11,7 @@ import (
 type summary struct {
 	result
 	done, killed int
-	fits         []fit
+	fits         []trend
 	warmUp       time.Duration
 	servers      float64 // processor time, in seconds
 }
@@ -24,8 +24,8 @@ func summarise(r *recorder, result result, warmUp time.Duration) summary {
 		case n.measure == itemsDone, n.measure == workersKilled: // they ought to grow
 		case n.measure == processorTime:
 			s.servers += r.series[n][len(r.series[n])-1].value
-		case lasting(points, result.took-warmUp):
-			s.fits = append(s.fits, fitted(n, points))
+		case coversRun(points, result.took-warmUp):
+			s.fits = append(s.fits, fitTrend(n, points))
 		}
 	}
 	return s

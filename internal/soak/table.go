@@ -9,7 +9,7 @@ import (
 )
 
 // readTable reads the CSV of a run.
-func readTable(file string) (collection, error) {
+func readTable(file string) (seriesByName, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
@@ -19,7 +19,7 @@ func readTable(file string) (collection, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := collection{}
+	c := seriesByName{}
 	for i, row := range rows[min(1, len(rows)):] {
 		seconds, err := strconv.ParseFloat(row[0], 64)
 		if err != nil || len(row) != 4 {
