@@ -35,7 +35,7 @@ func (e *Election) Lead(ctx context.Context, lead func(ctx context.Context, term
 const briefTerm = time.Second
 
 func (e *Election) leadRepeatedly(ctx context.Context, lead func(context.Context, *Term) error) error {
-	pauses := e.client.Backoff()
+	pauses := recipe.NewBackoff(e.client)
 	for {
 		term, err := e.Campaign(ctx)
 		if err != nil {

@@ -186,7 +186,7 @@ func (m *Membership) Leave(ctx context.Context) error {
 func (m *Membership) keepListed(ctx context.Context) {
 	defer close(m.gone)
 	c := m.group.client
-	pauses := c.Backoff()
+	pauses := recipe.NewBackoff(c)
 	for {
 		m.err = recipe.OnSession(ctx, c, func(s *framework.Session) error { return m.stayOnSession(ctx, s) })
 		if ctx.Err() != nil || errors.Is(m.err, framework.ErrClosed) || errors.Is(m.err, framework.ErrAuthFailed) || !m.wasListed() {

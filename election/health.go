@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // healthCheck is the check of WithHealth.
@@ -46,7 +47,7 @@ func (h *healthCheck) run(ctx context.Context) error {
 
 // waitUntilUnhealthy waits until a check fails, and returns its error; or until ctx ends.
 func (h *healthCheck) waitUntilUnhealthy(ctx context.Context) error {
-	for framework.Pause(ctx, h.period) == nil {
+	for recipe.Pause(ctx, h.period) == nil {
 		if err := h.run(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
@@ -61,7 +62,7 @@ func (h *healthCheck) waitUntilHealthy(ctx context.Context) (healthy context.Con
 		return ctx, func() {}, nil
 	}
 	for h.run(ctx) != nil {
-		if err := framework.Pause(ctx, h.period); err != nil {
+		if err := recipe.Pause(ctx, h.period); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/clock"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -116,7 +117,7 @@ func TestALeaderThatIsDisconnectedWhenItsTermBeginsStepsDown(t *testing.T) {
 
 // pausedClock is the clock of a process that was stopped and goes on: time has passed, and no timer has fired yet.
 type pausedClock struct {
-	framework.Clock
+	clock.Clock
 	ahead atomic.Int64
 }
 

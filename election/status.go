@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // Status is an http.Handler for probes. It shows whether this process leads its elections, the leaders, and the state of the session. Run
@@ -58,7 +59,7 @@ func (s *Status) observeElection(ctx context.Context, i int, e *Election) {
 		if ctx.Err() != nil || e.err != nil || errors.Is(failed, framework.ErrClosed) {
 			return
 		}
-		if framework.Pause(ctx, e.client.Config().RetryMax) != nil {
+		if recipe.Pause(ctx, e.client.Config().RetryMax) != nil {
 			return
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/lifetime"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
@@ -154,7 +155,7 @@ func (t *Term) watchPreferred() {
 			_, err := t.endInFavourOf(s, cause)
 			return err
 		}}
-	pauses := t.client.Backoff()
+	pauses := recipe.NewBackoff(t.client)
 	for t.Context().Err() == nil {
 		err := w.run(t.Context(), t.place.session())
 		if t.Context().Err() != nil {
@@ -290,7 +291,7 @@ func (t *Term) lead(ctx context.Context, f func(ctx context.Context, term *Term)
 	var permanent *permanentError
 	switch {
 	case err == nil:
-		_ = framework.Pause(within, time.Until(t.began.Add(t.config.minTerm)))
+		_ = recipe.Pause(within, time.Until(t.began.Add(t.config.minTerm)))
 		return nil
 	case errors.Is(err, ErrStop), errors.As(err, &permanent), within.Err() == nil:
 		return err

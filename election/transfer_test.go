@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/clock"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -120,7 +121,7 @@ func TestATransferToNobodyChangesNothing(t *testing.T) {
 }
 
 // yieldingClock lets other goroutines go on whenever a lease is looked at.
-type yieldingClock struct{ framework.Clock }
+type yieldingClock struct{ clock.Clock }
 
 func (c yieldingClock) Now() time.Duration {
 	for range 1000 {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/backoff"
+	"github.com/lockstep-go/lockstep/internal/clock"
 )
 
 // Client keeps a ZooKeeper session for a program and its recipes, and opens a new one when one is lost.
@@ -17,7 +18,7 @@ import (
 type Client struct {
 	cfg     Config
 	log     *slog.Logger
-	clock   Clock
+	clock   clock.Clock
 	servers *serverList
 	tel     *telemetry
 	changes *broadcast[StateChange]
@@ -42,7 +43,7 @@ func New(cfg Config, opts ...Option) (*Client, error) {
 		return nil, err
 	}
 	cfg = cfg.WithDefaults()
-	o := options{log: slog.Default(), clock: SystemClock(), dial: newDialer(cfg), tel: newTelemetry()}
+	o := options{log: slog.Default(), clock: clock.System(), dial: newDialer(cfg), tel: newTelemetry()}
 	for _, set := range opts {
 		if set == nil {
 			continue

@@ -12,13 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/clock"
 	"github.com/lockstep-go/lockstep/internal/lifetime"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
 // jumping is a clock that can be put ahead, as a process finds it that was stopped.
 type jumping struct {
-	framework.Clock
+	clock.Clock
 	ahead atomic.Int64
 }
 

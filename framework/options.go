@@ -3,6 +3,8 @@ package framework
 import (
 	"errors"
 	"log/slog"
+
+	"github.com/lockstep-go/lockstep/internal/clock"
 )
 
 // Option changes how a client works. It returns an error when its value cannot be used.
@@ -11,7 +13,7 @@ type Option func(*options) error
 // options is what options set.
 type options struct {
 	log      *slog.Logger
-	clock    Clock
+	clock    clock.Clock
 	dial     DialFunc
 	dialed   bool // WithDialer was given
 	watchdog bool
@@ -41,17 +43,20 @@ func WithDialer(dial DialFunc) Option {
 	}
 }
 
-// WithClock makes the client count its leases by clock. Default SystemClock. In a testing/synctest
-// bubble it must be TimeClock, made inside the bubble.
-func WithClock(clock Clock) Option {
+// WithClock makes the client count its leases by another clock than the system's: by TimeClock in a testing/synctest bubble.
+func WithClock(c clock.Clock) Option {
 	return func(o *options) error {
-		if clock == nil {
+		if c == nil {
 			return errors.New("WithClock: the clock is nil")
 		}
-		o.clock = clock
+		o.clock = c
 		return nil
 	}
 }
+
+// TimeClock returns a clock that reads time.Now. Make it inside of the testing/synctest bubble that uses it. Leases that it counts are not safe while the machine is suspended:
+// it then stands still on most systems.
+func TimeClock() clock.Clock { return clock.Time() }
 
 // WithWatchdog has a crash of this process noticed in milliseconds, whatever the session timeout: a tiny second
 // process of the same executable sees the end of this one, and closes its session.

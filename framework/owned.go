@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockstep-go/lockstep/internal/clock"
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
@@ -13,7 +14,7 @@ import (
 // transaction that names them all. Counted are the nodes that are there, those that are being created, and those that may have been created.
 type ownedBytes struct {
 	transport *transport
-	clock     Clock
+	clock     clock.Clock
 	timeout   func() time.Duration // of the session
 	max       int
 
@@ -34,7 +35,7 @@ const (
 	sequenceDigits = 10 // that a server adds to a name
 )
 
-func (o *ownedBytes) init(t *transport, clock Clock, timeout func() time.Duration) {
+func (o *ownedBytes) init(t *transport, clock clock.Clock, timeout func() time.Duration) {
 	o.transport, o.clock, o.timeout = t, clock, timeout
 	o.max, o.paths = t.cfg.MaxEphemeralBytes, map[string]struct{}{}
 }

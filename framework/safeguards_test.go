@@ -13,12 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/clock"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
 // stoppableClock is the clock of a process that can be stopped: Skip moves it on at once, and no alarm rings for that time.
 type stoppableClock struct {
-	framework.Clock
+	clock.Clock
 	skipped atomic.Int64
 }
 
@@ -29,7 +30,7 @@ func (c *stoppableClock) Now() time.Duration { return c.Clock.Now() + time.Durat
 func (c *stoppableClock) Skip(d time.Duration) { c.skipped.Add(int64(d)) }
 
 // NewAlarm returns an alarm that rings as late as the process was stopped.
-func (c *stoppableClock) NewAlarm(ring func()) framework.Alarm {
+func (c *stoppableClock) NewAlarm(ring func()) clock.Alarm {
 	return c.Clock.NewAlarm(ring)
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/background"
+	"github.com/lockstep-go/lockstep/internal/clock"
 	"github.com/lockstep-go/lockstep/internal/link"
 )
 
@@ -26,7 +27,7 @@ type Session struct {
 	zk     *zkConn
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	alarm  Alarm
+	alarm  clock.Alarm
 
 	transport *transport
 	watches   sharedWatches
@@ -49,7 +50,7 @@ type sessionSetup struct {
 	cfg      Config
 	ns       namespace
 	log      *slog.Logger
-	clock    Clock
+	clock    clock.Clock
 	dial     DialFunc
 	servers  *serverList
 	watchdog *watchdogFeed // nil without a watchdog

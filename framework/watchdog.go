@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lockstep-go/lockstep/internal/clock"
 	"github.com/lockstep-go/lockstep/internal/link"
 	"github.com/lockstep-go/lockstep/internal/watchdog"
 )
@@ -28,11 +29,11 @@ func WatchdogMain() {
 // watchdogFeed tells the client's watchdog what it must know. A nil one is of a client without a watchdog.
 type watchdogFeed struct {
 	keeper *watchdog.Keeper
-	clock  Clock
+	clock  clock.Clock
 }
 
 // newWatchdogFeed prepares a watchdog for clients with this configuration, and returns the dialer to use with it. It starts nothing.
-func newWatchdogFeed(cfg Config, dial DialFunc, clock Clock, log *slog.Logger) (*watchdogFeed, DialFunc, error) {
+func newWatchdogFeed(cfg Config, dial DialFunc, clock clock.Clock, log *slog.Logger) (*watchdogFeed, DialFunc, error) {
 	secured, err := watchdog.ExportTLS(cfg.TLS)
 	if err != nil {
 		return nil, nil, err

@@ -9,12 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/clock"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
 // stopped is the clock of a process that is stopped: when it goes on, time has passed, and no timer has fired yet.
 type stopped struct {
-	framework.Clock
+	clock.Clock
 	ahead atomic.Int64
 }
 

@@ -149,7 +149,7 @@ func (f *fence) remove() {
 
 // writeUntilAnswered writes until the servers have answered, or the session has ended.
 func (f *fence) writeUntilAnswered(ops ...framework.Op) error {
-	ctx, back := f.session.Context(), f.store.client.Backoff()
+	ctx, back := f.session.Context(), recipe.NewBackoff(f.store.client)
 	for {
 		_, err := f.session.Multi(ctx, ops...)
 		if !errors.Is(err, framework.ErrSuspended) || back.Pause(ctx) != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/clock"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -102,7 +103,7 @@ func TestConcurrentClose(t *testing.T) {
 
 // stopped is the clock of a process that is stopped: when it goes on, time has passed, and no timer has fired yet.
 type stopped struct {
-	framework.Clock
+	clock.Clock
 	ahead atomic.Int64
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -148,7 +149,7 @@ func (p *parallelOrder) claimDrawn(ctx context.Context, d *ticketDraw, results [
 // findTickets finds the names of a draw's tickets after its reply was lost. It continues until the servers have answered or the session has
 // ended: a ticket that its consumer does not know would keep its item from all consumers.
 func (p *parallelOrder) findTickets(d *ticketDraw) (found []string, err error) {
-	s, back := p.cs.s, p.cs.store.client.Backoff()
+	s, back := p.cs.s, recipe.NewBackoff(p.cs.store.client)
 	for {
 		var names []string
 		if err = s.Sync(s.Context(), d.at.tickets()); err == nil {

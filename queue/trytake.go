@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // claimable returns how many items this consumer could claim at a moment of the call, after a sync, and whether that is undecided yet, since claims
@@ -125,7 +126,7 @@ func (c *consumer) takeNow(ctx context.Context, n int) (got []*claimedItem, err 
 			c.releaseAhead()
 		}
 	}()
-	back, waited := c.store.client.Backoff(), time.Duration(0)
+	back, waited := recipe.NewBackoff(c.store.client), time.Duration(0)
 	for pause := 2 * time.Millisecond; len(got) < n; pause = min(2*pause, 100*time.Millisecond) {
 		for len(calls) == 0 && len(got) < n {
 			item := c.takes.takeReady()

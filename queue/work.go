@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // DefaultGrace is how long Work lets handlers finish by default; see WithGrace.
@@ -150,7 +151,7 @@ func (w *workers[T]) loop() {
 			w.running.Go(w.loop)
 		}
 	}()
-	back := w.q.core.store.client.Backoff()
+	back := recipe.NewBackoff(w.q.core.store.client)
 	for w.taking.Err() == nil {
 		d, err := w.q.Take(w.taking)
 		switch {

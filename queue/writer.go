@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/background"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // writer sends all that a Queue writes, one transaction at a time. All requests that came in during a transaction share the next one.
@@ -138,7 +139,7 @@ func (w *writer) nextBatch() (batch []*writeRequest) {
 
 // write writes requests, in as many transactions as it takes, until each has its outcome.
 func (w *writer) write(requests []*writeRequest) {
-	back := w.store.client.Backoff()
+	back := recipe.NewBackoff(w.store.client)
 	ctx, missing := w.life, 0
 	for len(requests) > 0 {
 		s, err := w.store.client.Session(ctx)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // participation is this member's part in the cluster: one member session after another while the scheduler runs.
@@ -40,7 +41,7 @@ func (p *participation) takePart(ctx context.Context, a *activation) error {
 	run := &runner{
 		store: p.store, report: p.report, jobs: p.jobs, slots: p.slots, activation: a, stuckAfter: p.settings.stuckAfter, ended: p.runEnded,
 	}
-	back := p.store.client.Backoff()
+	back := recipe.NewBackoff(p.store.client)
 	for {
 		session, err := p.store.client.Session(ctx)
 		if err != nil {

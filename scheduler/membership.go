@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // membership is this member's node among the members, with one session, and what all members say of themselves.
@@ -180,7 +181,7 @@ func (m *membership) guard() framework.Op {
 
 // repeatStep repeats a step until ctx ends, after a pause when it has failed.
 func repeatStep(ctx context.Context, client *framework.Client, report *reporter, trouble string, step func() error) {
-	back := client.Backoff()
+	back := recipe.NewBackoff(client)
 	for ctx.Err() == nil {
 		err := step()
 		if err == nil {

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 const (
@@ -161,7 +162,7 @@ func (r *registrar) registerInBackground(a *activation, j, before *job) {
 
 // registerUntilDone registers a job until that has succeeded, the job has left, or ctx ends.
 func (r *registrar) registerUntilDone(ctx context.Context, j *job) {
-	back := r.store.client.Backoff()
+	back := recipe.NewBackoff(r.store.client)
 	for ctx.Err() == nil && !j.left.Load() {
 		err := r.registerOne(ctx, j)
 		if err == nil {

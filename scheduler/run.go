@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // runner runs the claimed runs of one activation and stores their outcomes.
@@ -132,7 +133,7 @@ func (e *execution) runWithRetries(hold *framework.Hold) error {
 		e.report.event(Event{Kind: EventRetrying, Job: e.job.Name, Run: e.describeRun(), Err: err})
 		waiting, cancel := context.WithCancel(hold.Context())
 		stop := context.AfterFunc(stopped, cancel)
-		failed := framework.Pause(waiting, e.job.retryPause(try))
+		failed := recipe.Pause(waiting, e.job.retryPause(try))
 		stop()
 		cancel()
 		switch {
@@ -262,7 +263,7 @@ func outcomeOf(err, why error) Outcome {
 // updateRecord changes the stored state of a run that goes on. It tries until that is done, the run has an
 // outcome already, or the session is lost. Its error says why that cannot be done.
 func (e *execution) updateRecord(change func(state *jobState, i int) ([]tolerantOp, error)) error {
-	back := e.store.client.Backoff()
+	back := recipe.NewBackoff(e.store.client)
 	for e.session.Err() == nil {
 		err := e.updateRecordOnce(change)
 		switch {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // nodes names the nodes below a scheduler's path.
@@ -43,7 +44,7 @@ type store struct {
 
 // onSession repeats f on session after session until its outcome is known, or ctx ends.
 func (s *store) onSession(ctx context.Context, f func(*framework.Session) error) error {
-	back := s.client.Backoff()
+	back := recipe.NewBackoff(s.client)
 	for {
 		session, err := s.client.Session(ctx)
 		if err != nil {

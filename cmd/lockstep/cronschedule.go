@@ -79,7 +79,10 @@ func (s *storedSchedule) follow(ctx context.Context) {
 			changed.Stop()
 		}
 		if err != nil { // the scheduler tells what is wrong, if it goes on
-			_ = framework.Pause(ctx, time.Second)
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+			}
 		}
 	}
 }

@@ -18,7 +18,7 @@ var modules = []string{"framework/frameworkfx", "locks/locksfx", "election/elect
 // may import what they like.
 var arrows = map[string][]string{
 	".":         nil,
-	"framework": {"internal/backoff", "internal/background", "internal/lifetime", "internal/link", "internal/watchdog", "internal/wire"},
+	"framework": {"internal/backoff", "internal/background", "internal/clock", "internal/lifetime", "internal/link", "internal/watchdog", "internal/wire"},
 	"locks":     {"framework", "internal/lifetime", "internal/recipe", "internal/waitline"},
 	"election":  {"framework", "locks", "internal/lifetime", "internal/recipe", "internal/waitline"},
 	"scheduler": {"framework", "election", "internal/background", "internal/recipe"},
@@ -43,6 +43,7 @@ var arrows = map[string][]string{
 	"internal/backoff":      nil,
 	"internal/background":   nil,
 	"internal/chaos":        nil, // tests only
+	"internal/clock":        nil,
 	"internal/conformance":  {"internal/wire"},
 	"internal/ensemble":     nil,
 	"internal/ensemble/cmd": {"internal/ensemble"},
@@ -54,7 +55,7 @@ var arrows = map[string][]string{
 	"internal/mutants":      nil,
 	"internal/procguard":    nil,
 	"internal/progress":     nil,
-	"internal/recipe":       {"framework"},
+	"internal/recipe":       {"framework", "internal/backoff"},
 	"internal/security":     nil, // tests only
 	"internal/sim":          nil, // tests only
 	"internal/soak":         {"internal/ensemble"},

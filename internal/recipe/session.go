@@ -61,11 +61,11 @@ func anyIsTrue(conditions []func(error) bool, err error) bool {
 }
 
 // RetryPauses are the pauses between attempts of one thing. The first repetition in a series comes at once, since most failures are over by
-// then. The later ones pause as Client.Backoff says. An attempt of more than 10 seconds begins a new series. Set Client before use.
+// then. The later ones pause as a Backoff does. An attempt of more than 10 seconds begins a new series. Set Client before use.
 type RetryPauses struct {
 	Client *framework.Client
 
-	back     *framework.Backoff
+	back     *Backoff
 	failures int // of the series
 }
 
@@ -81,7 +81,7 @@ func (p *RetryPauses) Wait(ctx context.Context, began time.Time) error {
 		return ctx.Err()
 	}
 	if p.back == nil {
-		p.back = p.Client.Backoff()
+		p.back = NewBackoff(p.Client)
 	}
 	return p.back.Pause(ctx)
 }

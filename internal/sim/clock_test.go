@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockstep-go/lockstep/framework"
+	leaseclock "github.com/lockstep-go/lockstep/internal/clock"
 )
 
 // clock is a process's own clock, which its leases use. It runs a little faster or slower than the server's. Its alarms do not fire
@@ -50,8 +50,8 @@ func (c *clock) ring(f func()) {
 	go f()
 }
 
-// NewAlarm implements framework.Clock.
-func (c *clock) NewAlarm(ring func()) framework.Alarm { return &alarm{clock: c, ring: ring} }
+// NewAlarm implements the Clock of package internal/clock.
+func (c *clock) NewAlarm(ring func()) leaseclock.Alarm { return &alarm{clock: c, ring: ring} }
 
 type alarm struct {
 	clock *clock

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
@@ -124,7 +123,10 @@ func (s *jobsWorkload) runMember(a *actor, length time.Duration, end <-chan stru
 	defer s.setMember(a.process, nil)
 	s.runScheduler(a, m.Scheduler, func(ctx context.Context, stopped <-chan struct{}) {
 		if end == nil {
-			_ = framework.Pause(ctx, s.settleTime())
+			select {
+			case <-time.After(s.settleTime()):
+			case <-ctx.Done():
+			}
 			for _, j := range s.jobs {
 				s.add(m, j, a.rng)
 			}

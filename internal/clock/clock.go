@@ -1,11 +1,12 @@
-package framework
+// Package clock has the clocks by which leases are counted.
+package clock
 
 import (
 	"sync"
 	"time"
 )
 
-// Clock is what leases are counted by. It never steps.
+// Clock is a clock by which leases are counted. It does not step.
 type Clock interface {
 	// Now is the time since a fixed point of the clock's own.
 	Now() time.Duration
@@ -21,10 +22,10 @@ type Alarm interface {
 	Stop()
 }
 
-// TimeClock returns a clock that reads time.Now: the clock of a testing/synctest bubble, and of
+// Time returns a clock that reads time.Now: the clock of a testing/synctest bubble, and of
 // systems without a better one. While the machine is suspended it stands still on most systems, so
 // that a lease may outlive its session by that time; only fencing tokens help then.
-func TimeClock() Clock { return goClock{time.Now()} }
+func Time() Clock { return goClock{time.Now()} }
 
 type goClock struct{ base time.Time }
 

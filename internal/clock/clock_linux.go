@@ -1,4 +1,4 @@
-package framework
+package clock
 
 import (
 	"os"
@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SystemClock returns the clock that leases are counted by unless another is given. On Linux it is
+// System returns the clock that leases are counted by unless another is given. On Linux it is
 // CLOCK_BOOTTIME, which goes on while the machine is suspended, and its alarms ring at once on resume.
-func SystemClock() Clock { return systemClock }
+func System() Clock { return systemClock }
 
 var systemClock = newBootClock(goClocks(time.Now()), bootTime)
 
@@ -68,7 +68,7 @@ func (c *bootClock) readBootClock() time.Duration {
 func bootTime() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
-		panic("framework: CLOCK_BOOTTIME cannot be read: " + err.Error()) // every Linux that Go runs on has it
+		panic("clock: CLOCK_BOOTTIME cannot be read: " + err.Error()) // every Linux that Go runs on has it
 	}
 	return time.Duration(t.Nano())
 }
@@ -112,7 +112,7 @@ func (a *bootAlarm) Set(at time.Duration) {
 	// A zero value would disarm the timer instead of ringing at once.
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(max(1, at.Nanoseconds()))}
 	if err := unix.TimerfdSettime(a.fd, unix.TFD_TIMER_ABSTIME, &spec, nil); err != nil {
-		panic("framework: timerfd_settime: " + err.Error()) // only a programming error makes it fail
+		panic("clock: timerfd_settime: " + err.Error()) // only a programming error makes it fail
 	}
 }
 

@@ -1,4 +1,4 @@
-package framework
+package clock
 
 import (
 	"testing"
@@ -57,8 +57,8 @@ func TestASlowReadingIsNotKept(t *testing.T) {
 	require.NotNil(t, c.last.Load())
 }
 
-func TestTheSystemClockIsTheBootClock(t *testing.T) {
-	c := SystemClock()
+func TestTheSystemIsTheBootClock(t *testing.T) {
+	c := System()
 	for range 1000 {
 		before := bootTime()
 		now := c.Now()
