@@ -20,7 +20,7 @@ const (
 	fullItems    = 25 // of each producer
 )
 
-// TestNoItemIsLostUnderFaultsWithAllFeatures is the storm of a bounded queue whose items have ids, priorities and delays, are given back at once and for
+// TestNoItemIsLostUnderFaultsWithAllFeatures is a fault run of a bounded queue whose items have ids, priorities and delays, are given back at once and for
 // later, and have some attempts each, while an operator pauses, resumes and purges the queue.
 func TestNoItemIsLostUnderFaultsWithAllFeatures(t *testing.T) {
 	seeds := uint64(5)
@@ -36,7 +36,7 @@ func TestNoItemIsLostUnderFaultsWithAllFeatures(t *testing.T) {
 	}
 }
 
-// featureFaultRun is one run. What the ledger does not know of an item is in facts.
+// featureFaultRun is one run. The history does not know an item's options; putOptions does.
 type featureFaultRun struct {
 	*faultRun
 
@@ -158,7 +158,7 @@ func (s *featureFaultRun) start(d *Delivery[string]) {
 	defer s.mu.Unlock()
 	f := s.putOptions[d.Value]
 	switch {
-	case f == nil: // the ledger has said so
+	case f == nil: // the history has reported it
 		return
 	case time.Now().Before(f.due.Add(-time.Millisecond)):
 		s.fault("%s came before %v", d.Value, f.due)

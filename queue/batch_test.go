@@ -31,7 +31,7 @@ func (w *world) changes() (paths func() []string, stop func()) {
 	return func() []string { mu.Lock(); defer mu.Unlock(); return all }, stop
 }
 
-// requireTryTakeEmpty is a call of TryTake that must find nothing.
+// requireTryTakeEmpty checks that TryTake returns ErrEmpty.
 func (m *member) requireTryTakeEmpty() {
 	m.t.Helper()
 	began := time.Now()
@@ -81,7 +81,7 @@ func TestTryTakeTakesOnlyPresentItems(t *testing.T) {
 	})
 }
 
-// TestTryTakeSeesEarlierPuts: also by another client, and whatever the consumer has a ticket for, or reads ahead.
+// TestTryTakeSeesEarlierPuts: also by another client, and while the consumer has a ticket or reads ahead.
 func TestTryTakeSeesEarlierPuts(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, p := w.member("a", order), w.member("p", order)
@@ -94,7 +94,7 @@ func TestTryTakeSeesEarlierPuts(t *testing.T) {
 	})
 }
 
-// TestTryTakeFindsItemsOfDeadConsumers: nobody stands in line to return it.
+// TestTryTakeFindsItemsOfDeadConsumers: no consumer stands in line to return it.
 func TestTryTakeFindsItemsOfDeadConsumers(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, b, p := w.member("a", order), w.member("b", order), w.member("p", order)
@@ -151,7 +151,7 @@ func TestTryTakeOfEmptyQueueCostsTwoRequests(t *testing.T) {
 	})
 }
 
-// TestLostDrawLeavesNoTicket: an item that comes later goes to whoever waits for it.
+// TestLostDrawLeavesNoTicket: an item that comes later goes to the consumer that waits for it.
 func TestLostDrawLeavesNoTicket(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, p := w.member("a"), w.member("b"), w.member("p")
@@ -255,7 +255,7 @@ func TestAckAllSettlesEachDelivery(t *testing.T) {
 	})
 }
 
-// TestTryTakeEndsWithContextAndClose: nothing can be asked of the servers.
+// TestTryTakeEndsWithContextAndClose: the servers cannot be reached.
 func TestTryTakeEndsWithContextAndClose(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, p := w.member("a", order), w.member("p", order)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// handful is how many items a consumer of a flood or a siege works on at once.
+// handful is how many items a consumer works on at once in runs under load.
 const handful = 32
 
 // pause waits, at most until ctx ends.
@@ -20,7 +20,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// putBatches puts so many batches of a producer, one after the other, with pauses of up to most. Some are urgent; the ledger knows the order of each
+// putBatches puts so many batches of a producer, one after the other, with pauses of up to most. Some are urgent; the history knows the order of each
 // priority's.
 func (l *history) putBatches(q *Queue[string], p, batches, batch int, most time.Duration, r *rand.Rand) {
 	for b := range batches {

@@ -126,7 +126,7 @@ func TestPutsOfOneQueueWaitInOrder(t *testing.T) {
 	})
 }
 
-// TestUnusedPlacesAreTakenBack: from who lives, and from who is dead; the bound stays as it is.
+// TestUnusedPlacesAreTakenBack: from live and from dead producers; the capacity stays the same.
 func TestUnusedPlacesAreTakenBack(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		const capacity = 100
@@ -211,7 +211,7 @@ func TestRequeueTakesAPlace(t *testing.T) {
 	})
 }
 
-// TestCloseReturnsUnusedPlaces: nothing of them is left.
+// TestCloseReturnsUnusedPlaces: no node of them is left.
 func TestCloseReturnsUnusedPlaces(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", WithCapacity(1000))
@@ -229,7 +229,7 @@ func (w *world) only(path string) []byte {
 	return n.Data
 }
 
-// TestEmptyCapacityLineDoesNotBlockPuts: who stood there first has died.
+// TestEmptyCapacityLineDoesNotBlockPuts: the first in line has died.
 func TestEmptyCapacityLineDoesNotBlockPuts(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a", WithCapacity(2), WithFailWhenFull()), w.member("b")
@@ -248,8 +248,8 @@ func TestEmptyCapacityLineDoesNotBlockPuts(t *testing.T) {
 	})
 }
 
-// TestCapacityHoldsUnderFaults: producers that give up, lose replies and sessions, and die. Never are there more items than the
-// capacity, and in the end nobody has taken any room away.
+// TestCapacityHoldsUnderFaults: producers that give up, lose replies and sessions, and die. There are at no time more items than the
+// capacity, and in the end all room is free again.
 func TestCapacityHoldsUnderFaults(t *testing.T) {
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -171,7 +171,7 @@ func TestPriorityItemsWakeOneConsumerEach(t *testing.T) {
 	})
 }
 
-// TestWokenConsumerThatGivesUpPassesItemOn: it finds its ticket void, and nobody waits there for an item any more.
+// TestWokenConsumerThatGivesUpPassesItemOn: it finds its ticket void, and no consumer waits there for an item any more.
 func TestWokenConsumerThatGivesUpPassesItemOn(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		recoverer, a, b, p := w.member("recoverer", WithMaxInFlight(1)), w.member("a", WithMaxInFlight(1), WithIdleTimeout(2*time.Second)), w.member("b"), w.member("p")
@@ -265,7 +265,7 @@ func TestTicketsBeyondLaneItemsAreVoided(t *testing.T) {
 	})
 }
 
-// TestMissingNumberBehindAWaitingTicketIsVoided: the item that comes after the waiting one's goes to the next who waits.
+// TestMissingNumberBehindAWaitingTicketIsVoided: the item that comes after the waiting one's goes to the next waiting consumer.
 func TestMissingNumberBehindAWaitingTicketIsVoided(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, c, p := w.member("a"), w.member("b"), w.member("c"), w.member("p")
@@ -361,7 +361,7 @@ func TestNackAfterRedoSegmentWasRemoved(t *testing.T) {
 	})
 }
 
-// TestRecovererDiesWhileOthersWait: nobody else hears of the urgent item.
+// TestRecovererDiesWhileOthersWait: no other consumer hears of the urgent item.
 func TestRecovererDiesWhileOthersWait(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		recoverer, b, p := w.member("recoverer", WithMaxInFlight(1)), w.member("b"), w.member("p")

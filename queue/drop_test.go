@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestDroppedQueueIsMadeAnew: by those who go on using it, as it was, and with nothing that was in it.
+// TestDroppedQueueIsMadeAnew: by its users, with the same record and without items.
 func TestDroppedQueueIsMadeAnew(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		p := w.member("p", order, WithCapacity(50), WithDedup(time.Minute), WithMaxAttempts(1), bound(4))
@@ -46,7 +46,7 @@ func TestDroppedQueueIsMadeAnew(t *testing.T) {
 	})
 }
 
-// TestInterruptedDropIsFinished: its caller has died. Nobody puts into what is left of the queue.
+// TestInterruptedDropIsFinished: its caller has died. No put goes into the rest of the queue.
 func TestInterruptedDropIsFinished(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, p := w.member("a"), w.member("p")
@@ -69,7 +69,7 @@ func TestInterruptedDropIsFinished(t *testing.T) {
 	})
 }
 
-// TestDropsRaceWithProducers: whatever was put after the last of them is there.
+// TestDropsRaceWithProducers: items put after the last Drop are there.
 func TestDropsRaceWithProducers(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var all sync.WaitGroup
@@ -99,7 +99,7 @@ func TestDropsRaceWithProducers(t *testing.T) {
 	})
 }
 
-// TestQueueDeletedByHandIsRecreated: under its users, by who knows nothing of Drop.
+// TestQueueDeletedByHandIsRecreated: under its users, without Drop.
 func TestQueueDeletedByHandIsRecreated(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, p := w.member("a", order), w.member("p", order)

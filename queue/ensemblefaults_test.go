@@ -43,7 +43,7 @@ func TestNoItemIsLostWhileConsumersDie(t *testing.T) {
 	}
 }
 
-// siege is one run.
+// ensembleRun is one run on real servers.
 type ensembleRun struct {
 	*ensemble.Ensemble
 	*history
@@ -133,7 +133,7 @@ func (s *ensembleRun) injectFaults() {
 	require.NoError(s.t, s.Await(context.Background()))
 }
 
-// strike breaks something of somebody's.
+// injectFault breaks one server, link, session or process.
 func (s *ensembleRun) injectFault() {
 	i := s.rand.IntN(len(s.alive))
 	l := s.alive[i].links

@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// weather breaks what processes have of the server, and counts what it has done.
+// faultPlan injects faults into links and servers, and counts them.
 type faultPlan struct {
 	*world
 	rand   *rand.Rand

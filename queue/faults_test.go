@@ -31,7 +31,7 @@ func TestNoItemIsLostUnderFaults(t *testing.T) {
 	}
 }
 
-// storm is one run.
+// faultRun is one run in virtual time.
 type faultRun struct {
 	*faultPlan
 	*history

@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// ledger is what producers and consumers were told of each item. Values begin with their producer's name and a dash,
+// history is what producers and consumers were told of each item. Values begin with their producer's name and a dash,
 // and increase with each producer's puts.
 type history struct {
 	order Order
@@ -56,7 +56,7 @@ func (l *history) fault(format string, args ...any) {
 	l.note(format, args...)
 }
 
-// note is fault under the ledger's mutex.
+// note is fault under the history's mutex.
 func (l *history) note(format string, args ...any) {
 	if len(l.wrong) < 20 {
 		l.wrong = append(l.wrong, fmt.Sprintf(format, args...))
@@ -100,7 +100,7 @@ func (l *history) takeEnded(ctx context.Context, err error) {
 
 func (l *history) start(d *Delivery[string]) { l.startOf(d.Value, d.Context()) }
 
-// startOf notes a delivery: nobody else may have the item, and in a strict queue each producer's start in their order.
+// startOf notes a delivery: no other consumer may have the item, and in a strict queue each producer's start in their order.
 // The context of another process's delivery is not known.
 func (l *history) startOf(v string, standing context.Context) {
 	l.mu.Lock()

@@ -132,7 +132,7 @@ func TestRecoveredItemKeepsAttempts(t *testing.T) {
 	})
 }
 
-// TestUnsettleableDeliveryIsGivenBack: rule 4. Its item has another version, so nobody may settle it; it is
+// TestUnsettleableDeliveryIsGivenBack: rule 4. Its item has another version, so it cannot be settled; it is
 // claimed again although its consumer lives on.
 func TestUnsettleableDeliveryIsGivenBack(t *testing.T) {
 	for name, how := range map[string][]PutOption{"parallel": nil, "of a lane": {WithPriority(2)}} {
@@ -204,7 +204,7 @@ func TestSegmentIsClosedAndRemovedOnce(t *testing.T) {
 	})
 }
 
-// TestSegmentOfDeadConsumerIsRemoved: nobody acknowledges in it.
+// TestSegmentOfDeadConsumerIsRemoved: no consumer acknowledges in it.
 func TestSegmentOfDeadConsumerIsRemoved(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a", bound(2)), w.member("b", WithMaxInFlight(2))
@@ -242,7 +242,7 @@ func TestItemPutBetweenReadsIsNotVoid(t *testing.T) {
 	})
 }
 
-// TestStrictAckWithoutLockIsRefused: nobody else has the lock yet.
+// TestStrictAckWithoutLockIsRefused: no other consumer has the lock yet.
 func TestStrictAckWithoutLockIsRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, p := w.member("a", WithOrder(Strict)), w.member("p", WithOrder(Strict))

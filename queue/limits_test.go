@@ -82,7 +82,7 @@ func TestBacklogIsBounded(t *testing.T) {
 	})
 }
 
-// TestLostDeliveryMakesRoom: its handler heeds the context and settles nothing.
+// TestLostDeliveryMakesRoom: its handler returns with the context and does not settle it.
 func TestLostDeliveryMakesRoom(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, p := w.member("a", WithMaxInFlight(1)), w.member("p")

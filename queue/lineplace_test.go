@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestConsumerLeavesLineAfterItHasGivenBack: rule 3. What goes with its session later than its place is missed by nobody.
+// TestConsumerLeavesLineAfterItHasGivenBack: rule 3. The recoverer would miss a ticket that goes later than its consumer's place.
 func TestConsumerLeavesLineAfterItHasGivenBack(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		recoverer, b, p := w.member("recoverer"), w.member("b"), w.member("p")

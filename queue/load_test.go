@@ -18,7 +18,7 @@ const (
 	floodBatch     = 250 // items of one put
 )
 
-// TestNoItemIsLostUnderLoad is the storm with many items: they are put in batches, and the queue grows deep while it is
+// TestNoItemIsLostUnderLoad is a fault run with many items: they are put in batches, and the queue grows deep while it is
 // taken from by consumers that claim ahead and acknowledge many at once, until its bound is reached. Some batches are urgent. It rages until
 // nearly all is acknowledged.
 func TestNoItemIsLostUnderLoad(t *testing.T) {

@@ -151,7 +151,7 @@ func TestAckWithAfterSessionLossIsRefused(t *testing.T) {
 	})
 }
 
-// TestReopenedDeliveryMakesRoomWhenLost: its handler settles nothing more.
+// TestReopenedDeliveryMakesRoomWhenLost: its handler does not settle it.
 func TestReopenedDeliveryMakesRoomWhenLost(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, p := w.member("a", WithMaxInFlight(1)), w.member("p")
@@ -168,7 +168,7 @@ func TestReopenedDeliveryMakesRoomWhenLost(t *testing.T) {
 	})
 }
 
-// TestAckWithRefusedAtCloseGivesItemBack: nobody is left to settle it.
+// TestAckWithRefusedAtCloseGivesItemBack: its consumer session has ended.
 func TestAckWithRefusedAtCloseGivesItemBack(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, b := w.member("a", order), w.member("b", order)

@@ -49,7 +49,7 @@ func TestTicketIsGivenBackAfterTakeEnded(t *testing.T) {
 	})
 }
 
-// TestTakeAtEndOfIdleTimeout gets nothing of the consumer session that ends.
+// TestTakeAtEndOfIdleTimeout gets no item of the ending consumer session.
 func TestTakeAtEndOfIdleTimeout(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, p := w.member("a", WithPrefetch(2)), w.member("p")
@@ -66,7 +66,7 @@ func TestTakeAtEndOfIdleTimeout(t *testing.T) {
 	})
 }
 
-// TestItemPutAsConsumerLeavesCountsNoAttempt: nobody was handed it, so that it counts no attempt.
+// TestItemPutAsConsumerLeavesCountsNoAttempt: no caller got it, so it counts no attempt.
 func TestItemPutAsConsumerLeavesCountsNoAttempt(t *testing.T) {
 	for name, c := range map[string]time.Duration{"closes": 0, "lingers": 0} {
 		_ = c

@@ -204,12 +204,12 @@ func (v *segmentViews) readLanes(ctx context.Context) error {
 			return err
 		}
 	}
-	v.store(lanes, base, st.Cversion, answers)
+	v.update(lanes, base, st.Cversion, answers)
 	return nil
 }
 
-// store stores what was read.
-func (v *segmentViews) store(lanes []segmentView, base segmentView, listed int32, answers int64) {
+// update takes in what was read, and calls onLeave for the segments left behind.
+func (v *segmentViews) update(lanes []segmentView, base segmentView, listed int32, answers int64) {
 	v.mu.Lock()
 	var left []segmentID
 	for _, read := range append(slices.Clone(lanes), base) {

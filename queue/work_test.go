@@ -103,7 +103,7 @@ func TestWorkContinuesAfterPanic(t *testing.T) {
 	})
 }
 
-// TestWorkDrains: handlers that run finish, and nothing more is taken.
+// TestWorkDrains: running handlers finish, and no more items are taken.
 func TestWorkDrains(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, b := w.member("a", order, WithMaxInFlight(3)), w.member("b", order)
@@ -251,7 +251,7 @@ func TestWorkAcknowledgesAfterLostReply(t *testing.T) {
 	})
 }
 
-// TestWorkDrainEndsWithoutServers: nothing can be settled, and Work returns all the same.
+// TestWorkDrainEndsWithoutServers: Work returns although the servers do not answer.
 func TestWorkDrainEndsWithoutServers(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order)
