@@ -39,7 +39,7 @@ func barrierRounds(s settings) error {
 	return newResult(s, "lockstep", s.params(map[string]any{"c": len(clients), "reuse": true}), int(p.rounds), took, p.laps()).requests(sent).print()
 }
 
-// barrierMembers is a number of rounds, and what must not be in them.
+// barrierMembers runs rounds of one double barrier and checks that all members are inside before one leaves.
 type barrierMembers struct {
 	s                     settings
 	members, warm, rounds int64
@@ -48,9 +48,9 @@ type barrierMembers struct {
 	before                traffic
 }
 
-var errEarly = errors.New("a member went on before all were there")
+var errEarly = errors.New("a member passed the barrier before all had entered")
 
-// pass goes through all rounds as one member. The first one takes the times.
+// pass runs all rounds of one member. The first member measures.
 func (p *barrierMembers) pass(b *barrier.DoubleBarrier, first bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // so that the others end too if one fails
 	defer cancel()
@@ -80,7 +80,7 @@ func (p *barrierMembers) pass(b *barrier.DoubleBarrier, first bool) error {
 	return nil
 }
 
-// laps are the times from one round's start to the next one's.
+// laps are the times from the start of one round to the next.
 func (p *barrierMembers) laps() []time.Duration {
 	var laps []time.Duration
 	for i, t := range p.starts[1:] {

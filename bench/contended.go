@@ -50,7 +50,7 @@ func sharing(s settings, c *framework.Client, path string) []locks.Locker {
 	return slices.Repeat([]locks.Locker{locks.NewMutex(c, path, s.options()...)}, or(s.c, 32))
 }
 
-// contend lets one contender for each of the lockers cycle.
+// contend runs one contender for each locker.
 func contend(s settings, g *guarded, lockers []locks.Locker) (tally, error) {
 	ctx := context.Background()
 	t, err := loop(s, len(lockers), func(who int, measured func() bool) error {

@@ -59,7 +59,7 @@ func newWaiterQueue(ctx context.Context, s settings, c *framework.Client) (*wait
 	return q, err
 }
 
-// grow adds n waiters and waits until the servers have all of them.
+// grow adds n waiters and waits until the servers have their nodes.
 func (q *waiterQueue) grow(ctx context.Context, c *framework.Client, n int) error {
 	q.errs = make(chan error, n)
 	for i := range n {
@@ -72,7 +72,7 @@ func (q *waiterQueue) grow(ctx context.Context, c *framework.Client, n int) erro
 	return await(ctx, c, q.m.Path(), n+1)
 }
 
-// releaseAll lets the holder release and waits until all have passed.
+// releaseAll releases the holder and waits until all waiters have passed.
 func (q *waiterQueue) releaseAll(ctx context.Context, now time.Time) error {
 	released := make(chan struct{})
 	q.former, q.g.owner, q.g.released = released, -1, now
@@ -85,7 +85,7 @@ func (q *waiterQueue) releaseAll(ctx context.Context, now time.Time) error {
 	return <-q.errs
 }
 
-// pass is one waiter's way.
+// pass is one waiter's cycle.
 func (q *waiterQueue) pass(ctx context.Context, who int) error {
 	lease, err := q.m.Lock(ctx)
 	if err != nil {

@@ -10,27 +10,27 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// mostHandoffs bounds the hand-offs that are measured: some locks pass millions of times a second.
+// mostHandoffs bounds the number of measured hand-offs: some locks have millions a second.
 const mostHandoffs = 1_000_000
 
 // guarded is the critical section that the contenders of a process share. It checks mutual exclusion and
 // measures hand-offs.
 type guarded struct {
 	inside   atomic.Int32
-	entries  int // only the lock protects it, and what follows
+	entries  int // only the lock protects this field and the following ones
 	owner    int
 	fence    fence
 	released time.Time
 	self     int
 	handoffs []time.Duration
 
-	keep    bool // the tenures, for a comparison with other processes
+	keep    bool // keep the hold periods, to compare them with other processes
 	tenures []holdPeriod
 }
 
 var errViolated = errors.New("mutual exclusion violated")
 
-// fence is what a lease is known by to what it protects.
+// fence is a lease's token and turn, which must rise.
 type fence struct{ token, turn int64 }
 
 func fenceOf(l *locks.Lease) fence { return fence{l.Token(), l.Turn()} }
@@ -73,7 +73,7 @@ func (g *guarded) handed(who int, took time.Duration) {
 	}
 }
 
-// held notes a tenure, or goes on with the last one.
+// held adds a hold period, or extends the last one.
 func (g *guarded) held(f fence, from time.Time, measured bool) {
 	if last := len(g.tenures) - 1; last >= 0 && f.token == g.fence.token {
 		g.tenures[last].To = g.released.UnixNano()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// listener is a log that tells when the watchdog is armed: its process id, and the nanoseconds that it took.
+// listener is a log handler that reports armed watchdogs: process id, and nanoseconds until armed.
 func listener(armed chan<- string) *slog.Logger { return slog.New(watchdogLog{armed}) }
 
 type watchdogLog struct{ armed chan<- string }
@@ -31,7 +31,7 @@ func (e watchdogLog) Handle(_ context.Context, r slog.Record) error {
 	})
 	select {
 	case e.armed <- fmt.Sprint(pid, int64(took)):
-	default: // it is another one
+	default: // another attribute
 	}
 	return nil
 }

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// tally is what a closed loop has counted.
+// tally is the result of a closed loop.
 type tally struct {
 	all, counts []int // cycles of each contender: all, and those of the measured time
 	took        time.Duration
 	traffic     traffic // of the measured time
 }
 
-// loop lets n contenders turn, each as fast as it can, through the warm-up and the measured time.
+// loop runs n contenders through the warm-up and the measured time, each as fast as it can.
 func loop(s settings, n int, turn func(who int, measured func() bool) error) (tally, error) {
 	var phase atomic.Int32 // 0 before, 1 during, 2 after the measured time
 	measured := func() bool { return phase.Load() == 1 }

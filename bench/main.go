@@ -7,7 +7,7 @@
 //	W2  -c contenders with own sessions, for -t after a warm-up
 //	W3  as W2, but -c goroutines of one client; -procs processes of as many each
 //	W4  -c waiters of one client behind a holder, from its release until all have passed;
-//	    -paced: each releases only after the one before it was told that its node is gone
+//	    -paced: each releases only after the release before it has returned
 //	W5  takeover by the second of two processes after the leader's end (-how kill or close); its servers should
 //	    have a tick of 2 s, or they do not grant 30 s; -watchdog=false waits for that time
 //	W6  a queue of items of 100 bytes: put one by one and in the background, taken in strict order and by -c
@@ -20,7 +20,7 @@
 //
 // A hand-off runs from the start of one contender's release to the return of another's acquire; the
 // quantiles are those of the first million. W2, W3, W4 and W8 check mutual exclusion and that fencing
-// tokens rise, and fail on a violation. With -trace, a line tells the requests of a cycle by operation.
+// tokens rise, and fail on a violation. With -trace, a line has the requests of a cycle by operation.
 package main
 
 import (
@@ -59,7 +59,7 @@ var workloads = map[string]func(settings) error{
 	"W0": floor, "W1": uncontended, "W2": contended, "W3": shared, "W4": convoyHandoffs, "W5": takeover, "W6": queueing, "W7": barrierRounds, "W8": readWrite, "T": ticks, "M": memory,
 }
 
-// members are what the processes do that a workload starts.
+// members are the main functions of the processes that a workload starts.
 var members = map[string]func(settings) error{"W3": sharer, "W5": candidate}
 
 func main() {
@@ -121,7 +121,7 @@ func parse(args []string) (s settings, err error) {
 func (s settings) check() error {
 	switch {
 	case workloads[s.workload] == nil:
-		return fmt.Errorf("no workload %q: there are %s", s.workload, names())
+		return fmt.Errorf("no workload %q: want one of %s", s.workload, names())
 	case s.member != "" && members[s.workload] == nil:
 		return fmt.Errorf("-member: %s starts no processes", s.workload)
 	case s.c < 0 || s.n < 0 || s.span <= 0 || s.warmup < 0:
@@ -142,7 +142,7 @@ func (s settings) check() error {
 
 func names() string { return strings.Join(slices.Sorted(maps.Keys(workloads)), ", ") }
 
-// options are those of the mutexes under test.
+// options are the options of the mutexes under test.
 func (s settings) options() []locks.MutexOption {
 	var opts []locks.MutexOption
 	if s.release == "write" {
@@ -154,7 +154,7 @@ func (s settings) options() []locks.MutexOption {
 	return opts
 }
 
-// rwOptions are those of the read-write locks under test.
+// rwOptions are the options of the read-write locks under test.
 func (s settings) rwOptions() []locks.RWLockOption {
 	if s.release == "write" {
 		return []locks.RWLockOption{locks.WithAsyncRelease()}
@@ -162,7 +162,7 @@ func (s settings) rwOptions() []locks.RWLockOption {
 	return nil
 }
 
-// params adds to a result's parameters what was not left at its default.
+// params adds the flags that differ from their defaults to a result's parameters.
 func (s settings) params(p map[string]any) map[string]any {
 	if s.release != "strict" {
 		p["release"] = s.release

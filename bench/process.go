@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// process is a member that a workload has started. It says a word a line, and something to it.
+// process is a member that a workload has started. Both sides send lines of words.
 type process struct {
 	cmd   *exec.Cmd
 	lines *bufio.Reader
@@ -40,12 +40,12 @@ func startProcess(s settings, path string) (*process, error) {
 	return &process{cmd, bufio.NewReader(out), in}, cmd.Start()
 }
 
-// said reads until the member says a word, and returns what comes with it.
+// said reads until the member sends a word, and returns its value.
 func (p *process) said(word string) (string, error) {
 	for {
 		line, err := p.lines.ReadString('\n')
 		if err != nil {
-			return "", fmt.Errorf("a member never said %s: %w", word, err)
+			return "", fmt.Errorf("a member ended before it sent %s: %w", word, err)
 		}
 		if first, rest, _ := strings.Cut(strings.TrimSpace(line), " "); first == word {
 			return rest, nil
@@ -63,7 +63,7 @@ func (p *process) await(word string) (time.Time, error) {
 	return time.Unix(0, ns), err
 }
 
-// hear waits for a word, and reads the JSON that comes with it.
+// hear waits for a word, and decodes the JSON that follows.
 func (p *process) hear(word string, into any) error {
 	text, err := p.said(word)
 	if err != nil {
@@ -72,7 +72,7 @@ func (p *process) hear(word string, into any) error {
 	return json.Unmarshal([]byte(text), into)
 }
 
-// resign ends the member's standard input, on which it resigns.
+// resign closes the member's standard input, so that it resigns.
 func (p *process) resign() (time.Time, error) {
 	if err := p.tell.Close(); err != nil {
 		return time.Time{}, err
@@ -81,9 +81,9 @@ func (p *process) resign() (time.Time, error) {
 }
 
 func (p *process) end() {
-	_ = p.cmd.Process.Kill() // it may have ended already
+	_ = p.cmd.Process.Kill() // fails if it has ended
 	_ = p.cmd.Wait()
 }
 
-// say says a word with a time stamp.
+// say sends a word with a time stamp.
 func say(word string) { fmt.Println(word, time.Now().UnixNano()) }

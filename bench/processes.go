@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// share is what one process of W3 has seen.
+// share is the result of one process of W3.
 type share struct {
 	Counts  []int
 	Took    time.Duration
@@ -75,7 +75,7 @@ func compare(s settings, shares []share) error {
 		return err
 	}
 	total := sum(counts)
-	sent.Received /= len(shares) // each has counted what all have sent
+	sent.Received /= len(shares) // each process has read the count of all
 	params := s.params(map[string]any{"c": len(shares[0].Counts)})
 	r := newResult(s, "lockstep", params, total, shares[0].Took, handoffs).requests(sent)
 	r.Least, r.Most = of(slices.Min(counts)), of(slices.Max(counts))
@@ -102,7 +102,7 @@ func handoffsOf(tenures []holdPeriod) ([]time.Duration, error) {
 	return handoffs, nil
 }
 
-// sharer is one process of W3: it begins when its standard input ends.
+// sharer is one process of W3. It begins when its standard input is closed.
 func sharer(s settings) error {
 	c, err := open(s)
 	if err != nil {

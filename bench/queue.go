@@ -141,9 +141,9 @@ func consume(s settings, params map[string]any, n, consumers int, opts []fifo.Op
 	return newResult(s, "lockstep", s.params(params), n, took, laps).requests(sent).print()
 }
 
-var errCountedWrong = errors.New("items were lost or came twice")
+var errCountedWrong = errors.New("items were lost or delivered twice")
 
-// drain takes n items by all queues together, and returns the times from one item of a consumer to its next.
+// drain takes n items with all queues together, and returns the times from one item of a consumer to its next.
 func drain(ctx context.Context, qs []*fifo.Queue[[]byte], n int, async bool) ([]time.Duration, error) {
 	ctx, done := context.WithCancel(ctx)
 	defer done()

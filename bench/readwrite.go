@@ -40,7 +40,7 @@ func readWrite(s settings) error {
 	return nil
 }
 
-// sharedRegister is read and written under one lock; the last of its users write.
+// sharedRegister is read and written under one lock. Its last users are the writers.
 type sharedRegister struct {
 	readers int
 	lockers []locks.Locker

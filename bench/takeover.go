@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// takeover is W5: the time from the leader's end to the other's lead.
+// takeover is W5: the time from the leader's end to the next leader's term.
 func takeover(s settings) error {
 	if s.how != "kill" && s.how != "close" {
 		return fmt.Errorf("-how %q: want kill or close", s.how)
@@ -73,7 +73,7 @@ func takeoverOnce(s settings, dogs *watchdogs) (time.Duration, error) {
 	return led.Sub(gone), err
 }
 
-// watchdogs is what is measured of the leaders' watchdogs.
+// watchdogs collects measurements of the leaders' watchdogs.
 type watchdogs struct {
 	session  time.Duration // as granted
 	arming   []time.Duration
@@ -102,7 +102,7 @@ func (d *watchdogs) add(s settings, leader *process) (watchdogProcess, error) {
 	return watchdogProcess(pid), err
 }
 
-// measure notes what a watchdog takes that has had nothing to do since before.
+// measure adds the memory of a watchdog, and the processor time that it used while idle.
 func (d *watchdogs) measure(w watchdogProcess, before time.Duration) {
 	if w != 0 {
 		d.rss, d.cpu = max(d.rss, w.rss()), max(d.cpu, int64(w.cpu()-before))

@@ -53,7 +53,7 @@ func ticks(s settings) error {
 	return r.print()
 }
 
-// tickGauge is what the jobs measure.
+// tickGauge measures the jobs' ticks.
 type tickGauge struct {
 	path string
 
@@ -94,7 +94,7 @@ func (g *tickGauge) fail(err error) {
 	g.failed = errors.Join(g.failed, err)
 }
 
-// run notes how late a tick is, and that it runs once.
+// run measures how late a tick is, and checks that it runs once.
 func (g *tickGauge) run(_ context.Context, run scheduler.Run) error {
 	late := time.Since(run.Tick)
 	g.mu.Lock()

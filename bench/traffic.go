@@ -12,11 +12,11 @@ import (
 
 // traffic is how many requests there were.
 type traffic struct {
-	Received int            // by the servers, whoever sent them; -1 when one does not tell
+	Received int            // by the servers, from all clients; -1 if a server does not report it
 	Sent     map[string]int // by this process, by operation; nil without -trace
 }
 
-// traffic is what there was until now.
+// traffic is the number of requests until now.
 func (s settings) traffic() traffic {
 	t := traffic{Received: -1, Sent: s.sent.snapshot()}
 	if n, ok := requests(s); ok {
@@ -45,7 +45,7 @@ func (t traffic) plus(more traffic) traffic {
 	return sum
 }
 
-// requestCounter counts requests by operation as they leave. A nil one counts nothing.
+// requestCounter counts requests by operation when they are sent. A nil one counts nothing.
 type requestCounter struct {
 	mu     sync.Mutex
 	counts map[string]int
@@ -62,7 +62,7 @@ func (o *requestCounter) snapshot() map[string]int {
 	return maps.Clone(o.counts)
 }
 
-// dialer makes a client's connections countable.
+// dialer counts the requests of a client's connections.
 func (o *requestCounter) dialer() framework.Option {
 	return framework.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
 		var d net.Dialer
@@ -74,7 +74,7 @@ func (o *requestCounter) dialer() framework.Option {
 	})
 }
 
-// countedConn is a connection whose frames are looked at on their way out. One write may have several.
+// countedConn is a connection that counts the frames that are written to it. One write may have several.
 type countedConn struct {
 	net.Conn
 	sent    *requestCounter
@@ -82,7 +82,7 @@ type countedConn struct {
 	greeted bool   // the first frame is the session's and no request
 }
 
-// Write counts first: the answer may be there before the write has returned.
+// Write counts before it writes: the answer may arrive before the write returns.
 func (c *countedConn) Write(b []byte) (int, error) {
 	c.rest = append(c.rest, b...)
 	for len(c.rest) >= 4 {

@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 )
 
-// barrierMembers is a client of ours beside one of Curator's.
+// barrierMembers is a Lockstep client beside a Curator client.
 type barrierMembers struct {
 	t      *testing.T
 	ctx    context.Context
@@ -42,7 +42,7 @@ func newBarrierMembers(t *testing.T) *barrierMembers {
 	return p
 }
 
-// tell tells Curator a command and returns what it answers.
+// tell sends Curator a command and returns its answer.
 func (p *barrierMembers) tell(c Command) bool {
 	p.t.Helper()
 	a, err := p.peer.Do(p.ctx, c)
@@ -50,7 +50,7 @@ func (p *barrierMembers) tell(c Command) bool {
 	return a.Granted
 }
 
-// meanwhile tells Curator a command that takes long.
+// meanwhile sends Curator a command that takes long.
 func (p *barrierMembers) meanwhile(c Command) <-chan bool {
 	done := make(chan bool, 1)
 	go func() {
@@ -65,7 +65,7 @@ func waitTimeout(d time.Duration) *int {
 	return &ms
 }
 
-// TestGatesBesideCurator: each side waits for the other's gate, however ours is raised.
+// TestGatesBesideCurator: each library waits at a gate that the other has raised.
 func TestGatesBesideCurator(t *testing.T) {
 	p := newBarrierMembers(t)
 	gate := barrier.NewGate(p.client, p.path)
@@ -101,7 +101,7 @@ func TestGatesBesideCurator(t *testing.T) {
 	require.True(t, p.tell(wait(deadline)))
 }
 
-// TestDoubleBarriersBesideCurator: two of ours and two of Curator's enter and leave together, in several orders.
+// TestDoubleBarriersBesideCurator: two Lockstep members and two of Curator enter and leave together, in several orders.
 func TestDoubleBarriersBesideCurator(t *testing.T) {
 	p := newBarrierMembers(t)
 	for round := range 4 {
@@ -151,7 +151,7 @@ func TestDoubleBarriersBesideCurator(t *testing.T) {
 	}
 }
 
-// await waits until so many members are there.
+// await waits until so many members are inside.
 func (p *barrierMembers) await(path string, n int) {
 	p.t.Helper()
 	require.Eventually(p.t, func() bool {

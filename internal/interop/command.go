@@ -1,13 +1,13 @@
 package interop
 
-// Command is what a peer is told; see the package's documentation for the fields that each takes.
+// Command is a command to a peer; the package's documentation lists the fields of each.
 type Command struct {
 	ID int    `json:"id"`
 	Do string `json:"do"`
 
 	Client  string `json:"client,omitempty"`
 	Servers string `json:"servers,omitempty"` // host:port, separated by commas
-	Timeout int    `json:"timeout,omitempty"` // the session's, in milliseconds
+	Timeout int    `json:"timeout,omitempty"` // session timeout, in milliseconds
 
 	Lock string `json:"lock,omitempty"`
 	Spec
@@ -20,7 +20,7 @@ type Command struct {
 	Rounds  int      `json:"rounds,omitempty"`
 }
 
-// Spec is what a lock object is made of.
+// Spec describes a lock object.
 type Spec struct {
 	Kind     string   `json:"kind,omitempty"`
 	Paths    []string `json:"paths,omitempty"`
@@ -29,20 +29,20 @@ type Spec struct {
 	Patterns []string `json:"patterns,omitempty"` // names of others' contenders, for kazoo
 }
 
-// Section is a critical section that shows when a lock does not keep its promise.
+// Section is a critical section that detects a broken lock.
 type Section string
 
 const (
 	// Add adds 1 to the number in each of the nodes in turn, by a read and a write of any version: two
 	// beside each other lose an addition.
 	Add Section = "add"
-	// Compare fails when the first and the last node differ: somebody adds beside it.
+	// Compare fails when the first and the last node differ: another contender writes at the same time.
 	Compare Section = "compare"
 	// Crowd fails when more than permits are inside at once. Nodes has the directory that they show up in.
 	Crowd Section = "crowd"
 )
 
-// Answer is what a peer answers.
+// Answer is a peer's answer.
 type Answer struct {
 	ID    int    `json:"id"`
 	Error string `json:"error"` // a stack trace

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// elections are the two kinds that Curator has, and what makes ours share each.
+// elections are the two kinds of Curator, and the options with which Lockstep shares each.
 var elections = []struct {
 	role
 	ours []election.Option
@@ -24,7 +24,7 @@ var elections = []struct {
 	{role{name: "leader selector", curator: Command{Spec: Spec{Kind: "selector"}}, lists: true}, []election.Option{election.WithSelectorLayout()}},
 }
 
-// candidate is Lockstep's.
+// candidate is a Lockstep candidate.
 type candidate struct {
 	*election.Election
 	client  *framework.Client
@@ -32,7 +32,7 @@ type candidate struct {
 	term    *election.Term
 }
 
-// ourCandidates is the team of these.
+// ourCandidates is the team of Lockstep candidates.
 func ourCandidates(opts []election.Option) team {
 	return team{"Lockstep", func(t *testing.T, _ role, path string) contender { return enterCandidate(t, path, opts) },
 		func(role) bool { return true }}
@@ -69,7 +69,7 @@ func (c *candidate) participants(ctx context.Context) (ids []string, err error) 
 	return ids, err
 }
 
-// tells: candidates list ids, as kazoo does what is written in nodes.
+// listedNames returns ids, like kazoo's contents of nodes.
 func (c *candidate) listedNames(line []node) []string { return kazooContender{}.listedNames(line) }
 
 func (c *candidate) sessionID() session { return c.session }
@@ -88,7 +88,7 @@ func (c *candidate) work(ctx context.Context, w work) error {
 	return nil
 }
 
-// javaTeam is Curator's candidates, who list ids too.
+// javaTeam is Curator's candidates. They list ids, too.
 var javaTeam = team{"Curator", func(t *testing.T, r role, path string) contender {
 	return javaCandidate{newPeerContender(t, curator.get(t), r.curator, r.paths(path))}
 }, curatorTeam.plays}
@@ -97,7 +97,7 @@ type javaCandidate struct{ peerContender }
 
 func (javaCandidate) listedNames(line []node) []string { return kazooContender{}.listedNames(line) }
 
-// id is what it is called.
+// id is the candidate's id.
 func (c javaCandidate) id() string { return c.lockIn.Lock }
 
 // electionDuels are the scenes of locks that hold for elections too. A leader whose session ends stands again by
@@ -127,7 +127,7 @@ func TestElections(t *testing.T) {
 	}
 }
 
-// TestElectionSessionsEnd lets leaders of either library lose their sessions.
+// TestElectionSessionsEnd ends the sessions of leaders of either library.
 func TestElectionSessionsEnd(t *testing.T) {
 	for _, e := range elections {
 		us := ourCandidates(e.ours)
@@ -142,12 +142,12 @@ func TestElectionSessionsEnd(t *testing.T) {
 				require.True(t, s.awaitGrant(told))
 				s.release(second)
 				if ours, ok := first.(*candidate); ok {
-					// No lease can foresee that another client closes the session with its password: the term ends when the
-					// servers tell so, after a reconnect.
+					// A lease cannot foresee that another client closes the session with its password. The term ends when the servers
+					// say so, after a reconnect.
 					select {
 					case <-ours.term.Context().Done():
 					case <-time.After(deadline):
-						t.Fatal("the term goes on")
+						t.Fatal("the term did not end")
 					}
 					s.awaitNoNodes()
 				}
@@ -156,7 +156,7 @@ func TestElectionSessionsEnd(t *testing.T) {
 	}
 }
 
-// TestElectionAdding lets leaders of both libraries, many times, add to numbers that only leadership protects.
+// TestElectionAdding lets leaders of both libraries add to numbers that only leadership protects.
 func TestElectionAdding(t *testing.T) {
 	for _, e := range elections {
 		t.Run(e.name, func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestElectionAdding(t *testing.T) {
 	}
 }
 
-// TestElectionTransfers transfers past a candidate of Curator's, who queues again, and to one.
+// TestElectionTransfers transfers the lead past a Curator candidate, which joins the line again, and to one.
 func TestElectionTransfers(t *testing.T) {
 	for _, e := range elections {
 		t.Run(e.name, func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestElectionTransfers(t *testing.T) {
 			require.Greater(t, b.term.Token(), a.term.Token())
 			after := s.awaitContenders(2)
 			require.Equal(t, before[2], after[0])
-			require.Equal(t, java.id(), after[1].data, "who was passed over queues again")
+			require.Equal(t, java.id(), after[1].data, "the skipped candidate joins the line again")
 			require.NotEqual(t, before[1].path, after[1].path)
 			s.requireStillWaiting(ofJava)
 
@@ -210,7 +210,7 @@ func TestElectionTransfers(t *testing.T) {
 	}
 }
 
-// TestElectionObservers lets our observers follow leaders of both.
+// TestElectionObservers lets Lockstep observers follow leaders of both libraries.
 func TestElectionObservers(t *testing.T) {
 	for _, e := range elections {
 		t.Run(e.name, func(t *testing.T) {
@@ -237,7 +237,7 @@ func TestElectionObservers(t *testing.T) {
 				case got := <-seen:
 					require.Equal(t, want, got)
 				case <-time.After(deadline):
-					require.Fail(t, "never told", want)
+					require.Fail(t, "not observed", want)
 				}
 			}
 			sees("none")

@@ -11,10 +11,10 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// soon is how long waiters wait that are to give up.
+// soon is how long a waiter waits before it gives up.
 const soon = 200 * time.Millisecond
 
-// TestExclusiveLocksWithPeers lets two libraries have one lock, either first.
+// TestExclusiveLocksWithPeers lets contenders of two libraries share one lock, either first.
 func TestExclusiveLocksWithPeers(t *testing.T) {
 	for _, r := range exclusive {
 		for _, p := range pairs {
@@ -31,8 +31,7 @@ func TestExclusiveLocksWithPeers(t *testing.T) {
 	}
 }
 
-// TestLinesKeepOneOrderWithPeers lets six contenders of several libraries queue one after the other: they are granted one after
-// the other, in that order.
+// TestLinesKeepOneOrderWithPeers lets six contenders of several libraries join one line. They must be granted in that order.
 func TestLinesKeepOneOrderWithPeers(t *testing.T) {
 	for _, r := range exclusive {
 		for _, mix := range mixes {
@@ -93,7 +92,7 @@ var duels = []struct {
 	{name: "the second is granted when the first releases", run: twoContenders.releaseGrantsTheWaiter},
 	{name: "a waiter that gives up leaves nothing", run: twoContenders.abandonedWaitLeavesNoNode},
 	{name: "a holder's end lets the next in", run: twoContenders.holderSessionEndGrantsTheWaiter},
-	{name: "a waiter whose session ends queues again", run: twoContenders.waiterSessionEndIsSkipped},
+	{name: "a waiter whose session ends joins the line again", run: twoContenders.waiterSessionEndIsSkipped},
 	{name: "both list the line", run: twoContenders.holderAndWaiterAreListed, lists: true},
 }
 
@@ -124,7 +123,7 @@ func (d twoContenders) abandonedWaitLeavesNoNode() {
 	d.mustLock(d.first)
 	second := d.startWaiter(d.second, soon)
 	third := d.startWaiter(last, forever)
-	require.False(d.t, d.awaitGrant(second), "granted beside a holder")
+	require.False(d.t, d.awaitGrant(second), "a waiter was granted beside a holder")
 	d.awaitContenders(2)
 	d.requireStillWaiting(third)
 	d.release(d.first)
@@ -183,7 +182,7 @@ func (d twoContenders) holderAndWaiterAreListed() {
 	d.release(d.second)
 }
 
-// inspect makes sure that Inspect tells holders from waiters, whoever they are, and returns its report.
+// inspect requires that Inspect distinguishes holders from waiters of all libraries, and returns its report.
 func (s *testPath) inspect(holders, waiters []string) *locks.Report {
 	s.t.Helper()
 	report, err := locks.Inspect(s.ctx, s.client, s.path)

@@ -9,11 +9,10 @@ import (
 	"strings"
 )
 
-// ErrNotInstalled is returned when a peer's library, or what runs it, is not found on this machine. The
-// error that wraps it says what to install.
+// ErrNotInstalled is returned when a peer's library or runtime is missing on this machine. The wrapping error says what to install.
 var ErrNotInstalled = errors.New("not installed")
 
-// debianJars is where Debian's packages put their jars.
+// debianJars is the directory of Debian's jars.
 const debianJars = "/usr/share/java"
 
 // jars are what the Java programs need, without the ".jar".
@@ -71,7 +70,7 @@ func findJars() (string, error) {
 	return strings.Join(paths, string(filepath.ListSeparator)), nil
 }
 
-// find returns the first of some programs that is there, in JAVA_HOME or in PATH.
+// find returns the first program that exists in JAVA_HOME or in PATH.
 func find(packages string, programs ...string) (string, error) {
 	home := os.Getenv("JAVA_HOME")
 	for _, name := range programs {

@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// kazoosOwn are kazoo's locks with kazoo's own names, told of ours by extra_lock_patterns.
+// kazoosOwn are kazoo's locks with kazoo's own names, which wait for Lockstep's by extra_lock_patterns.
 var kazoosOwn = []struct {
 	role
 	ours role
@@ -19,8 +19,8 @@ var kazoosOwn = []struct {
 	{role{name: "read lock", kazoo: Command{Spec: Spec{Kind: "read", Patterns: []string{"__WRIT__"}}}}, writer},
 }
 
-// TestKazoosOwnNamesAreRefused: kazoo can be told to wait for ours. Whether it was cannot be seen from here, so a
-// directory with its names is refused unless we are told so.
+// TestKazoosOwnNamesAreRefused: kazoo can be configured to wait for Lockstep's nodes. Lockstep cannot see whether it was, so it
+// refuses a directory with kazoo's names unless an option allows it.
 func TestKazoosOwnNamesAreRefused(t *testing.T) {
 	for _, r := range kazoosOwn {
 		t.Run(r.name, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestKazoosOwnNamesAreRefused(t *testing.T) {
 	}
 }
 
-// TestKazooNamesShareALine: kazoo waits for ours, and ours, when told to, for kazoo's.
+// TestKazooNamesShareALine: kazoo waits for Lockstep's nodes, and Lockstep, with its option, for kazoo's.
 func TestKazooNamesShareALine(t *testing.T) {
 	for _, r := range []role{
 		kazooNamesRole("mutex", func(c *framework.Client, path string) locks.Locker { return locks.NewMutex(c, path, locks.WithKazoo()) }, "lock", "lock-"),
@@ -76,12 +76,12 @@ func TestKazooNamesShareALine(t *testing.T) {
 	}
 }
 
-// kazooNamesRole is a role of ours that takes kazoo's names for contenders, and of kazoo's that knows ours.
+// kazooNamesRole is a role in which each library knows the other's names.
 func kazooNamesRole(name string, ours func(*framework.Client, string) locks.Locker, kind string, patterns ...string) role {
 	return role{name: name, ours: ours, kazoo: Command{Spec: Spec{Kind: kind, Patterns: patterns}}}
 }
 
-// TestInspectKazooLocks: who holds and who waits is told of kazoo's locks too.
+// TestInspectKazooLocks: Inspect lists holders and waiters of kazoo's locks, too.
 func TestInspectKazooLocks(t *testing.T) {
 	writer, reader := kazoosOwn[1].role, kazoosOwn[2].role
 	s := newTestPath(t, reader)

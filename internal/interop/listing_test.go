@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// awaitListed waits until a contender's library tells these participants, in whatever order: its server may lag behind.
+// awaitListed waits until a contender's library lists these participants, in any order: its server may lag behind.
 func (s *testPath) awaitListed(c contender, want []string) {
 	s.t.Helper()
 	want = slices.Sorted(slices.Values(want))
@@ -23,7 +23,7 @@ func (s *testPath) awaitListed(c contender, want []string) {
 	})
 }
 
-// TestListingOfReadersAndWriters: Curator tells each kind apart, ours all of them; whoever made them.
+// TestListingOfReadersAndWriters: Curator lists each kind apart, Lockstep lists all, of both libraries.
 func TestListingOfReadersAndWriters(t *testing.T) {
 	s := newTestPath(t, writer)
 	readers := []contender{weTeam.enter(t, reader, s.path), curatorTeam.enter(t, reader, s.path)}
@@ -56,7 +56,7 @@ func TestListingOfReadersAndWriters(t *testing.T) {
 	s.awaitNoNodes()
 }
 
-// TestListingOfPermitHolders: Curator tells each permit, ours each holder with its number of permits.
+// TestListingOfPermitHolders: Curator lists each permit, Lockstep each holder with its number of permits.
 func TestListingOfPermitHolders(t *testing.T) {
 	s := newTestPath(t, semaphore(3, 1))
 	two, one := weTeam.enter(t, semaphore(3, 2), s.path), curatorTeam.enter(t, semaphore(3, 1), s.path)

@@ -17,8 +17,7 @@ const patience = 10 * time.Second
 // errEnded is returned when a peer ends before it answers.
 var errEnded = errors.New("it has ended")
 
-// Peer is a child process that uses another library's locks as it is told to. Its methods may be
-// called from several goroutines at once.
+// Peer is a child process that uses another library's locks by command. Several goroutines may call its methods.
 type Peer struct {
 	name string
 	cmd  *exec.Cmd
@@ -30,7 +29,7 @@ type Peer struct {
 	asked map[int]chan Answer
 
 	ended chan struct{}
-	err   error // how it ended; to be read after ended
+	err   error // how it ended; valid after ended is closed
 }
 
 // start runs a peer's program.
@@ -53,7 +52,7 @@ func start(name string, cmd *exec.Cmd) (*Peer, error) {
 	return p, nil
 }
 
-// listen hands answers to those who asked until the peer ends.
+// listen passes answers to their callers until the peer ends.
 func (p *Peer) listen(out io.Reader) {
 	var err error
 	for d := json.NewDecoder(out); err == nil; {
@@ -62,7 +61,7 @@ func (p *Peer) listen(out io.Reader) {
 			err = p.deliver(a)
 		}
 	}
-	if !errors.Is(err, io.EOF) { // it would write into a pipe that nobody reads
+	if !errors.Is(err, io.EOF) { // it would block on a pipe without a reader
 		_ = p.cmd.Process.Kill() // fails only if it has ended
 		p.err = err
 	}
@@ -82,8 +81,8 @@ func (p *Peer) deliver(a Answer) error {
 	return nil
 }
 
-// Do tells the peer a command and waits for its answer until ctx ends. The peer goes on with the
-// command then. The error has the peer's stack trace if there is one, and the end of what it has said.
+// Do sends the peer a command and waits for its answer until ctx ends; the peer still carries the command out. The error includes the
+// peer's stack trace, if any, and the end of its standard error.
 func (p *Peer) Do(ctx context.Context, c Command) (Answer, error) {
 	asked, err := p.ask(&c)
 	if err != nil {
@@ -102,7 +101,7 @@ func (p *Peer) Do(ctx context.Context, c Command) (Answer, error) {
 	}
 }
 
-// ask writes a command and returns where its answer will be.
+// ask writes a command and returns the channel of its answer.
 func (p *Peer) ask(c *Command) (<-chan Answer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +121,7 @@ func (p *Peer) failed(c Command, err error) error {
 	return fmt.Errorf("interop: %s, %s %s%s: %w\n%s", p.name, c.Do, c.Client, c.Lock, err, p.said)
 }
 
-// Close ends the peer, by force if it takes long. The error tells when it did not end well.
+// Close ends the peer, by force if it takes long. It returns an error if the peer did not end well.
 func (p *Peer) Close() error {
 	_ = p.in.Close() // fails only if it has ended
 	timer := time.NewTimer(patience)
@@ -139,7 +138,7 @@ func (p *Peer) Close() error {
 	return nil
 }
 
-// tail keeps the end of what is written into it.
+// tail keeps the end of what is written to it.
 type tail struct {
 	mu   sync.Mutex
 	kept []byte

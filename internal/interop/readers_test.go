@@ -91,7 +91,8 @@ func TestReadWriteCountersWithPeers(t *testing.T) {
 	s.awaitNoNodes()
 }
 
-// TestLockstepWriterDowngradesBesidePeers: a writer of theirs that waits behind ours waits for what it goes on as too.
+// TestLockstepWriterDowngradesBesidePeers: a peer's writer that waits behind a Lockstep writer also waits for the read lease of its
+// downgrade.
 func TestLockstepWriterDowngradesBesidePeers(t *testing.T) {
 	for _, theirs := range []team{curatorTeam, kazooTeam} {
 		t.Run("before a writer of "+theirs.name, func(t *testing.T) {
@@ -134,7 +135,7 @@ func TestLockstepWriterDowngradesBesidePeers(t *testing.T) {
 	}
 }
 
-// write holds our read-write lock for writing.
+// write holds a Lockstep read-write lock for writing.
 func (s *testPath) write() (*locks.Lease, *locks.RWLock) {
 	s.t.Helper()
 	c, _ := connect(s.t)
@@ -144,8 +145,8 @@ func (s *testPath) write() (*locks.Lease, *locks.RWLock) {
 	return lease, l
 }
 
-// TestCuratorWriterDowngradesBesideLockstep before ours comes. Curator before 5.5 gives the reader a number at the
-// end of the line, where a writer that waits already passes it (CURATOR-621).
+// TestCuratorWriterDowngradesBesideLockstep: Curator before 5.5 gives the reader a number at the end of the line, so a waiting writer
+// passes it (CURATOR-621).
 func TestCuratorWriterDowngradesBesideLockstep(t *testing.T) {
 	s := newTestPath(t, writer)
 	write := newPeerContender(t, curator.get(t), writer.curator, writer.paths(s.path))

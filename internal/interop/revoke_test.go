@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// TestLockstepRevokesCuratorLock lock: its listener hears of it.
+// TestLockstepRevokesCuratorLock: Curator's listener is called.
 func TestLockstepRevokesCuratorLock(t *testing.T) {
 	for _, r := range []role{exclusive[0], writer, reader} {
 		t.Run(r.name, func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestLockstepRevokesCuratorLock(t *testing.T) {
 	}
 }
 
-// revoked is a contender that waits for its lock to be asked back.
+// revoked is a contender that waits for a revocation of its lock.
 type revoked struct{ peerContender }
 
 func (r revoked) lock(ctx context.Context, _ time.Duration) (bool, error) {
@@ -38,7 +38,7 @@ func (r revoked) lock(ctx context.Context, _ time.Duration) (bool, error) {
 	return err == nil, err
 }
 
-// TestCuratorRevokesLockstepLease: the lease tells of it, and stands.
+// TestCuratorRevokesLockstepLease: the lease reports the revocation, and does not end.
 func TestCuratorRevokesLockstepLease(t *testing.T) {
 	for _, r := range []role{exclusive[0], writer, reader} {
 		t.Run(r.name, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestCuratorRevokesLockstepLease(t *testing.T) {
 			s.mustLock(o)
 			select {
 			case <-o.lease.Revoked():
-				require.Fail(t, "nobody has asked")
+				require.Fail(t, "no revocation was reported")
 			default:
 			}
 			c := newPeerContender(t, curator.get(t), r.curator, r.paths(s.path))

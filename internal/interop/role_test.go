@@ -5,7 +5,7 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// role is how a contender takes part in a lock, in each library that has it.
+// role is a way to take part in a lock, in each library that has it.
 type role struct {
 	name    string
 	ours    func(*framework.Client, string) locks.Locker
@@ -13,7 +13,7 @@ type role struct {
 	kazoo   Command  // kind
 	below   []string // the paths below the test's own, if several
 	waiting string   // the directory below the test's path where contenders wait, if not the first path
-	apart   bool     // holders do not stand among those who wait
+	apart   bool     // holders are not in the line
 	lists   bool     // the libraries list their participants
 }
 
@@ -37,7 +37,7 @@ func (r role) line(path string) string {
 	return r.paths(path)[0]
 }
 
-// exclusive are the roles of which only one can be played at a time.
+// exclusive are the roles with one holder at a time.
 var exclusive = []role{
 	{
 		name:    "mutex",
@@ -64,7 +64,7 @@ var exclusive = []role{
 	},
 }
 
-// semaphore is the role of whoever takes some of a semaphore's permits together.
+// semaphore is the role of a contender that acquires some of a semaphore's permits together.
 func semaphore(permits, take int) role {
 	return role{
 		ours: func(c *framework.Client, path string) locks.Locker {

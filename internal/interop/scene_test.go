@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 )
 
-// testPath is one lock, seen from outside.
+// testPath is the path of one lock, and a client that reads its nodes.
 type testPath struct {
 	t      *testing.T
 	ctx    context.Context
@@ -29,7 +29,7 @@ type testPath struct {
 	asking *sync.WaitGroup
 }
 
-// newTestPath makes a scene at a path of its own. Whoever still waits when the test ends is not left alone.
+// newTestPath makes a path of its own. Waiters that are left at the end of the test are cancelled.
 func newTestPath(t *testing.T, r role) *testPath {
 	t.Helper()
 	c, _ := connect(t)
@@ -44,7 +44,7 @@ func newTestPath(t *testing.T, r role) *testPath {
 	return s
 }
 
-// node is one contender's, as everybody can see it.
+// node is a contender's node as the servers have it.
 type node struct {
 	path, data string
 	seq        string
@@ -57,7 +57,7 @@ func paths(line []node) (all []string) {
 	return all
 }
 
-// contenderNodes reads the line in order. Names do not tell, numbers do.
+// contenderNodes reads the line in the order of the numbers.
 func (s *testPath) contenderNodes() []node {
 	s.t.Helper()
 	children, _, err := s.client.Children(s.ctx, s.line)
@@ -78,7 +78,7 @@ func (s *testPath) contenderNodes() []node {
 	return line
 }
 
-// awaitContenders waits until n contenders stand in line, the holder among them.
+// awaitContenders waits for n contenders in line, the holder included.
 func (s *testPath) awaitContenders(n int) (line []node) {
 	s.t.Helper()
 	if s.apart {
@@ -91,7 +91,7 @@ func (s *testPath) awaitContenders(n int) (line []node) {
 	return line
 }
 
-// eventually polls what is awaited.
+// eventually polls a condition.
 func (s *testPath) eventually(what string, holds func() bool) {
 	s.t.Helper()
 	poll := time.NewTicker(5 * time.Millisecond)
@@ -103,7 +103,7 @@ func (s *testPath) eventually(what string, holds func() bool) {
 	}
 }
 
-// awaitNoNodes waits until nobody has anything below the path.
+// awaitNoNodes waits until no node is left below the path.
 func (s *testPath) awaitNoNodes() {
 	s.t.Helper()
 	s.eventually("nothing left behind", func() bool {
@@ -129,7 +129,7 @@ func (s *testPath) ephemerals(ctx context.Context, path string) (found []string,
 	return found, err
 }
 
-// mustLock makes a contender the holder.
+// mustLock requires that a contender is granted.
 func (s *testPath) mustLock(c contender) {
 	s.t.Helper()
 	granted, err := c.lock(s.ctx, forever)
@@ -137,7 +137,7 @@ func (s *testPath) mustLock(c contender) {
 	require.True(s.t, granted)
 }
 
-// mustNotLock makes sure that a contender is not granted within a time.
+// mustNotLock requires that a contender is not granted within a time.
 func (s *testPath) mustNotLock(c contender, wait time.Duration) {
 	s.t.Helper()
 	granted, err := c.lock(s.ctx, wait)
@@ -145,15 +145,14 @@ func (s *testPath) mustNotLock(c contender, wait time.Duration) {
 	require.False(s.t, granted, "granted beside a holder")
 }
 
-// grant is what a waiter is told.
+// grant is the result of a wait.
 type grant struct {
 	granted bool
 	err     error
 }
 
-// startWaiter makes a contender wait until wait is over, and returns when it does: when it watches something, it
-// has looked and was not granted. Servers do not tell who watches children, as Curator does who is the
-// first to wait for a permit: that one has made its lease already.
+// startWaiter starts a wait and returns once the contender waits: it watches a node, so it has read the line and was not granted.
+// Servers do not report watches of children, which Curator's first waiter for a permit has; that one has created its lease already.
 func (s *testPath) startWaiter(c contender, wait time.Duration) <-chan grant {
 	s.t.Helper()
 	told := make(chan grant, 1)
@@ -167,7 +166,7 @@ func (s *testPath) startWaiter(c contender, wait time.Duration) <-chan grant {
 	return told
 }
 
-// watches tells whether a session watches anything below the path.
+// watches reports whether a session watches a node below the path.
 func (s *testPath) watches(by session) bool {
 	s.t.Helper()
 	for _, server := range ensemble.Shared(s.t) {
@@ -186,7 +185,7 @@ func (s *testPath) watches(by session) bool {
 	return false
 }
 
-// hasSemaphoreLease tells whether a session has a semaphore's lease.
+// hasSemaphoreLease reports whether a session has a semaphore's lease.
 func (s *testPath) hasSemaphoreLease(by session) bool {
 	s.t.Helper()
 	leases, err := s.ephemerals(s.ctx, framework.Join(s.path, "leases"))
@@ -197,17 +196,17 @@ func (s *testPath) hasSemaphoreLease(by session) bool {
 	})
 }
 
-// requireStillWaiting makes sure that a waiter has been told nothing yet.
+// requireStillWaiting requires that a waiter has no result yet.
 func (s *testPath) requireStillWaiting(told <-chan grant) {
 	s.t.Helper()
 	select {
 	case g := <-told:
-		require.Fail(s.t, "a waiter was told something too early", "%+v", g)
+		require.Fail(s.t, "a waiter has a result too early", "%+v", g)
 	default:
 	}
 }
 
-// awaitGrant is what a waiter is told in the end.
+// awaitGrant returns the result of a wait.
 func (s *testPath) awaitGrant(told <-chan grant) (granted bool) {
 	s.t.Helper()
 	timer := time.NewTimer(deadline)
@@ -222,7 +221,7 @@ func (s *testPath) awaitGrant(told <-chan grant) (granted bool) {
 	}
 }
 
-// nodesBelow is what lies below the path, for failures.
+// nodesBelow lists the nodes below the path, for failures.
 func (s *testPath) nodesBelow() string {
 	found, err := s.ephemerals(s.ctx, s.path)
 	return fmt.Sprint("below the path are ", found, err)

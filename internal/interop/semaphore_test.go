@@ -50,9 +50,8 @@ func testPermitsComeBack(s *testPath, first, second team) {
 	s.awaitNoNodes()
 }
 
-// TestSeveralPermitsAreNotOvertaken: a member of Curator's that needs one waits behind ours, which needs two,
-// although one is free. The other way round would not hold: Curator takes several one by one, and
-// queues anew for each.
+// TestSeveralPermitsAreNotOvertaken: a Curator member that needs one permit waits behind a Lockstep member that needs two, although
+// one is free. The reverse does not hold, because Curator acquires several permits one by one.
 func TestSeveralPermitsAreNotOvertaken(t *testing.T) {
 	one, two := semaphore(2, 1), semaphore(2, 2)
 	s := newTestPath(t, one)
@@ -78,7 +77,7 @@ func TestSeveralPermitsAreNotOvertaken(t *testing.T) {
 	s.awaitNoNodes()
 }
 
-// TestConcurrentWorkersWithPeers lets members of two libraries in, never more than there are permits.
+// TestConcurrentWorkersWithPeers: members of two libraries never hold more permits than there are.
 func TestConcurrentWorkersWithPeers(t *testing.T) {
 	const permits = 2
 	r := semaphore(permits, 1)

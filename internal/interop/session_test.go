@@ -20,11 +20,11 @@ import (
 const (
 	// sessionTimeout is the longest that the test servers grant: what is killed here is killed at once.
 	sessionTimeout = 10 * time.Second
-	// deadline bounds every wait; only a broken promise or a dead machine uses it up.
+	// deadline bounds every wait. Only a violation or a stalled machine reaches it.
 	deadline = 30 * time.Second
 )
 
-// session is what it takes to end a session from outside.
+// session is a session's id and password, which suffice to end it from outside.
 type session struct {
 	id       int64
 	password []byte
@@ -44,7 +44,7 @@ func (s session) kill(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// closeAt connects with the session's password and closes the session. One that is gone is none to close.
+// closeAt connects with the session's password and closes the session. It does nothing if the session has ended.
 func (s session) closeAt(server string) error {
 	conn, err := net.DialTimeout("tcp", server, sessionTimeout)
 	if err != nil {
@@ -65,7 +65,7 @@ func (s session) closeAt(server string) error {
 	return err
 }
 
-// farewell is a connect request, and right behind it closeSession: its client gets no time between.
+// farewell is a connect request followed at once by closeSession, so that the client gets no time between them.
 func (s session) farewell() []byte {
 	var e wire.Encoder
 	mark := e.BeginFrame()
@@ -86,7 +86,7 @@ func readGrantedSession(r io.Reader) (granted wire.ConnectResponse, err error) {
 	return granted, err
 }
 
-// connect returns a client of Lockstep's, which is closed after the test, and its first session.
+// connect returns a Lockstep client, which is closed after the test, and its first session.
 func connect(t *testing.T) (*framework.Client, session) {
 	t.Helper()
 	var first sessionRecorder
@@ -103,8 +103,7 @@ func connect(t *testing.T) (*framework.Client, session) {
 	return c, first.session(t)
 }
 
-// sessionRecorder learns a session's password, which the client keeps to itself, from the last
-// connection's first frame.
+// sessionRecorder reads a session's password, which the client does not show, from the first frame of its last connection.
 type sessionRecorder struct {
 	mu    sync.Mutex
 	heard *bytes.Buffer
@@ -130,7 +129,7 @@ func (v *sessionRecorder) session(t *testing.T) session {
 	return session{granted.Session, granted.Password}
 }
 
-// recordedConn is a connection whose first frames are kept.
+// recordedConn is a connection that keeps its first frames.
 type recordedConn struct {
 	net.Conn
 	by    *sessionRecorder

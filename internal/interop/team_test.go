@@ -17,24 +17,24 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// forever is how long a contender waits that does not give up.
+// forever is the wait of a contender that does not give up.
 const forever time.Duration = -1
 
-// contender is one lock object of some library's, with a client of its own.
+// contender is a lock object of one library, with a client of its own.
 type contender interface {
 	// lock is granted at once (wait 0), within wait or at some time, or not.
 	lock(ctx context.Context, wait time.Duration) (granted bool, err error)
 	unlock(ctx context.Context) error
-	// participants lists the line as the library does; tells is what it should say of a line.
+	// participants lists the line as the library does; listedNames is what it should list.
 	participants(ctx context.Context) ([]string, error)
 	listedNames(line []node) []string
 	// work enters a critical section.
 	work(ctx context.Context, w work) error
-	// born is the client's first session.
+	// sessionID is the client's first session.
 	sessionID() session
 }
 
-// team is a library.
+// team is one library.
 type team struct {
 	name string
 	// enter makes the lock of a role at path.
@@ -76,7 +76,7 @@ func (m mix) String() string {
 	return strings.Join(names, ", ")
 }
 
-// lockstepContender is Lockstep's contender.
+// lockstepContender is a contender of Lockstep.
 type lockstepContender struct {
 	locker  locks.Locker
 	client  *framework.Client
@@ -129,7 +129,7 @@ func (o *lockstepContender) listedNames(line []node) []string { return paths(lin
 
 func (o *lockstepContender) sessionID() session { return o.session }
 
-// peerContender is a contender of Curator's, or of another peer.
+// peerContender is a contender of Curator or another peer.
 type peerContender struct {
 	peer    *Peer
 	lockIn  Command // what commands about the lock have in common
@@ -189,7 +189,7 @@ func (p peerContender) listedNames(line []node) []string { return paths(line) }
 
 func (p peerContender) sessionID() session { return p.session }
 
-// kazooContender lists what is written in the nodes, not the nodes.
+// kazooContender lists the contents of the nodes, not their paths.
 type kazooContender struct{ peerContender }
 
 func (kazooContender) listedNames(line []node) (data []string) {

@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// work is what contenders do while they hold the lock.
+// work is a contender's critical section.
 type work struct {
 	section Section
 	nodes   []string

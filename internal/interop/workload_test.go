@@ -40,7 +40,7 @@ func TestCountersUnderLocksWithPeers(t *testing.T) {
 	}
 }
 
-// concurrentWorkers is contenders, each with its work.
+// concurrentWorkers are contenders, each with its work.
 type concurrentWorkers []worker
 
 type worker struct {
@@ -54,7 +54,7 @@ func (c *concurrentWorkers) enter(s *testPath, team team, r role, w work) {
 	}
 }
 
-// work lets all of them work at once.
+// work runs all of them at once.
 func (c concurrentWorkers) work(s *testPath) error {
 	errs := make([]error, len(c))
 	var wg sync.WaitGroup
@@ -65,7 +65,7 @@ func (c concurrentWorkers) work(s *testPath) error {
 	return errors.Join(errs...)
 }
 
-// numbers makes nodes that hold 0.
+// numbers creates nodes that hold 0.
 func (s *testPath) numbers(n int) (nodes []string) {
 	s.t.Helper()
 	dir := s.path + "-numbers"
