@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,7 +21,7 @@ func newBarrier() *cobra.Command {
 		Long:    "Let processes enter and leave a phase together, round after round.",
 		Example: "  lockstep barrier enter phase -n 3 -- ./phase.sh    three at a time, together",
 		Args:    cobra.NoArgs,
-		RunE:    coded(func(cmd *cobra.Command, _ []string) error { return cmd.Help() }),
+		RunE:    withExitCodes(func(cmd *cobra.Command, _ []string) error { return cmd.Help() }),
 	}
 	cmd.AddCommand(newBarrierEnter())
 	return cmd
@@ -30,10 +29,10 @@ func newBarrier() *cobra.Command {
 
 // barrierEnter is the subcommand that takes part in one round of a double barrier.
 type barrierEnter struct {
-	connection
-	runner
+	connectionFlags
+	commandRunner
 	members int
-	wait    duration
+	wait    durationFlag
 }
 
 func newBarrierEnter() *cobra.Command {
@@ -56,94 +55,76 @@ the process leaves at once.`,
 		Example: `  lockstep barrier enter phase -n 3 -- ./phase.sh    three processes, each phase together
   lockstep barrier enter ready -n 3                  wait until three are there
   lockstep barrier enter ready -n 3 -w 30            exit with 1 if they are not within 30 seconds`,
-		Args: nameAnd(true),
-		RunE: coded(e.main),
+		Args: checkNameAnd(true),
+		RunE: withExitCodes(e.enterBarrier),
 	}
-	e.connection.register(cmd)
-	e.runner.register(cmd)
+	e.connectionFlags.addConnectionFlags(cmd)
+	e.commandRunner.addRunnerFlags(cmd)
 	cmd.Flags().IntVarP(&e.members, "members", "n", 0, "how many enter together; the same number for all")
 	cmd.Flags().VarP(&e.wait, "wait", "w", "wait for the others no longer than this before the round begins; a bare number is seconds")
 	return cmd
 }
 
-func (e *barrierEnter) main(cmd *cobra.Command, args []string) error {
-	own, command := split(cmd, args)
+func (e *barrierEnter) enterBarrier(cmd *cobra.Command, args []string) error {
+	own, command := splitAtDash(cmd, args)
 	path, err := pathOf("barriers", own[0])
 	if err != nil {
 		return err
 	}
 	if e.members < 1 {
-		return usage("-n %d: say how many enter together, 1 or more", e.members)
+		return usageError("-n %d: say how many enter together, 1 or more", e.members)
 	}
-	if err := find(command); err != nil {
+	if err := findCommand(command); err != nil {
 		return err
 	}
-	client, err := e.connect(cmd)
+	client, err := e.connectClient(cmd)
 	if err != nil {
 		return err
 	}
 	defer hangUp(client)
-	if err := e.prepare(cmd.Context(), client, path, command); err != nil {
+	if err := e.prepareCommand(cmd.Context(), client, path, command); err != nil {
 		return err
 	}
-	return barrierCode(e.take(cmd.Context(), barrier.NewDoubleBarrier(client, path, e.members)))
+	return barrierCode(e.takeRound(cmd.Context(), barrier.NewDoubleBarrier(client, path, e.members)))
 }
 
-// take takes part in one round.
-func (e *barrierEnter) take(ctx context.Context, b *barrier.DoubleBarrier) error {
+// takeRound takes part in one round.
+func (e *barrierEnter) takeRound(ctx context.Context, b *barrier.DoubleBarrier) error {
 	if terminal.Is(os.Stderr) {
-		say("waiting at %s until %d are there", e.path, e.members)
+		printNotice("waiting at %s until %d are there", e.path, e.members)
 	}
-	patience, cancel := patient(ctx, e.wait)
+	patience, cancel := withWaitLimit(ctx, e.wait)
 	defer cancel()
 	round, err := b.Enter(patience)
 	if err != nil {
-		return waitOver(fmt.Sprintf("barrier %s: %d did not come together", e.path, e.members), e.wait, err)
+		return timedOutError(fmt.Sprintf("barrier %s: %d did not come together", e.path, e.members), e.wait, err)
 	}
-	code, err := e.inside(ctx, round)
+	code, err := e.runInRound(ctx, round)
 	if left := round.Leave(ctx); err == nil {
 		err = left
 	}
 	if err == nil || endedBySignal(ctx) && code != 0 {
-		return silent(code)
+		return exitSilently(code)
 	}
 	return err
 }
 
-// inside runs the command in a round, or prints it.
-func (e *barrierEnter) inside(ctx context.Context, round *barrier.Round) (int, error) {
+// runInRound runs the command in a round, or prints it.
+func (e *barrierEnter) runInRound(ctx context.Context, round *barrier.Round) (int, error) {
 	if len(e.command) == 0 {
-		return 0, put(os.Stdout, e.json, entered{e.path, round.Number()}, e.path, round.Number())
+		return 0, printResult(os.Stdout, e.json, roundJSON{e.path, round.Number()}, e.path, round.Number())
 	}
-	code, err := e.run(ctx, grant{round.Context(), round.Number()})
+	code, err := e.runCommand(ctx, commandHold{round.Context(), round.Number()})
 	if errors.Is(err, procguard.ErrHoldLost) {
 		err = fmt.Errorf("barrier %s: %w", e.path, err)
 	}
 	return code, err
 }
 
-// entered is what is printed of a round.
-type entered struct {
+// roundJSON is what is printed of a round.
+type roundJSON struct {
 	Path  string `json:"path"`
 	Round int64  `json:"round"`
-}
-
-// patient is ctx, or ends after a time that was given.
-func patient(ctx context.Context, wait duration) (context.Context, context.CancelFunc) {
-	if wait == 0 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeoutCause(ctx, time.Duration(wait), errWaitOver)
-}
-
-var errWaitOver = errors.New("the time given with -w is over")
-
-// waitOver makes the end of -w's time the reason why something was given up, and says so once. Other errors stay.
-func waitOver(what string, wait duration, err error) error {
-	if !errors.Is(err, errWaitOver) {
-		return err
-	}
-	return &exit{exitNotObtained, fmt.Errorf("%s within %v, the time that -w gives", what, wait.time()), ""}
 }
 
 // barrierCode finds the exit codes of a barrier's errors.
@@ -162,7 +143,7 @@ func barrierCode(err error) error {
 		{framework.ErrSessionLost, exitLost, "to the others this process has died; run the command again if it is safe to repeat"},
 	} {
 		if errors.Is(err, m.err) && !errors.Is(err, procguard.ErrHoldLost) {
-			return &exit{m.code, err, m.hint}
+			return &exitError{m.code, err, m.hint}
 		}
 	}
 	return err

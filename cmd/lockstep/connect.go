@@ -18,18 +18,18 @@ const (
 	closeTimeout          = 5 * time.Second
 )
 
-// connection is the flags that every subcommand with a client has.
-type connection struct {
+// connectionFlags is the flags that every subcommand with a client has.
+type connectionFlags struct {
 	servers        string
 	root           string
-	connectTimeout duration
-	sessionTimeout duration
+	connectTimeout durationFlag
+	sessionTimeout durationFlag
 	json           bool
 }
 
-func (c *connection) register(cmd *cobra.Command) {
+func (c *connectionFlags) addConnectionFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	c.connectTimeout = duration(defaultConnectTimeout)
+	c.connectTimeout = durationFlag(defaultConnectTimeout)
 	f.StringVar(&c.servers, "zk", "", "servers, host:port,host:port[/root] (default $LOCKSTEP_SERVERS, else "+defaultServers+")")
 	f.StringVar(&c.root, "root", "", "every path is below this one (default $LOCKSTEP_ROOT, else /)")
 	f.Var(&c.connectTimeout, "connect-timeout", "how long to try to get a session")
@@ -37,8 +37,8 @@ func (c *connection) register(cmd *cobra.Command) {
 	f.BoolVar(&c.json, "json", false, "print JSON, one object a line")
 }
 
-// config is the environment's configuration with the flags on top.
-func (c *connection) config(cmd *cobra.Command) (framework.Config, error) {
+// clientConfig is the environment's configuration with the flags on top.
+func (c *connectionFlags) clientConfig(cmd *cobra.Command) (framework.Config, error) {
 	cfg, err := framework.ConfigFromEnv()
 	if err != nil {
 		return cfg, err
@@ -49,7 +49,7 @@ func (c *connection) config(cmd *cobra.Command) (framework.Config, error) {
 			return cfg, fmt.Errorf("--zk: %w", err)
 		}
 		if root != "" && c.root != "" && c.root != root {
-			return cfg, usage("--zk ends in %s, and --root is %s: give one of them", root, c.root)
+			return cfg, usageError("--zk ends in %s, and --root is %s: give one of them", root, c.root)
 		}
 		if root != "" {
 			cfg.Root = root
@@ -59,7 +59,7 @@ func (c *connection) config(cmd *cobra.Command) (framework.Config, error) {
 	}
 	if cmd.Flags().Changed("root") {
 		if c.root == "" {
-			return cfg, usage("--root is empty: / is the whole tree")
+			return cfg, usageError("--root is empty: / is the whole tree")
 		}
 		cfg.Root = c.root
 	}
@@ -69,47 +69,47 @@ func (c *connection) config(cmd *cobra.Command) (framework.Config, error) {
 	return cfg, cfg.Validate()
 }
 
-// connect returns a client with a session, within --connect-timeout.
-func (c *connection) connect(cmd *cobra.Command) (*framework.Client, error) {
-	cfg, err := c.config(cmd)
+// connectClient returns a client with a session, within --connect-timeout.
+func (c *connectionFlags) connectClient(cmd *cobra.Command) (*framework.Client, error) {
+	cfg, err := c.clientConfig(cmd)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), time.Duration(c.connectTimeout))
 	defer cancel()
-	client, err := framework.Connect(ctx, cfg, options(cmd)...)
+	client, err := framework.Connect(ctx, cfg, clientOptions(cmd)...)
 	switch {
 	case err == nil:
 		return client, nil
 	case endedBySignal(cmd.Context()):
 		return nil, context.Cause(cmd.Context())
 	}
-	return nil, c.unreachable(err)
+	return nil, c.unreachableError(err)
 }
 
-// options are those of a subcommand's client. Those that hold something have a watchdog, unless told otherwise.
-func options(cmd *cobra.Command) []framework.Option {
-	all := []framework.Option{framework.WithLogger(slog.New(plain{}))}
+// clientOptions are those of a subcommand's client. Those that hold something have a watchdog, unless told otherwise.
+func clientOptions(cmd *cobra.Command) []framework.Option {
+	all := []framework.Option{framework.WithLogger(slog.New(peopleLogHandler{}))}
 	if without, err := cmd.Flags().GetBool(noWatchdogFlag); err == nil && !without {
 		all = append(all, framework.WithWatchdog())
 	}
 	return all
 }
 
-// unreachable lists each server with its cause, a line each.
-func (c *connection) unreachable(err error) error {
+// unreachableError lists each server with its cause, a line each.
+func (c *connectionFlags) unreachableError(err error) error {
 	reason := fmt.Sprintf("no session within %v", time.Duration(c.connectTimeout))
 	var failed *framework.ConnectError
 	switch {
 	case errors.Is(err, framework.ErrAuthFailed):
-		return &exit{exitNoPermission, errors.New("the servers refuse the credentials"), "check LOCKSTEP_AUTH_FILE or LOCKSTEP_AUTH"}
+		return &exitError{exitNoPermission, errors.New("the servers refuse the credentials"), "check LOCKSTEP_AUTH_FILE or LOCKSTEP_AUTH"}
 	case !errors.As(err, &failed):
 		return err
 	}
 	for _, s := range failed.Servers {
 		reason += "\n  " + s.Error()
 	}
-	return &exit{exitNoSession, errors.New(reason),
+	return &exitError{exitNoSession, errors.New(reason),
 		"name your servers with --zk or LOCKSTEP_SERVERS, or start one to try things with: lockstep dev"}
 }
 
@@ -118,6 +118,6 @@ func hangUp(client *framework.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	if err := client.Close(ctx); err != nil {
-		warn("the session may last until its timeout: %v", err)
+		printWarning("the session may last until its timeout: %v", err)
 	}
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
-// cron is the subcommand that runs a command on a schedule.
-type cron struct {
-	connection
-	runner
-	policies
+// cronCommand is the subcommand that runs a command on a schedule.
+type cronCommand struct {
+	connectionFlags
+	commandRunner
+	policyFlags
 	tz string
 
 	schedule scheduler.Schedule
@@ -28,7 +28,7 @@ type cron struct {
 }
 
 func newCron() *cobra.Command {
-	c := &cron{}
+	c := &cronCommand{}
 	cmd := &cobra.Command{
 		Use:   "cron NAME 'SPEC' [flags] -- COMMAND [ARGUMENT...]",
 		Short: "Run a command on a schedule, once in the whole cluster",
@@ -47,55 +47,55 @@ process whose schedule is not the stored one warns. The other flags are each pro
   lockstep cron poll '*/10 * * * * *' --timeout 8s -- curl -fsS https://example.com/poll
   lockstep cron bill '@daily' --misfire all --deadline 72h --retries 3 -- ./bill.sh
   lockstep cron tidy '@every 5m' --jitter 1m -- sh -c 'tidy --until "$LOCKSTEP_TICK"'`,
-		Args: nameAnd(false, "SPEC"),
-		RunE: coded(c.main),
+		Args: checkNameAnd(false, "SPEC"),
+		RunE: withExitCodes(c.runSchedule),
 	}
-	c.connection.register(cmd)
-	c.runner.register(cmd)
-	c.policies.register(cmd)
+	c.connectionFlags.addConnectionFlags(cmd)
+	c.commandRunner.addRunnerFlags(cmd)
+	c.policyFlags.addPolicyFlags(cmd)
 	cmd.Flags().StringVar(&c.tz, "tz", "UTC", "time zone that SPEC is read in, such as Europe/Berlin")
 	return cmd
 }
 
-func (c *cron) main(cmd *cobra.Command, args []string) error {
-	own, command := split(cmd, args)
+func (c *cronCommand) runSchedule(cmd *cobra.Command, args []string) error {
+	own, command := splitAtDash(cmd, args)
 	path, err := jobPath(own[0])
 	if err != nil {
 		return err
 	}
-	if err := c.parse(own[1]); err != nil {
+	if err := c.parseSchedule(own[1]); err != nil {
 		return err
 	}
-	if err := find(command); err != nil {
+	if err := findCommand(command); err != nil {
 		return err
 	}
 	ctx := cmd.Context()
-	client, err := c.connect(cmd)
+	client, err := c.connectClient(cmd)
 	if err != nil {
-		return quiet(ctx, err)
+		return endQuietlyOnSignal(ctx, err)
 	}
 	defer hangUp(client)
-	if err := c.prepare(ctx, client, path, command); err != nil {
-		return quiet(ctx, err)
+	if err := c.prepareCommand(ctx, client, path, command); err != nil {
+		return endQuietlyOnSignal(ctx, err)
 	}
-	if err := quiet(ctx, c.serve(ctx)); err != nil {
+	if err := endQuietlyOnSignal(ctx, c.runScheduler(ctx)); err != nil {
 		return err
 	}
-	return silent(int(c.last.Load()))
+	return exitSilently(int(c.last.Load()))
 }
 
-// parse reads the schedule and its zone.
-func (c *cron) parse(spec string) error {
+// parseSchedule reads the schedule and its zone.
+func (c *cronCommand) parseSchedule(spec string) error {
 	zone, err := time.LoadLocation(c.tz)
 	if err != nil || c.tz == "" {
-		return usage("--tz %q is no time zone: want a name such as Europe/Berlin", c.tz)
+		return usageError("--tz %q is no time zone: want a name such as Europe/Berlin", c.tz)
 	}
 	c.schedule, err = scheduler.ParseSpec(spec, zone)
 	return err
 }
 
-// serve schedules until a signal comes, and then waits for the command, which the signal was passed to.
-func (c *cron) serve(ctx context.Context) error {
+// runScheduler schedules until a signal comes, and then waits for the command, which the signal was passed to.
+func (c *cronCommand) runScheduler(ctx context.Context) error {
 	_, name := framework.Split(c.path)
 	stored := &storedSchedule{cron: c, job: name}
 	following, stop := context.WithCancel(ctx)
@@ -103,28 +103,28 @@ func (c *cron) serve(ctx context.Context) error {
 	var background sync.WaitGroup
 	observe := func(e scheduler.Event) {
 		if e.Kind == scheduler.EventLeading {
-			background.Go(func() { stored.sayNext(following, e.At) })
+			background.Go(func() { stored.printNextTick(following, e.At) })
 		}
-		c.observe(e)
+		c.printEvent(e)
 	}
 	s := scheduler.New(c.client, c.path, scheduler.WithDrain(math.MaxInt64), scheduler.WithObserver(observe))
 	stored.jobs = s
-	job := c.job(name, c.schedule)
-	job.Run = func(held context.Context, run scheduler.Run) error { return c.tick(ctx, held, run) }
+	job := c.newJob(name, c.schedule)
+	job.Run = func(held context.Context, run scheduler.Run) error { return c.runTick(ctx, held, run) }
 	if err := s.Add(job); err != nil {
 		return err
 	}
-	_ = stored.compare(ctx) // Run says what is wrong
-	background.Go(func() { stored.follow(following) })
+	_ = stored.warnIfChanged(ctx) // Run says what is wrong
+	background.Go(func() { stored.followChanges(following) })
 	err := s.Run(ctx)
 	stop()
 	background.Wait()
 	return err
 }
 
-// tick runs the command for one tick.
-func (c *cron) tick(ctx, held context.Context, run scheduler.Run) error {
-	code, err := c.run(ctx, grant{held, run.Token}, "LOCKSTEP_TICK="+run.Tick.UTC().Format(time.RFC3339), "LOCKSTEP_ATTEMPT="+strconv.Itoa(run.Attempt))
+// runTick runs the command for one tick.
+func (c *cronCommand) runTick(ctx, held context.Context, run scheduler.Run) error {
+	code, err := c.runCommand(ctx, commandHold{held, run.Token}, "LOCKSTEP_TICK="+run.Tick.UTC().Format(time.RFC3339), "LOCKSTEP_ATTEMPT="+strconv.Itoa(run.Attempt))
 	if c.signalled.Load() && (err == nil || code != 0) {
 		c.last.Store(int64(code))
 	}
@@ -134,19 +134,19 @@ func (c *cron) tick(ctx, held context.Context, run scheduler.Run) error {
 	if code != 0 && c.signalled.Load() {
 		return fmt.Errorf("exit code %d after a signal: %w", code, scheduler.ErrDrained)
 	}
-	return silent(code)
+	return exitSilently(code)
 }
 
-// observe tells people what the client's logger does not.
-func (c *cron) observe(e scheduler.Event) {
+// printEvent tells people what the client's logger does not.
+func (c *cronCommand) printEvent(e scheduler.Event) {
 	switch e.Kind {
 	case scheduler.EventFollowing:
-		say("running %s here no more", c.path)
+		printNotice("running %s here no more", c.path)
 	case scheduler.EventRetrying:
-		warn("attempt %d for the tick of %s: %v; trying again", e.Run.Attempt, e.Run.Tick.Format(time.RFC3339), e.Err)
+		printWarning("attempt %d for the tick of %s: %v; trying again", e.Run.Attempt, e.Run.Tick.Format(time.RFC3339), e.Err)
 	case scheduler.EventRemoved:
-		warn("%s was removed: nothing is run here any more", c.path)
+		printWarning("%s was removed: nothing is run here any more", c.path)
 	case scheduler.EventMissed:
-		warn("%d missed from %s to %s: %s", e.Gap.Count, e.Gap.From.Format(time.RFC3339), e.Gap.To.Format(time.RFC3339), e.Gap.Reason)
+		printWarning("%d missed from %s to %s: %s", e.Gap.Count, e.Gap.From.Format(time.RFC3339), e.Gap.To.Format(time.RFC3339), e.Gap.Reason)
 	}
 }

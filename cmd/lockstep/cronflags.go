@@ -8,16 +8,16 @@ import (
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
-// policies are the flags that say how a job is run.
-type policies struct {
+// policyFlags are the flags that say how a job is run.
+type policyFlags struct {
 	misfire, overlap                            string
-	deadline, timeout, backoff, jitter, minHold duration
+	deadline, timeout, backoff, jitter, minHold durationFlag
 	retries                                     int
 	revision                                    int64
 	atLeastOnce                                 bool
 }
 
-func (p *policies) register(cmd *cobra.Command) {
+func (p *policyFlags) addPolicyFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&p.misfire, "misfire", "latest", "of ticks that could not be run in time, run the latest, all, or skip them")
 	f.Var(&p.deadline, "deadline", "how late a tick may be run (default: until the next tick, 5s to 1h)")
@@ -31,8 +31,8 @@ func (p *policies) register(cmd *cobra.Command) {
 	f.Int64Var(&p.revision, "revision", 0, "replace no schedule of a higher one")
 }
 
-// job is the job without its function.
-func (p *policies) job(name string, schedule scheduler.Schedule) scheduler.Job {
+// newJob is the job without its function.
+func (p *policyFlags) newJob(name string, schedule scheduler.Schedule) scheduler.Job {
 	j := scheduler.Job{
 		Name: name, Spec: schedule.String(), Location: schedule.Location(), Revision: p.revision,
 		Misfire: scheduler.Misfire(p.misfire), Overlap: scheduler.Overlap(p.overlap), Deadline: time.Duration(p.deadline),

@@ -13,14 +13,14 @@ import (
 // storedSchedule follows the schedule that is stored for a job. Two command lines that give one NAME different schedules
 // replace each other's: each process warns when the schedule is not, or no longer, the one that it was started with.
 type storedSchedule struct {
-	cron  *cron
+	cron  *cronCommand
 	jobs  *scheduler.Scheduler
 	job   string
 	known string // as seen last; "" if none was seen
 }
 
-// compare reads the schedule and warns if it is another than before, or than this process's at first.
-func (s *storedSchedule) compare(ctx context.Context) error {
+// warnIfChanged reads the schedule and warns if it is another than before, or than this process's at first.
+func (s *storedSchedule) warnIfChanged(ctx context.Context) error {
 	state, err := s.jobs.State(ctx, s.job)
 	if errors.Is(err, scheduler.ErrUnknownJob) {
 		return nil
@@ -33,33 +33,33 @@ func (s *storedSchedule) compare(ctx context.Context) error {
 	switch {
 	case stored == own, stored == s.known:
 	case s.known != "":
-		warn("the schedule of %s is now %s instead of %s: a process with another schedule has replaced it for all", s.cron.path, stored, s.known)
+		printWarning("the schedule of %s is now %s instead of %s: a process with another schedule has replaced it for all", s.cron.path, stored, s.known)
 	case state.Revision > s.cron.revision:
-		warn("the schedule of %s stays %s, of revision %d, and this process goes by it: --revision %d or more replaces it by %s",
+		printWarning("the schedule of %s stays %s, of revision %d, and this process goes by it: --revision %d or more replaces it by %s",
 			s.cron.path, stored, state.Revision, state.Revision, own)
 	default:
-		warn("the schedule of %s was %s: this process replaces it by %s for all", s.cron.path, stored, own)
+		printWarning("the schedule of %s was %s: this process replaces it by %s for all", s.cron.path, stored, own)
 	}
 	s.known = stored
 	return nil
 }
 
-// sayNext tells that the command runs here now, and when, by the stored schedule. That may be another than this process's own.
-func (s *storedSchedule) sayNext(ctx context.Context, now time.Time) {
+// printNextTick tells that the command runs here now, and when, by the stored schedule. That may be another than this process's own.
+func (s *storedSchedule) printNextTick(ctx context.Context, now time.Time) {
 	state, err := s.jobs.State(ctx, s.job)
 	next := state.Next(now)
 	switch {
 	case err == nil && !state.Paused.IsZero():
-		say("running %s here once it is resumed: it is paused", s.cron.path)
+		printNotice("running %s here once it is resumed: it is paused", s.cron.path)
 	case err == nil && !next.IsZero():
-		say("running %s here, next at %s", s.cron.path, next.Format(time.RFC3339))
+		printNotice("running %s here, next at %s", s.cron.path, next.Format(time.RFC3339))
 	default:
-		say("running %s here", s.cron.path)
+		printNotice("running %s here", s.cron.path)
 	}
 }
 
-// follow compares again after each change, until ctx ends.
-func (s *storedSchedule) follow(ctx context.Context) {
+// followChanges compares again after each change, until ctx ends.
+func (s *storedSchedule) followChanges(ctx context.Context) {
 	changes := framework.Join(s.cron.path, "changes")
 	for ctx.Err() == nil {
 		session, err := s.cron.client.Session(ctx)
@@ -68,7 +68,7 @@ func (s *storedSchedule) follow(ctx context.Context) {
 		}
 		_, changed, err := session.WatchExists(ctx, changes)
 		if err == nil || errors.Is(err, framework.ErrNoNode) {
-			err = s.compare(ctx)
+			err = s.warnIfChanged(ctx)
 			if err == nil {
 				select {
 				case <-changed.C():

@@ -12,15 +12,15 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// dev is the subcommand that is a ZooKeeper to try things with.
-type dev struct {
+// devCommand is the subcommand that is a ZooKeeper to try things with.
+type devCommand struct {
 	listen string
 	set    []string
 	json   bool
 }
 
 func newDev() *cobra.Command {
-	d := &dev{}
+	d := &devCommand{}
 	cmd := &cobra.Command{
 		Use:   "dev [flags]",
 		Short: "Run an in-memory ZooKeeper for development",
@@ -38,7 +38,7 @@ znode.container.checkIntervalMs, nio.sessionlessCnxnTimeout, reconfigEnabled.`,
   lockstep dev --set tickTime=500 --set extendedTypesEnabled=true      short sessions, TTL nodes
   lockstep dev --listen 127.0.0.1:0 --json      a free port, printed for a program to read`,
 		Args: cobra.NoArgs,
-		RunE: coded(d.main),
+		RunE: withExitCodes(d.serveZooKeeper),
 	}
 	cmd.Flags().StringVar(&d.listen, "listen", defaultServers, "address to listen on; port 0 is a free one")
 	cmd.Flags().StringArrayVar(&d.set, "set", nil, "setting of zoo.cfg, as name=value (repeatable)")
@@ -46,38 +46,38 @@ znode.container.checkIntervalMs, nio.sessionlessCnxnTimeout, reconfigEnabled.`,
 	return cmd
 }
 
-func (d *dev) main(cmd *cobra.Command, _ []string) error {
+func (d *devCommand) serveZooKeeper(cmd *cobra.Command, _ []string) error {
 	if _, _, err := net.SplitHostPort(d.listen); err != nil {
-		return usage("--listen %q is not host:port: %w", d.listen, err)
+		return usageError("--listen %q is not host:port: %w", d.listen, err)
 	}
 	var options []zktest.Option
 	for _, setting := range d.set {
 		name, value, found := strings.Cut(setting, "=")
 		if !found {
-			return usage("--set %q is not name=value", setting)
+			return usageError("--set %q is not name=value", setting)
 		}
 		options = append(options, zktest.WithSetting(name, value))
 	}
 	server, err := zktest.New(options...)
 	if err != nil {
-		return usage("--set: %w", err)
+		return usageError("--set: %w", err)
 	}
 	defer server.Close()
 	address, err := server.ListenTCP(d.listen)
 	if err != nil {
-		return &exit{exitNoSession, err, "choose another address with --listen; port 0 is a free one"}
+		return &exitError{exitNoSession, err, "choose another address with --listen; port 0 is a free one"}
 	}
-	if err := d.welcome(address); err != nil {
+	if err := d.printWelcome(address); err != nil {
 		return err
 	}
 	<-cmd.Context().Done()
 	return nil
 }
 
-// welcome says where the server is, and what.
-func (d *dev) welcome(address string) error {
+// printWelcome says where the server is, and what.
+func (d *devCommand) printWelcome(address string) error {
 	if d.json {
-		return put(os.Stdout, true, map[string]string{"listen": address})
+		return printResult(os.Stdout, true, map[string]string{"listen": address})
 	}
 	style := terminal.For(os.Stdout)
 	_, err := fmt.Printf(`ZooKeeper listens on %s

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,17 +13,17 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// elect is the subcommand that takes part in an election, or observes it.
-type elect struct {
-	connection
-	runner
+// electCommand is the subcommand that takes part in an election, or observes it.
+type electCommand struct {
+	connectionFlags
+	commandRunner
 	id       string
 	observer bool
-	standing standing
+	standing candidateFlags
 }
 
 func newElect() *cobra.Command {
-	e := &elect{}
+	e := &electCommand{}
 	cmd := &cobra.Command{
 		Use:   "elect NAME [flags] [-- COMMAND [ARGUMENT...]]",
 		Short: "Run a command while this process is the leader",
@@ -43,98 +44,89 @@ A candidate with --priority takes over from a leader of a lower one, once it has
   lockstep elect billing --id "$HOSTNAME" --meta address="$HOSTNAME:8080" -- ./billing-server
   lockstep elect billing --priority 10 --stable 1m -- ./billing-server
   lockstep elect billing --observe --json`,
-		Args: nameAnd(true),
-		RunE: coded(e.main),
+		Args: checkNameAnd(true),
+		RunE: withExitCodes(e.joinElection),
 	}
-	e.connection.register(cmd)
-	e.runner.register(cmd)
+	e.connectionFlags.addConnectionFlags(cmd)
+	e.commandRunner.addRunnerFlags(cmd)
 	cmd.Flags().StringVar(&e.id, "id", "", "what this candidate is called (default $LOCKSTEP_IDENTITY, else host name and process id)")
 	cmd.Flags().BoolVar(&e.observer, "observe", false, "only print who leads")
 	cmd.MarkFlagsMutuallyExclusive("observe", "id")
-	e.standing.register(cmd)
+	e.standing.addCandidateFlags(cmd)
 	return cmd
 }
 
-func (e *elect) main(cmd *cobra.Command, args []string) error {
-	own, command := split(cmd, args)
+func (e *electCommand) joinElection(cmd *cobra.Command, args []string) error {
+	own, command := splitAtDash(cmd, args)
 	path, err := pathOf("elections", own[0])
 	if err != nil {
 		return err
 	}
 	switch {
 	case cmd.Flags().Changed("id") && e.id == "":
-		return usage("--id is empty")
+		return usageError("--id is empty")
 	case e.observer && len(command) > 0:
-		return usage("--observe takes no command")
+		return usageError("--observe takes no command")
 	}
-	options, err := e.standing.options(cmd)
+	options, err := e.standing.candidateOptions(cmd)
 	if err != nil {
 		return err
 	}
-	if err := find(command); err != nil {
+	if err := findCommand(command); err != nil {
 		return err
 	}
-	client, err := e.connect(cmd)
+	client, err := e.connectClient(cmd)
 	if err != nil {
-		return quiet(cmd.Context(), err)
+		return endQuietlyOnSignal(cmd.Context(), err)
 	}
 	defer hangUp(client) // resigns
 	ctx := cmd.Context()
-	if err := e.prepare(ctx, client, path, command); err != nil {
-		return quiet(ctx, err)
+	if err := e.prepareCommand(ctx, client, path, command); err != nil {
+		return endQuietlyOnSignal(ctx, err)
 	}
 	if e.id != "" {
 		options = append(options, election.WithID(e.id))
 	}
 	candidate := election.New(client, path, options...)
 	if e.observer {
-		return e.observe(ctx, candidate)
+		return e.printLeaders(ctx, candidate)
 	}
-	return quiet(ctx, e.campaign(ctx, candidate))
+	return endQuietlyOnSignal(ctx, e.campaignUntilDone(ctx, candidate))
 }
 
-// quiet makes a signal a way to end well: nothing ran that could have been cut short.
-func quiet(ctx context.Context, err error) error {
-	var said *exit
-	if err != nil && !errors.As(err, &said) && endedBySignal(ctx) {
-		return nil
-	}
-	return err
-}
-
-// campaign leads until the command ends by itself or a signal comes.
-func (e *elect) campaign(ctx context.Context, candidate *election.Election) error {
+// campaignUntilDone leads until the command ends by itself or a signal comes.
+func (e *electCommand) campaignUntilDone(ctx context.Context, candidate *election.Election) error {
 	for {
 		term, err := candidate.Campaign(ctx)
 		if err != nil {
 			return err
 		}
-		err = e.lead(ctx, term)
+		err = e.serveTerm(ctx, term)
 		_ = term.Resign(ctx) // never fails
 		if !errors.Is(err, procguard.ErrHoldLost) {
 			return err
 		}
-		warn("election %s: %v; campaigning again", e.path, err)
+		printWarning("election %s: %v; campaigning again", e.path, err)
 	}
 }
 
-// lead serves one term. Its error wraps procguard.ErrHoldLost when leadership was lost.
-func (e *elect) lead(ctx context.Context, term *election.Term) error {
+// serveTerm serves one term. Its error wraps procguard.ErrHoldLost when leadership was lost.
+func (e *electCommand) serveTerm(ctx context.Context, term *election.Term) error {
 	if len(e.command) == 0 {
-		return e.reign(ctx, term)
+		return e.leadUntilSignal(ctx, term)
 	}
-	say("leading %s as %s with token %d", e.path, readable(term.ID()), term.Token())
-	code, err := e.run(ctx, grant{term.Context(), term.Token()})
+	printNotice("leading %s as %s with token %d", e.path, quoteName(term.ID()), term.Token())
+	code, err := e.runCommand(ctx, commandHold{term.Context(), term.Token()})
 	if err != nil && !(errors.Is(err, procguard.ErrHoldLost) && endedBySignal(ctx)) {
 		return err
 	}
-	return silent(code)
+	return exitSilently(code)
 }
 
-// reign leads without a command until a signal comes.
-func (e *elect) reign(ctx context.Context, term *election.Term) error {
-	held := holding{Path: e.path, ID: term.ID(), Token: term.Token(), Session: locks.SessionID(term.Session())}
-	if err := put(os.Stdout, e.json, held, held.Path, held.Token); err != nil {
+// leadUntilSignal leads without a command until a signal comes.
+func (e *electCommand) leadUntilSignal(ctx context.Context, term *election.Term) error {
+	held := holdingJSON{Path: e.path, ID: term.ID(), Token: term.Token(), Session: locks.SessionID(term.Session())}
+	if err := printResult(os.Stdout, e.json, held, held.Path, held.Token); err != nil {
 		return err
 	}
 	select {
@@ -143,4 +135,32 @@ func (e *elect) reign(ctx context.Context, term *election.Term) error {
 	case <-term.Context().Done():
 		return errors.Join(procguard.ErrHoldLost, context.Cause(term.Context()))
 	}
+}
+
+// leaderChangeJSON is one line of --observe.
+type leaderChangeJSON struct {
+	Time  string  `json:"time"`
+	ID    *string `json:"id"` // null: nobody leads
+	Exact []byte  `json:"id_base64,omitempty"`
+	Token int64   `json:"token"`
+	Term  int64   `json:"term"` // 0: not counted
+
+	Metadata election.Metadata `json:"metadata,omitempty"`
+}
+
+// printLeaders prints who leads until a signal comes.
+func (e *electCommand) printLeaders(ctx context.Context, watched *election.Election) error {
+	for leader, err := range watched.Observe(ctx) {
+		if err != nil {
+			return err
+		}
+		c, shown := leaderChangeJSON{Time: time.Now().UTC().Format("2006-01-02T15:04:05.000Z07:00")}, "none"
+		if leader != nil {
+			c.ID, c.Exact, c.Token, c.Term, c.Metadata, shown = &leader.ID, bytesIfInvalid(leader.ID), leader.Token, leader.Number, leader.Metadata, quoteName(leader.ID)
+		}
+		if err := printResult(os.Stdout, e.json, c, c.Time, shown, c.Token, c.Term); err != nil {
+			return err
+		}
+	}
+	return nil
 }

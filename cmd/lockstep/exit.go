@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spf13/cobra"
+
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/procguard"
 	"github.com/lockstep-go/lockstep/locks"
@@ -25,42 +27,42 @@ const (
 	exitSignal        = 128 // and the number of the signal that ended the command, or the wait
 )
 
-// exit is an error with the code that the program ends with. Without a reason nothing is printed.
-type exit struct {
+// exitError is an error with the code that the program ends with. Without a reason nothing is printed.
+type exitError struct {
 	code   int
 	reason error
 	hint   string // what to do next
 }
 
-func (e *exit) Error() string {
+func (e *exitError) Error() string {
 	if e.reason == nil {
 		return fmt.Sprintf("exit code %d", e.code)
 	}
 	return e.reason.Error()
 }
 
-func (e *exit) Unwrap() error { return e.reason }
+func (e *exitError) Unwrap() error { return e.reason }
 
-// silent ends the program with a code: the command has said what there is to say.
-func silent(code int) error {
+// exitSilently ends the program with a code: the command has said what there is to say.
+func exitSilently(code int) error {
 	if code == 0 {
 		return nil
 	}
-	return &exit{code: code}
+	return &exitError{code: code}
 }
 
-// warned ends the program with the code of an error that was printed already.
-func warned(err error) error {
-	var coded *exit
+// exitCodeOfPrinted ends the program with the code of an error that was printed already.
+func exitCodeOfPrinted(err error) error {
+	var coded *exitError
 	if !errors.As(withCode(err), &coded) {
 		return err
 	}
-	return silent(coded.code)
+	return exitSilently(coded.code)
 }
 
-// usage refuses what was asked for.
-func usage(format string, args ...any) error {
-	return &exit{code: exitUsage, reason: fmt.Errorf(format, args...)}
+// usageError refuses what was asked for.
+func usageError(format string, args ...any) error {
+	return &exitError{code: exitUsage, reason: fmt.Errorf(format, args...)}
 }
 
 // meanings are the errors of the packages below and what they mean here.
@@ -88,28 +90,42 @@ var meanings = []struct {
 
 // withCode finds the exit code of an error.
 func withCode(err error) error {
-	var known *exit
+	var known *exitError
 	if err == nil || errors.As(err, &known) {
 		return err
 	}
-	var s signalled
+	var s signalError
 	if errors.As(err, &s) {
-		return &exit{code: exitSignal + s.number()}
+		return &exitError{code: exitSignal + s.signalNumber()}
 	}
 	var differs *locks.PermitsError
 	if errors.As(err, &differs) {
-		return &exit{exitMismatch, err, "all who use a NAME must give the same --permits"}
+		return &exitError{exitMismatch, err, "all who use a NAME must give the same --permits"}
 	}
 	for _, m := range meanings {
 		if errors.Is(err, m.err) {
-			return &exit{m.code, err, m.hint}
+			return &exitError{m.code, err, m.hint}
 		}
 	}
-	return &exit{code: exitInternal, reason: err}
+	return &exitError{code: exitInternal, reason: err}
 }
 
 // endedBySignal reports whether ctx has ended by a signal.
 func endedBySignal(ctx context.Context) bool {
-	var s signalled
+	var s signalError
 	return errors.As(context.Cause(ctx), &s)
+}
+
+// withExitCodes makes a function cobra's: its errors get their exit codes, and all others are of usage.
+func withExitCodes(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error { return withCode(f(cmd, args)) }
+}
+
+// endQuietlyOnSignal makes a signal a way to end well: nothing ran that could have been cut short.
+func endQuietlyOnSignal(ctx context.Context, err error) error {
+	var said *exitError
+	if err != nil && !errors.As(err, &said) && endedBySignal(ctx) {
+		return nil
+	}
+	return err
 }

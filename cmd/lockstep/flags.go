@@ -13,10 +13,10 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// duration is a flag's value: 1m30s, or a bare number of seconds. It is positive; 0 means not given.
-type duration time.Duration
+// durationFlag is a flag's value: 1m30s, or a bare number of seconds. It is positive; 0 means not given.
+type durationFlag time.Duration
 
-func (d *duration) Set(text string) error {
+func (d *durationFlag) Set(text string) error {
 	parsed, err := time.ParseDuration(text)
 	if seconds, e := strconv.ParseFloat(text, 64); e == nil {
 		if !(math.Abs(seconds) < float64(math.MaxInt64)/1e9) { // NaN too
@@ -30,25 +30,25 @@ func (d *duration) Set(text string) error {
 	case parsed <= 0:
 		return errors.New("it must be positive")
 	}
-	*d = duration(parsed)
+	*d = durationFlag(parsed)
 	return nil
 }
 
-func (d *duration) String() string {
+func (d *durationFlag) String() string {
 	if *d == 0 {
 		return ""
 	}
 	return time.Duration(*d).String()
 }
 
-func (*duration) Type() string { return "duration" }
+func (*durationFlag) Type() string { return "duration" }
 
-// nameAnd returns the check of a command line that has a NAME, more arguments so called, and a command
+// checkNameAnd returns the check of a command line that has a NAME, more arguments so called, and a command
 // after "--", which may be missing if it is optional.
-func nameAnd(optional bool, more ...string) cobra.PositionalArgs {
+func checkNameAnd(optional bool, more ...string) cobra.PositionalArgs {
 	want := strings.Join(append([]string{"NAME"}, more...), " and ")
 	return func(cmd *cobra.Command, args []string) error {
-		own, command := split(cmd, args)
+		own, command := splitAtDash(cmd, args)
 		dash := cmd.ArgsLenAtDash() >= 0
 		switch {
 		case len(own) > 1+len(more) && !dash:
@@ -66,10 +66,10 @@ func nameAnd(optional bool, more ...string) cobra.PositionalArgs {
 	}
 }
 
-// names checks a command line of one or more NAMEs. Several need "--": who forgets it before the command
+// checkNames checks a command line of one or more NAMEs. Several need "--": who forgets it before the command
 // would lock what the command is called.
-func names(cmd *cobra.Command, args []string) error {
-	own, command := split(cmd, args)
+func checkNames(cmd *cobra.Command, args []string) error {
+	own, command := splitAtDash(cmd, args)
 	dash := cmd.ArgsLenAtDash() >= 0
 	switch {
 	case len(own) == 0:
@@ -84,8 +84,8 @@ func names(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// split divides arguments into those before "--" and those after.
-func split(cmd *cobra.Command, args []string) (own, command []string) {
+// splitAtDash divides arguments into those before "--" and those after.
+func splitAtDash(cmd *cobra.Command, args []string) (own, command []string) {
 	if n := cmd.ArgsLenAtDash(); n >= 0 {
 		return args[:n], args[n:]
 	}
@@ -102,10 +102,20 @@ func pathOf(kind, name string) (string, error) {
 		path = "/lockstep/" + kind + "/" + name
 	}
 	if name == "/" {
-		return "", usage("the NAME %q is the root: give a path below it", name)
+		return "", usageError("the NAME %q is the root: give a path below it", name)
 	}
 	if err := framework.ValidatePath(path); err != nil {
-		return "", usage("the NAME %q cannot be used: %w", name, err)
+		return "", usageError("the NAME %q cannot be used: %w", name, err)
 	}
 	return path, nil
 }
+
+// checkNameAlone checks a command line of a NAME alone.
+func checkNameAlone(cmd *cobra.Command, args []string) error {
+	if _, command := splitAtDash(cmd, args); len(command) > 0 || cmd.ArgsLenAtDash() >= 0 {
+		return errors.New("it takes no command")
+	}
+	return checkNameAnd(true)(cmd, args)
+}
+
+func (d durationFlag) asDuration() time.Duration { return time.Duration(d) }

@@ -16,34 +16,34 @@ import (
 // reaches a terminal as it is: texts are quoted, and JSON escapes what is not printed. Bytes that are no UTF-8 are in JSON twice,
 // readable as text and exact in base64.
 
-// printable quotes a text that holds what cannot be printed, or that looks quoted already.
-func printable(text string) string {
-	if strings.HasPrefix(text, `"`) || strings.ContainsFunc(text, unprintable) {
+// quoteUnprintable quotes a text that holds what cannot be printed, or that looks quoted already.
+func quoteUnprintable(text string) string {
+	if strings.HasPrefix(text, `"`) || strings.ContainsFunc(text, isUnprintable) {
 		return strconv.Quote(text)
 	}
 	return text
 }
 
-// readable quotes an id that could be taken for something else.
-func readable(id string) string {
+// quoteName quotes an id that could be taken for something else.
+func quoteName(id string) string {
 	if id == "" || id == "none" {
 		return strconv.Quote(id)
 	}
-	return printable(id)
+	return quoteUnprintable(id)
 }
 
-// unprintable reports whether a rune is no letter, mark, number, punctuation, symbol or space, or stands for bytes that are no UTF-8.
-func unprintable(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }
+// isUnprintable reports whether a rune is no letter, mark, number, punctuation, symbol or space, or stands for bytes that are no UTF-8.
+func isUnprintable(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }
 
-// harmless escapes what cannot be printed, but not the ends of lines.
-func harmless(text string) string {
-	if !strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && unprintable(r) }) {
+// escapeUnprintable escapes what cannot be printed, but not the ends of lines.
+func escapeUnprintable(text string) string {
+	if !strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && isUnprintable(r) }) {
 		return text
 	}
 	var b strings.Builder
 	for len(text) > 0 {
 		r, size := utf8.DecodeRuneInString(text)
-		if r == '\n' || !unprintable(r) {
+		if r == '\n' || !isUnprintable(r) {
 			b.WriteString(text[:size])
 		} else {
 			quoted := strconv.Quote(text[:size])
@@ -54,8 +54,8 @@ func harmless(text string) string {
 	return b.String()
 }
 
-// marshal returns a value as a line of JSON. Within strings it escapes what the encoder leaves as it is and a terminal may obey.
-func marshal(value any) ([]byte, error) {
+// marshalLine returns a value as a line of JSON. Within strings it escapes what the encoder leaves as it is and a terminal may obey.
+func marshalLine(value any) ([]byte, error) {
 	var encoded bytes.Buffer
 	encoder := json.NewEncoder(&encoded)
 	if err := encoder.Encode(value); err != nil {
@@ -64,7 +64,7 @@ func marshal(value any) ([]byte, error) {
 	var b bytes.Buffer
 	for _, r := range encoded.String() {
 		switch {
-		case r == '\n' || r == unicode.ReplacementChar || !unprintable(r):
+		case r == '\n' || r == unicode.ReplacementChar || !isUnprintable(r):
 			b.WriteRune(r)
 		case r > 0xffff:
 			high, low := (r-0x10000)>>10+0xd800, (r-0x10000)&0x3ff+0xdc00
@@ -76,8 +76,8 @@ func marshal(value any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// exact returns a text's bytes if JSON would change them, else nil.
-func exact(text string) []byte {
+// bytesIfInvalid returns a text's bytes if JSON would change them, else nil.
+func bytesIfInvalid(text string) []byte {
 	if utf8.ValidString(text) {
 		return nil
 	}
@@ -108,7 +108,7 @@ func entryViews(entries []locks.Entry) []entryJSON {
 	}
 	views := make([]entryJSON, len(entries))
 	for i, e := range entries {
-		views[i] = entryJSON{e, exact(e.Owner), exact(e.Data)}
+		views[i] = entryJSON{e, bytesIfInvalid(e.Owner), bytesIfInvalid(e.Data)}
 	}
 	return views
 }

@@ -17,9 +17,9 @@ func TestHarmlessTextsStayAsTheyAre(t *testing.T) {
 		"\u202egnp.exe":           `\u202egnp.exe`,
 		`"quoted"`:                `"quoted"`,
 	} {
-		require.Equal(t, want, harmless(in))
+		require.Equal(t, want, escapeUnprintable(in))
 	}
-	require.Equal(t, `"\"quoted\""`, printable(`"quoted"`), "not to be taken for quoted text")
+	require.Equal(t, `"\"quoted\""`, quoteUnprintable(`"quoted"`), "not to be taken for quoted text")
 }
 
 // FuzzForeignTexts are shown without anything that a terminal may obey, and JSON means the same as before.
@@ -28,13 +28,13 @@ func FuzzForeignTexts(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, shown := range []string{harmless(text), printable(text), readable(text)} {
+		for _, shown := range []string{escapeUnprintable(text), quoteUnprintable(text), quoteName(text)} {
 			require.True(t, utf8.ValidString(shown))
 			for _, r := range shown {
 				require.True(t, r == '\n' || unicode.IsPrint(r), "%q", shown)
 			}
 		}
-		line, err := marshal(map[string]string{"text": text})
+		line, err := marshalLine(map[string]string{"text": text})
 		require.NoError(t, err)
 		for _, r := range string(line) {
 			require.True(t, r == '\n' || unicode.IsPrint(r) || r == unicode.ReplacementChar, "%q", line)
@@ -42,7 +42,7 @@ func FuzzForeignTexts(f *testing.F) {
 		plain, err := json.Marshal(map[string]string{"text": text})
 		require.NoError(t, err)
 		require.JSONEq(t, string(plain), string(line))
-		if bytes := exact(text); bytes != nil {
+		if bytes := bytesIfInvalid(text); bytes != nil {
 			require.Equal(t, text, string(bytes))
 		} else {
 			require.True(t, utf8.ValidString(text))

@@ -10,15 +10,15 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// form is which locks are asked for, and of what kind.
-type form struct {
+// lockFlags is which locks are asked for, and of what kind.
+type lockFlags struct {
 	shared, exclusive bool
 	permits, count    int
 	kazoo             bool
 	paths             []string
 }
 
-func (o *form) register(cmd *cobra.Command) {
+func (o *lockFlags) addLockFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVarP(&o.shared, "shared", "s", false, "hold it beside others that use -s")
 	f.BoolVarP(&o.exclusive, "exclusive", "x", false, "hold it alone, among others that use -s or -x")
@@ -29,15 +29,15 @@ func (o *form) register(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("kazoo", "permits")
 }
 
-// check refuses what cannot be asked for.
-func (o *form) check(cmd *cobra.Command, names []string) error {
+// checkLockFlags refuses what cannot be asked for.
+func (o *lockFlags) checkLockFlags(cmd *cobra.Command, names []string) error {
 	switch flags := cmd.Flags(); {
 	case flags.Changed("permits") && o.permits < 1:
-		return usage("--permits %d: it must be 1 or more", o.permits)
+		return usageError("--permits %d: it must be 1 or more", o.permits)
 	case flags.Changed("count") && o.permits == 0:
-		return usage("--count is for --permits")
+		return usageError("--count is for --permits")
 	case o.count < 1 || o.permits > 0 && o.count > o.permits:
-		return usage("--count %d: it must be between 1 and %d, the number of --permits", o.count, o.permits)
+		return usageError("--count %d: it must be between 1 and %d, the number of --permits", o.count, o.permits)
 	}
 	seen := map[string]bool{}
 	for _, name := range names {
@@ -46,7 +46,7 @@ func (o *form) check(cmd *cobra.Command, names []string) error {
 			return err
 		}
 		if seen[path] {
-			return usage("the NAME %q is there twice: it would wait for itself", name)
+			return usageError("the NAME %q is there twice: it would wait for itself", name)
 		}
 		seen[path] = true
 		o.paths = append(o.paths, path)
@@ -54,11 +54,11 @@ func (o *form) check(cmd *cobra.Command, names []string) error {
 	return nil
 }
 
-// locker makes the lock.
-func (o *form) locker(client *framework.Client) locks.Locker {
+// newLocker makes the lock.
+func (o *lockFlags) newLocker(client *framework.Client) locks.Locker {
 	all := make([]locks.Locker, len(o.paths))
 	for i, path := range o.paths {
-		all[i] = o.single(client, path)
+		all[i] = o.newSingleLock(client, path)
 	}
 	if len(all) == 1 {
 		return all[0]
@@ -66,9 +66,9 @@ func (o *form) locker(client *framework.Client) locks.Locker {
 	return locks.NewMulti(all...)
 }
 
-// single makes the lock at one path.
-func (o *form) single(client *framework.Client, path string) locks.Locker {
-	onWait := locks.WithOnWait(func(ahead int) { announce(path, ahead) })
+// newSingleLock makes the lock at one path.
+func (o *lockFlags) newSingleLock(client *framework.Client, path string) locks.Locker {
+	onWait := locks.WithOnWait(func(ahead int) { printWaiting(path, ahead) })
 	var kazoo interface { // nil: the lock ignores it
 		locks.MutexOption
 		locks.RWLockOption
@@ -87,9 +87,9 @@ func (o *form) single(client *framework.Client, path string) locks.Locker {
 	return locks.NewMutex(client, path, onWait, kazoo)
 }
 
-// announce tells who waits at a terminal why nothing happens.
-func announce(path string, ahead int) {
+// printWaiting tells who waits at a terminal why nothing happens.
+func printWaiting(path string, ahead int) {
 	if terminal.Is(os.Stderr) {
-		say("waiting for %s, %d ahead", path, ahead)
+		printNotice("waiting for %s, %d ahead", path, ahead)
 	}
 }

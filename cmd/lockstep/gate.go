@@ -22,21 +22,21 @@ A gate has the layout of Apache Curator's DistributedBarrier.`,
   lockstep gate wait maintenance && ./work.sh
   lockstep gate lower maintenance`,
 		Args: cobra.NoArgs,
-		RunE: coded(func(cmd *cobra.Command, _ []string) error { return cmd.Help() }),
+		RunE: withExitCodes(func(cmd *cobra.Command, _ []string) error { return cmd.Help() }),
 	}
 	cmd.AddCommand(newGateRaise(), newGateLower(), newGateWait())
 	return cmd
 }
 
-// gate is what the subcommands of "gate" have in common.
-type gate struct {
-	connection
-	runner
-	wait duration
+// gateCommand is what the subcommands of "gate" have in common.
+type gateCommand struct {
+	connectionFlags
+	commandRunner
+	wait durationFlag
 }
 
 func newGateRaise() *cobra.Command {
-	g := &gate{}
+	g := &gateCommand{}
 	cmd := &cobra.Command{
 		Use:   "raise NAME [flags] [-- COMMAND [ARGUMENT...]]",
 		Short: "Raise a gate, for good or while a command runs",
@@ -48,83 +48,75 @@ servers have not been reached for too long or somebody has lowered it, the comma
 process group gets SIGTERM, and SIGKILL --kill-after later; the exit code is 75.`,
 		Example: `  lockstep gate raise maintenance
   lockstep gate raise maintenance -- ./migrate.sh`,
-		Args: nameAnd(true),
-		RunE: coded(func(cmd *cobra.Command, args []string) error { return g.main(cmd, args, g.raise) }),
+		Args: checkNameAnd(true),
+		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error { return g.useGate(cmd, args, g.raiseGate) }),
 	}
-	g.connection.register(cmd)
-	g.runner.register(cmd)
+	g.connectionFlags.addConnectionFlags(cmd)
+	g.commandRunner.addRunnerFlags(cmd)
 	return cmd
 }
 
 func newGateLower() *cobra.Command {
-	g := &gate{}
+	g := &gateCommand{}
 	cmd := &cobra.Command{
 		Use:     "lower NAME [flags]",
 		Short:   "Let a gate fall, whoever has raised it",
 		Long:    "Let a gate fall, whoever has raised it. One that is down stays so.",
 		Example: "  lockstep gate lower maintenance",
-		Args:    alone,
-		RunE: coded(func(cmd *cobra.Command, args []string) error {
-			return g.main(cmd, args, (*barrier.Gate).Lower)
+		Args:    checkNameAlone,
+		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
+			return g.useGate(cmd, args, (*barrier.Gate).Lower)
 		}),
 	}
-	g.connection.register(cmd)
+	g.connectionFlags.addConnectionFlags(cmd)
 	return cmd
 }
 
 func newGateWait() *cobra.Command {
-	g := &gate{}
+	g := &gateCommand{}
 	cmd := &cobra.Command{
 		Use:   "wait NAME [flags]",
 		Short: "Wait until a gate is down",
 		Long:  "Wait until a gate is down, or has been for a moment. It goes on while the servers cannot be reached.",
 		Example: `  lockstep gate wait maintenance
   lockstep gate wait maintenance -w 30     exit with 1 if it is still up after 30 seconds`,
-		Args: alone,
-		RunE: coded(func(cmd *cobra.Command, args []string) error {
-			return g.main(cmd, args, func(gate *barrier.Gate, ctx context.Context) error {
-				patience, cancel := patient(ctx, g.wait)
+		Args: checkNameAlone,
+		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
+			return g.useGate(cmd, args, func(gate *barrier.Gate, ctx context.Context) error {
+				patience, cancel := withWaitLimit(ctx, g.wait)
 				defer cancel()
-				return waitOver(fmt.Sprintf("gate %s: it did not fall", g.path), g.wait, gate.Wait(patience))
+				return timedOutError(fmt.Sprintf("gate %s: it did not fall", g.path), g.wait, gate.Wait(patience))
 			})
 		}),
 	}
-	g.connection.register(cmd)
+	g.connectionFlags.addConnectionFlags(cmd)
 	cmd.Flags().VarP(&g.wait, "wait", "w", "wait no longer than this; a bare number is seconds")
 	return cmd
 }
 
-// alone checks a command line of a NAME alone.
-func alone(cmd *cobra.Command, args []string) error {
-	if _, command := split(cmd, args); len(command) > 0 || cmd.ArgsLenAtDash() >= 0 {
-		return errors.New("it takes no command")
-	}
-	return nameAnd(true)(cmd, args)
-}
-
-// main does one thing with a gate.
-func (g *gate) main(cmd *cobra.Command, args []string, do func(*barrier.Gate, context.Context) error) error {
-	own, command := split(cmd, args)
+// useGate does one thing with a gate.
+func (g *gateCommand) useGate(cmd *cobra.Command, args []string, do func(*barrier.Gate, context.Context) error) error {
+	own, command := splitAtDash(cmd, args)
 	path, err := pathOf("gates", own[0])
 	if err != nil {
 		return err
 	}
-	if err := find(command); err != nil {
+	if err := findCommand(command); err != nil {
 		return err
 	}
-	client, err := g.connect(cmd)
+	client, err := g.connectClient(cmd)
 	if err != nil {
 		return err
 	}
 	defer hangUp(client)
-	if err := g.prepare(cmd.Context(), client, path, command); err != nil {
+	if err := g.prepareCommand(cmd.Context(), client, path, command); err != nil {
 		return err
 	}
 	return barrierCode(do(barrier.NewGate(client, path), cmd.Context()))
 }
 
-// raise raises the gate, and holds it while the command runs if there is one.
-func (g *gate) raise(gate *barrier.Gate, ctx context.Context) error {
+// raiseGate raises the gate, and holds it while the command runs if there is one.
+func (g *gateCommand) raiseGate(gate *barrier.Gate, ctx context.Context) error {
 	if len(g.command) == 0 {
 		return gate.Raise(ctx)
 	}
@@ -133,12 +125,12 @@ func (g *gate) raise(gate *barrier.Gate, ctx context.Context) error {
 		return err
 	}
 	defer lease.Release(context.WithoutCancel(ctx)) //nolint:errcheck // it never fails
-	code, err := g.run(ctx, grant{lease.Context(), lease.Token()})
+	code, err := g.runCommand(ctx, commandHold{lease.Context(), lease.Token()})
 	if errors.Is(err, procguard.ErrHoldLost) {
 		return fmt.Errorf("gate %s: %w", g.path, err)
 	}
 	if err != nil {
 		return err
 	}
-	return silent(code)
+	return exitSilently(code)
 }

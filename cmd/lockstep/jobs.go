@@ -17,19 +17,19 @@ import (
 // jobsDir is where "lockstep cron" keeps its schedulers, each with one job of the same name.
 const jobsDir = "/lockstep/jobs"
 
-// place is where the jobs of a command line are.
-type place struct {
-	connection
+// jobSelector is where the jobs of a command line are.
+type jobSelector struct {
+	connectionFlags
 	scheduler string
 }
 
-func (p *place) register(cmd *cobra.Command) {
-	p.connection.register(cmd)
+func (p *jobSelector) addJobFlags(cmd *cobra.Command) {
+	p.connectionFlags.addConnectionFlags(cmd)
 	cmd.Flags().StringVar(&p.scheduler, "scheduler", "", "the path of a service's scheduler, whose job NAME is (default: those of lockstep cron)")
 }
 
-// of is the scheduler and the name of the job that NAME means.
-func (p *place) of(name string) (path, job string, err error) {
+// findJob is the scheduler and the name of the job that NAME means.
+func (p *jobSelector) findJob(name string) (path, job string, err error) {
 	if p.scheduler == "" {
 		if path, err = jobPath(name); err != nil {
 			return "", "", err
@@ -38,14 +38,14 @@ func (p *place) of(name string) (path, job string, err error) {
 		return path, job, nil
 	}
 	if err := framework.ValidatePath(p.scheduler); err != nil {
-		return "", "", usage("--scheduler %q cannot be used: %w", p.scheduler, err)
+		return "", "", usageError("--scheduler %q cannot be used: %w", p.scheduler, err)
 	}
 	return p.scheduler, name, nil
 }
 
 // newJobs shows jobs; its subcommands control them.
 func newJobs() *cobra.Command {
-	p := &place{}
+	p := &jobSelector{}
 	cmd := &cobra.Command{
 		Use:   "jobs [flags]",
 		Short: "Show and control scheduled jobs",
@@ -59,9 +59,9 @@ ask for is stored.`,
   lockstep jobs run report                        once, now
   lockstep jobs pause team/report`,
 		Args: cobra.NoArgs,
-		RunE: coded(p.list),
+		RunE: withExitCodes(p.listJobs),
 	}
-	p.register(cmd)
+	p.addJobFlags(cmd)
 	cmd.AddCommand(
 		newControl("run NAME", "Run a job once, as soon as it may", "to be run", (*scheduler.Scheduler).Trigger),
 		newControl("pause NAME", "Run a job no more until it is resumed", "paused", (*scheduler.Scheduler).Pause),
@@ -73,66 +73,66 @@ ask for is stored.`,
 
 // newControl is a subcommand that does something to a job.
 func newControl(use, short, done string, do func(*scheduler.Scheduler, context.Context, string) error) *cobra.Command {
-	p := &place{}
+	p := &jobSelector{}
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(1)}
-	cmd.RunE = coded(func(cmd *cobra.Command, args []string) error {
-		path, job, err := p.of(args[0])
+	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
+		path, job, err := p.findJob(args[0])
 		if err != nil {
 			return err
 		}
-		client, err := p.connect(cmd)
+		client, err := p.connectClient(cmd)
 		if err != nil {
-			return quiet(cmd.Context(), err)
+			return endQuietlyOnSignal(cmd.Context(), err)
 		}
 		defer hangUp(client)
 		if err := do(scheduler.New(client, path), cmd.Context(), job); err != nil {
-			return quiet(cmd.Context(), err)
+			return endQuietlyOnSignal(cmd.Context(), err)
 		}
-		say("%s: %s", args[0], done)
+		printNotice("%s: %s", args[0], done)
 		return nil
 	})
-	p.register(cmd)
+	p.addJobFlags(cmd)
 	return cmd
 }
 
-// list shows all jobs.
-func (p *place) list(cmd *cobra.Command, _ []string) error {
-	if _, _, err := p.of("x"); err != nil {
+// listJobs shows all jobs.
+func (p *jobSelector) listJobs(cmd *cobra.Command, _ []string) error {
+	if _, _, err := p.findJob("x"); err != nil {
 		return err
 	}
-	client, err := p.connect(cmd)
+	client, err := p.connectClient(cmd)
 	if err != nil {
-		return quiet(cmd.Context(), err)
+		return endQuietlyOnSignal(cmd.Context(), err)
 	}
 	defer hangUp(client)
-	reports, err := p.reports(cmd.Context(), client)
+	reports, err := p.readJobs(cmd.Context(), client)
 	if err != nil && len(reports) == 0 {
-		return quiet(cmd.Context(), err)
+		return endQuietlyOnSignal(cmd.Context(), err)
 	}
 	if err != nil {
-		warn("%v", err)
+		printWarning("%v", err)
 	}
 	for _, r := range reports {
 		if !p.json {
 			continue
 		}
-		if err := put(os.Stdout, true, jobView(r, time.Now())); err != nil {
+		if err := printResult(os.Stdout, true, jobView(r, time.Now())); err != nil {
 			return err
 		}
 	}
 	if !p.json {
-		if err := jobTable(reports, time.Now()).print(os.Stdout); err != nil {
+		if err := jobTable(reports, time.Now()).printTo(os.Stdout); err != nil {
 			return err
 		}
 		if len(reports) == 0 {
-			say("no jobs")
+			printNotice("no jobs")
 		}
 	}
-	return warned(err)
+	return exitCodeOfPrinted(err)
 }
 
-// reports looks at one scheduler, or at all below jobsDir.
-func (p *place) reports(ctx context.Context, client *framework.Client) ([]scheduler.State, error) {
+// readJobs looks at one scheduler, or at all below jobsDir.
+func (p *jobSelector) readJobs(ctx context.Context, client *framework.Client) ([]scheduler.State, error) {
 	if p.scheduler != "" {
 		return scheduler.New(client, p.scheduler).Jobs(ctx)
 	}
@@ -168,7 +168,7 @@ func jobPaths(ctx context.Context, client *framework.Client, directory string, e
 	if directory != jobsDir && slices.Contains(names, "jobs") {
 		paths = append(paths, directory)
 	}
-	for _, name := range sorted(names) {
+	for _, name := range sortNames(names) {
 		if directory == jobsDir || !slices.Contains(schedulerNodes, name) {
 			paths = append(paths, jobPaths(ctx, client, framework.Join(directory, name), errs)...)
 		}
@@ -181,7 +181,7 @@ func jobPaths(ctx context.Context, client *framework.Client, directory string, e
 func jobPath(name string) (string, error) {
 	parts := strings.Split(name, "/")
 	if !strings.HasPrefix(name, "/") && slices.ContainsFunc(parts[1:], func(part string) bool { return slices.Contains(schedulerNodes, part) }) {
-		return "", usage("the NAME %q cannot be used: after a /, none of %s can stand", name, strings.Join(schedulerNodes, ", "))
+		return "", usageError("the NAME %q cannot be used: after a /, none of %s can stand", name, strings.Join(schedulerNodes, ", "))
 	}
 	return pathOf("jobs", name)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
-func sorted(names []string) []string {
+func sortNames(names []string) []string {
 	slices.Sort(names)
 	return names
 }
@@ -21,57 +21,57 @@ func jobTable(jobs []scheduler.State, now time.Time) *table {
 		for _, n := range r.Missed {
 			missed += n
 		}
-		t.add(strong(brief(r.Name)), plainly(brief(r.Spec)), plainly(brief(r.Zone)), plainly(moment(r.Next(now))), stateOf(r), lastOf(r, now),
-			plainly(strconv.FormatInt(r.Fired, 10)), faint(counted(r.Failures)), faint(counted(missed)))
+		t.addRow(boldCell(shortenText(r.Name)), plainCell(shortenText(r.Spec)), plainCell(shortenText(r.Zone)), plainCell(formatTime(r.Next(now))), stateCell(r), lastRunCell(r, now),
+			plainCell(strconv.FormatInt(r.Fired, 10)), dimCell(formatCount(r.Failures)), dimCell(formatCount(missed)))
 	}
 	return t
 }
 
-func counted(n int64) string {
+func formatCount(n int64) string {
 	if n == 0 {
 		return ""
 	}
 	return strconv.FormatInt(n, 10)
 }
 
-// moment is a time as people here read it.
-func moment(t time.Time) string {
+// formatTime is a time as people here read it.
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
 	return t.Local().Format(time.DateTime)
 }
 
-func stateOf(r scheduler.State) cell {
+func stateCell(r scheduler.State) cell {
 	switch {
 	case len(r.Running) > 0 && r.Running[0].Stuck:
-		return busy("stuck on " + brief(r.Running[0].Runner))
+		return yellowCell("stuck on " + shortenText(r.Running[0].Runner))
 	case len(r.Running) > 0:
-		text := "runs on " + brief(r.Running[0].Runner)
+		text := "runs on " + shortenText(r.Running[0].Runner)
 		if more := len(r.Running) - 1; more > 0 {
 			text += " +" + strconv.Itoa(more)
 		}
-		return good(text)
+		return greenCell(text)
 	case len(r.Pending) > 0:
-		return busy("to be run")
+		return yellowCell("to be run")
 	case !r.Paused.IsZero():
-		return busy("paused")
+		return yellowCell("paused")
 	}
-	return faint("waits")
+	return dimCell("waits")
 }
 
-func lastOf(r scheduler.State, now time.Time) cell {
+func lastRunCell(r scheduler.State, now time.Time) cell {
 	if r.LastRun == nil {
-		return faint("-")
+		return dimCell("-")
 	}
-	return outcome(*r.LastRun, string(r.LastRun.Outcome)+" "+ago(now.Sub(r.LastRun.Started)))
+	return outcomeCell(*r.LastRun, string(r.LastRun.Outcome)+" "+formatAge(now.Sub(r.LastRun.Started)))
 }
 
-func outcome(r scheduler.RunRecord, text string) cell {
+func outcomeCell(r scheduler.RunRecord, text string) cell {
 	if r.Outcome == scheduler.Succeeded {
-		return good(text)
+		return greenCell(text)
 	}
-	return busy(text)
+	return yellowCell(text)
 }
 
 // runTable is one line for each run.
@@ -88,21 +88,21 @@ func runTable(runs []scheduler.RunRecord) *table {
 		if r.Manual {
 			how += ", asked for"
 		}
-		t.add(plainly(strconv.FormatInt(r.Number, 10)), plainly(moment(r.Tick)), plainly(moment(r.Started)), plainly(took(r)), outcome(r, how),
-			faint(strconv.Itoa(r.Attempt)), plainly(brief(r.Runner)), faint(counted(r.Token)), plainly(failure(r)))
+		t.addRow(plainCell(strconv.FormatInt(r.Number, 10)), plainCell(formatTime(r.Tick)), plainCell(formatTime(r.Started)), plainCell(formatDuration(r)), outcomeCell(r, how),
+			dimCell(strconv.Itoa(r.Attempt)), plainCell(shortenText(r.Runner)), dimCell(formatCount(r.Token)), plainCell(formatFailure(r)))
 	}
 	return t
 }
 
-// failure is the error that a run has ended with, if it has with one.
-func failure(r scheduler.RunRecord) string {
+// formatFailure is the error that a run has ended with, if it has with one.
+func formatFailure(r scheduler.RunRecord) string {
 	if r.Error == "" {
 		return ""
 	}
-	return readable(r.Error)
+	return quoteName(r.Error)
 }
 
-func took(r scheduler.RunRecord) string {
+func formatDuration(r scheduler.RunRecord) string {
 	if r.Ended.IsZero() {
 		return ""
 	}
@@ -144,7 +144,7 @@ type runJSON struct {
 
 func jobView(r scheduler.State, now time.Time) jobJSON {
 	v := jobJSON{
-		Name: r.Name, Spec: r.Spec, Zone: r.Zone, Revision: r.Revision, Next: known(r.Next(now)), Last: known(r.Last), Paused: known(r.Paused),
+		Name: r.Name, Spec: r.Spec, Zone: r.Zone, Revision: r.Revision, Next: knownTime(r.Next(now)), Last: knownTime(r.Last), Paused: knownTime(r.Paused),
 		Pending: len(r.Pending), Fired: r.Fired, Failures: r.Failures, Missed: r.Missed,
 	}
 	for _, run := range r.Running {
@@ -164,12 +164,12 @@ func runView(r scheduler.RunRecord) runJSON {
 	}
 	return runJSON{
 		ID: r.ID, Number: r.Number, Tick: r.Tick, Manual: r.Manual, Attempt: r.Attempt, Token: r.Token, Runner: r.Runner,
-		Started: r.Started, Ended: known(r.Ended), Outcome: how, Error: r.Error, Stuck: r.Stuck,
+		Started: r.Started, Ended: knownTime(r.Ended), Outcome: how, Error: r.Error, Stuck: r.Stuck,
 	}
 }
 
-// known is a time, or nil if it is not.
-func known(t time.Time) *time.Time {
+// knownTime is a time, or nil if it is not.
+func knownTime(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}

@@ -5,27 +5,29 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/procguard"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// lock is the subcommand that holds a lock.
-type lock struct {
-	connection
-	runner
-	form
-	maxHold  duration
+// lockCommand is the subcommand that holds a lock.
+type lockCommand struct {
+	connectionFlags
+	commandRunner
+	lockFlags
+	maxHold  durationFlag
 	nonblock bool
-	wait     duration
+	wait     durationFlag
 	conflict int
 }
 
 func newLock() *cobra.Command {
-	l := &lock{}
+	l := &lockCommand{}
 	cmd := &cobra.Command{
 		Use:   "lock NAME... [flags] [-- COMMAND [ARGUMENT...]]",
 		Short: "Run a command while holding a lock",
@@ -53,12 +55,12 @@ is held until a signal comes. "lockstep locks" lists who holds what.`,
   lockstep lock --permits 3 gpu -- ./train.sh    three at a time
   lockstep lock db disk -- ./backup.sh           both locks, or none
   lockstep lock /apps/shop/lock                  hold a lock that a Java program uses`,
-		Args: names,
-		RunE: coded(l.main),
+		Args: checkNames,
+		RunE: withExitCodes(l.runLocked),
 	}
-	l.connection.register(cmd)
-	l.runner.register(cmd)
-	l.form.register(cmd)
+	l.connectionFlags.addConnectionFlags(cmd)
+	l.commandRunner.addRunnerFlags(cmd)
+	l.lockFlags.addLockFlags(cmd)
 	f := cmd.Flags()
 	f.Var(&l.maxHold, "max-hold", "end the command, as if the lock was lost, when it has run for this long")
 	f.BoolVarP(&l.nonblock, "nonblock", "n", false, "do not wait if somebody holds the lock or waits for it")
@@ -68,45 +70,45 @@ is held until a signal comes. "lockstep locks" lists who holds what.`,
 	return cmd
 }
 
-func (l *lock) main(cmd *cobra.Command, args []string) error {
-	own, command := split(cmd, args)
-	if err := l.check(cmd, own); err != nil {
+func (l *lockCommand) runLocked(cmd *cobra.Command, args []string) error {
+	own, command := splitAtDash(cmd, args)
+	if err := l.checkArguments(cmd, own); err != nil {
 		return err
 	}
-	if err := find(command); err != nil {
+	if err := findCommand(command); err != nil {
 		return err
 	}
-	client, err := l.connect(cmd)
+	client, err := l.connectClient(cmd)
 	if err != nil {
 		return err
 	}
 	defer hangUp(client) // releases
 	ctx := cmd.Context()
-	locker := l.locker(client)
-	if err := l.prepare(ctx, client, locker.Path(), command); err != nil {
+	locker := l.newLocker(client)
+	if err := l.prepareCommand(ctx, client, locker.Path(), command); err != nil {
 		return err
 	}
-	lease, err := l.acquire(ctx, locker)
+	lease, err := l.acquireLock(ctx, locker)
 	if err != nil {
 		return err
 	}
-	return l.use(ctx, lease)
+	return l.useLease(ctx, lease)
 }
 
-// check refuses what cannot be asked for, before anything is asked.
-func (l *lock) check(cmd *cobra.Command, names []string) error {
+// checkArguments refuses what cannot be asked for, before anything is asked.
+func (l *lockCommand) checkArguments(cmd *cobra.Command, names []string) error {
 	if l.conflict < 0 || l.conflict > 255 {
-		return usage("-E %d is no exit code: it must be between 0 and 255", l.conflict)
+		return usageError("-E %d is no exit code: it must be between 0 and 255", l.conflict)
 	}
-	return l.form.check(cmd, names)
+	return l.lockFlags.checkLockFlags(cmd, names)
 }
 
-// acquire gets the lock, as -n and -w say.
-func (l *lock) acquire(ctx context.Context, locker locks.Locker) (*locks.Lease, error) {
+// acquireLock gets the lock, as -n and -w say.
+func (l *lockCommand) acquireLock(ctx context.Context, locker locks.Locker) (*locks.Lease, error) {
 	if l.nonblock {
 		lease, err := locker.TryLock(ctx)
 		if errors.Is(err, locks.ErrNotAcquired) {
-			return nil, l.refuse(ctx, err)
+			return nil, l.notAcquiredError(ctx, err)
 		}
 		return lease, err
 	}
@@ -117,14 +119,14 @@ func (l *lock) acquire(ctx context.Context, locker locks.Locker) (*locks.Lease, 
 	defer cancel()
 	lease, err := locker.Lock(patience)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, l.refuse(ctx, err)
+		return nil, l.notAcquiredError(ctx, err)
 	}
 	return lease, err
 }
 
-// use runs the command under the lease, or holds it. The lease outlives the time that --max-hold gives, so
+// useLease runs the command under the lease, or holds it. The lease outlives the time that --max-hold gives, so
 // that nobody else is let in while the command is being ended.
-func (l *lock) use(ctx context.Context, lease *locks.Lease) error {
+func (l *lockCommand) useLease(ctx context.Context, lease *locks.Lease) error {
 	held := lease.Context()
 	if l.maxHold > 0 {
 		bounded, cancel := context.WithTimeoutCause(held, time.Duration(l.maxHold), locks.ErrMaxHold)
@@ -132,22 +134,22 @@ func (l *lock) use(ctx context.Context, lease *locks.Lease) error {
 		held = bounded
 	}
 	if len(l.command) == 0 {
-		return l.hold(ctx, lease, held)
+		return l.holdUntilSignal(ctx, lease, held)
 	}
-	code, err := l.run(ctx, grant{held, lease.Token()})
+	code, err := l.runCommand(ctx, commandHold{held, lease.Token()})
 	if errors.Is(err, procguard.ErrHoldLost) {
 		return fmt.Errorf("lock %s: %w", l.path, err)
 	}
 	if err != nil {
 		return err
 	}
-	return silent(code)
+	return exitSilently(code)
 }
 
-// hold holds the lock until a signal comes.
-func (l *lock) hold(ctx context.Context, lease *locks.Lease, held context.Context) error {
-	what := holding{Path: l.path, Token: lease.Token(), Session: locks.SessionID(lease.Session())}
-	if err := put(os.Stdout, l.json, what, what.Path, what.Token); err != nil {
+// holdUntilSignal holds the lock until a signal comes.
+func (l *lockCommand) holdUntilSignal(ctx context.Context, lease *locks.Lease, held context.Context) error {
+	what := holdingJSON{Path: l.path, Token: lease.Token(), Session: locks.SessionID(lease.Session())}
+	if err := printResult(os.Stdout, l.json, what, what.Path, what.Token); err != nil {
 		return err
 	}
 	select {
@@ -158,10 +160,51 @@ func (l *lock) hold(ctx context.Context, lease *locks.Lease, held context.Contex
 	}
 }
 
-// holding is what is printed once something is held.
-type holding struct {
-	Path    string          `json:"path"`
-	ID      string          `json:"id,omitempty"`
-	Token   int64           `json:"token"`
-	Session locks.SessionID `json:"session"`
+// notAcquiredError says who has the locks instead, if that can be found out quickly.
+func (l *lockCommand) notAcquiredError(ctx context.Context, err error) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	reason := fmt.Errorf("lock %s: %w", l.path, locks.ErrNotAcquired)
+	hint := "wait for it with -w DURATION, or without -n and -w as long as it takes"
+	if l.wait > 0 {
+		reason = fmt.Errorf("%w within %v, the time that -w gives", reason, l.wait.asDuration())
+		hint = "without -w lockstep waits as long as it takes"
+	}
+	for _, path := range l.blockingPaths(err) {
+		who := l.describeHolder(ctx, path)
+		switch {
+		case who == "":
+		case len(l.paths) == 1:
+			reason = fmt.Errorf("%w: %s", reason, who)
+		default:
+			reason = fmt.Errorf("%w\n  %s: %s", reason, path, who)
+		}
+	}
+	return &exitError{l.conflict, reason, hint}
+}
+
+// blockingPaths is the lock that was not obtained, or all if it is not known which.
+func (l *lockCommand) blockingPaths(err error) []string {
+	var at *framework.OpError
+	if errors.As(err, &at) && slices.Contains(l.paths, at.Path) {
+		return []string{at.Path}
+	}
+	return l.paths
+}
+
+// describeHolder says who holds a lock, or nothing.
+func (l *lockCommand) describeHolder(ctx context.Context, path string) string {
+	r, err := locks.Inspect(ctx, l.client, path)
+	if err != nil || len(r.Holders) == 0 {
+		return ""
+	}
+	first := r.Holders[0]
+	text := fmt.Sprintf("%s asked for it at %s", ownerName(first), first.Since.Local().Format(time.DateTime))
+	if more := len(r.Holders) - 1; more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	if n := len(r.Waiters); n > 0 {
+		text += fmt.Sprintf("; %d waiting", n)
+	}
+	return text
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// list is the subcommand that shows locks.
-type list struct{ connection }
+// locksCommand is the subcommand that shows locks.
+type locksCommand struct{ connectionFlags }
 
 func newLocks() *cobra.Command {
-	l := &list{}
+	l := &locksCommand{}
 	cmd := &cobra.Command{
 		Use:   "locks [NAME] [flags]",
 		Short: "Show who holds locks and who waits for them",
@@ -31,40 +31,40 @@ have changed since. Times are those that the holders' own clocks gave when they 
   lockstep locks deploy            one of them, in detail
   lockstep locks /apps --json      those below another path, one object a line`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: coded(l.main),
+		RunE: withExitCodes(l.inspectLocks),
 	}
-	l.connection.register(cmd)
+	l.connectionFlags.addConnectionFlags(cmd)
 	return cmd
 }
 
-func (l *list) main(cmd *cobra.Command, args []string) error {
-	path, err := l.path(args)
+func (l *locksCommand) inspectLocks(cmd *cobra.Command, args []string) error {
+	path, err := l.inspectedPath(args)
 	if err != nil {
 		return err
 	}
-	client, err := l.connect(cmd)
+	client, err := l.connectClient(cmd)
 	if err != nil {
 		return err
 	}
 	defer hangUp(client)
 	ctx := cmd.Context()
 	if len(args) == 0 {
-		return l.all(ctx, client, path)
+		return l.listLocks(ctx, client, path)
 	}
 	one, err := locks.Inspect(ctx, client, path)
 	switch {
 	case err != nil:
 		return err
 	case one.Kind == locks.NoLock:
-		return l.all(ctx, client, path)
+		return l.listLocks(ctx, client, path)
 	case l.json:
-		return put(os.Stdout, true, reportView(one))
+		return printResult(os.Stdout, true, reportView(one))
 	}
-	return detail(os.Stdout, one, time.Now())
+	return printLockDetail(os.Stdout, one, time.Now())
 }
 
-// path is where to look. The root is no lock, but locks may be below it.
-func (l *list) path(args []string) (string, error) {
+// inspectedPath is where to look. The root is no lock, but locks may be below it.
+func (l *locksCommand) inspectedPath(args []string) (string, error) {
 	switch {
 	case len(args) == 0:
 		return locksDir, nil
@@ -74,30 +74,30 @@ func (l *list) path(args []string) (string, error) {
 	return pathOf("locks", args[0])
 }
 
-// all shows every lock below a path. What cannot be read is warned about, and decides the exit code.
-func (l *list) all(ctx context.Context, client *framework.Client, root string) error {
+// listLocks shows every lock below a path. What cannot be read is warned about, and decides the exit code.
+func (l *locksCommand) listLocks(ctx context.Context, client *framework.Client, root string) error {
 	var reports []*locks.Report
 	var unread error
 	for r, err := range locks.List(ctx, client, root) {
 		switch {
 		case errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge):
-			warn("%v", err)
+			printWarning("%v", err)
 			unread = err
 		case err != nil:
 			return err
 		case !l.json:
 			reports = append(reports, r)
 		default:
-			if err := put(os.Stdout, true, reportView(r)); err != nil {
+			if err := printResult(os.Stdout, true, reportView(r)); err != nil {
 				return err
 			}
 		}
 	}
-	if err := overview(os.Stdout, reports, time.Now()); err != nil {
+	if err := printLockOverview(os.Stdout, reports, time.Now()); err != nil {
 		return err
 	}
 	if len(reports) == 0 && !l.json && unread == nil {
-		say("no locks below %s", root)
+		printNotice("no locks below %s", root)
 	}
-	return warned(unread)
+	return exitCodeOfPrinted(unread)
 }

@@ -166,7 +166,7 @@ func TestAgo(t *testing.T) {
 		-time.Hour: "just now", 900 * time.Millisecond: "just now", time.Second: "1s ago", 59 * time.Second: "59s ago", 60 * time.Second: "1m00s ago",
 		3*time.Minute + 7*time.Second: "3m07s ago", 5*time.Hour + 3*time.Minute + time.Second: "5h03m ago", 50 * time.Hour: "2d02h ago",
 	} {
-		require.Equal(t, want, ago(d))
+		require.Equal(t, want, formatAge(d))
 	}
 }
 
@@ -180,8 +180,8 @@ func FuzzTables(f *testing.F) {
 		e := locks.Entry{Node: "/x/" + name, Owner: owner, Host: data, PID: n, Data: data, Mode: "read", Session: locks.SessionID(session)}
 		r := &locks.Report{Path: "/x", Kind: locks.MixedLock, Holders: []locks.Entry{e}, Waiters: []locks.Entry{e, e}, Others: []locks.Entry{e}, Permits: n}
 		var list, one bytes.Buffer
-		require.NoError(t, overview(&list, []*locks.Report{r, r}, time.Now()))
-		require.NoError(t, detail(&one, r, time.Now()))
+		require.NoError(t, printLockOverview(&list, []*locks.Report{r, r}, time.Now()))
+		require.NoError(t, printLockDetail(&one, r, time.Now()))
 		require.Equal(t, 3, strings.Count(list.String(), "\n"))
 		require.Equal(t, 6, strings.Count(one.String(), "\n"))
 		require.NotContains(t, list.String()+one.String(), "\x1b")

@@ -11,39 +11,41 @@ import (
 // outageOver is what the client logs at the end of an outage, whose beginning it warns of. People want to know both.
 const outageOver = "a server can be used again"
 
-// plain is a log handler for people: it prints warnings, and that an outage is over, as one line, the attributes as name=value.
-type plain struct{ attrs string }
+// peopleLogHandler is a log handler for people: it prints warnings, and that an outage is over, as one line, the attributes as name=value.
+type peopleLogHandler struct{ attrs string }
 
-func (plain) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+func (peopleLogHandler) Enabled(_ context.Context, level slog.Level) bool {
+	return level >= slog.LevelInfo
+}
 
-func (p plain) Handle(_ context.Context, r slog.Record) error {
+func (p peopleLogHandler) Handle(_ context.Context, r slog.Record) error {
 	if r.Level < slog.LevelWarn && r.Message != outageOver {
 		return nil
 	}
 	line := r.Message + p.attrs
 	r.Attrs(func(a slog.Attr) bool {
-		line += attribute(a)
+		line += formatAttribute(a)
 		return true
 	})
 	if r.Level < slog.LevelWarn {
-		say("%s", line)
+		printNotice("%s", line)
 	} else {
-		warn("%s", line)
+		printWarning("%s", line)
 	}
 	return nil
 }
 
-func (p plain) WithAttrs(attrs []slog.Attr) slog.Handler {
+func (p peopleLogHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	for _, a := range attrs {
-		p.attrs += attribute(a)
+		p.attrs += formatAttribute(a)
 	}
 	return p
 }
 
 // WithGroup leaves groups out: nothing that logs here has any.
-func (p plain) WithGroup(string) slog.Handler { return p }
+func (p peopleLogHandler) WithGroup(string) slog.Handler { return p }
 
-func attribute(a slog.Attr) string {
+func formatAttribute(a slog.Attr) string {
 	value := a.Value.Resolve().String()
 	if strings.ContainsAny(value, " \t\n\"") {
 		value = strconv.Quote(value)

@@ -13,5 +13,5 @@ import (
 
 func main() {
 	framework.WatchdogMain()
-	os.Exit(run(os.Args[1:]))
+	os.Exit(runCommandLine(os.Args[1:]))
 }

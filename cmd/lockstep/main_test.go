@@ -28,7 +28,7 @@ import (
 func TestMain(m *testing.M) {
 	framework.WatchdogMain()
 	if testproc.IsProgram() {
-		os.Exit(run(os.Args[1:]))
+		os.Exit(runCommandLine(os.Args[1:]))
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// overview prints one line for each lock.
-func overview(w io.Writer, reports []*locks.Report, now time.Time) error {
+// printLockOverview prints one line for each lock.
+func printLockOverview(w io.Writer, reports []*locks.Report, now time.Time) error {
 	t := newTable("LOCK", "KIND", "HELD BY", "ASKED", "WAITING")
 	for _, r := range reports {
-		t.add(strong(readable(r.Path)), plainly(kindOf(r)), held(r), asked(r, now), waiting(r))
+		t.addRow(boldCell(quoteName(r.Path)), plainCell(kindOf(r)), holderCell(r), askedCell(r, now), waitingCell(r))
 	}
-	return t.print(w)
+	return t.printTo(w)
 }
 
 // kindOf is a lock's kind, with the permits of a semaphore.
@@ -37,56 +37,56 @@ func permitsHeld(r *locks.Report) (n int) {
 	return n
 }
 
-func held(r *locks.Report) cell {
+func holderCell(r *locks.Report) cell {
 	if len(r.Holders) == 0 {
-		return faint("-")
+		return dimCell("-")
 	}
-	text := who(r.Holders[0])
+	text := ownerName(r.Holders[0])
 	if mode := r.Holders[0].Mode; mode != "" {
 		text += " (" + mode + ")"
 	}
 	if more := len(r.Holders) - 1; more > 0 {
 		text += " +" + strconv.Itoa(more)
 	}
-	return good(text)
+	return greenCell(text)
 }
 
-func asked(r *locks.Report, now time.Time) cell {
+func askedCell(r *locks.Report, now time.Time) cell {
 	if len(r.Holders) == 0 {
-		return faint("-")
+		return dimCell("-")
 	}
-	return plainly(ago(now.Sub(r.Holders[0].Since)))
+	return plainCell(formatAge(now.Sub(r.Holders[0].Since)))
 }
 
-func waiting(r *locks.Report) cell {
+func waitingCell(r *locks.Report) cell {
 	switch n := len(r.Waiters); {
 	case r.Truncated:
-		return busy(fmt.Sprintf("%d or more", n))
+		return yellowCell(fmt.Sprintf("%d or more", n))
 	case n > 0:
-		return busy(strconv.Itoa(n))
+		return yellowCell(strconv.Itoa(n))
 	}
-	return faint("-")
+	return dimCell("-")
 }
 
-// detail prints one lock: a line for each node.
-func detail(w io.Writer, r *locks.Report, now time.Time) error {
+// printLockDetail prints one lock: a line for each node.
+func printLockDetail(w io.Writer, r *locks.Report, now time.Time) error {
 	t := newTable("", "OWNER", "HOST", "PID", "MODE", "PERMITS", "ASKED", "TOKEN", "SESSION", "NODE")
 	for _, e := range r.Holders {
-		t.add(describe(good("holds"), r, e, now)...)
+		t.addRow(entryCells(greenCell("holds"), r, e, now)...)
 	}
 	for i, e := range r.Waiters {
-		t.add(describe(busy("waits "+strconv.Itoa(i+1)), r, e, now)...)
+		t.addRow(entryCells(yellowCell("waits "+strconv.Itoa(i+1)), r, e, now)...)
 	}
 	for _, e := range r.Others {
-		t.add(describe(faint("other"), r, e, now)...)
+		t.addRow(entryCells(dimCell("other"), r, e, now)...)
 	}
-	t.title = summary(r)
-	return t.print(w)
+	t.title = summarizeLock(r)
+	return t.printTo(w)
 }
 
-// summary is a lock in one line.
-func summary(r *locks.Report) string {
-	text := fmt.Sprintf("%s: %s, %d waiting", readable(r.Path), kindOf(r), len(r.Waiters))
+// summarizeLock is a lock in one line.
+func summarizeLock(r *locks.Report) string {
+	text := fmt.Sprintf("%s: %s, %d waiting", quoteName(r.Path), kindOf(r), len(r.Waiters))
 	if r.Kind == locks.MixedLock {
 		text += "; its kinds do not see each other, so that each has a holder"
 	}
@@ -96,51 +96,51 @@ func summary(r *locks.Report) string {
 	return text
 }
 
-// describe is an entry's line.
-func describe(role cell, r *locks.Report, e locks.Entry, now time.Time) []cell {
+// entryCells is an entry's line.
+func entryCells(role cell, r *locks.Report, e locks.Entry, now time.Time) []cell {
 	node := strings.TrimPrefix(e.Node, strings.TrimSuffix(r.Path, "/")+"/")
 	return []cell{
-		role, plainly(who(e)), plainly(brief(e.Host)), plainly(some(e.PID)), plainly(e.Mode), plainly(some(e.Permits)),
-		plainly(ago(now.Sub(e.Since))), plainly(strconv.FormatInt(e.Token, 10)), plainly(e.Session.String()), faint(readable(node)),
+		role, plainCell(ownerName(e)), plainCell(shortenText(e.Host)), plainCell(formatPositive(e.PID)), plainCell(e.Mode), plainCell(formatPositive(e.Permits)),
+		plainCell(formatAge(now.Sub(e.Since))), plainCell(strconv.FormatInt(e.Token, 10)), plainCell(e.Session.String()), dimCell(quoteName(node)),
 	}
 }
 
-func some(n int) string {
+func formatPositive(n int) string {
 	if n == 0 {
 		return ""
 	}
 	return strconv.Itoa(n)
 }
 
-// who is what an entry says of itself, or else its session, which a server's log can tell more of.
-func who(e locks.Entry) string {
+// ownerName is what an entry says of itself, or else its session, which a server's log can tell more of.
+func ownerName(e locks.Entry) string {
 	for _, text := range []string{e.Owner, e.Data} {
 		if text != "" {
-			return brief(text)
+			return shortenText(text)
 		}
 	}
 	if e.Session == 0 {
 		_, name := framework.Split(e.Node)
-		return brief(name)
+		return shortenText(name)
 	}
 	return "session " + e.Session.String()
 }
 
 const briefest = 60
 
-// brief is the beginning of a text that anybody may have written.
-func brief(text string) string {
+// shortenText is the beginning of a text that anybody may have written.
+func shortenText(text string) string {
 	if text == "" {
 		return ""
 	}
 	if utf8.RuneCountInString(text) > briefest {
 		text = string([]rune(text)[:briefest-1]) + "…"
 	}
-	return readable(text)
+	return quoteName(text)
 }
 
-// ago is how long something lasts, in at most two units.
-func ago(d time.Duration) string {
+// formatAge is how long something lasts, in at most two units.
+func formatAge(d time.Duration) string {
 	seconds := int64(math.Max(0, d.Seconds())) // clocks differ
 	units := []struct {
 		name string

@@ -32,35 +32,35 @@ UTF-8, its bytes in "item_base64", and with it the item's headers and the time o
 	return cmd
 }
 
-// queued is what the subcommands of "queue" have in common.
-type queued struct {
-	connection
+// queueCommand is what the subcommands of "queue" have in common.
+type queueCommand struct {
+	connectionFlags
 	queue *queue.Queue[[]byte]
 	path  string
 }
 
-// use does one thing with a queue.
-func (q *queued) use(cmd *cobra.Command, name string, opts []queue.Option, do func(context.Context, *framework.Client) error) error {
+// useQueue does one thing with a queue.
+func (q *queueCommand) useQueue(cmd *cobra.Command, name string, opts []queue.Option, do func(context.Context, *framework.Client) error) error {
 	var err error
 	if q.path, err = pathOf("queues", name); err != nil {
 		return err
 	}
-	client, err := q.connect(cmd)
+	client, err := q.connectClient(cmd)
 	if err != nil {
 		return err
 	}
 	defer hangUp(client)
 	q.queue = queue.New(client, q.path, queue.Bytes(), opts...)
-	defer q.close()
+	defer q.closeQueue()
 	return queueCode(do(cmd.Context(), client))
 }
 
-// close finishes what was begun.
-func (q *queued) close() {
+// closeQueue finishes what was begun.
+func (q *queueCommand) closeQueue() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	if err := q.queue.Close(ctx); err != nil {
-		warn("%v", err)
+		printWarning("%v", err)
 	}
 }
 
@@ -82,7 +82,7 @@ func queueCode(err error) error {
 		{queue.ErrLost, exitLost, ""},
 	} {
 		if errors.Is(err, m.err) {
-			return &exit{m.code, err, m.hint}
+			return &exitError{m.code, err, m.hint}
 		}
 	}
 	return err
@@ -92,12 +92,12 @@ func queueCode(err error) error {
 type queueFlags struct {
 	strict   bool
 	capacity int
-	dedup    duration
-	retryMin duration
-	retryMax duration
+	dedup    durationFlag
+	retryMin durationFlag
+	retryMax durationFlag
 }
 
-func (f *queueFlags) register(cmd *cobra.Command) {
+func (f *queueFlags) addQueueFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVar(&f.strict, "strict", false, "the queue is to keep strict order, one consumer at a time; else it is as it was made, or parallel")
 	flags.IntVar(&f.capacity, "capacity", 0, "the queue is to hold no more items than this; else it is as it was made, or unbounded")
@@ -106,7 +106,7 @@ func (f *queueFlags) register(cmd *cobra.Command) {
 	flags.Var(&f.dedup, "dedup", "the queue is to remember --id for so long; else it is as it was made, or none")
 }
 
-func (f *queueFlags) options(cmd *cobra.Command) (opts []queue.Option) {
+func (f *queueFlags) queueOptions(cmd *cobra.Command) (opts []queue.Option) {
 	if f.strict {
 		opts = append(opts, queue.WithOrder(queue.Strict))
 	}
@@ -114,40 +114,40 @@ func (f *queueFlags) options(cmd *cobra.Command) (opts []queue.Option) {
 		opts = append(opts, queue.WithCapacity(f.capacity))
 	}
 	if f.dedup > 0 {
-		opts = append(opts, queue.WithDedup(f.dedup.time()))
+		opts = append(opts, queue.WithDedup(f.dedup.asDuration()))
 	}
 	if cmd.Flags().Changed("retry-min") || cmd.Flags().Changed("retry-max") {
-		opts = append(opts, queue.WithRetry(queue.RetryPolicy{Min: f.retryMin.time(), Max: f.retryMax.time()}))
+		opts = append(opts, queue.WithRetry(queue.RetryPolicy{Min: f.retryMin.asDuration(), Max: f.retryMax.asDuration()}))
 	}
 	return opts
 }
 
 func newQueueLen() *cobra.Command {
-	q := &queued{}
+	q := &queueCommand{}
 	cmd := &cobra.Command{
 		Use:     "len NAME [flags]",
 		Short:   "Count a queue's items",
 		Long:    "Print the numbers of items: those to be taken or being worked on, those kept back for later, and dead letters.",
 		Example: "  lockstep queue len mails --json",
-		Args:    alone,
-		RunE: coded(func(cmd *cobra.Command, args []string) error {
-			return q.use(cmd, args[0], nil, func(ctx context.Context, _ *framework.Client) error {
+		Args:    checkNameAlone,
+		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
+			return q.useQueue(cmd, args[0], nil, func(ctx context.Context, _ *framework.Client) error {
 				c, err := q.queue.Counts(ctx)
 				if err != nil {
 					return err
 				}
-				return put(os.Stdout, q.json, c, c.Items, c.Delayed, c.Dead)
+				return printResult(os.Stdout, q.json, c, c.Items, c.Delayed, c.Dead)
 			})
 		}),
 	}
-	q.connection.register(cmd)
+	q.connectionFlags.addConnectionFlags(cmd)
 	return cmd
 }
 
 func newQueueSet() *cobra.Command {
-	q := &queued{}
+	q := &queueCommand{}
 	var capacity int
-	var dedup duration
+	var dedup durationFlag
 	cmd := &cobra.Command{
 		Use:   "set NAME [flags]",
 		Short: "Change a queue's bound, or how long it remembers ids",
@@ -155,57 +155,57 @@ func newQueueSet() *cobra.Command {
 anew with another --capacity or --dedup is refused. An unbounded queue cannot be bounded so: nobody
 has counted its items.`,
 		Example: "  lockstep queue set mails --capacity 5000 --dedup 2h",
-		Args:    alone,
-		RunE: coded(func(cmd *cobra.Command, args []string) error {
+		Args:    checkNameAlone,
+		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
 			flags := cmd.Flags()
 			if !flags.Changed("capacity") && !flags.Changed("dedup") {
-				return usage("want --capacity or --dedup")
+				return usageError("want --capacity or --dedup")
 			}
-			return q.use(cmd, args[0], nil, func(ctx context.Context, _ *framework.Client) error {
+			return q.useQueue(cmd, args[0], nil, func(ctx context.Context, _ *framework.Client) error {
 				if flags.Changed("capacity") {
 					if err := q.queue.SetCapacity(ctx, capacity); err != nil {
 						return err
 					}
 				}
 				if flags.Changed("dedup") {
-					return q.queue.SetDedup(ctx, dedup.time())
+					return q.queue.SetDedup(ctx, dedup.asDuration())
 				}
 				return nil
 			})
 		}),
 	}
-	q.connection.register(cmd)
+	q.connectionFlags.addConnectionFlags(cmd)
 	cmd.Flags().IntVar(&capacity, "capacity", 0, "hold no more items than this")
 	cmd.Flags().Var(&dedup, "dedup", "remember --id of \"lockstep queue put\" for so long")
 	return cmd
 }
 
 func newQueuePeek() *cobra.Command {
-	q := &queued{}
+	q := &queueCommand{}
 	cmd := &cobra.Command{
 		Use:     "peek NAME [flags]",
 		Short:   "Print the first item and leave it where it is",
 		Long:    "Print the first item and leave it where it is; somebody may be working on it. The exit code is 1 if there is none.",
 		Example: "  lockstep queue peek mails",
-		Args:    alone,
-		RunE: coded(func(cmd *cobra.Command, args []string) error {
-			return q.use(cmd, args[0], nil, func(ctx context.Context, _ *framework.Client) error {
+		Args:    checkNameAlone,
+		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
+			return q.useQueue(cmd, args[0], nil, func(ctx context.Context, _ *framework.Client) error {
 				item, err := q.queue.PeekItem(ctx)
 				if err != nil {
 					return err
 				}
 				p := printedItem(item.Value)
 				p.ID, p.Attempts, p.Node, p.Headers, p.Put = item.ID, item.Attempts, item.Node, item.Headers, item.EnqueuedAt.UTC()
-				return put(os.Stdout, q.json, p, shown(os.Stdout, item.Value))
+				return printResult(os.Stdout, q.json, p, formatItem(os.Stdout, item.Value))
 			})
 		}),
 	}
-	q.connection.register(cmd)
+	q.connectionFlags.addConnectionFlags(cmd)
 	return cmd
 }
 
-// printed is an item as JSON.
-type printed struct {
+// itemJSON is an item as JSON.
+type itemJSON struct {
 	Item     string `json:"item"`
 	Exact    []byte `json:"item_base64,omitempty"` // where the item is no UTF-8
 	ID       string `json:"id,omitempty"`
@@ -218,18 +218,20 @@ type printed struct {
 	Put     time.Time         `json:"put,omitzero"`
 }
 
-func printedItem(item []byte) printed { return printed{Item: string(item), Exact: exact(string(item))} }
+func printedItem(item []byte) itemJSON {
+	return itemJSON{Item: string(item), Exact: bytesIfInvalid(string(item))}
+}
 
-// shown is an item for people at a terminal, or as it is for programs.
-func shown(out *os.File, item []byte) string {
+// formatItem is an item for people at a terminal, or as it is for programs.
+func formatItem(out *os.File, item []byte) string {
 	if terminal.Is(out) {
-		return printable(string(item))
+		return quoteUnprintable(string(item))
 	}
 	return string(item)
 }
 
 func newQueueDead() *cobra.Command {
-	q := &queued{}
+	q := &queueCommand{}
 	var requeue, purge bool
 	cmd := &cobra.Command{
 		Use:   "dead NAME [flags]",
@@ -239,29 +241,29 @@ program could not read them. A line has the node, the number of attempts, the la
 the item, quoted if it holds what cannot be printed; --json has its exact bytes.`,
 		Example: `  lockstep queue dead mails
   lockstep queue dead mails --requeue      put all at the end of the queue again`,
-		Args: alone,
-		RunE: coded(func(cmd *cobra.Command, args []string) error {
-			return q.use(cmd, args[0], nil, func(ctx context.Context, _ *framework.Client) error {
-				return q.dead(ctx, requeue, purge)
+		Args: checkNameAlone,
+		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
+			return q.useQueue(cmd, args[0], nil, func(ctx context.Context, _ *framework.Client) error {
+				return q.handleDeadLetters(ctx, requeue, purge)
 			})
 		}),
 	}
-	q.connection.register(cmd)
+	q.connectionFlags.addConnectionFlags(cmd)
 	cmd.Flags().BoolVar(&requeue, "requeue", false, "put all at the end of the queue again")
 	cmd.Flags().BoolVar(&purge, "purge", false, "remove all")
 	cmd.MarkFlagsMutuallyExclusive("requeue", "purge")
 	return cmd
 }
 
-func (q *queued) dead(ctx context.Context, requeue, purge bool) error {
+func (q *queueCommand) handleDeadLetters(ctx context.Context, requeue, purge bool) error {
 	switch {
 	case requeue:
 		n, err := q.queue.Requeue(ctx)
-		say("%d put into %s again", n, q.path)
+		printNotice("%d put into %s again", n, q.path)
 		return err
 	case purge:
 		n, err := q.queue.PurgeDead(ctx)
-		say("%d removed from %s", n, q.path)
+		printNotice("%d removed from %s", n, q.path)
 		return err
 	}
 	for letter, err := range q.queue.DeadLetters(ctx) {
@@ -273,7 +275,7 @@ func (q *queued) dead(ctx context.Context, requeue, purge bool) error {
 		if p.Put = letter.EnqueuedAt; !p.Put.IsZero() {
 			p.Put = p.Put.UTC()
 		}
-		if err := put(os.Stdout, q.json, p, printable(p.Node), p.Attempts, fmt.Sprintf("%q", p.Reason), printable(p.Item)); err != nil {
+		if err := printResult(os.Stdout, q.json, p, quoteUnprintable(p.Node), p.Attempts, fmt.Sprintf("%q", p.Reason), quoteUnprintable(p.Item)); err != nil {
 			return err
 		}
 	}

@@ -7,22 +7,20 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/terminal"
 	"github.com/lockstep-go/lockstep/queue"
 )
 
 // queuePut is the subcommand that puts items.
 type queuePut struct {
-	queued
+	queueCommand
 	queueFlags
 	priority int
-	delay    duration
-	expiry   duration
+	delay    durationFlag
+	expiry   durationFlag
 	id       string
 	headers  []string
 	nonblock bool
@@ -48,10 +46,10 @@ checked. A bounded queue that is full makes the program wait, or exit with 1 und
 			}
 			return nil
 		},
-		RunE: coded(p.main),
+		RunE: withExitCodes(p.putItems),
 	}
-	p.connection.register(cmd)
-	p.queueFlags.register(cmd)
+	p.connectionFlags.addConnectionFlags(cmd)
+	p.queueFlags.addQueueFlags(cmd)
 	f := cmd.Flags()
 	f.IntVar(&p.priority, "priority", 0, "go before all items of lower priorities, 0 to 9")
 	f.Var(&p.delay, "delay", "keep the items back for so long; a bare number is seconds")
@@ -62,8 +60,8 @@ checked. A bounded queue that is full makes the program wait, or exit with 1 und
 	return cmd
 }
 
-func (p *queuePut) main(cmd *cobra.Command, args []string) error {
-	opts := p.queueFlags.options(cmd)
+func (p *queuePut) putItems(cmd *cobra.Command, args []string) error {
+	opts := p.queueFlags.queueOptions(cmd)
 	if p.nonblock {
 		opts = append(opts, queue.WithFailWhenFull())
 	}
@@ -71,23 +69,23 @@ func (p *queuePut) main(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	how := []queue.PutOption{queue.WithPriority(p.priority), queue.WithDelay(p.delay.time()), queue.WithHeaders(headers)}
+	how := []queue.PutOption{queue.WithPriority(p.priority), queue.WithDelay(p.delay.asDuration()), queue.WithHeaders(headers)}
 	if cmd.Flags().Changed("expiry") {
-		how = append(how, queue.WithExpiry(p.expiry.time()))
+		how = append(how, queue.WithExpiry(p.expiry.asDuration()))
 	}
 	if cmd.Flags().Changed("id") {
 		how = append(how, queue.WithID(p.id))
 		if len(args) != 2 {
-			return usage("--id is for one ITEM, got %d", len(args)-1)
+			return usageError("--id is for one ITEM, got %d", len(args)-1)
 		}
 	}
-	return p.use(cmd, args[0], opts, func(ctx context.Context, _ *framework.Client) error {
+	return p.useQueue(cmd, args[0], opts, func(ctx context.Context, _ *framework.Client) error {
 		count := newProgress("put into " + p.path)
-		defer count.end()
+		defer count.printTotal()
 		if len(args) > 1 {
-			return p.all(ctx, args[1:], how, count)
+			return p.putArguments(ctx, args[1:], how, count)
 		}
-		return p.lines(ctx, os.Stdin, how, count)
+		return p.putLines(ctx, os.Stdin, how, count)
 	})
 }
 
@@ -97,19 +95,19 @@ func (p *queuePut) headersOf() (map[string]string, error) {
 	for _, h := range p.headers {
 		name, value, ok := strings.Cut(h, "=")
 		if _, twice := headers[name]; !ok || name == "" || twice {
-			return nil, usage("--header %q: want NAME=VALUE, each NAME once", h)
+			return nil, usageError("--header %q: want NAME=VALUE, each NAME once", h)
 		}
 		headers[name] = value
 	}
 	return headers, nil
 }
 
-func (p *queuePut) all(ctx context.Context, items []string, how []queue.PutOption, count *progress) error {
+func (p *queuePut) putArguments(ctx context.Context, items []string, how []queue.PutOption, count *progressCounter) error {
 	for _, item := range items {
 		if err := p.queue.Put(ctx, []byte(item), how...); err != nil {
 			return err
 		}
-		count.add(1)
+		count.addCount(1)
 	}
 	return nil
 }
@@ -121,9 +119,9 @@ const (
 	maxBatchLines = 500
 )
 
-// lines puts lines, those together that are there already. It ends with ctx, also while the input is open and silent.
-func (p *queuePut) lines(ctx context.Context, in io.Reader, how []queue.PutOption, count *progress) error {
-	lines, failed := reading(ctx, in)
+// putLines puts lines, those together that are there already. It ends with ctx, also while the input is open and silent.
+func (p *queuePut) putLines(ctx context.Context, in io.Reader, how []queue.PutOption, count *progressCounter) error {
+	lines, failed := readLinesAhead(ctx, in)
 	for {
 		var line []byte
 		var open bool
@@ -148,18 +146,18 @@ func (p *queuePut) lines(ctx context.Context, in io.Reader, how []queue.PutOptio
 				more = false
 			}
 		}
-		if err := p.batch(ctx, batch, how, count); err != nil {
+		if err := p.putBatch(ctx, batch, how, count); err != nil {
 			return err
 		}
 	}
 }
 
-// batch puts lines together, or one by one if they do not fit in together.
-func (p *queuePut) batch(ctx context.Context, batch [][]byte, how []queue.PutOption, count *progress) error {
+// putBatch puts lines together, or one by one if they do not fit in together.
+func (p *queuePut) putBatch(ctx context.Context, batch [][]byte, how []queue.PutOption, count *progressCounter) error {
 	if len(batch) > 1 {
 		err := p.queue.PutBatch(ctx, batch, how...)
 		if err == nil {
-			count.add(len(batch))
+			count.addCount(len(batch))
 		}
 		if !errors.Is(err, queue.ErrFull) && !errors.Is(err, framework.ErrTooLarge) {
 			return err
@@ -169,13 +167,13 @@ func (p *queuePut) batch(ctx context.Context, batch [][]byte, how []queue.PutOpt
 		if err := p.queue.Put(ctx, line, how...); err != nil {
 			return err
 		}
-		count.add(1)
+		count.addCount(1)
 	}
 	return nil
 }
 
-// reading reads lines ahead, so that a slow writer's lines are put as they come.
-func reading(ctx context.Context, in io.Reader) (<-chan []byte, <-chan error) {
+// readLinesAhead reads lines ahead, so that a slow writer's lines are put as they come.
+func readLinesAhead(ctx context.Context, in io.Reader) (<-chan []byte, <-chan error) {
 	lines, failed := make(chan []byte, maxBatchLines), make(chan error, 1)
 	go func() {
 		defer close(lines)
@@ -192,31 +190,3 @@ func reading(ctx context.Context, in io.Reader) (<-chan []byte, <-chan error) {
 	}()
 	return lines, failed
 }
-
-// progress tells people how far something is, at a terminal.
-type progress struct {
-	what  string
-	n     int
-	shown time.Time
-	live  bool
-}
-
-func newProgress(what string) *progress {
-	return &progress{what: what, shown: time.Now(), live: terminal.Is(os.Stderr)}
-}
-
-func (p *progress) add(n int) {
-	p.n += n
-	if p.live && time.Since(p.shown) > 2*time.Second {
-		p.shown = time.Now()
-		say("%d %s so far", p.n, p.what)
-	}
-}
-
-func (p *progress) end() {
-	if p.live {
-		say("%d %s", p.n, p.what)
-	}
-}
-
-func (d duration) time() time.Duration { return time.Duration(d) }

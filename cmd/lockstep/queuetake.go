@@ -17,12 +17,12 @@ import (
 
 // queueTake is the subcommand that takes items.
 type queueTake struct {
-	queued
-	runner
+	queueCommand
+	commandRunner
 	number      int
 	follow      bool
-	wait        duration
-	retryAfter  duration
+	wait        durationFlag
+	retryAfter  durationFlag
 	maxAttempts int
 	byPolicy    bool // --retry-after was not given
 	last        int  // the exit code of the last command that failed
@@ -47,11 +47,11 @@ that of the last command that failed, or 75 if an item was lost while it was wor
 		Example: `  lockstep queue take mails -- ./send.sh
   lockstep queue take mails --follow --max-attempts 5 -- ./send.sh
   lockstep queue take mails -n 10 -w 5        print what comes, up to ten, and give up after 5 s without`,
-		Args: nameAnd(true),
-		RunE: coded(t.main),
+		Args: checkNameAnd(true),
+		RunE: withExitCodes(t.takeItems),
 	}
-	t.connection.register(cmd)
-	t.runner.register(cmd)
+	t.connectionFlags.addConnectionFlags(cmd)
+	t.commandRunner.addRunnerFlags(cmd)
 	f := cmd.Flags()
 	f.IntVarP(&t.number, "number", "n", 1, "take so many items")
 	f.BoolVarP(&t.follow, "follow", "f", false, "take items until a signal comes")
@@ -62,12 +62,12 @@ that of the last command that failed, or 75 if an item was lost while it was wor
 	return cmd
 }
 
-func (t *queueTake) main(cmd *cobra.Command, args []string) error {
-	own, command := split(cmd, args)
+func (t *queueTake) takeItems(cmd *cobra.Command, args []string) error {
+	own, command := splitAtDash(cmd, args)
 	if t.number < 1 {
-		return usage("-n %d: it must be 1 or more", t.number)
+		return usageError("-n %d: it must be 1 or more", t.number)
 	}
-	if err := find(command); err != nil {
+	if err := findCommand(command); err != nil {
 		return err
 	}
 	t.byPolicy = !cmd.Flags().Changed("retry-after")
@@ -75,64 +75,64 @@ func (t *queueTake) main(cmd *cobra.Command, args []string) error {
 	if cmd.Flags().Changed("max-attempts") {
 		opts = append(opts, queue.WithMaxAttempts(t.maxAttempts))
 	}
-	err := t.use(cmd, own[0], opts, func(ctx context.Context, client *framework.Client) error {
-		if err := t.prepare(ctx, client, t.queued.path, command); err != nil {
+	err := t.useQueue(cmd, own[0], opts, func(ctx context.Context, client *framework.Client) error {
+		if err := t.prepareCommand(ctx, client, t.queueCommand.path, command); err != nil {
 			return err
 		}
-		return t.items(ctx)
+		return t.takeEach(ctx)
 	})
 	if err == nil || t.follow && endedBySignal(cmd.Context()) {
-		return silent(t.last)
+		return exitSilently(t.last)
 	}
 	return err
 }
 
-// items takes one item after the other.
-func (t *queueTake) items(ctx context.Context) error {
-	count := newProgress("taken from " + t.queued.path)
-	defer count.end()
+// takeEach takes one item after the other.
+func (t *queueTake) takeEach(ctx context.Context) error {
+	count := newProgress("taken from " + t.queueCommand.path)
+	defer count.printTotal()
 	for n := 0; t.follow || n < t.number; n++ {
-		d, err := t.one(ctx)
+		d, err := t.takeOne(ctx)
 		if err != nil {
 			return err
 		}
-		if err := t.serve(ctx, d); err != nil {
+		if err := t.handleItem(ctx, d); err != nil {
 			return err
 		}
-		count.add(1)
+		count.addCount(1)
 	}
 	return nil
 }
 
-func (t *queueTake) one(ctx context.Context) (*queue.Delivery[[]byte], error) {
-	patience, cancel := patient(ctx, t.wait)
+func (t *queueTake) takeOne(ctx context.Context) (*queue.Delivery[[]byte], error) {
+	patience, cancel := withWaitLimit(ctx, t.wait)
 	defer cancel()
 	d, err := t.queue.Take(patience)
-	return d, waitOver(fmt.Sprintf("queue %s: no item came", t.queued.path), t.wait, err)
+	return d, timedOutError(fmt.Sprintf("queue %s: no item came", t.queueCommand.path), t.wait, err)
 }
 
-// serve prints an item, or runs the command for it.
-func (t *queueTake) serve(ctx context.Context, d *queue.Delivery[[]byte]) error {
+// handleItem prints an item, or runs the command for it.
+func (t *queueTake) handleItem(ctx context.Context, d *queue.Delivery[[]byte]) error {
 	settled := context.WithoutCancel(ctx)
 	if len(t.command) == 0 {
 		p := printedItem(d.Value)
 		p.ID, p.Attempt, p.Headers, p.Put = d.ID, d.Attempt, d.Headers, d.EnqueuedAt.UTC()
-		if err := put(os.Stdout, t.json, p, shown(os.Stdout, d.Value)); err != nil {
+		if err := printResult(os.Stdout, t.json, p, formatItem(os.Stdout, d.Value)); err != nil {
 			return err
 		}
 		return d.Ack(settled)
 	}
-	code, err := t.work(ctx, d)
+	code, err := t.runForItem(ctx, d)
 	switch {
 	case errors.Is(err, procguard.ErrHoldLost):
-		return fmt.Errorf("queue %s: %w", t.queued.path, err)
+		return fmt.Errorf("queue %s: %w", t.queueCommand.path, err)
 	case err != nil:
 		return errors.Join(err, d.Nack(settled, 0, err))
 	case code == 0:
 		return d.Ack(settled)
 	}
 	t.last = code
-	after := t.retryAfter.time()
+	after := t.retryAfter.asDuration()
 	if t.byPolicy {
 		after = time.Second
 		if _, known := t.queue.RetryPolicy(); known {
@@ -142,19 +142,19 @@ func (t *queueTake) serve(ctx context.Context, d *queue.Delivery[[]byte]) error 
 	return d.Nack(settled, after, fmt.Errorf("exit code %d", code))
 }
 
-// work runs the command with the item on its standard input.
-func (t *queueTake) work(ctx context.Context, d *queue.Delivery[[]byte]) (int, error) {
-	in, err := unnamed(d.Value)
+// runForItem runs the command with the item on its standard input.
+func (t *queueTake) runForItem(ctx context.Context, d *queue.Delivery[[]byte]) (int, error) {
+	in, err := newUnnamedFile(d.Value)
 	if err != nil {
 		return 0, err
 	}
 	defer in.Close()
 	t.stdin = in
-	return t.run(ctx, grant{d.Context(), int64(d.Attempt)}, "LOCKSTEP_ATTEMPT="+strconv.Itoa(d.Attempt))
+	return t.runCommand(ctx, commandHold{d.Context(), int64(d.Attempt)}, "LOCKSTEP_ATTEMPT="+strconv.Itoa(d.Attempt))
 }
 
-// unnamed returns a file with this content that nobody else can find.
-func unnamed(content []byte) (*os.File, error) {
+// newUnnamedFile returns a file with this content that nobody else can find.
+func newUnnamedFile(content []byte) (*os.File, error) {
 	f, err := os.CreateTemp("", "lockstep-item-")
 	if err != nil {
 		return nil, err

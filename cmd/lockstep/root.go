@@ -10,15 +10,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// run runs a command line and returns the exit code.
-func run(args []string) int {
+// runCommandLine runs a command line and returns the exit code.
+func runCommandLine(args []string) int {
 	ctx, stop := untilSignal(context.Background())
 	defer stop()
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return badFlag(cmd, err, args) })
 	cmd, err := root.ExecuteContextC(ctx)
-	return report(cmd, err)
+	return reportError(cmd, err)
 }
 
 func newRoot() *cobra.Command {
@@ -78,25 +78,20 @@ LOCKSTEP_SESSION_TIMEOUT, LOCKSTEP_IDENTITY, LOCKSTEP_AUTH_FILE or LOCKSTEP_AUTH
 	return root
 }
 
-// coded makes a function cobra's: its errors get their exit codes, and all others are of usage.
-func coded(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error { return withCode(f(cmd, args)) }
-}
-
-// report prints an error and what to do next, and returns the exit code.
-func report(cmd *cobra.Command, err error) int {
+// reportError prints an error and what to do next, and returns the exit code.
+func reportError(cmd *cobra.Command, err error) int {
 	if err == nil {
 		return 0
 	}
-	var e *exit
+	var e *exitError
 	if !errors.As(err, &e) {
-		e = &exit{code: exitUsage, reason: err}
+		e = &exitError{code: exitUsage, reason: err}
 	}
 	if e.code == exitUsage && e.hint == "" {
 		e.hint = fmt.Sprintf("see %s --help", cmd.CommandPath())
 	}
 	if e.reason != nil {
-		complain(e.reason, e.hint)
+		printError(e.reason, e.hint)
 	}
 	return e.code
 }

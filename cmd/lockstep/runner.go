@@ -20,9 +20,9 @@ const maxKillAfter = 5 * time.Second
 
 const noWatchdogFlag = "no-watchdog"
 
-// runner runs a command while something is held.
-type runner struct {
-	killAfter  duration
+// commandRunner runs a command while something is held.
+type commandRunner struct {
+	killAfter  durationFlag
 	noWatchdog bool
 
 	client  *framework.Client
@@ -33,32 +33,32 @@ type runner struct {
 	signalled atomic.Bool // a signal of endings has come while a command ran
 }
 
-// grant is what a lease, a leader's term and a job's run have in common.
-type grant struct {
+// commandHold is what a lease, a leader's term and a job's run have in common.
+type commandHold struct {
 	ctx   context.Context // done when the grant has ended
 	token int64
 }
 
-func (r *runner) register(cmd *cobra.Command) {
+func (r *commandRunner) addRunnerFlags(cmd *cobra.Command) {
 	cmd.Flags().Var(&r.killAfter, "kill-after",
 		"time from SIGTERM to SIGKILL when the hold is lost (default a quarter of the session timeout, at most 5s)")
 	cmd.Flags().BoolVar(&r.noWatchdog, noWatchdogFlag, false,
 		"start no second process that lets others in at once if this one is killed; they wait for the session timeout")
 }
 
-// prepare checks the command before anything is taken for it.
-func (r *runner) prepare(ctx context.Context, client *framework.Client, path string, command []string) error {
+// prepareCommand checks the command before anything is taken for it.
+func (r *commandRunner) prepareCommand(ctx context.Context, client *framework.Client, path string, command []string) error {
 	r.client, r.path, r.command = client, path, command
 	s, err := client.Session(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = r.grace(s.Timeout())
+	_, err = r.killGrace(s.Timeout())
 	return err
 }
 
-// find refuses a command that is not there; none is fine.
-func find(command []string) error {
+// findCommand refuses a command that is not there; none is fine.
+func findCommand(command []string) error {
 	if len(command) == 0 {
 		return nil
 	}
@@ -66,24 +66,24 @@ func find(command []string) error {
 	return err
 }
 
-// grace is the time between SIGTERM and SIGKILL, under a session timeout of t.
-func (r *runner) grace(t time.Duration) (time.Duration, error) {
+// killGrace is the time between SIGTERM and SIGKILL, under a session timeout of t.
+func (r *commandRunner) killGrace(t time.Duration) (time.Duration, error) {
 	if r.killAfter == 0 {
 		return min(maxKillAfter, t/4), nil
 	}
 	if d := time.Duration(r.killAfter); d < t/3 {
 		return d, nil
 	}
-	return 0, usage("--kill-after %v does not fit into the session timeout of %v that the servers have granted: it must be less than a third of it, %v; ask for more with --session-timeout",
+	return 0, usageError("--kill-after %v does not fit into the session timeout of %v that the servers have granted: it must be less than a third of it, %v; ask for more with --session-timeout",
 		time.Duration(r.killAfter), t, (t / 3).Truncate(time.Millisecond))
 }
 
-// listen returns the signals that are to be passed on, until stop is called. It notes a signal that ends this program before it
+// passSignals returns the signals that are to be passed on, until stop is called. It notes a signal that ends this program before it
 // passes it on.
-func (r *runner) listen() (passed <-chan os.Signal, stop func()) {
+func (r *commandRunner) passSignals() (passed <-chan os.Signal, stop func()) {
 	received, pass := make(chan os.Signal, 8), make(chan os.Signal, 8)
-	ending := endings()
-	signal.Notify(received, slices.Concat(ending, notices())...)
+	ending := endingSignals()
+	signal.Notify(received, slices.Concat(ending, noticedSignals())...)
 	go func() {
 		for s := range received {
 			if slices.Contains(ending, s) {
@@ -101,10 +101,10 @@ func (r *runner) listen() (passed <-chan os.Signal, stop func()) {
 	}
 }
 
-// run runs the command under a grant and returns its exit code. Its error wraps procguard.ErrHoldLost if the
+// runCommand runs the command under a grant and returns its exit code. Its error wraps procguard.ErrHoldLost if the
 // grant was lost first; the command has ended then.
-func (r *runner) run(ctx context.Context, g grant, env ...string) (int, error) {
-	signals, stop := r.listen()
+func (r *commandRunner) runCommand(ctx context.Context, g commandHold, env ...string) (int, error) {
+	signals, stop := r.passSignals()
 	defer stop()
 	if endedBySignal(ctx) { // those from now on are passed on
 		return 0, context.Cause(ctx)
@@ -113,7 +113,7 @@ func (r *runner) run(ctx context.Context, g grant, env ...string) (int, error) {
 	if err != nil || g.ctx.Err() != nil {
 		return 0, fmt.Errorf("%w: %w", procguard.ErrHoldLost, context.Cause(g.ctx))
 	}
-	grace, err := r.grace(s.Timeout())
+	grace, err := r.killGrace(s.Timeout())
 	if err != nil {
 		return 0, err
 	}

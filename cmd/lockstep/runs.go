@@ -10,7 +10,7 @@ import (
 
 // newRuns shows a job's latest runs.
 func newRuns() *cobra.Command {
-	p := &place{}
+	p := &jobSelector{}
 	cmd := &cobra.Command{
 		Use:   "runs NAME [flags]",
 		Short: "Show the latest runs of a scheduled job",
@@ -22,35 +22,35 @@ Ticks that were not run are no runs: "lockstep jobs" counts them, and --json tel
   lockstep runs nightly --scheduler /lockstep/scheduler --json`,
 		Args: cobra.ExactArgs(1),
 	}
-	cmd.RunE = coded(func(cmd *cobra.Command, args []string) error {
-		path, job, err := p.of(args[0])
+	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
+		path, job, err := p.findJob(args[0])
 		if err != nil {
 			return err
 		}
-		client, err := p.connect(cmd)
+		client, err := p.connectClient(cmd)
 		if err != nil {
-			return quiet(cmd.Context(), err)
+			return endQuietlyOnSignal(cmd.Context(), err)
 		}
 		defer hangUp(client)
 		runs, err := scheduler.New(client, path).Runs(cmd.Context(), job)
 		if err != nil {
-			return quiet(cmd.Context(), err)
+			return endQuietlyOnSignal(cmd.Context(), err)
 		}
-		return p.show(args[0], runs)
+		return p.printRuns(args[0], runs)
 	})
-	p.register(cmd)
+	p.addJobFlags(cmd)
 	return cmd
 }
 
-func (p *place) show(name string, runs []scheduler.RunRecord) error {
+func (p *jobSelector) printRuns(name string, runs []scheduler.RunRecord) error {
 	if !p.json {
 		if len(runs) == 0 {
-			say("%s has not run yet", name)
+			printNotice("%s has not run yet", name)
 		}
-		return runTable(runs).print(os.Stdout)
+		return runTable(runs).printTo(os.Stdout)
 	}
 	for _, r := range runs {
-		if err := put(os.Stdout, true, runView(r)); err != nil {
+		if err := printResult(os.Stdout, true, runView(r)); err != nil {
 			return err
 		}
 	}

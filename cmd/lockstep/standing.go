@@ -9,17 +9,17 @@ import (
 	"github.com/lockstep-go/lockstep/election"
 )
 
-// standing is what a candidate tells of itself, and how it stands among the others.
-type standing struct {
+// candidateFlags is what a candidate tells of itself, and how it stands among the others.
+type candidateFlags struct {
 	meta     []string
 	priority int
-	stable   duration
+	stable   durationFlag
 }
 
 // defaultStable is long enough for a service that crashes again and again not to take over each time.
-const defaultStable = duration(30 * time.Second)
+const defaultStable = durationFlag(30 * time.Second)
 
-func (s *standing) register(cmd *cobra.Command) {
+func (s *candidateFlags) addCandidateFlags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&s.meta, "meta", nil, "`KEY=VALUE` that others can see, while this candidate waits and leads; may be repeated")
 	cmd.Flags().IntVar(&s.priority, "priority", 0, "take over from leaders of a lower priority (0 to 1000)")
 	s.stable = defaultStable
@@ -27,28 +27,28 @@ func (s *standing) register(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("observe", "priority")
 }
 
-// options are the flags as the library's; bad ones are errors of usage.
-func (s *standing) options(cmd *cobra.Command) ([]election.Option, error) {
+// candidateOptions are the flags as the library's; bad ones are errors of usage.
+func (s *candidateFlags) candidateOptions(cmd *cobra.Command) ([]election.Option, error) {
 	meta := election.Metadata{}
 	for _, pair := range s.meta {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok {
-			return nil, usage("--meta %q is not KEY=VALUE", pair)
+			return nil, usageError("--meta %q is not KEY=VALUE", pair)
 		}
 		if _, twice := meta[key]; twice {
-			return nil, usage("--meta %q is given twice", key)
+			return nil, usageError("--meta %q is given twice", key)
 		}
 		meta[key] = value
 	}
 	switch {
 	case len(meta) > 0 && cmd.Flags().Changed("observe"):
-		return nil, usage("--observe takes no --meta")
+		return nil, usageError("--observe takes no --meta")
 	case s.priority == 0 && cmd.Flags().Changed("stable"):
-		return nil, usage("--stable has no effect without --priority")
+		return nil, usageError("--stable has no effect without --priority")
 	}
 	options := []election.Option{election.WithMetadata(meta), election.WithPriority(s.priority, time.Duration(s.stable))}
 	if err := election.Validate(options...); err != nil {
-		return nil, usage("%w", err)
+		return nil, usageError("%w", err)
 	}
 	return options, nil
 }

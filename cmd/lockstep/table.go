@@ -16,13 +16,13 @@ type cell struct {
 	paint func(terminal.Style, string) string
 }
 
-func plainly(text string) cell {
+func plainCell(text string) cell {
 	return cell{text, func(_ terminal.Style, t string) string { return t }}
 }
-func strong(text string) cell { return cell{text, terminal.Style.Bold} }
-func faint(text string) cell  { return cell{text, terminal.Style.Dim} }
-func good(text string) cell   { return cell{text, terminal.Style.Green} }
-func busy(text string) cell   { return cell{text, terminal.Style.Yellow} }
+func boldCell(text string) cell   { return cell{text, terminal.Style.Bold} }
+func dimCell(text string) cell    { return cell{text, terminal.Style.Dim} }
+func greenCell(text string) cell  { return cell{text, terminal.Style.Green} }
+func yellowCell(text string) cell { return cell{text, terminal.Style.Yellow} }
 
 // table is lines of cells under a head. Columns without a text in any line are left out.
 type table struct {
@@ -33,20 +33,20 @@ type table struct {
 func newTable(head ...string) *table {
 	row := make([]cell, len(head))
 	for i, h := range head {
-		row[i] = faint(h)
+		row[i] = dimCell(h)
 	}
 	return &table{rows: [][]cell{row}}
 }
 
-func (t *table) add(row ...cell) {
+func (t *table) addRow(row ...cell) {
 	for i := range row {
-		row[i].text = strings.ReplaceAll(harmless(row[i].text), "\n", `\n`)
+		row[i].text = strings.ReplaceAll(escapeUnprintable(row[i].text), "\n", `\n`)
 	}
 	t.rows = append(t.rows, row)
 }
 
-// print writes the table, coloured if w is a terminal; nothing if there is nothing to show.
-func (t *table) print(w io.Writer) error {
+// printTo writes the table, coloured if w is a terminal; nothing if there is nothing to show.
+func (t *table) printTo(w io.Writer) error {
 	var style terminal.Style
 	if f, ok := w.(*os.File); ok {
 		style = terminal.For(f)
@@ -56,17 +56,17 @@ func (t *table) print(w io.Writer) error {
 		b.WriteString(style.Bold(t.title) + "\n")
 	}
 	if len(t.rows) > 1 {
-		widths := t.widths()
+		widths := t.columnWidths()
 		for _, row := range t.rows {
-			b.WriteString(line(style, row, widths) + "\n")
+			b.WriteString(formatRow(style, row, widths) + "\n")
 		}
 	}
 	_, err := fmt.Fprint(w, b.String())
 	return err
 }
 
-// widths are the columns' widths; 0 leaves a column out.
-func (t *table) widths() []int {
+// columnWidths are the columns' widths; 0 leaves a column out.
+func (t *table) columnWidths() []int {
 	widths := make([]int, len(t.rows[0]))
 	for n := range widths {
 		for _, row := range t.rows[1:] {
@@ -79,8 +79,8 @@ func (t *table) widths() []int {
 	return widths
 }
 
-// line pads cells beside each other. Nothing is painted but texts, so that padding is counted right.
-func line(style terminal.Style, row []cell, widths []int) string {
+// formatRow pads cells beside each other. Nothing is painted but texts, so that padding is counted right.
+func formatRow(style terminal.Style, row []cell, widths []int) string {
 	var b strings.Builder
 	pending := ""
 	for n, c := range row {

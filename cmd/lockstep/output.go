@@ -1,0 +1,13 @@
+package main
+
+import (
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+// holdingJSON is what is printed once something is held.
+type holdingJSON struct {
+	Path    string          `json:"path"`
+	ID      string          `json:"id,omitempty"`
+	Token   int64           `json:"token"`
+	Session locks.SessionID `json:"session"`
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"os"
+	"time"
+
+	"github.com/lockstep-go/lockstep/internal/terminal"
+)
+
+// progressCounter tells people how far something is, at a terminal.
+type progressCounter struct {
+	what  string
+	n     int
+	shown time.Time
+	live  bool
+}
+
+func newProgress(what string) *progressCounter {
+	return &progressCounter{what: what, shown: time.Now(), live: terminal.Is(os.Stderr)}
+}
+
+func (p *progressCounter) addCount(n int) {
+	p.n += n
+	if p.live && time.Since(p.shown) > 2*time.Second {
+		p.shown = time.Now()
+		printNotice("%d %s so far", p.n, p.what)
+	}
+}
+
+func (p *progressCounter) printTotal() {
+	if p.live {
+		printNotice("%d %s", p.n, p.what)
+	}
+}
