@@ -11,7 +11,7 @@ type activation struct {
 	ctx     context.Context // of the call: no run is started once it is done
 	cut     context.Context // done when runs have been given long enough to finish
 	cutRuns context.CancelCauseFunc
-	done    context.Context // done when nothing is waited for any more
+	done    context.Context // done when Run waits for no run any more
 	finish  context.CancelFunc
 
 	registering     context.Context // done when no job is registered any more
@@ -41,10 +41,10 @@ func (a *activation) close() {
 	a.cutRuns(ErrDrained)
 }
 
-// goRegister runs a registration in the background, and reports false if it is too late for it.
+// goRegister runs a registration in the background, and reports false when the activation drains.
 func (a *activation) goRegister(f func()) bool { return a.goUnlessDraining(&a.registrations, f) }
 
-// goListen runs a listener in the background, and reports false if it is too late for it.
+// goListen runs a listener in the background, and reports false when the activation drains.
 func (a *activation) goListen(f func()) bool { return a.goUnlessDraining(&a.listeners, f) }
 
 func (a *activation) goUnlessDraining(group *sync.WaitGroup, f func()) bool {

@@ -7,14 +7,14 @@ import (
 )
 
 // MaxAhead is how far this machine's clock and the ensemble's may differ before the ensemble's decides: a tick is run
-// at most so long before its time by the ensemble's clock, and at most so long, and a minute, after it.
+// at most so long before its time by the ensemble's clock, and at most so long and a minute late.
 const MaxAhead = 10 * time.Second
 
 const (
 	// askTimeAfter is how old the estimate of the ensemble's clock may be that a tick waits for.
 	askTimeAfter = 10 * time.Second
 	// behindAfter is how long the ensemble's answers must agree that this machine's clock is behind, until they count.
-	// A server whose clock is wrong for moments, ahead of the others', has no tick run before its time.
+	// So no tick runs early because of a server with a clock that is ahead for a moment.
 	behindAfter = time.Minute
 )
 

@@ -12,8 +12,8 @@ import (
 
 // Trigger makes a job run once as soon as it may, wherever it belongs: at once, or when the run that goes on has
 // ended, under OverlapForbid and OverlapReplace. If runs follow each other without a pause, at most the tick that
-// is due goes before it. Paused jobs run too. What is asked for is stored: it survives
-// its member. Its error wraps ErrUnknownJob, ErrInvalidJob, ErrTooManyPending, ErrBadState or ErrNewerState.
+// is due goes before it. Paused jobs run too. The request is stored and survives
+// the member. Its error wraps ErrUnknownJob, ErrInvalidJob, ErrTooManyPending, ErrBadState or ErrNewerState.
 func (s *Scheduler) Trigger(ctx context.Context, name string) error {
 	return s.changeState(ctx, "trigger", name, func(st *jobState, now time.Time, request string) (bool, error) {
 		if len(st.Pending) >= maxPending {
@@ -27,7 +27,7 @@ func (s *Scheduler) Trigger(ctx context.Context, name string) error {
 // Pause keeps a job from running until Resume, except when it is asked for with Trigger. A run that goes on is not
 // disturbed. If its member dies or stops, a tick's run is not repeated before Resume; a run that was asked for with
 // Trigger is repeated, as if the job were not paused. Ticks that are due meanwhile are missed. Pausing a paused job
-// changes nothing. Its error wraps ErrUnknownJob, ErrInvalidJob, ErrBadState or ErrNewerState.
+// has no effect. Its error wraps ErrUnknownJob, ErrInvalidJob, ErrBadState or ErrNewerState.
 func (s *Scheduler) Pause(ctx context.Context, name string) error {
 	return s.changeState(ctx, "pause", name, func(st *jobState, now time.Time, _ string) (bool, error) {
 		if !st.Paused.IsZero() {
@@ -39,7 +39,7 @@ func (s *Scheduler) Pause(ctx context.Context, name string) error {
 }
 
 // Resume lets a paused job run again, from its next tick on. Ticks that were not seen to are recorded as
-// missed, with ReasonPaused. Resuming a job that is not paused changes nothing. Its errors are Pause's.
+// missed, with ReasonPaused. Resuming a job that is not paused has no effect. Its errors are Pause's.
 func (s *Scheduler) Resume(ctx context.Context, name string) error {
 	return s.changeState(ctx, "resume", name, func(st *jobState, now time.Time, _ string) (bool, error) {
 		if st.Paused.IsZero() {
@@ -85,7 +85,7 @@ func (s *Scheduler) Reschedule(ctx context.Context, name, spec string, zone *tim
 // its run numbers go on, and no tick that was run before runs again.
 //
 // A record of the removal stays for a day, and until the last run has ended. The next Remove or start of a member
-// after that deletes it. At most 256 such records are kept, beside those whose runs go on.
+// after that deletes it. At most 256 such records are kept, beside those of jobs that still run.
 //
 // Its error wraps ErrUnknownJob, ErrInvalidJob, ErrBadState or ErrNewerState. A record that cannot be read has to be
 // deleted by hand.
@@ -107,7 +107,7 @@ func (s *Scheduler) Remove(ctx context.Context, name string) error {
 }
 
 // changeState changes a job's state once, and tells the members in the same transaction. It may call change more than
-// once, each time with the stored state, the ensemble's time and the request by which an earlier try is known whose reply was lost.
+// once, each time with the stored state, the ensemble's time and the request, by which it recognizes an earlier try with a lost reply.
 // change returns whether there is anything to write. more, if it is not nil, returns further operations of the transaction.
 func (s *Scheduler) changeState(ctx context.Context, op, name string,
 	change func(st *jobState, now time.Time, request string) (bool, error),

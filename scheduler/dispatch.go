@@ -15,7 +15,7 @@ const (
 )
 
 // dispatcher has the jobs of one member session checked when they are due. One goroutine waits for all of them, and few check them, so
-// that a job costs no goroutine of its own while nothing is to be done about it.
+// that an idle job costs no goroutine.
 type dispatcher struct {
 	ctx      context.Context // done when the member session ends
 	report   *reporter
@@ -171,7 +171,7 @@ func (d *dispatcher) enqueue(j *dueJob) {
 	}
 }
 
-// work checks jobs until none is ready.
+// work checks the jobs that are ready.
 func (d *dispatcher) work() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

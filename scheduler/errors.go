@@ -7,7 +7,7 @@ import (
 )
 
 var (
-	// ErrInvalidSpec is returned when a cron expression cannot be read, never fires, or means something
+	// ErrInvalidSpec is returned when a cron expression cannot be read, has no tick, or means something
 	// else than it seems to.
 	ErrInvalidSpec = errors.New("invalid schedule")
 	// ErrInvalidJob is returned when a job cannot be scheduled.

@@ -23,7 +23,7 @@ const (
 	// EventStuck: a run has not returned in spite of its context's end. Run is set, and Err is why that ended.
 	EventStuck EventKind = "stuck"
 	// EventMissed: ticks were recorded as missed. Gap is set. The scheduler that records them tells: the one that the job
-	// belongs to; or the one whose Resume, Reschedule or start with another schedule has passed them by.
+	// belongs to, or the one that has passed them by with Resume, Reschedule or a start with another schedule.
 	EventMissed EventKind = "missed"
 	// EventHeld: this machine's clock says that a tick is due, but it lies more than MaxAhead ahead of the
 	// ensemble's clock. Run.Tick is when it is due; it is run once the ensemble's clock is near. Err tells how far

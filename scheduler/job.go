@@ -20,7 +20,7 @@ type Job struct {
 	Spec string
 	// Location is the time zone that Spec is read in. Default UTC.
 	Location *time.Location
-	// Revision orders schedules of different releases: a member never replaces the schedule of a higher one. See
+	// Revision orders schedules of different releases: a member does not replace the schedule of a higher one. See
 	// the package's documentation. Default 0.
 	Revision int64
 	// Run does the work. Its context is done when the run's claim is lost, the run has timed out or is
@@ -39,7 +39,7 @@ type Job struct {
 	// Overlap is OverlapForbid, OverlapAllow or OverlapReplace.
 	Overlap Overlap
 
-	// Timeout ends the context of each attempt after so long. Default 0: never.
+	// Timeout ends the context of each attempt after so long. Default 0: no limit.
 	Timeout time.Duration
 	// Retries is how often a run that failed is tried again by its member. Default 0.
 	Retries int
@@ -51,7 +51,7 @@ type Job struct {
 	Jitter time.Duration
 	// MinHold is the least time between the starts of two runs: ticks that come sooner are missed, with
 	// ReasonHeld. A run that is repeated because its member died or was stopped waits for no MinHold and
-	// begins none. Default 0.
+	// does not begin another. Default 0.
 	MinHold time.Duration
 
 	// Placement is OnLeader or Spread.
@@ -179,7 +179,7 @@ func (j *job) scheduleOf(state jobState) (Schedule, error) {
 }
 
 // removedBy reports whether a stored state shows that the job was removed since it was entered: it is a tombstone, or
-// was registered again. A state of an earlier registration is outdated, and shows nothing.
+// was registered again. A state of an earlier registration is outdated and does not count.
 func (j *job) removedBy(state jobState) bool {
 	known := j.generation.Load()
 	return state.Generation > known || state.Generation == known && !state.Removed.IsZero()

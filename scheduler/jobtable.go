@@ -72,7 +72,7 @@ func (t *jobTable) put(j *job) {
 	t.signalChange()
 }
 
-// drop removes a definition, and reports false if the job has another one or none. Runs go on.
+// drop removes a definition, and reports false unless it is the job's present one. Runs go on.
 func (t *jobTable) drop(j *job) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -170,7 +170,7 @@ func (t *jobTable) find(name string) (*job, *localRuns) {
 	return nil, nil
 }
 
-// latest is the definition that was given last of a job whose runs are kept.
+// latest is the definition that was given last; the job's runs must be kept.
 func (t *jobTable) latest(l *localRuns) *job {
 	t.mu.Lock()
 	defer t.mu.Unlock()

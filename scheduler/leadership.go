@@ -49,7 +49,7 @@ func (l *leadership) campaign(ctx context.Context) error {
 	}
 }
 
-// lead holds a term. It waits for nothing at the term's end, since the servers refuse then what the term guards.
+// lead holds a term. It returns at once when the term ends, since the servers then refuse the transactions that the term guards.
 func (l *leadership) lead(ctx context.Context, term *election.Term) error {
 	leading := Event{Kind: EventLeading, Run: Run{Token: term.Token()}}
 	l.report.event(leading)

@@ -76,7 +76,7 @@ func decompress(text string) ([]uint32, error) {
 }
 
 // ownerAmong is the member that a job of Placement Spread belongs to: of those that can run it, the one with the
-// highest weight. All who see the same members agree; when one comes or goes, no job moves between others.
+// highest weight. Members that see the same members agree. When a member comes or goes, no job moves between others.
 func (j *job) ownerAmong(members []member) string {
 	var best string
 	var most uint64

@@ -28,7 +28,7 @@ type participation struct {
 // memberSession is the time in which this member takes part with one session: it is among the members, and checks the jobs that
 // belong to it.
 type memberSession struct {
-	ctx        context.Context // done when nothing is to be started any more
+	ctx        context.Context // done when no check may start anything any more
 	activation *activation
 	session    *framework.Session
 	membership *membership
@@ -171,7 +171,7 @@ func (p *participation) runEnded(job string, known *stateCache) {
 	}
 }
 
-// drop takes a definition from this member, and reports false if the job had another one or none. Runs go on.
+// drop takes a definition from this member, and reports false unless it is the job's present one. Runs go on.
 func (p *participation) drop(j *job) bool {
 	if !p.jobs.drop(j) {
 		return false
@@ -200,8 +200,8 @@ func (p *participation) describeLater(j *job) {
 	}
 }
 
-// takeUp assigns a job that was registered. If describe is set, it tells the other members first that this member has it; without a
-// member session there is nothing to tell, since the next one begins with the right description.
+// takeUp assigns a registered job. If describe is set, it first updates this member's description, unless there is no member
+// session: the next one begins with the right description.
 func (p *participation) takeUp(ctx context.Context, describe bool) error {
 	if ms := p.session(); ms != nil && describe {
 		if err := ms.membership.updateDescription(ctx); err != nil {

@@ -24,7 +24,7 @@ type membership struct {
 	name string          // of the node
 	hold *framework.Hold // on it
 
-	writing chan struct{} // taken by the one who writes the description; a channel, as it is held while waiting
+	writing chan struct{} // taken while the description is written; a channel, as it is held while waiting
 	written []byte        // the description that is stored and announced; nil if that is not known
 
 	revised chan struct{} // buffered: descriptions have changed
@@ -63,8 +63,8 @@ func (m *membership) describe() ([]byte, error) {
 	return member{id: m.store.client.Config().Identity, labels: m.labels, keys: m.keys()}.encode()
 }
 
-// updateDescription stores the description and announces it, if it has changed. One caller at a time does, since a write whose reply was
-// lost is repeated: it must store the latest.
+// updateDescription stores the description and announces it, if it has changed. One caller at a time does, since a write is repeated if its
+// reply is lost: it must store the latest.
 func (m *membership) updateDescription(ctx context.Context) error {
 	select {
 	case m.writing <- struct{}{}:

@@ -62,7 +62,7 @@ func WithDrain(d time.Duration) Option {
 	}
 }
 
-// WithWaitForJobs makes Run wait for the first job, instead of returning ErrNoJobs. Until then it asks nothing of the servers.
+// WithWaitForJobs makes Run wait for the first job, instead of returning ErrNoJobs. Until then it sends no requests.
 func WithWaitForJobs() Option {
 	return func(s *settings) error {
 		s.waitForJobs = true

@@ -27,7 +27,7 @@ type ownedJob struct {
 	pause  time.Duration // after that
 
 	watchMu sync.Mutex
-	watched map[int64]bool // the runs of other members whose claims are watched
+	watched map[int64]bool // runs of other members, by their watched claims
 }
 
 // ownership is what the owned jobs of one member session share.
@@ -151,7 +151,7 @@ func (o *ownedJob) adoptRuns(state jobState) error {
 		}
 		st, err := o.session.Exists(o.session.Context(), o.store.nodes.claim(o.job.Name, r.Number))
 		if errors.Is(err, framework.ErrNoNode) {
-			continue // somebody has deleted it: the run counts as lost
+			continue // somebody has deleted the claim: the run counts as lost
 		}
 		if err != nil {
 			return err
@@ -170,7 +170,7 @@ func (o *ownedJob) startRun(r storedRun, token int64) {
 	o.runner.start(o.session, o.job, o.cache, r, token)
 }
 
-// lostRuns are the runs whose claims are gone. It watches the claims of other members' runs, so that their end leads to a check.
+// lostRuns are the runs that have lost their claims. It watches the claims of other members' runs, so that their end leads to a check.
 func (o *ownedJob) lostRuns(state jobState) (lost []int64, err error) {
 	for _, r := range state.Running {
 		if o.job.local.findRun(r) != nil || o.isWatched(r.Number) {

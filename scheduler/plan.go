@@ -11,11 +11,11 @@ import (
 type planInput struct {
 	now  time.Time
 	late Reason  // why ticks were not run when they were due
-	lost []int64 // the runs whose runner is gone
+	lost []int64 // the runs of members that are gone
 }
 
-// plan is what is to be done about a job: a state to write, and perhaps a run to start. It is made of
-// nothing but the state and the time, so that any member would make the same.
+// plan is what is to be done about a job: a state to write, and perhaps a run to start. It depends on
+// the state and the time alone, so that any member would make the same.
 type plan struct {
 	job      *job
 	schedule Schedule
@@ -28,7 +28,7 @@ type plan struct {
 	missed   []Gap
 	yield    []int64   // runs that are to end, so that the next can start
 	wake     time.Time // when there is something to do next; zero: not by time alone
-	tickWake time.Time // when the next tick is due that is not yet; zero: none
+	tickWake time.Time // when the next tick is due that is not yet; zero: no tick
 }
 
 // plan decides what to do.
@@ -51,12 +51,12 @@ func (j *job) plan(st jobState, schedule Schedule, at planInput) plan {
 	return p
 }
 
-// isEmpty tells that there is nothing to write.
+// isEmpty reports whether the plan changes neither the state nor the runs.
 func (p *plan) isEmpty() bool {
 	return p.start == nil && len(p.missed) == 0 && len(p.lost) == 0 && !p.dropped
 }
 
-// markLost gives a run whose runner is gone its outcome. Its tick is missed, or run again.
+// markLost gives a run its outcome after its member is gone. Its tick is missed, or run again.
 func (p *plan) markLost(number int64) {
 	i := p.state.indexOfRun(number)
 	if i < 0 {
@@ -120,7 +120,7 @@ func (p *plan) firstRequested() int {
 }
 
 // tickIsDue reports whether a tick has come since the first run was asked for that waits. That run goes before the next
-// tick: otherwise a job that is busy from tick to tick would never run it.
+// tick: otherwise a job that is busy from tick to tick would keep it waiting.
 func (p *plan) tickIsDue() bool {
 	i := p.firstRequested()
 	return i >= 0 && p.state.Pending[i].Tick.Before(p.state.Last)
@@ -292,7 +292,7 @@ func (j *job) jitterOf(schedule Schedule, tick time.Time) time.Duration {
 	return time.Duration(mixBits(h.Sum64())%uint64(most/time.Millisecond)) * time.Millisecond
 }
 
-// nextLook is when to look again, if nothing else happens: there is more to start, the next tick, or the end
+// nextLook is when to look again by time alone: there is more to start, the next tick, or the end
 // of the hold for what waits. It also returns the next tick by itself.
 func (p *plan) nextLook() (wake, tickWake time.Time) {
 	late := false // a tick is due, and waits until it can be run

@@ -20,18 +20,18 @@ const (
 	AtLeastOnce Guarantee = "at least once"
 )
 
-// MaxReruns is how often a run of an AtLeastOnce job is repeated whose runners die: what kills its process
+// MaxReruns is how often a run of an AtLeastOnce job is repeated because its members die: a run that kills its process
 // each time must not kill the whole cluster for ever. Retries, and orderly stops, do not count.
 const MaxReruns = 10
 
 // Misfire is what becomes of ticks that could not be run when they were due.
 type Misfire string
 
-// The misfire policies. Whatever is not run is recorded as missed.
+// The misfire policies. Ticks that are not run are recorded as missed.
 const (
 	// MisfireLatest runs the latest of them, if it is not later than the job's Deadline. The default.
 	MisfireLatest Misfire = "latest"
-	// MisfireSkip runs none that is later than OnTime, or than the Deadline if that is shorter.
+	// MisfireSkip runs only ticks that are at most OnTime late, or the Deadline if that is shorter.
 	MisfireSkip Misfire = "skip"
 	// MisfireAll runs each that is not later than the Deadline, oldest first. Under OverlapForbid they, and
 	// what comes due meanwhile, wait for each other.
@@ -64,7 +64,7 @@ const (
 	Spread Placement = "spread"
 )
 
-// checkPolicy refuses a policy that is none of all, the first of which is the default.
+// checkPolicy refuses a policy that is not in all; the first is the default.
 func checkPolicy[P ~string](name string, p *P, all ...P) error {
 	if *p == "" {
 		*p = all[0]
@@ -80,7 +80,7 @@ const (
 	maxLabel  = 256
 )
 
-// validLabels refuses labels that nobody could tell apart or store.
+// validLabels refuses labels without a name, and those that are too long or too many.
 func validLabels(labels map[string]string) error {
 	if len(labels) > maxLabels {
 		return fmt.Errorf("%d labels are given, at most %d are taken", len(labels), maxLabels)

@@ -18,7 +18,7 @@ const (
 	replacedAtOnce = 64
 )
 
-// registrar stores the schedules of this member's jobs where there are none, or others that these replace.
+// registrar stores the schedules of this member's jobs, where they are missing or replace others.
 type registrar struct {
 	store   *store
 	report  *reporter
@@ -90,8 +90,8 @@ func (r *registrar) enterAll(ctx context.Context) (created []string, old []outda
 	return created, old, context.Cause(ctx)
 }
 
-// enter stores a job's state if there is none or a tombstone, and reports whether it did. Otherwise it returns the stored schedule,
-// if that is to be replaced. A definition that was updated registers nothing anew: the job was removed.
+// enter stores a job's state if it is missing or a tombstone, and reports whether it did. Otherwise it returns the stored schedule,
+// if that is to be replaced. A definition that was updated does not register the job anew: it was removed.
 func (r *registrar) enter(ctx context.Context, j *job) (created bool, old []outdatedSchedule, err error) {
 	err = r.store.onSession(ctx, func(session *framework.Session) error {
 		b := newStateCache(r.store.nodes.job(j.Name))

@@ -11,7 +11,7 @@ import (
 )
 
 // Jobs tells of all jobs that are registered at the path, sorted by name; this member need not have them. A
-// job whose state cannot be read is left out, and its error returned beside the others: it wraps ErrBadState
+// job with an unreadable state is left out, and its error returned beside the others: it wraps ErrBadState
 // or ErrNewerState.
 func (s *Scheduler) Jobs(ctx context.Context) ([]State, error) {
 	if s.err != nil {

@@ -227,7 +227,7 @@ func (c calendar) countBeforeSecond(s int) int64 {
 // countBelow counts a set's values below n.
 func countBelow(set uint64, n int) int64 { return int64(bits.OnesCount64(set & (1<<n - 1))) }
 
-// earlierOf is the earlier of two times, the first of which may be none.
+// earlierOf is the earlier of two times, the first of which may be zero.
 func earlierOf(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b

@@ -29,8 +29,8 @@ type Scheduler struct {
 	running *activation // nil unless it runs
 }
 
-// New returns a scheduler at path, on a client. Members with the same path are one cluster. Nothing is
-// created before Run. An argument that cannot be used makes every call return an error that says so.
+// New returns a scheduler at path, on a client. Members with the same path are one cluster. New creates no
+// node; Run does. An argument that cannot be used makes every call return an error that says so.
 func New(client *framework.Client, path string, opts ...Option) *Scheduler {
 	s := &Scheduler{jobs: newJobTable(), store: &store{client: client, nodes: nodes(path)}}
 	switch {

@@ -13,7 +13,7 @@ type runSlots struct {
 	used int
 }
 
-// freeSlots is how many there are.
+// freeSlots counts the free slots.
 func (s *runSlots) freeSlots() int {
 	if s.most == 0 {
 		return math.MaxInt
@@ -34,7 +34,7 @@ func (s *runSlots) tryTake() bool {
 	return true
 }
 
-// takeAnyway takes one even if there is none: the run has been claimed already.
+// takeAnyway takes one over the bound: the run has been claimed already.
 func (s *runSlots) takeAnyway() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,7 +20,7 @@ type Schedule struct {
 
 // tickSet is a set of instants at whole seconds.
 type tickSet interface {
-	// next is the first one after t, or the zero time when there is none in sight.
+	// next is the first one after t, or the zero time beyond the horizon.
 	next(t time.Time) time.Time
 	// count is the number of those after from and not after to, found without visiting each.
 	countTicks(from, to time.Time) int64
@@ -36,15 +36,15 @@ type tickSet interface {
 // A field is a list of *, ?, n, a-b, each with an optional /step; months and days of the week also have
 // names of three letters, and Sunday is 0. When both days are restricted, either is enough.
 //
-// zone is where the fields are read; nil is UTC. One with a fixed offset is read by everybody as that, whatever it is
-// called: time.FixedZone("CET", 3600) has no summer time. A local time that a change of the clocks skips is not
+// zone is where the fields are read; nil is UTC. One with a fixed offset counts as that offset for all members, under any
+// name: time.FixedZone("CET", 3600) has no summer time. A local time that a change of the clocks skips is not
 // due that day. One that it repeats is due once, the first time, if the hour field is restricted; with
 // a * for the hour, both are due.
 //
 // The error wraps ErrInvalidSpec and names the spec. Refused are, beside what cannot be read: a zone
 // within the spec, a zone without a name or "Local" (members would differ), one with changes of the clocks that is not the
 // one of its name in the time zone database, @every of less than a second
-// or of parts of seconds, an empty list element, a step beyond its field, and what never fires.
+// or of parts of seconds, an empty list element, a step beyond its field, and a spec without any tick.
 func ParseSpec(spec string, zone *time.Location) (Schedule, error) {
 	if zone == nil {
 		zone = time.UTC
@@ -66,7 +66,7 @@ func ParseSpec(spec string, zone *time.Location) (Schedule, error) {
 // anyTime is where ParseSpec looks for a first tick.
 var anyTime = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Next returns the first tick after a time, in the schedule's zone; the zero time if none is in the
+// Next returns the first tick after a time, in the schedule's zone; the zero time if there is no tick in the
 // next ten years.
 func (s Schedule) Next(after time.Time) time.Time {
 	if s.ticks == nil {

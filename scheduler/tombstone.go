@@ -94,7 +94,7 @@ func (s *store) tombstoneOps(ctx context.Context, session *framework.Session, jo
 	return append([]tolerantOp{{op: framework.SetOp(s.nodes.removed(), data, version)}}, past...), err
 }
 
-// sweepTombstones deletes the tombstones that are old, and the oldest of too many. Those whose runs go on stay. A failure is only
+// sweepTombstones deletes the tombstones that are old, and the oldest of too many. Those of jobs that still run stay. A failure is only
 // logged, since the next sweep does the same.
 func (s *store) sweepTombstones(ctx context.Context) {
 	err := s.onSession(ctx, func(session *framework.Session) error { return s.sweepOnce(ctx, session) })

@@ -105,7 +105,7 @@ type declaration struct {
 	revision   int64
 }
 
-// declaredSchedule is the schedule that the releases have given, whatever it was changed to at run time.
+// declaredSchedule is the schedule that the releases have given, also if it was changed at run time.
 func (s jobState) declaredSchedule() (spec, zone string) {
 	if s.DeclaredSpec != "" {
 		return s.DeclaredSpec, s.DeclaredZone
@@ -113,7 +113,7 @@ func (s jobState) declaredSchedule() (spec, zone string) {
 	return s.Spec, s.Zone
 }
 
-// agreesWith reports whether a declaration changes nothing: the stored schedule comes from the same release, or
+// agreesWith reports whether a declaration leaves the schedule as it is: the stored schedule comes from the same release, or
 // from one of a higher revision.
 func (s jobState) agreesWith(d declaration) bool {
 	spec, zone := s.declaredSchedule()
@@ -141,7 +141,7 @@ func (s *jobState) setSchedule(spec, zone string, now time.Time) {
 		why = ReasonPaused
 	}
 	old, err := s.schedule()
-	if err == nil { // nobody can tell the ticks of one that cannot be read
+	if err == nil { // the ticks of an unreadable one are unknown
 		s.missDueTicks(old, now, why)
 	}
 	s.Since = latestOf(s.Registered, s.Since, now)
@@ -152,8 +152,8 @@ func (s *jobState) setSchedule(spec, zone string, now time.Time) {
 	}
 }
 
-// noteReplaced keeps the schedule that is about to be replaced while its latest tick lies ahead of Since, and forgets those of which
-// none does.
+// noteReplaced keeps the schedule that is about to be replaced while its latest tick lies ahead of Since, and forgets the
+// others.
 func (s *jobState) noteReplaced() {
 	s.Replaced = append(s.Replaced, replacedSchedule{Spec: s.Spec, Zone: s.Zone, Last: s.Last})
 	s.Replaced = slices.DeleteFunc(s.Replaced, func(r replacedSchedule) bool { return !r.Last.After(s.Since) })
@@ -162,7 +162,7 @@ func (s *jobState) noteReplaced() {
 	}
 }
 
-// markRemoved makes a state a tombstone. An earlier release, which knows none, takes it for a paused job without anything
+// markRemoved makes a state a tombstone. An earlier release, which does not know tombstones, takes it for a paused job without anything
 // to run, and ends its runs.
 func (s *jobState) markRemoved(now time.Time) {
 	s.Removed, s.Paused = now, now
@@ -186,7 +186,7 @@ func (s jobState) renewed(d declaration, now time.Time) jobState {
 	}
 }
 
-// knowsRequest reports whether a control operation was applied before, whatever has become of its run since.
+// knowsRequest reports whether a control operation was applied before, also if its run has ended since.
 func (s jobState) knowsRequest(request string) bool { return slices.Contains(s.Requests, request) }
 
 // rememberRequest adds a control operation to the latest ones, so that it is known when its reply is lost.

@@ -13,7 +13,7 @@ type State struct {
 	// Registered is when the job was first registered, by the ensemble's clock: no tick before it is due.
 	Registered time.Time
 	// Since is when the schedule was changed, or the job resumed, by the ensemble's clock: no tick before it is due
-	// either. It is never earlier than it was, also when that clock is set back.
+	// either. It does not go back when that clock is set back.
 	Since time.Time
 	// Paused is when the job was paused, or zero.
 	Paused time.Time
@@ -67,8 +67,8 @@ const (
 	ReasonOverlap Reason = "overlap"
 	// ReasonHeld: the run before had started less than the job's MinHold ago.
 	ReasonHeld Reason = "minimum hold"
-	// ReasonNoLeader: nobody led when they were due, and the job's policy did not have them run when somebody
-	// did; of a job of Placement Spread, the job had no member.
+	// ReasonNoLeader: no member led when they were due, and by the job's policy the next leader did not run
+	// them; of a job of Placement Spread, the job had no member.
 	ReasonNoLeader Reason = "no leader"
 	// ReasonLate: the member was held up, by a suspended connection for example, and as before.
 	ReasonLate Reason = "late"

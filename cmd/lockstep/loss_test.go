@@ -63,7 +63,7 @@ func cutOff(t *testing.T, s *stage, timeout string) {
 	require.Equal(t, "told", p.line(1), "TERM came first")
 	proxy.Heal()
 	require.Equal(t, 75, p.wait())
-	require.Contains(t, read(p.err), "proof of life")
+	require.Contains(t, read(p.err), "lease runs out")
 }
 
 func TestAStoppedHolderKillsAtOnceWhenItGoesOn(t *testing.T) {
