@@ -24,7 +24,7 @@ var watchdogMutants = []mutant{
 	},
 	{
 		name: "a lease becomes shorter", file: "internal/watchdog/monitor.go", test: "TestALeaseNeverBecomesShorter",
-		old: "c.leaseEnd = max(c.leaseEnd, m.end)", new: "c.end = m.end",
+		old: "c.leaseEnd = max(c.leaseEnd, m.end)", new: "c.leaseEnd = m.end",
 	},
 	{
 		name: "another process of the same number is killed", file: "internal/watchdog/commandprocess_linux.go", test: "TestAnotherProcessOfThatNumberIsLeftAlone",

@@ -5,7 +5,7 @@ func init() { lists["zkserver"] = zkserverMutants }
 // zkserverMutants are what package zkserver does as a real server does, and tests of clients rely on.
 var zkserverMutants = []mutant{
 	{
-		name: "a session too large is closed", file: "internal/zkserver/database.go", test: "TestASessionTooLargeEndsTheServer",
+		name: "a session too large is closed", file: "internal/zkserver/database.go", test: "TestSessionTooLargeFailsTheServer",
 		old: "size > db.closeLimit {", new: "size > db.closeLimit && false {",
 	},
 	{
@@ -14,15 +14,15 @@ var zkserverMutants = []mutant{
 		old:  "size > db.closeLimit {", new: "size > db.closeLimit+1 {",
 	},
 	{
-		name: "a failed server grants sessions", file: "internal/zkserver/processor.go", test: "TestASessionTooLargeEndsTheServer",
+		name: "a failed server grants sessions", file: "internal/zkserver/processor.go", test: "TestSessionTooLargeFailsTheServer",
 		old: "d.Err() != nil || p.db.failure != nil {", new: "d.Err() != nil {",
 	},
 	{
-		name: "a failed server expires sessions", file: "internal/zkserver/server.go", test: "TestASessionTooLargeEndsTheServer",
+		name: "a failed server expires sessions", file: "internal/zkserver/server.go", test: "TestSessionTooLargeFailsTheServer",
 		old: "for s.db.failure == nil {", new: "for {",
 	},
 	{
-		name: "a failed server removes containers", file: "internal/zkserver/server.go", test: "TestASessionTooLargeEndsTheServer",
+		name: "a failed server removes containers", file: "internal/zkserver/server.go", test: "TestSessionTooLargeFailsTheServer",
 		old: "if s.db.failure != nil {", new: "if false {",
 	},
 	{
@@ -45,11 +45,11 @@ var zkserverMutants = []mutant{
 		old: "if hasTTL(r.Flags) && !t.tree.ttlNodes {", new: "if false {",
 	},
 	{
-		name: "any number of connections", file: "internal/zkserver/server.go", test: "TestConnectionsOfAnAddress",
+		name: "any number of connections", file: "internal/zkserver/server.go", test: "TestMaxClientCnxns",
 		old: "if most > 0 && s.connections", new: "if false && s.connections",
 	},
 	{
-		name: "any size of requests", file: "internal/zkserver/connection.go", test: "TestJuteMaxBufferBoundsRequests",
+		name: "any size of requests", file: "internal/zkserver/connection.go", test: "TestJuteMaxBufferLimitsRequests",
 		old: "wire.ReadFrame(in, frame, maxFrame)", new: "wire.ReadFrame(in, frame, max(maxFrame, wire.MaxFrame))",
 	},
 	{

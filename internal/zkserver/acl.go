@@ -19,7 +19,7 @@ const (
 )
 
 // isAllowed reports whether the ACL grants one of the permissions to one of the
-// identities. The super user needs no grant.
+// identities. The super user has all permissions.
 func isAllowed(acl []wire.ACL, perms int32, ids []wire.Identity) bool {
 	for _, id := range ids {
 		if id.Scheme == schemeSuper {
@@ -51,8 +51,8 @@ func entryMatches(a wire.ACL, ids []wire.Identity) bool {
 
 func isWorld(a wire.ACL) bool { return a.Scheme == "world" && a.ID == "anyone" }
 
-// expandACL turns an entry of a request into the entries to be stored; none when
-// it is not valid.
+// expandACL returns the entries to store for an entry of a request. An invalid entry has
+// none.
 func expandACL(a wire.ACL, ids []wire.Identity) []wire.ACL {
 	if a.Scheme != "auth" {
 		if isWorld(a) || a.Scheme == schemeDigest && validDigest(a.ID) || a.Scheme == schemeIP && validIPRange(a.ID) {
@@ -80,8 +80,8 @@ func digestOf(credentials []byte) wire.Identity {
 // end.
 func validDigest(id string) bool { return strings.Count(strings.TrimRight(id, ":"), ":") == 1 }
 
-// redactDigests hides the hashes of digest entries, as those without the ADMIN
-// permission see an ACL.
+// redactDigests hides the hashes of digest entries. Clients without the ADMIN
+// permission see an ACL so.
 func redactDigests(acl []wire.ACL) []wire.ACL {
 	out := make([]wire.ACL, len(acl))
 	for i, a := range acl {
@@ -124,8 +124,8 @@ func parseIPRange(expr string) (netip.Prefix, bool) {
 	return netip.PrefixFrom(a, n), true
 }
 
-// parseIPv4 takes numbers as Java does, with leading zeros or a sign. The server
-// knows no other addresses.
+// parseIPv4 accepts numbers as Java does, with leading zeros or a sign. The server
+// supports no other addresses.
 func parseIPv4(s string) (a netip.Addr, ok bool) {
 	parts := strings.Split(s, ".")
 	if len(parts) != net.IPv4len {

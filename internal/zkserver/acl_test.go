@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-func TestAddressesAreReadAsJavaReadsThem(t *testing.T) {
+func TestIPv4AddressesParseAsInJava(t *testing.T) {
 	for expr, covered := range map[string]bool{
 		"127.0.0.1": true, "127.0.0.01": true, "+127.-0.000.1": true, "127.9.9.9/8": true, "1.2.3.4/0": true, "127.0.0.1/+032": true,
 		"127.0.0.2": false, "127.0.0.0/32": false,
@@ -29,7 +29,7 @@ func TestAddressesAreReadAsJavaReadsThem(t *testing.T) {
 
 // An entry reaches the server as a string and an authentication as bytes: they
 // have to mean the same user.
-func TestDigestsOfForeignUsersMatch(t *testing.T) {
+func TestDigestsOfNonASCIIUsersMatch(t *testing.T) {
 	for _, user := range []string{"alice", "\u00e4", "\U0001f600"} {
 		inBubble(t, func(t *testing.T, _ *Server, st *testClients) {
 			a := st.joinClient("a")

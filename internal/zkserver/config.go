@@ -8,20 +8,20 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// Config says how a Server behaves. The zero value is that of a ZooKeeper
-// server with default settings.
+// Config holds a Server's settings. The zero value has the defaults of a ZooKeeper
+// server.
 type Config struct {
 	// Tick is the unit of session expiry; 2 s when zero.
 	Tick time.Duration
-	// MinSessionTimeout and MaxSessionTimeout bound what clients may ask for;
+	// MinSessionTimeout and MaxSessionTimeout limit the timeouts that clients may request;
 	// 2 and 20 ticks when zero.
 	MinSessionTimeout time.Duration
 	MaxSessionTimeout time.Duration
 	// ExactExpiry ends a session exactly its timeout after the last packet.
-	// Otherwise the end is put off to the next whole tick since the server's
-	// start, as a ZooKeeper server does; it never comes early.
+	// Without it the session ends at the next whole tick since the server's
+	// start, as on a ZooKeeper server.
 	ExactExpiry bool
-	// ContainerInterval is the time between two searches for empty containers and
+	// ContainerInterval is the time between two checks for empty containers and
 	// overdue TTL nodes; 1 min when zero.
 	ContainerInterval time.Duration
 	// HandshakeTimeout is how long a connection may last without a session;
@@ -36,25 +36,25 @@ type Config struct {
 	// MaxClientCnxns is how many connections one address may have, as the real server's setting of that
 	// name; any number when zero. A connection above it is closed at once.
 	MaxClientCnxns int
-	// ExtendedTypes admits TTL nodes, as zookeeper.extendedTypesEnabled does.
+	// ExtendedTypes allows TTL nodes, as zookeeper.extendedTypesEnabled does.
 	ExtendedTypes bool
-	// EnforceQuota refuses what exceeds a hard limit, as zookeeper.enforceQuota does. Usage is counted either way.
+	// EnforceQuota refuses writes that exceed a hard limit, as zookeeper.enforceQuota does. Usage is counted either way.
 	EnforceQuota bool
-	// ReconfigEnabled has reconfigurations answered as a standalone server does with that setting: Unimplemented
-	// instead of ReconfigDisabled.
+	// ReconfigEnabled makes the answer to a reconfiguration Unimplemented instead of ReconfigDisabled, as on a standalone server
+	// with that setting.
 	ReconfigEnabled bool
-	// FourLetterWords are the commands that are answered, "*" for all, as 4lw.commands.whitelist; srvr is always
-	// among them. All when nil.
+	// FourLetterWords are the allowed commands, "*" for all, as in 4lw.commands.whitelist; srvr is always
+	// allowed. All when nil.
 	FourLetterWords []string
-	// SuperDigest is the user that no ACL keeps out, as zookeeper.DigestAuthenticationProvider.superDigest:
-	// "super:" and the base64 of the SHA-1 of "super:password". Nobody when empty.
+	// SuperDigest is the user that passes every ACL, as zookeeper.DigestAuthenticationProvider.superDigest:
+	// "super:" and the base64 of the SHA-1 of "super:password". No user when empty.
 	SuperDigest string
-	// Logger is told of sessions and connections that end badly; none when nil.
+	// Logger gets expired sessions and refused connections; no log when nil.
 	Logger *slog.Logger
 }
 
-// A connect request and a few bytes of path are what any client sends; more than the upper bound is no setting that a
-// real server works with, and the transaction limit is twice as much in an int32.
+// The limits of JuteMaxBuffer. Each client sends a connect request and a few bytes of path. A real server does not work with more than the
+// upper limit: the limit of a transaction is twice as much and must fit into an int32.
 const leastJuteMaxBuffer, mostJuteMaxBuffer = 64, 1 << 29
 
 func (c Config) withDefaults() Config {
@@ -77,7 +77,7 @@ func orDefault[T comparable](v, otherwise T) T {
 	return v
 }
 
-// validate returns an error that names the first value which cannot be used.
+// validate returns an error that names the first invalid value.
 func (c Config) validate() error {
 	full := c.withDefaults()
 	for _, d := range []struct {

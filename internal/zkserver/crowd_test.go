@@ -82,7 +82,7 @@ func encodedHandshake(t *testing.T, s *Server) net.Conn {
 	return nc
 }
 
-func TestLengthsThatCannotBeEndTheConnection(t *testing.T) {
+func TestInvalidFrameLengthEndsTheConnection(t *testing.T) {
 	s := startServer(t, Config{})
 	done := politeClient(t, s)
 	before := heapInUse()
@@ -127,7 +127,7 @@ func TestLengthsInsideRecords(t *testing.T) {
 	require.Less(t, heapInUse()-before, int64(32*mebibyte))
 }
 
-func TestASlowHandshakeIsGivenUp(t *testing.T) {
+func TestHandshakeTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, Config{HandshakeTimeout: 10 * time.Second})
 		start := time.Now()
@@ -147,7 +147,7 @@ func TestASlowHandshakeIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestHalfAFrameAndSilenceLastAsLongAsTheSession(t *testing.T) {
+func TestHalfAFrameDoesNotProlongTheSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		a := st.joinFor("a", 10*time.Second)
 		a.write(frameOf(wire.OpCreate, make([]byte, 1000))[:500])
@@ -195,8 +195,8 @@ func encoded(body wire.Request) []byte {
 	return e.Bytes()
 }
 
-// TestACrowdOverTCP has as many come as there are descriptors for, and more knock: whoever is there goes on.
-func TestACrowdOverTCP(t *testing.T) {
+// TestManyClientsOverTCP has as many come as there are descriptors for, and more knock: whoever is there goes on.
+func TestManyClientsOverTCP(t *testing.T) {
 	s := startServer(t, Config{})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -232,8 +232,8 @@ func TestACrowdOverTCP(t *testing.T) {
 	require.Error(t, <-served, "its listener was closed")
 }
 
-// TestAFloodWithoutReading has many clients ask for much, and read nothing of it.
-func TestAFloodWithoutReading(t *testing.T) {
+// TestClientThatSendsWithoutReading has many clients ask for much, and read nothing of it.
+func TestClientThatSendsWithoutReading(t *testing.T) {
 	const deaf = 50
 	s := startServer(t, Config{})
 	newTestClients(t, s).joinClient("a").mustCall(wire.OpCreate, createRequest("/big", strings.Repeat("x", 500_000), 0))
@@ -260,8 +260,8 @@ func TestAFloodWithoutReading(t *testing.T) {
 	}
 }
 
-// TestAnAnswerMayNotBeHuge asks for the same large node ten thousand times in one request.
-func TestAnAnswerMayNotBeHuge(t *testing.T) {
+// TestOversizedAnswerCutsTheConnection asks for the same large node ten thousand times in one request.
+func TestOversizedAnswerCutsTheConnection(t *testing.T) {
 	s := startServer(t, Config{OutgoingLimit: 4 * mebibyte})
 	st := newTestClients(t, s)
 	a := st.joinClient("a")
@@ -282,7 +282,7 @@ func TestAnAnswerMayNotBeHuge(t *testing.T) {
 	a.mustCall(wire.OpMultiRead, ask(7))
 }
 
-func TestIdentitiesAreBounded(t *testing.T) {
+func TestIdentitiesAreLimited(t *testing.T) {
 	for _, c := range []struct {
 		name, secret string
 		most         int
@@ -309,8 +309,8 @@ func TestIdentitiesAreBounded(t *testing.T) {
 	}
 }
 
-// TestAHundredThousandWatches sets many on nodes that are not there, has them fire, and goes.
-func TestAHundredThousandWatches(t *testing.T) {
+// TestHundredThousandWatches sets many on nodes that are not there, has them fire, and goes.
+func TestHundredThousandWatches(t *testing.T) {
 	s := startServer(t, Config{})
 	st := newTestClients(t, s)
 	before := heapInUse()
@@ -336,8 +336,8 @@ func TestAHundredThousandWatches(t *testing.T) {
 	require.Less(t, heapInUse()-before, int64(16*mebibyte))
 }
 
-// TestOperationsThatDoNotExistAreNotCounted: a count for each would be kept for ever.
-func TestOperationsThatDoNotExistAreNotCounted(t *testing.T) {
+// TestUnknownOperationsAreNotCounted: a count for each would be kept for ever.
+func TestUnknownOperationsAreNotCounted(t *testing.T) {
 	s := startServer(t, Config{})
 	before := len(s.Requests())
 	for op := range 1000 {

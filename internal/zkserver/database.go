@@ -131,7 +131,7 @@ func (db *database) closeSession(sess *session) {
 	db.commitTransaction(t)
 }
 
-// removeExpiredNodes is the container manager: it deletes containers and TTL nodes, each in a transaction of its own. A node that
+// removeExpiredNodes does the work of the container manager. It deletes containers and TTL nodes, each in a transaction of its own. A node that
 // expires by one of these deletions waits for the next call, as on the real server.
 func (db *database) removeExpiredNodes() {
 	for _, n := range db.tree.expiredNodes(db.clockTime()) {

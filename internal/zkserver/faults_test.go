@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-func TestDropReplyStrikesTheNthMatch(t *testing.T) {
+func TestDropReplyOfTheNthMatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		a, b := st.joinClient("a"), st.joinClient("b")
 		f := s.DropReply(2, Match{Op: wire.OpCreate, Path: "/x"})
@@ -57,7 +57,7 @@ func TestEarlierAnswersArriveBeforeTheCut(t *testing.T) {
 	})
 }
 
-func TestCancelledFaultsDoNothing(t *testing.T) {
+func TestCancelledFaultsHaveNoEffect(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		a := st.joinClient("a")
 		f := s.DropReply(1, Match{})

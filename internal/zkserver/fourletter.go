@@ -40,7 +40,7 @@ var fourLetterWords = map[string]func(*fourLetterCommands, *strings.Builder){
 	"envi":       (*fourLetterCommands).writeEnvironment,
 	"dump":       (*fourLetterCommands).writeDump,
 	"dirs":       (*fourLetterCommands).writeDirectories,
-	"hash":       func(*fourLetterCommands, *strings.Builder) {}, // the real one tells digests of its tree, which this one has not
+	"hash":       func(*fourLetterCommands, *strings.Builder) {}, // the real server lists digests of its tree; this one has none
 	"srst":       (*fourLetterCommands).resetServer,
 	"crst":       (*fourLetterCommands).resetConnections,
 	"gtmk":       (*fourLetterCommands).writeTraceMask,
@@ -141,13 +141,13 @@ func (f *fourLetterCommands) writeMonitor(w *strings.Builder) {
 	}
 }
 
-// writeWatchSummary covers the watches on data only, as the real server's.
+// writeWatchSummary counts the watches on data only, as the real server does.
 func (f *fourLetterCommands) writeWatchSummary(w *strings.Builder) {
 	fmt.Fprintf(w, "%d connections watching %d paths\nTotal watches:%d\n",
 		len(f.db.dataWatches.byWatcher), len(f.db.dataWatches.byPath), f.db.dataWatches.total)
 }
 
-// writeWatchesByClient and writeWatchesByPath too cover the watches on data only.
+// writeWatchesByClient and writeWatchesByPath list the watches on data only, too.
 func (f *fourLetterCommands) writeWatchesByClient(w *strings.Builder) {
 	for _, c := range f.connections.byAge() {
 		paths := f.db.dataWatches.byWatcher[c]
@@ -222,12 +222,12 @@ func (f *fourLetterCommands) writeDump(w *strings.Builder) {
 	}
 }
 
-// writeDirectories tells of data and logs, of which there are none.
+// writeDirectories writes the sizes of data and logs: this server has neither.
 func (f *fourLetterCommands) writeDirectories(w *strings.Builder) {
 	fmt.Fprintln(w, "datadir_size: 0\nlogdir_size: 0")
 }
 
-// writeTraceMask tells the mask that stmk has set. Nothing is traced by it.
+// writeTraceMask writes the mask that stmk has set. It has no other effect.
 func (f *fourLetterCommands) writeTraceMask(w *strings.Builder) { fmt.Fprint(w, f.traceMask) }
 
 func (f *fourLetterCommands) writeConfig(w *strings.Builder) {

@@ -139,7 +139,7 @@ func TestRequestsWaitForAClientThatDoesNotReadAnswers(t *testing.T) {
 	})
 }
 
-func TestAClientThatDoesNotReadEventsIsCutOff(t *testing.T) {
+func TestClientThatDoesNotReadEventsIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, Config{OutgoingLimit: 10_000})
 		st := newTestClients(t, s)

@@ -29,8 +29,8 @@ func (s *Server) Failure() error {
 }
 
 // Freeze stops the server as SIGSTOP stops a process: connections stay open and
-// new ones are accepted, but nothing is read, answered or sent, and no timer
-// runs. Time goes on outside.
+// new ones are accepted, but the server neither reads nor answers nor sends, and no timer
+// runs. Time goes on.
 func (s *Server) Freeze() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -31,7 +31,7 @@ func TestExpireEndsASessionAtOnce(t *testing.T) {
 	})
 }
 
-func TestAFrozenServerAnswersWhenThawed(t *testing.T) {
+func TestFrozenServerAnswersAfterThaw(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		a := st.joinFor("a", 20*time.Second)
 		s.Freeze()
@@ -42,7 +42,7 @@ func TestAFrozenServerAnswersWhenThawed(t *testing.T) {
 	})
 }
 
-func TestAFrozenServerAcceptsAndSaysNothing(t *testing.T) {
+func TestFrozenServerAcceptsWithoutAnswering(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		s.Freeze()
 		start := time.Now()
@@ -70,7 +70,7 @@ func TestOverdueSessionsExpireFirstAfterAThaw(t *testing.T) {
 	})
 }
 
-func TestReapingMissedInAFreezeIsMadeUpFor(t *testing.T) {
+func TestContainerCheckMissedInAFreezeRunsAtThaw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, Config{ContainerInterval: time.Minute, ExtendedTypes: true})
 		a := newTestClients(t, s).joinFor("a", 40*time.Second)
@@ -130,7 +130,7 @@ func TestRestartThaws(t *testing.T) {
 	})
 }
 
-func TestASkewedClockStampsNodesAndEndsTTLNodes(t *testing.T) {
+func TestSkewedClockStampsNodesAndExpiresTTLNodes(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		a := st.joinFor("a", 10*time.Second)
 		s.Skew(-time.Hour)

@@ -48,8 +48,8 @@ func TestCloseSizeBySizeOfPaths(t *testing.T) {
 	})
 }
 
-// TestASessionTooLargeEndsTheServer comes to the same whoever ends the session.
-func TestASessionTooLargeEndsTheServer(t *testing.T) {
+// TestSessionTooLargeFailsTheServer comes to the same whoever ends the session.
+func TestSessionTooLargeFailsTheServer(t *testing.T) {
 	for name, end := range map[string]func(*Server, *rawClient){
 		"closed":  func(_ *Server, a *rawClient) { a.send(wire.OpCloseSession, &wire.EmptyRequest{}) },
 		"expired": func(*Server, *rawClient) { time.Sleep(time.Hour) },
@@ -101,7 +101,7 @@ func TestASessionTooLargeEndsTheServer(t *testing.T) {
 	}
 }
 
-func TestJuteMaxBufferBoundsRequests(t *testing.T) {
+func TestJuteMaxBufferLimitsRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, Config{JuteMaxBuffer: 200})
 		st := newTestClients(t, s)
@@ -114,7 +114,7 @@ func TestJuteMaxBufferBoundsRequests(t *testing.T) {
 	})
 }
 
-func TestConnectionsOfAnAddress(t *testing.T) {
+func TestMaxClientCnxns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, Config{MaxClientCnxns: 2})
 		st := newTestClients(t, s)

@@ -9,11 +9,10 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// maxTTL is the largest TTL there is room for in a real node's owner field, in
-// milliseconds.
+// maxTTL is the largest TTL in milliseconds that fits into a real node's owner field.
 const maxTTL = 1<<40 - 1
 
-// operationResult is what a write came to.
+// operationResult is the result of a write.
 type operationResult struct {
 	op   wire.Op
 	code wire.Code
@@ -43,8 +42,8 @@ func (t *transaction) applyOperation(op wire.Op, body wire.Request) operationRes
 	return failedOperation(op, wire.MarshallingError)
 }
 
-// create checks in the order of the real server, which decides what error a
-// request with several faults gets.
+// create checks in the order of the real server: it determines the error for a
+// request with several faults.
 func (t *transaction) create(op wire.Op, r *wire.CreateRequest) operationResult {
 	if op == wire.OpCreateTTL && !r.HasTTL {
 		return failedOperation(op, wire.MarshallingError)
@@ -88,8 +87,7 @@ func (t *transaction) create(op wire.Op, r *wire.CreateRequest) operationResult 
 	return operationResult{op: op, path: path, stat: n.stat()}
 }
 
-// validCreateFlags reports whether the flags are known and a TTL is given exactly when
-// they ask for one.
+// validCreateFlags reports whether the flags are known and require a TTL exactly if the request has one.
 func validCreateFlags(op wire.Op, r *wire.CreateRequest) bool {
 	switch r.Flags {
 	case wire.FlagTTL, wire.FlagPersistentSequentialTTL:
@@ -108,9 +106,9 @@ func isSequential(flags int32) bool {
 	return flags == wire.FlagSequential || flags == wire.FlagEphemeralSequential || flags == wire.FlagPersistentSequentialTTL
 }
 
-// newNode makes the node, not yet in the tree. The operation decides about
+// newNode makes a node that is not yet in the tree. The operation determines
 // containers and TTLs: a plain create with the container flag makes a
-// persistent node, as it does on the real server.
+// persistent node, as on the real server.
 func (t *transaction) newNode(op wire.Op, r *wire.CreateRequest, path string, acl []wire.ACL) *node {
 	n := &node{path: path, data: bytes.Clone(r.Data), acl: acl,
 		czxid: t.zxid, mzxid: t.zxid, pzxid: t.zxid, ctime: t.now, mtime: t.now}

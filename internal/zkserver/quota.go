@@ -10,15 +10,15 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// A quota on /a/b is two nodes: its limits, which an administrator writes, and its usage, which the server keeps.
-// Usage is that of the node itself and of all below it.
+// A quota on /a/b is two nodes: its limits, which an administrator writes, and its usage, which the server counts.
+// The usage includes the node itself and all nodes below it.
 const (
 	quotaRoot  = "/zookeeper/quota" // then the path that the quota is on
 	limitsName = "zookeeper_limits"
 	usageName  = "zookeeper_stats"
 )
 
-// What limits and usage say. The first two are soft limits, of which the real server only logs that they are exceeded.
+// The names of limits and usage. The first two are soft limits: the real server only logs when they are exceeded.
 const (
 	quotaCount, quotaBytes         = "count", "bytes"
 	quotaHardCount, quotaHardBytes = "countHardLimit", "byteHardLimit"
@@ -27,7 +27,7 @@ const (
 // quotaValues is the data of a quota's node: numbers by name. A missing one is -1, which is no limit.
 type quotaValues map[string]int64
 
-// parseQuota reads "count=4,bytes=5=;countHardLimit=10". It returns false where the real server's parser throws an
+// parseQuota reads "count=4,bytes=5=;countHardLimit=10". It returns false if the real server's parser throws an
 // exception.
 func parseQuota(data []byte) (quotaValues, bool) {
 	q := quotaValues{}
@@ -155,7 +155,7 @@ func (t *dataTree) countEvent(e event) {
 	}
 }
 
-// writeUsage is no transaction: it changes neither version nor zxid, and nobody is told.
+// writeUsage is not a transaction: it changes neither version nor zxid, and triggers no watch.
 func (t *dataTree) writeUsage(on string, usage quotaValues) {
 	if n := t.findNode(quotaRoot + on + "/" + usageName); n != nil {
 		data := usage.encode()

@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-func TestQuotaNumbers(t *testing.T) {
+func TestQuotaValues(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                 "count=-1,bytes=-1",
 		"count=4,bytes=5":                  "count=4,bytes=5",
@@ -36,8 +36,8 @@ func TestQuotaNumbers(t *testing.T) {
 	require.False(t, ok, "a node without data")
 }
 
-// FuzzQuotaNumbers reads what anybody may write into the nodes of a quota.
-func FuzzQuotaNumbers(f *testing.F) {
+// FuzzQuotaValues reads what anybody may write into the nodes of a quota.
+func FuzzQuotaValues(f *testing.F) {
 	for _, text := range []string{"count=4,bytes=5=;countHardLimit=10", "bytes=-1", "a==4;;b=", ",", "=;=1", "count=1,count=2"} {
 		f.Add([]byte(text))
 	}
@@ -53,9 +53,9 @@ func FuzzQuotaNumbers(f *testing.F) {
 	})
 }
 
-// TestQuotaUsageIsWhatThereIs compares usage with a count of the nodes after random writes, transactions that fail, and
+// TestQuotaUsageMatchesTheTree compares usage with a count of the nodes after random writes, transactions that fail, and
 // ends of sessions.
-func TestQuotaUsageIsWhatThereIs(t *testing.T) {
+func TestQuotaUsageMatchesTheTree(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		a, random := st.joinFor("a", 0), rand.New(rand.NewSource(3))
 		for _, path := range []string{"/zookeeper/quota/n1", "/zookeeper/quota/n1/zookeeper_limits", "/zookeeper/quota/n1/zookeeper_stats"} {
@@ -95,7 +95,7 @@ func requireUsage(t *testing.T, s *Server) int64 {
 	return usage[quotaCount]
 }
 
-func TestUsageThatDoesNotParseIsLeftAlone(t *testing.T) {
+func TestInvalidQuotaUsageIsNotCounted(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		a := st.joinClient("a")
 		for path, data := range map[string]string{"/q": "", "/zookeeper/quota/q": ""} {
@@ -112,8 +112,8 @@ func TestUsageThatDoesNotParseIsLeftAlone(t *testing.T) {
 	})
 }
 
-// TestNoQuotaOnTheRoot makes the nodes that would put one there.
-func TestNoQuotaOnTheRoot(t *testing.T) {
+// TestRootHasNoQuota makes the nodes that would put one there.
+func TestRootHasNoQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, Config{EnforceQuota: true})
 		a := newTestClients(t, s).joinClient("a")
@@ -126,7 +126,7 @@ func TestNoQuotaOnTheRoot(t *testing.T) {
 	})
 }
 
-func TestTheDeepestQuotaCounts(t *testing.T) {
+func TestDeepestQuotaApplies(t *testing.T) {
 	tree := newDataTree()
 	tree.quotas = map[string]struct{}{"/a": {}, "/a/b/c": {}}
 	for path, want := range map[string]string{"/": "", "": "", "/a": "/a", "/a/b": "/a", "/ab": "", "/a/b/c/d/e": "/a/b/c", "relative": ""} {

@@ -10,9 +10,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// TestFailedMultisLeaveNoTrace runs random multis, most of which fail at their
+// TestFailedMultiIsRolledBack runs random multis, most of which fail at their
 // last part, and compares the tree before and after.
-func TestFailedMultisLeaveNoTrace(t *testing.T) {
+func TestFailedMultiIsRolledBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		a := st.joinFor("a", 0)
 		random := rand.New(rand.NewSource(7))

@@ -6,7 +6,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// readable finds a node that the asker may read.
+// findReadable returns a node that the client may read.
 func (p *requestProcessor) findReadable(r *request, path string) (*node, wire.Code) {
 	n := p.db.tree.findNode(path)
 	if n == nil {
@@ -18,7 +18,7 @@ func (p *requestProcessor) findReadable(r *request, path string) (*node, wire.Co
 	return n, wire.OK
 }
 
-// exists needs no permission, and alone leaves a watch on a missing node.
+// exists needs no permission. Only it sets a watch on a missing node.
 func (p *requestProcessor) exists(r *request) wire.Code {
 	var body wire.WatchRequest
 	if !r.decode(&body) {
@@ -71,7 +71,7 @@ func (p *requestProcessor) readAndWatch(r *request, watches *watchManager, encod
 	return wire.OK
 }
 
-// getACL asks for READ or ADMIN; who has not ADMIN sees digests redacted.
+// getACL requires READ or ADMIN. Without ADMIN, it hides the digests.
 func (p *requestProcessor) getACL(r *request) wire.Code {
 	n, code := p.findByRequest(r, wire.PermRead|wire.PermAdmin)
 	if code != wire.OK {
@@ -92,7 +92,7 @@ func (p *requestProcessor) getAllChildrenNumber(r *request) wire.Code {
 		return code
 	}
 	number := n.countDescendants()
-	if r.path == "" { // the root's path begins with nothing and a slash, as those below it do
+	if r.path == "" { // the real server counts the root itself for an empty path
 		number++
 	}
 	r.reply.Int(int32(number))
@@ -149,8 +149,8 @@ func (p *requestProcessor) whoAmI(r *request) wire.Code {
 	return wire.OK
 }
 
-// setWatches compares with the zxid that the client has seen: what has changed
-// since is an event now, before the reply; the rest is a watch again.
+// setWatches restores the watches of a client that reconnects. For changes after the zxid that the client has seen, it
+// sends the event before the reply, instead of setting the watch.
 func (p *requestProcessor) setWatches(r *request) wire.Code {
 	body := wire.SetWatchesRequest{Two: r.header.Op == wire.OpSetWatches2}
 	if !r.decode(&body) {
@@ -212,12 +212,12 @@ func (p *requestProcessor) addWatch(r *request) wire.Code {
 	return wire.OK
 }
 
-// checkWatches is satisfied by anybody's watch on the path, as in ZooKeeper 3.8.
+// checkWatches accepts a watch of any connection on the path, as ZooKeeper 3.8 does.
 func (p *requestProcessor) checkWatches(r *request) wire.Code {
 	return p.forWatchManagers(r, (*watchManager).checkPath)
 }
 
-// removeWatches sends no event: clients tell their own watchers.
+// removeWatches sends no event: clients notify their own watchers.
 func (p *requestProcessor) removeWatches(r *request) wire.Code {
 	return p.forWatchManagers(r, func(w *watchManager, path string) wire.Code {
 		if !w.removeWatch(path, r.connection) {
@@ -227,8 +227,8 @@ func (p *requestProcessor) removeWatches(r *request) wire.Code {
 	})
 }
 
-// onWatches applies do to the tables that the request's type names; one of them
-// is enough to find a watch.
+// forWatchManagers calls do with the watch managers that the request's type names. It is enough that one of them finds
+// a watch.
 func (p *requestProcessor) forWatchManagers(r *request, do func(*watchManager, string) wire.Code) wire.Code {
 	var body wire.NumberRequest
 	if !r.decode(&body) || body.Number < wire.WatcherChildren || body.Number > wire.WatcherAny {

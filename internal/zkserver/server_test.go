@@ -48,7 +48,7 @@ func TestServeOverTCPAndClose(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestAClosedServerServesNobody(t *testing.T) {
+func TestClosedServerRefusesConnections(t *testing.T) {
 	s, err := New(Config{})
 	require.NoError(t, err)
 	s.Close()
@@ -99,7 +99,7 @@ func TestExactExpiryAndPackets(t *testing.T) {
 	})
 }
 
-func TestReconnectingWithAShorterTimeoutEndsTheSessionSooner(t *testing.T) {
+func TestReconnectWithShorterTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, Config{Tick: time.Second, ExactExpiry: true})
 		st := newTestClients(t, s)
@@ -132,7 +132,7 @@ func TestSessionsThatEndTogetherEndInOrder(t *testing.T) {
 	})
 }
 
-func TestAConnectionWithoutAHandshakeIsClosed(t *testing.T) {
+func TestConnectionWithoutAHandshakeIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, Config{})
 		start := time.Now()

@@ -135,7 +135,7 @@ func (t *sessionTracker) resetTimer() {
 
 func (t *sessionTracker) stopTimer() { t.timer.Stop() }
 
-// expiryQueue is a heap of the sessions by queuedAt. A packet changes only a session's expires, so that it costs next to nothing;
+// expiryQueue is a heap of the sessions by queuedAt. A packet changes only a session's expires and not its position, which is cheap;
 // nextExpired moves the session when it comes to the front.
 type expiryQueue []*session
 

@@ -39,8 +39,8 @@ type Watch struct {
 	Mode     WatchMode
 }
 
-// Tree returns the node at path and all below it, sorted by path; nothing when
-// there is no such node.
+// Tree returns the node at path and all below it, sorted by path. Without the
+// node the result is empty.
 func (s *Server) Tree(path string) []Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,8 +63,8 @@ func (s *Server) Node(path string) (Node, bool) {
 	return copyNode(n), true
 }
 
-// Children returns the sorted names of a node's children; none when there is no
-// such node.
+// Children returns the sorted names of a node's children; Without the node the result
+// is empty.
 func (s *Server) Children(path string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

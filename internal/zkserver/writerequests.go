@@ -20,8 +20,8 @@ func (p *requestProcessor) write(r *request) wire.Code {
 	return wire.OK
 }
 
-// checkVersion is a check outside a multi. ZooKeeper 3.8 fails to encode its
-// answer when the check holds, and says nothing at all.
+// checkVersion is a check outside a multi. If the check holds, ZooKeeper 3.8 fails to encode its
+// answer and sends none.
 func (p *requestProcessor) checkVersion(r *request) wire.Code {
 	if code := p.write(r); code != wire.OK {
 		return code
@@ -29,8 +29,7 @@ func (p *requestProcessor) checkVersion(r *request) wire.Code {
 	return noReply
 }
 
-// deleteContainer is for the server itself; the real one makes no sense of a
-// client's.
+// deleteContainer refuses the request: only the server itself deletes containers.
 func (p *requestProcessor) deleteContainer(*request) wire.Code {
 	p.db.zxid++
 	return wire.BadArguments
@@ -74,9 +73,9 @@ func dataOf(body wire.Request) []byte {
 	return nil
 }
 
-// multi applies all of its parts or none. The reply's header says OK either
-// way, and a failure shows in the results, unless it is that the server makes
-// nothing of a part.
+// multi applies all of its parts or none. The reply's header has OK in both
+// cases, and the results show a failure. Only a part that cannot be decoded fails the
+// whole reply.
 func (p *requestProcessor) multi(r *request) wire.Code {
 	t := p.db.beginTransaction(r.connection.session.id, r.connection.ids)
 	var body wire.MultiRequest
@@ -113,7 +112,7 @@ func onlyWrites(parts []wire.MultiPart) bool {
 	return true
 }
 
-// multiRead answers every part on its own. A client that asks for more than may wait for it is cut off.
+// multiRead answers every part by itself. If the answer exceeds the outgoing limit, it cuts the connection.
 func (p *requestProcessor) multiRead(r *request) wire.Code {
 	var body wire.MultiRequest
 	if !r.decode(&body) {
