@@ -23,7 +23,7 @@ var watchdogMutants = []mutant{
 		old: "return nil, errUnidentified\n	}\n	fd", new: "return nil, errNoSuchProcess\n	}\n	fd",
 	},
 	{
-		name: "a lease becomes shorter", file: "internal/watchdog/monitor.go", test: "TestALeaseNeverBecomesShorter",
+		name: "a lease becomes shorter", file: "internal/watchdog/monitor.go", test: "TestLeaseIsNotShortened",
 		old: "c.leaseEnd = max(c.leaseEnd, m.end)", new: "c.leaseEnd = m.end",
 	},
 	{
@@ -39,7 +39,7 @@ var watchdogMutants = []mutant{
 		old: "return errors.Is(t.signalGroup(0), unix.ESRCH) || !isGroupRunning(int(t.pid))", new: "return true",
 	},
 	{
-		name: "a farewell is not heeded", file: "internal/watchdog/monitor.go", test: "TestAFarewellIsTheEnd",
+		name: "a farewell is not heeded", file: "internal/watchdog/monitor.go", test: "TestClosedWatchdogLeavesTheSession",
 		old: "if d.closedByParent || d.session == nil {", new: "if d.session == nil {",
 	},
 	{
@@ -48,19 +48,19 @@ var watchdogMutants = []mutant{
 		new: "\tif err := d.session.closeOnServers(d.access); err != nil {\n\t\treturn err\n\t}\n\treturn d.killCommands(time.Now().Add(d.session.Timeout))",
 	},
 	{
-		name: "a command that starts after its lease's end lives on", file: "internal/watchdog/monitor.go", test: "TestWhatIsFoundTooLateIsKilledAtOnce",
+		name: "a command that starts after its lease's end lives on", file: "internal/watchdog/monitor.go", test: "TestProcessRegisteredAfterItsLeaseIsKilled",
 		old: "\tif c.leaseEnded {\n\t\tt.killGroup()\n\t}\n", new: "",
 	},
 	{
 		name: "a lease's end is acted upon before what was said is heard", file: "internal/watchdog/wait_linux.go",
-		test: "TestWhatWasSaidInTimeIsHeardLate", old: "return fds[0].Revents != 0", new: "return fds[1].Revents == 0",
+		test: "TestMessagesBeforeALeaseEndAreReadFirst", old: "return fds[0].Revents != 0", new: "return fds[1].Revents == 0",
 	},
 
 	// What the parent tells it.
 	{
 		name: "the clock is read after the rest of the lease", file: "internal/watchdog/keeper.go", test: "TestTheClockIsReadBeforeTheLease",
-		old: "\tat := leaseClock() // first: what stops this process here makes the end earlier, not later\n\tuntil := at + left()\n",
-		new: "\trest := left()\n\tleaseEnd := leaseClock() + rest\n",
+		old: "\tat := leaseClock() // first: if this process stops here, the end becomes earlier, not later\n\tuntil := at + left()\n",
+		new: "\trest := left()\n\tuntil := leaseClock() + rest\n",
 	},
 	{
 		name: "the session of an earlier epoch is followed", file: "internal/watchdog/keeper.go", test: "TestAnEarlierSessionIsNotFollowed",
@@ -75,7 +75,7 @@ var watchdogMutants = []mutant{
 		old: "if errors.Is(err, ErrUnsupported) || !k.waitToRestart(pause) {", new: "if err == nil || errors.Is(err, ErrUnsupported) || !k.waitToRestart(pause) {",
 	},
 	{
-		name: "a stopped watchdog is waited for", file: "internal/watchdog/keeper.go", test: "TestAStoppedWatchdogDelaysNobody",
+		name: "a stopped watchdog is waited for", file: "internal/watchdog/keeper.go", test: "TestStoppedWatchdogDoesNotDelayItsParent",
 		old: "\t\tk.current.killProcess()\n\t\tk.current = nil\n", new: "",
 	},
 
@@ -85,7 +85,7 @@ var watchdogMutants = []mutant{
 		old: "case answer.Session != s.ID:", new: "case answer.Session != s.ID && answer.Timeout <= 0:",
 	},
 	{
-		name: "a session is closed without its password", file: "internal/watchdog/close.go", test: "TestNothingElseIsClosed",
+		name: "a session is closed without its password", file: "internal/watchdog/close.go", test: "TestOtherSessionsAreNotClosed",
 		old: "if s.ID == 0 || len(s.Password) == 0 {", new: "if s.ID == 0 {",
 	},
 	{

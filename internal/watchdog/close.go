@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// nextServerDelay is how long a server may take before the next is asked as well.
+	// nextServerDelay is how long a server may take before the next is tried as well.
 	nextServerDelay = 100 * time.Millisecond
-	// exchangeTimeout bounds the whole exchange with one server, beside the dial.
+	// exchangeTimeout limits the whole exchange with one server, beside the dial.
 	exchangeTimeout = 3 * time.Second
-	// maxRoundDelay bounds the pauses between rounds over the servers.
+	// maxRoundDelay limits the pauses between rounds over the servers.
 	maxRoundDelay = time.Second
-	// maxReplySize bounds an answer: they are a hundred bytes or so.
+	// maxReplySize limits a reply. Replies have about a hundred bytes.
 	maxReplySize = 64 << 10
-	// maxSessionTimeouts bounds, in session timeouts, how long a session is tried for that servers go on taking up.
+	// maxSessionTimeouts limits, in session timeouts, the tries for a session that servers resume but do not close.
 	maxSessionTimeouts = 3
 )
 
 var (
-	errIncompleteSession     = errors.New("watchdog: the session has no id or no password")
-	errNotClosed = errors.New("watchdog: the session was taken up, but not closed")
+	errIncompleteSession = errors.New("watchdog: the session has no id or no password")
+	errNotClosed         = errors.New("watchdog: the session was taken up, but not closed")
 )
 
 // closeOnServers closes the session through any of the servers, and returns once it is closed, or was over already. It tries
@@ -39,8 +39,8 @@ func (s Session) closeOnServers(a Access) error {
 	return retryUntilClosed(s.Timeout, func(ctx context.Context) error { return s.tryServers(ctx, a) })
 }
 
-// retryUntilClosed calls round, with pauses, until it has closed the session or until the session is over by its timeout.
-// A round that took the session up without closing it begins the timeout anew; after maxSessionTimeouts of them the tries end all the same.
+// retryUntilClosed calls round, with pauses, until it has closed the session or the session must have expired.
+// A round that resumed the session without closing it starts the timeout again; after maxSessionTimeouts the tries end anyway.
 // The error is that of the last round.
 func retryUntilClosed(timeout time.Duration, round func(context.Context) error) error {
 	until := time.Now().Add(timeout)

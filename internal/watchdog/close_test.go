@@ -88,7 +88,7 @@ func TestASessionIsNotClosedBesideACommand(t *testing.T) {
 	require.Empty(t, g.sessionIDs())
 }
 
-func TestNothingElseIsClosed(t *testing.T) {
+func TestOtherSessionsAreNotClosed(t *testing.T) {
 	g := newTestServer(t)
 	other := g.openSession(t)
 	both := []int64{g.session.ID, other.ID}
@@ -143,7 +143,7 @@ func serveConnections(t *testing.T, f func(net.Conn)) string {
 	return ln.Addr().String()
 }
 
-func TestDeafServersDelayLittle(t *testing.T) {
+func TestServersThatDoNotAnswerDelayLittle(t *testing.T) {
 	g := newTestServer(t)
 	release := make(chan struct{})
 	deaf := serveConnections(t, func(net.Conn) { <-release })

@@ -20,7 +20,9 @@ func identifyProcess(pid int) (processIdentity, error) {
 }
 
 // isProcessGone reports whether a process's file could not be read because the process is gone.
-func isProcessGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) }
+func isProcessGone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
+}
 
 // commandProcess is a command that may have to be killed: a process, and the process group that it leads, if it does.
 type commandProcess struct {

@@ -1,4 +1,4 @@
-// Package watchdog ends a dead process's ZooKeeper session, so that what the process held is free some
+// Package watchdog closes the ZooKeeper session of a dead process, so that others get what the process held some
 // milliseconds after a crash instead of a session timeout later.
 //
 // A [Keeper] in the process to be watched starts a tiny second process of the same executable, whose main
@@ -8,17 +8,16 @@
 //
 // # Guarantee
 //
-// The watchdog acts when the pipe ends without a farewell, which the kernel brings about once no thread of the
-// process runs any more, and never otherwise: no timer and no network tells it that a process is dead. It kills
-// the registered commands, waits until they are gone, and only then closes the session, through any server, for
-// as long as the session could last. A command whose session's lease ends is killed also while its process
-// lives, which only matters when that is stopped. A session id with a password that does not belong to it closes
-// nothing.
+// The watchdog acts only when the pipe ends without a closing message. The kernel ends the pipe once no thread of the
+// process runs; neither a timer nor the network decides that a process is dead. The watchdog kills
+// the registered commands, waits until they have ended, and only then closes the session. It tries any server, for
+// as long as the session could last. It also kills a command at the end of its session's lease while the process
+// lives, which matters when the process is stopped. Servers refuse a session id with the wrong password.
 //
 // # Not guaranteed
 //
-// A watchdog that is killed is started again, but one killed together with its process (a container, a process
-// namespace, a control group, a machine) or stopped leaves the session to its timeout. So does a command that cannot
-// be killed, or one that had just been started and was not registered yet. A copy of the pipe in a child that was
-// forked and has executed nothing delays the end.
+// The process starts a killed watchdog again. But if the watchdog is stopped, or killed together with its process (a container, a process
+// namespace, a control group, a machine), the session lasts until its timeout. So it does if a command cannot
+// be killed, or was just started and is not registered yet. A forked child that has not executed a program has a copy of the pipe
+// and delays its end.
 package watchdog

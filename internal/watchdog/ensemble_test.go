@@ -27,8 +27,8 @@ func resumeSession(t *testing.T, a Access, s Session) (known bool) {
 	return known
 }
 
-// TestRealServersCloseNothingElse does on an ensemble what TestNothingElseIsClosed does in memory.
-func TestRealServersCloseNothingElse(t *testing.T) {
+// TestRealServersCloseNoOtherSession does on an ensemble what TestOtherSessionsAreNotClosed does in memory.
+func TestRealServersCloseNoOtherSession(t *testing.T) {
 	a := Access{Servers: ensemble.Shared(t), DialTimeout: 5 * time.Second}
 	g := &testServer{access: a}
 	one, other := g.openSession(t), g.openSession(t)

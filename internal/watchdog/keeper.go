@@ -11,55 +11,55 @@ import (
 )
 
 const (
-	// updateTimeout is how long a watchdog may leave its pipe full: for ever, if it is stopped.
+	// updateTimeout is how long the pipe may stay full. A stopped watchdog does not read it.
 	updateTimeout = 50 * time.Millisecond
 	// firstSendTimeout is the same for the first, large message, and stateSendTimeout for the next ones: the watchdog may not
 	// be reading yet.
-	firstSendTimeout   = 5 * time.Second
+	firstSendTimeout = 5 * time.Second
 	stateSendTimeout = 500 * time.Millisecond
-	// exitTimeout is how long a watchdog may take to end after the farewell.
+	// exitTimeout is how long a watchdog may take to end after the closing message.
 	exitTimeout = time.Second
-	// firstRestartDelay and maxRestartDelay bound the pauses before a watchdog that has ended is started again.
+	// firstRestartDelay and maxRestartDelay limit the pauses before a watchdog that has ended is started again.
 	firstRestartDelay = 10 * time.Millisecond
-	maxRestartDelay  = 30 * time.Second
+	maxRestartDelay   = 30 * time.Second
 )
 
-// Keeper keeps a watchdog beside this process: it starts one with the first session, tells it what changes, and
+// Keeper keeps a watchdog running beside this process: it starts one with the first session, sends it updates, and
 // starts another when it ends. All methods may be called at any time, from several goroutines; they do not wait
 // for the watchdog, Close excepted.
 type Keeper struct {
-	log    *slog.Logger
+	log          *slog.Logger
 	startProcess func() (*watchdogProcess, error)
-	warned bool // the loop's own
+	warned       bool // the loop's own
 
-	startOnce   sync.Once
-	closing chan struct{}
-	closeOnce  sync.Once
-	stopped chan struct{} // closed when the loop has ended
+	startOnce sync.Once
+	closing   chan struct{}
+	closeOnce sync.Once
+	stopped   chan struct{} // closed when the loop has ended
 
-	mu       sync.Mutex
-	access   Access
-	session  *Session
-	commands map[int64]*registeredCommand
-	lastCommand     int64
-	current  *watchdogProcess // that is told what changes
+	mu          sync.Mutex
+	access      Access
+	session     *Session
+	commands    map[int64]*registeredCommand
+	lastCommand int64
+	current     *watchdogProcess // that is told what changes
 }
 
-// registeredCommand is a command, as its watchdog knows it.
+// registeredCommand is what the watchdog must know of a command.
 type registeredCommand struct {
-	epoch int64
+	epoch    int64
 	leaseEnd time.Duration
 	started  *commandStarted
 }
 
-// NewKeeper returns a Keeper that has started nothing. Its log gets one warning if there can be no watchdog.
+// NewKeeper returns a Keeper. It starts a watchdog with the first session. Its log gets one warning if no watchdog can run.
 func NewKeeper(a Access, log *slog.Logger) *Keeper {
 	return &Keeper{
 		access: a, log: log, startProcess: startWatchdog, closing: make(chan struct{}), stopped: make(chan struct{}), commands: map[int64]*registeredCommand{},
 	}
 }
 
-// AddRoots adds authorities, in DER, that servers were verified by.
+// AddRoots adds the authorities, in DER, that verified the servers.
 func (k *Keeper) AddRoots(roots [][]byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -91,14 +91,14 @@ func (k *Keeper) SetSession(s Session) {
 	k.startOnce.Do(func() { go k.runWatchdogs() })
 }
 
-// ExtendLease says how much of the lease of an epoch's session is left, by a clock that is read when it is called.
+// ExtendLease sends the time that is left of the lease of an epoch's session. It reads the clock before it calls left.
 func (k *Keeper) ExtendLease(epoch int64, left func() time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.hasCommand(epoch) {
 		return
 	}
-	at := leaseClock() // first: what stops this process here makes the end earlier, not later
+	at := leaseClock() // first: if this process stops here, the end becomes earlier, not later
 	until := at + left()
 	for _, c := range k.commands {
 		if c.epoch == epoch {
@@ -108,7 +108,7 @@ func (k *Keeper) ExtendLease(epoch int64, left func() time.Duration) {
 	k.sendUpdate(leaseExtended{epoch, until})
 }
 
-// hasCommand reports whether a command runs in an epoch: nobody else needs to know of leases.
+// hasCommand reports whether a command runs in an epoch. The watchdog uses leases for commands only.
 func (k *Keeper) hasCommand(epoch int64) bool {
 	for _, c := range k.commands {
 		if c.epoch == epoch {
@@ -118,8 +118,8 @@ func (k *Keeper) hasCommand(epoch int64) bool {
 	return false
 }
 
-// BeginCommand announces a command for an epoch's session, to be called before the command is started. Its lease is to
-// be told afterwards.
+// BeginCommand announces a command for an epoch's session. Call it before the command starts, and ExtendLease
+// afterwards.
 func (k *Keeper) BeginCommand(epoch int64) (id int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -129,7 +129,7 @@ func (k *Keeper) BeginCommand(epoch int64) (id int64) {
 	return k.lastCommand
 }
 
-// CommandStarted says that a command runs as a process that nobody has waited for yet.
+// CommandStarted names the process of a command. Call it before the wait for the process.
 func (k *Keeper) CommandStarted(id int64, pid int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -143,7 +143,7 @@ func (k *Keeper) CommandStarted(id int64, pid int) {
 	}
 }
 
-// CommandEnded says that a command has ended, or was not started.
+// CommandEnded reports that a command has ended, or was not started.
 func (k *Keeper) CommandEnded(id int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -151,7 +151,7 @@ func (k *Keeper) CommandEnded(id int64) {
 	k.sendUpdate(commandEnded{id})
 }
 
-// sendUpdate tells the watchdog. One that does not listen is of no use, and is replaced.
+// sendUpdate sends messages to the watchdog. It kills a watchdog that does not read; runWatchdogs replaces it.
 func (k *Keeper) sendUpdate(messages ...message) {
 	if k.current == nil {
 		return
@@ -162,14 +162,14 @@ func (k *Keeper) sendUpdate(messages ...message) {
 	}
 }
 
-// Close ends the watchdog, which does nothing more, and returns when nothing of it is left.
+// Close ends the watchdog without closing the session, and returns when its process has ended.
 func (k *Keeper) Close() {
 	k.closeOnce.Do(func() { close(k.closing) })
 	k.startOnce.Do(func() { close(k.stopped) })
 	<-k.stopped
 }
 
-// runWatchdogs starts watchdogs until Close is called, or none can be had.
+// runWatchdogs starts one watchdog after the other until Close is called, or the system does not support them.
 func (k *Keeper) runWatchdogs() {
 	defer close(k.stopped)
 	for pause := firstRestartDelay; ; pause = min(2*pause, maxRestartDelay) {
@@ -188,7 +188,7 @@ func (k *Keeper) runWatchdogs() {
 	}
 }
 
-// waitToRestart pauses; false when Close was called.
+// waitToRestart pauses. It returns false if Close was called.
 func (k *Keeper) waitToRestart(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -200,7 +200,7 @@ func (k *Keeper) waitToRestart(d time.Duration) bool {
 	}
 }
 
-// runWatchdog starts a watchdog and stays until it has ended. The error says that it was none.
+// runWatchdog starts a watchdog and returns when it has ended. It returns an error if the watchdog was not ready.
 func (k *Keeper) runWatchdog() error {
 	began := time.Now()
 	p, err := k.startProcess()
@@ -238,7 +238,7 @@ func (k *Keeper) exitError(p *watchdogProcess) error {
 	}
 }
 
-// sendState tells a new watchdog all there is to know, and makes it the present one.
+// sendState sends the whole state to a new watchdog, and makes it the current one.
 func (k *Keeper) sendState(p *watchdogProcess) error {
 	k.mu.Lock()
 	access := k.access
@@ -268,7 +268,7 @@ func (k *Keeper) sendState(p *watchdogProcess) error {
 	return nil
 }
 
-// closeWatchdog says farewell to a watchdog and waits until it has ended.
+// closeWatchdog tells a watchdog that this process closes it, and waits until it has ended.
 func (k *Keeper) closeWatchdog(p *watchdogProcess) {
 	k.mu.Lock()
 	k.current = nil

@@ -195,7 +195,7 @@ func TestAnEarlierSessionIsNotFollowed(t *testing.T) {
 	require.Equal(t, "after a reconnect", k.session.Server)
 }
 
-func TestAStoppedWatchdogDelaysNobody(t *testing.T) {
+func TestStoppedWatchdogDoesNotDelayItsParent(t *testing.T) {
 	k, b := newTestKeeper(t)
 	k.SetSession(one)
 	waitForArmed(t, b, 1)
@@ -213,7 +213,7 @@ func TestAStoppedWatchdogDelaysNobody(t *testing.T) {
 	require.Empty(t, watchdogPIDs(t))
 }
 
-func TestCyclesLeaveNothing(t *testing.T) {
+func TestCyclesLeaveNoProcessOrDescriptor(t *testing.T) {
 	cycles := 100
 	if os.Getenv("LOCKSTEP_WATCHDOG_CYCLES") != "" {
 		_, err := fmt.Sscan(os.Getenv("LOCKSTEP_WATCHDOG_CYCLES"), &cycles)
@@ -235,7 +235,7 @@ func TestCyclesLeaveNothing(t *testing.T) {
 	require.Len(t, openDescriptors(t, "self"), before)
 }
 
-func TestAKeeperThatNeverBeganCloses(t *testing.T) {
+func TestCloseOfAKeeperWithoutSession(t *testing.T) {
 	k, b := newTestKeeper(t)
 	k.Close()
 	k.Close()
@@ -244,7 +244,7 @@ func TestAKeeperThatNeverBeganCloses(t *testing.T) {
 	require.Zero(t, b.countLines("level="))
 }
 
-func TestWhereThereCanBeNoneThereIsOneWarning(t *testing.T) {
+func TestUnsupportedSystemGetsOneWarning(t *testing.T) {
 	for _, cause := range []error{ErrUnsupported, syscall.EPERM} {
 		k, b := newTestKeeper(t)
 		tries := make(chan struct{}, 3)
@@ -269,7 +269,7 @@ func TestWhereThereCanBeNoneThereIsOneWarning(t *testing.T) {
 	}
 }
 
-func TestAMainThatIsNoWatchdogIsNamed(t *testing.T) {
+func TestMainWithoutWatchdogMainIsReported(t *testing.T) {
 	k, b := newTestKeeper(t)
 	k.startProcess = func() (*watchdogProcess, error) {
 		heard, pipe, err := os.Pipe()

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Main is the watchdog's main function; it returns the exit status, which nobody looks at.
+// Main is the watchdog's main function. It returns the exit status.
 func Main() int {
 	hardenProcess()
 	answers := os.NewFile(answersFD, "answers")
@@ -31,8 +31,8 @@ func Main() int {
 	return 0
 }
 
-// hardenProcess makes the process small and hard to end: it ends with its parent, whatever is sent to it before. It
-// keeps no directory and no file busy.
+// hardenProcess makes the process small and protects it from signals: it ends only with its parent. It
+// leaves its directory and closes inherited files.
 func hardenProcess() {
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM,
 		unix.SIGPIPE, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)

@@ -44,7 +44,7 @@ type (
 	// leaseExtended says until when, by now(), an epoch's session is proven to live.
 	leaseExtended struct {
 		epoch int64
-		end time.Duration
+		end   time.Duration
 	}
 	// commandBegins announces a command that is about to be started.
 	commandBegins struct{ id, epoch int64 }
@@ -70,13 +70,13 @@ type message interface {
 	encodeFields(*wire.Encoder)
 }
 
-func (Access) messageType() int32   { return 1 }
-func (Session) messageType() int32  { return 2 }
-func (leaseExtended) messageType() int32    { return 3 }
-func (commandBegins) messageType() int32    { return 4 }
-func (commandStarted) messageType() int32     { return 5 }
-func (commandEnded) messageType() int32     { return 6 }
-func (parentCloses) messageType() int32 { return 7 }
+func (Access) messageType() int32         { return 1 }
+func (Session) messageType() int32        { return 2 }
+func (leaseExtended) messageType() int32  { return 3 }
+func (commandBegins) messageType() int32  { return 4 }
+func (commandStarted) messageType() int32 { return 5 }
+func (commandEnded) messageType() int32   { return 6 }
+func (parentCloses) messageType() int32   { return 7 }
 
 func (a Access) encodeFields(e *wire.Encoder) {
 	e.Strings(a.Servers)
@@ -100,11 +100,11 @@ func (s Session) encodeFields(e *wire.Encoder) {
 	e.String(s.Server)
 }
 
-func (l leaseExtended) encodeFields(e *wire.Encoder) { e.Long(l.epoch); e.Long(int64(l.end)) }
-func (b commandBegins) encodeFields(e *wire.Encoder) { e.Long(b.id); e.Long(b.epoch) }
-func (r commandStarted) encodeFields(e *wire.Encoder)  { e.Long(r.id); e.Int(r.pid); e.Long(r.started) }
-func (o commandEnded) encodeFields(e *wire.Encoder)  { e.Long(o.id) }
-func (parentCloses) encodeFields(*wire.Encoder)  {}
+func (l leaseExtended) encodeFields(e *wire.Encoder)  { e.Long(l.epoch); e.Long(int64(l.end)) }
+func (b commandBegins) encodeFields(e *wire.Encoder)  { e.Long(b.id); e.Long(b.epoch) }
+func (r commandStarted) encodeFields(e *wire.Encoder) { e.Long(r.id); e.Int(r.pid); e.Long(r.started) }
+func (o commandEnded) encodeFields(e *wire.Encoder)   { e.Long(o.id) }
+func (parentCloses) encodeFields(*wire.Encoder)       {}
 
 // encodeFrame is a message as it travels: its length, its kind and its fields.
 func encodeFrame(m message) []byte {

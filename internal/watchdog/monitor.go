@@ -12,25 +12,25 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// parentMonitor is the watchdog's own state: what its parent has told it.
+// parentMonitor is the watchdog's state: what its parent has sent.
 type parentMonitor struct {
-	pipe     int
-	waiter     *pipeWaiter
-	onArmed    func() // called when there is something to do should the parent die
-	unread   []byte // the beginning of a frame
-	access   Access
-	session  *Session
-	commands map[int64]*monitoredCommand
+	pipe           int
+	waiter         *pipeWaiter
+	onArmed        func() // called with the first session: from now on the watchdog acts if the parent dies
+	unread         []byte // the beginning of a frame
+	access         Access
+	session        *Session
+	commands       map[int64]*monitoredCommand
 	closedByParent bool
 }
 
-// monitoredCommand is one that the parent runs, or is about to.
+// monitoredCommand is a command that the parent runs or is about to run.
 type monitoredCommand struct {
-	epoch   int64
-	leaseEnd   time.Duration // the end of its session's lease; 0: not known
-	process  *commandProcess       // nil: not started yet, or not to be found
-	unidentified bool          // it may run, but nobody knows as what
-	leaseEnded  bool
+	epoch        int64
+	leaseEnd     time.Duration   // the end of its session's lease; 0: not known
+	process      *commandProcess // nil: not started yet, or not to be found
+	unidentified bool            // it may run, but its process is not known
+	leaseEnded   bool
 }
 
 func newParentMonitor(pipe int, armed func()) (*parentMonitor, error) {
@@ -38,8 +38,8 @@ func newParentMonitor(pipe int, armed func()) (*parentMonitor, error) {
 	return &parentMonitor{pipe: pipe, waiter: w, onArmed: armed, commands: map[int64]*monitoredCommand{}}, err
 }
 
-// monitorParent listens to the parent until the pipe ends. What was said before a lease's end is heard before that is
-// acted upon, however late both are.
+// monitorParent reads the pipe until it ends. It reads all messages that were sent before a lease's end before it acts on that end,
+// even if it runs late.
 func (d *parentMonitor) monitorParent() {
 	for {
 		if !d.waiter.waitUntil(d.nextLeaseEnd()) {
@@ -50,7 +50,7 @@ func (d *parentMonitor) monitorParent() {
 	}
 }
 
-// readMessages reads what has arrived; false when that is the end, or not from a parent.
+// readMessages reads what has arrived. It returns false at the end of the pipe or for an invalid message.
 func (d *parentMonitor) readMessages() bool {
 	var buf [4096]byte
 	n, err := unix.Read(d.pipe, buf[:])
@@ -79,7 +79,7 @@ func (d *parentMonitor) readMessages() bool {
 	return true
 }
 
-// handleMessage notes what the parent says.
+// handleMessage applies a message to the state.
 func (d *parentMonitor) handleMessage(m message) {
 	switch m := m.(type) {
 	case Access:
@@ -109,7 +109,7 @@ func (d *parentMonitor) handleMessage(m message) {
 	}
 }
 
-// openCommand finds the process of a command. One that has ended needs no more thought.
+// openCommand opens the process of a command, if it has not ended.
 func (d *parentMonitor) openCommand(m commandStarted) {
 	c := d.commands[m.id]
 	if c == nil {
@@ -126,7 +126,7 @@ func (d *parentMonitor) openCommand(m commandStarted) {
 	}
 }
 
-// nextLeaseEnd is when the first lease of a command ends; 0 if none does.
+// nextLeaseEnd returns when the first lease of a command ends; 0 without one.
 func (d *parentMonitor) nextLeaseEnd() (first time.Duration) {
 	for _, c := range d.commands {
 		if !c.leaseEnded && c.leaseEnd != 0 && (first == 0 || c.leaseEnd < first) {
@@ -136,7 +136,7 @@ func (d *parentMonitor) nextLeaseEnd() (first time.Duration) {
 	return first
 }
 
-// killCommandsWithoutLease kills the commands whose lease has ended: the parent has not, so it must be stopped.
+// killCommandsWithoutLease kills the commands with a lease that has ended. The parent has not killed them, so it must be stopped.
 func (d *parentMonitor) killCommandsWithoutLease(at time.Duration) {
 	for _, c := range d.commands {
 		if c.leaseEnded || c.leaseEnd == 0 || c.leaseEnd > at {
@@ -149,7 +149,7 @@ func (d *parentMonitor) killCommandsWithoutLease(at time.Duration) {
 	}
 }
 
-// endSessionOfDeadParent does what is left to do for a dead parent: its commands first, and if they are gone its session.
+// endSessionOfDeadParent kills the commands of a dead parent and then closes its session. A parent that closed the watchdog needs neither.
 func (d *parentMonitor) endSessionOfDeadParent() error {
 	if d.closedByParent || d.session == nil {
 		return nil
@@ -160,7 +160,7 @@ func (d *parentMonitor) endSessionOfDeadParent() error {
 	return d.session.closeOnServers(d.access)
 }
 
-// killCommands kills the commands and returns once all are gone. The error says that one may be left.
+// killCommands kills the commands and returns once all have ended. It returns an error if one may still run.
 func (d *parentMonitor) killCommands(until time.Time) error {
 	for _, c := range d.commands {
 		if c.unidentified {
@@ -189,5 +189,5 @@ func (d *parentMonitor) killRunning() (left bool) {
 	return left
 }
 
-// signalReady tells the parent that the watchdog knows enough to be one.
-func signalReady(w io.Writer) { _, _ = w.Write([]byte{'!'}) } // a parent that is gone does not mind
+// signalReady tells the parent that the watchdog is armed.
+func signalReady(w io.Writer) { _, _ = w.Write([]byte{'!'}) } // an error means that the parent has ended

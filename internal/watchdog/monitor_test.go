@@ -16,11 +16,11 @@ import (
 
 // testMonitor is a dog in this process, and the pipe to it.
 type testMonitor struct {
-	t    *testing.T
-	monitor  *parentMonitor
-	pipe *os.File
-	over chan struct{} // closed when the pipe has ended for the dog
-	arms int
+	t       *testing.T
+	monitor *parentMonitor
+	pipe    *os.File
+	over    chan struct{} // closed when the pipe has ended for the dog
+	arms    int
 }
 
 func newTestMonitor(t *testing.T) *testMonitor {
@@ -87,7 +87,9 @@ func startTestCommand(t *testing.T) *testCommand {
 	return s
 }
 
-func (s *testCommand) isRunning() bool { return isProcessRunning(s.cmd.Process.Pid) && isProcessRunning(s.worker) }
+func (s *testCommand) isRunning() bool {
+	return isProcessRunning(s.cmd.Process.Pid) && isProcessRunning(s.worker)
+}
 
 // requireGone waits until the command and its worker have ended.
 func (s *testCommand) requireGone(t *testing.T) {
@@ -108,7 +110,7 @@ func requireEventually(t *testing.T, ok func() bool) {
 	require.Eventually(t, ok, 20*time.Second, 2*time.Millisecond)
 }
 
-func TestADogIsArmedOnce(t *testing.T) {
+func TestMonitorIsArmedOnce(t *testing.T) {
 	k := newTestMonitor(t)
 	k.sendMessages(Access{}, Session{ID: 1}, Session{ID: 2})
 	k.runMonitor()
@@ -117,7 +119,7 @@ func TestADogIsArmedOnce(t *testing.T) {
 	require.Equal(t, int64(2), k.monitor.session.ID)
 }
 
-func TestNonsenseEndsTheWatch(t *testing.T) {
+func TestInvalidMessageEndsTheMonitor(t *testing.T) {
 	for _, b := range [][]byte{{0xff, 0xff, 0xff, 0xff}, {0, 0, 0, 4, 0, 0, 0, 99}, {0x7f, 0, 0, 0}} {
 		k := newTestMonitor(t)
 		_, err := k.pipe.Write(b)
@@ -148,7 +150,7 @@ func TestACommandIsKilledAtItsLeasesEnd(t *testing.T) {
 	require.True(t, other.isRunning(), "its session is another")
 }
 
-func TestWhatIsFoundTooLateIsKilledAtOnce(t *testing.T) {
+func TestProcessRegisteredAfterItsLeaseIsKilled(t *testing.T) {
 	k, c := newTestMonitor(t), startTestCommand(t)
 	k.monitor.commands[1] = &monitoredCommand{epoch: 1, leaseEnd: leaseClock(), unidentified: true, leaseEnded: true}
 	k.sendMessages(commandStarted{1, requireIdentity(t, c.cmd.Process.Pid)})
@@ -156,9 +158,9 @@ func TestWhatIsFoundTooLateIsKilledAtOnce(t *testing.T) {
 	c.requireGone(t)
 }
 
-// TestWhatWasSaidInTimeIsHeardLate has a dog that was stopped wake up after a lease's end, while a later one has
+// TestMessagesBeforeALeaseEndAreReadFirst has a dog that was stopped wake up after a lease's end, while a later one has
 // been told meanwhile.
-func TestWhatWasSaidInTimeIsHeardLate(t *testing.T) {
+func TestMessagesBeforeALeaseEndAreReadFirst(t *testing.T) {
 	for range 100 {
 		k := newTestMonitor(t)
 		at := leaseClock()
@@ -170,8 +172,8 @@ func TestWhatWasSaidInTimeIsHeardLate(t *testing.T) {
 	}
 }
 
-// TestALeaseNeverBecomesShorter tells a lease that ends earlier than the one before, as a message that was delayed does.
-func TestALeaseNeverBecomesShorter(t *testing.T) {
+// TestLeaseIsNotShortened tells a lease that ends earlier than the one before, as a message that was delayed does.
+func TestLeaseIsNotShortened(t *testing.T) {
 	k := newTestMonitor(t)
 	defer k.runMonitor()
 	k.monitor.handleMessage(commandBegins{1, 1})
@@ -208,7 +210,7 @@ func TestACommandThatIsNotKnownKeepsTheSession(t *testing.T) {
 	require.ErrorIs(t, k.monitor.endSessionOfDeadParent(), errCommandMayRun)
 }
 
-func TestAFarewellIsTheEnd(t *testing.T) {
+func TestClosedWatchdogLeavesTheSession(t *testing.T) {
 	k, c := newTestMonitor(t), startTestCommand(t)
 	k.sendMessages(commandBegins{1, 1}, commandStarted{1, requireIdentity(t, c.cmd.Process.Pid)}, Session{ID: 1, Password: []byte{1}, Timeout: time.Hour}, parentCloses{})
 	k.runMonitor()

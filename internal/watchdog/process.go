@@ -8,28 +8,28 @@ import (
 )
 
 const (
-	parentVariable     = "LOCKSTEP_WATCHDOG_OF" // in the environment of a watchdog: its parent's process id
-	messagesFD = 0                      // where a watchdog listens
-	answersFD  = 3                      // and where it answers
+	parentVariable = "LOCKSTEP_WATCHDOG_OF" // in the environment of a watchdog: its parent's process id
+	messagesFD     = 0                      // where a watchdog reads messages
+	answersFD      = 3                      // where it reports that it is ready
 )
 
 var (
-	// ErrUnsupported is returned where there can be no watchdog.
+	// ErrUnsupported is returned on systems without watchdogs.
 	ErrUnsupported = errors.New("no watchdog on this system")
 
-	errNotReady = errors.New("the watchdog ended before it was ready: is WatchdogMain the first call in main?")
-	errCommandMayRun  = errors.New("watchdog: a command may still run")
+	errNotReady      = errors.New("the watchdog ended before it was ready: is WatchdogMain the first call in main?")
+	errCommandMayRun = errors.New("watchdog: a command may still run")
 )
 
 // IsWatchdog reports whether this process was started as a watchdog.
 func IsWatchdog() bool { return os.Getenv(parentVariable) != "" }
 
-// watchdogProcess is a watchdog, as its parent sees it.
+// watchdogProcess is the parent's side of a watchdog.
 type watchdogProcess struct {
-	os    *os.Process
-	pipe  *os.File
-	ready chan struct{} // closed when it has said that it is
-	exited  chan struct{} // closed when it has ended and was waited for
+	os     *os.Process
+	pipe   *os.File
+	ready  chan struct{} // closed when it has reported that it is armed
+	exited chan struct{} // closed after the wait for the ended process
 
 	closing sync.Once
 }

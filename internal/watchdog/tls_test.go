@@ -55,7 +55,7 @@ func serveTLS(t *testing.T, ca, own tls.Certificate) string {
 	})
 }
 
-func TestTLSIsHandedOver(t *testing.T) {
+func TestTLSIsExported(t *testing.T) {
 	ca, other := newCertificate(t, nil), newCertificate(t, nil)
 	addr, stranger := serveTLS(t, ca, newCertificate(t, &ca)), serveTLS(t, ca, newCertificate(t, &other))
 	config := &tls.Config{RootCAs: newCertPool(ca), Certificates: []tls.Certificate{newCertificate(t, &ca)}, MinVersion: tls.VersionTLS13}
@@ -86,7 +86,7 @@ func TestTLSIsHandedOver(t *testing.T) {
 // opaqueSigner is a key that stays where it is.
 type opaqueSigner struct{ crypto.Signer }
 
-func TestWhatCannotBeHandedOver(t *testing.T) {
+func TestTLSThatCannotBeExported(t *testing.T) {
 	none, err := ExportTLS(nil)
 	require.NoError(t, err)
 	require.Nil(t, none)
