@@ -4,6 +4,7 @@
 //
 //   - lease.pml: what a client may count as a proof of life of its session, on a server that follows the leader
 //   - observer.pml: the same on an observer that gets its packets from a follower
+//   - line.pml: the waiting line: one holder, in order, and no waiter that is never woken
 //
 // "make model" searches all variants. "go test" searches the small ones, where Spin and a C compiler are installed.
 //
