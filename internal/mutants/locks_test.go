@@ -107,7 +107,7 @@ var locksMutants = []mutant{
 		new: "",
 	},
 	{
-		name: "lone: the session is not compared", file: "internal/waitline/uncontended.go", pkg: "./locks", test: "TestRandomReadersAndWriters",
+		name: "lone: the session is not compared", file: "internal/waitline/uncontended.go", test: "TestUncontendedHintNeedsTheNextNumberTransactionAndSession",
 		old: " && session == h.session",
 		new: "",
 	},
