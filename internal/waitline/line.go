@@ -17,6 +17,7 @@ import (
 type Line struct {
 	dir    string
 	filter Filter
+	key    any             // finds its local waiters in a session
 	onWait func(ahead int) // may be nil
 	hint   uncontendedHint
 }
@@ -24,7 +25,7 @@ type Line struct {
 // New returns a line in a directory. It creates no node. onWait is called each time that a wait begins, with the number of contenders
 // ahead; it may be nil.
 func New(dir string, filter Filter, onWait func(ahead int)) *Line {
-	return &Line{dir: dir, filter: filter, onWait: onWait}
+	return &Line{dir: dir, filter: filter, key: localWaitersKey{dir, filter.Kind.Family()}, onWait: onWait}
 }
 
 // Dir is the line's directory.
@@ -50,7 +51,7 @@ type Contender struct {
 }
 
 func (l *Line) newContender(s *framework.Session) *Contender {
-	return &Contender{line: l, s: s, siblings: localWaitersOf(s, l.dir, l.filter.Kind), local: localWaiter{wakeups: make(chan struct{}, 1)}}
+	return &Contender{line: l, s: s, siblings: localWaitersOf(s, l.dir, l.key), local: localWaiter{wakeups: make(chan struct{}, 1)}}
 }
 
 // Node is the contender's node.
@@ -183,6 +184,9 @@ func (c *Contender) list(ctx context.Context) (view, error) {
 // shows the predecessor alone, the event of that node's deletion grants. New contenders can only join behind, or take the number of a
 // writer. So nodes ahead only vanish, and a server that lags shows too many.
 func (c *Contender) waitForGrant(ctx context.Context, v view) error {
+	if c.siblings.stateOf(&c.local) == granted {
+		return nil
+	}
 	var predecessor, second watchedNode
 	defer predecessor.stop()
 	defer second.stop()

@@ -13,7 +13,7 @@ import (
 // new holder writes reaches the servers later, and what the old holder wrote under guard reached them earlier or is refused.
 type localWaiters struct {
 	s     *framework.Session
-	key   localWaitersKey
+	key   any // a localWaitersKey
 	lists sharedList
 
 	mu      sync.Mutex
@@ -27,9 +27,8 @@ type localWaitersKey struct {
 	family Kind
 }
 
-// localWaitersOf returns the local waiters of a line on this session. Each caller calls unshare once.
-func localWaitersOf(s *framework.Session, dir string, kind Kind) *localWaiters {
-	key := localWaitersKey{dir, kind.Family()}
+// localWaitersOf returns the local waiters of a line in a directory on this session. The key is the line's. Each caller calls unshare once.
+func localWaitersOf(s *framework.Session, dir string, key any) *localWaiters {
 	return s.Primitives().Share(key, func() any {
 		return &localWaiters{s: s, key: key, lists: sharedList{s: s, dir: dir}, bySeq: map[int32]*localWaiter{}}
 	}).(*localWaiters)

@@ -39,7 +39,7 @@ func NewTelemetry(c *framework.Client, path, kind string) *Telemetry {
 
 // StartWait starts a span that lasts until end is called: the lock was granted with a token, or err says why not. A refusal is an outcome,
 // not an error. The returned context belongs to the span; CallerContext returns the original ctx.
-func (t *Telemetry) StartWait(ctx context.Context, op string) (within context.Context, end func(token int64, err error)) {
+func (t *Telemetry) StartWait(ctx context.Context, op string) (_ context.Context, end func(token int64, err error)) {
 	began := time.Now()
 	within, span := t.tracer.Start(context.WithValue(ctx, callerKey{}, ctx), "lockstep.lock."+op,
 		trace.WithAttributes(attribute.String("lockstep.path", t.path), attribute.String("lockstep.lock.kind", t.kind)))
