@@ -20,7 +20,7 @@ type ACL struct {
 	ID     string
 }
 
-// Credential is what a client authenticates with. Its fields never appear in errors and logs.
+// Credential is what a client authenticates with. Its fields do not appear in errors and logs.
 type Credential struct {
 	// Scheme is the server's authentication scheme, such as "digest".
 	Scheme string
@@ -40,6 +40,6 @@ func (c Credential) MarshalText() ([]byte, error) { return []byte(c.String()), n
 // Open allows everything to everybody: the default of a client without credentials.
 func Open() []ACL { return []ACL{{PermAll, "world", "anyone"}} }
 
-// CreatorOnly allows everything to whoever creates the node and nothing to others: the default
+// CreatorOnly allows everything to the creator of the node, and no access to others: the default
 // of a client with credentials.
 func CreatorOnly() []ACL { return []ACL{{PermAll, "auth", ""}} }

@@ -73,7 +73,7 @@ func New(cfg Config, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// Connect returns a client with a session whose life is proven. It tries every server until ctx ends;
+// Connect returns a client with a session that is proven to be alive. It tries every server until ctx ends;
 // the error, a *ConnectError, then lists each server with the last reason it gave. What is left of a connection is closed in the
 // background then, within seconds. Refused credentials end it at once.
 func Connect(ctx context.Context, cfg Config, opts ...Option) (*Client, error) {
@@ -133,7 +133,7 @@ func (c *Client) publishSession(s *Session) {
 	}
 }
 
-// Close ends the session and waits until nothing of the client runs any more. The session's nodes are deleted
+// Close ends the session and waits until all goroutines of the client have ended. The session's nodes are deleted
 // at once if the servers can be told within a second, else when it has timed out. When ctx ends first its error
 // is returned and the rest goes on in the background. It may be called more than once.
 func (c *Client) Close(ctx context.Context) error {
@@ -158,7 +158,7 @@ func (c *Client) States(ctx context.Context) iter.Seq[StateChange] {
 			case <-ctx.Done():
 				return
 			case <-c.stopped:
-				if !next.isReady() { // nothing comes any more
+				if !next.isReady() { // no change comes any more
 					return
 				}
 			}
@@ -185,7 +185,7 @@ type Status struct {
 	EphemeralBytes int
 }
 
-// Status tells how the client is connected, and if it is not, why. It asks nobody.
+// Status tells how the client is connected, and if it is not, why. It sends no request.
 func (c *Client) Status() Status {
 	st := Status{Servers: c.servers.lastFailures()}
 	if s, _ := c.currentSession(); s != nil {
@@ -207,7 +207,7 @@ func (c *Client) SetServers(list ...string) error {
 	return nil
 }
 
-// Logger is where the client and its recipes report what they return to nobody.
+// Logger gets the reports of the client and its recipes about events that no call returns.
 func (c *Client) Logger() *slog.Logger { return c.log }
 
 // openSessions opens session after session until the client is closed.
@@ -263,7 +263,7 @@ func (c *Client) checkGrantedTimeout(t time.Duration) {
 	})
 }
 
-// Get reads a node's data, on whatever session there is.
+// Get reads a node's data, on the present session.
 func (c *Client) Get(ctx context.Context, path string) (data []byte, st Stat, err error) {
 	err = c.repeatOnSessions(ctx, func(s *Session) error { data, st, err = s.Get(ctx, path); return err })
 	return data, st, Wrap("get", path, err)

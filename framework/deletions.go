@@ -26,7 +26,7 @@ type Discarded struct {
 	paths   []string // that are still to be deleted
 	refused []string // that are deleted after the others: the servers have refused them
 	own     Created  // is deleted too while it is this session's node, unless its path is ""
-	looked  bool     // the servers have said whether it is, and nothing was sent since
+	looked  bool     // the servers have said whether it is, and no request was sent since
 	ours    bool     // what they have said
 	try     int      // the number of the latest try
 	retries *backoff.Backoff
@@ -51,8 +51,8 @@ func (d *Discarded) finish() {
 	d.tasks.End()
 }
 
-// pendingDeletions are a session's deletions in the background that have no answer yet. On each new connection they are the first requests: whoever was told that
-// a deletion is queued may rely on that what it asks for reaches the servers later.
+// pendingDeletions are a session's deletions in the background that have no answer yet. On each new connection they are the first requests: a caller that was told
+// that a deletion is queued may rely on its own later requests reaching the servers later.
 //
 // A deletion is one try after the other: a look at the own node, if it has one, and the request that deletes. A try without an answer is over with its connection.
 // The next connection begins another one.
@@ -114,7 +114,7 @@ func (ds *pendingDeletions) resend(admit func(first []*link.Call)) {
 	ds.mu.Lock()
 	again := slices.SortedFunc(maps.Keys(ds.waiting), func(a, b *Discarded) int { return cmp.Compare(ds.waiting[a], ds.waiting[b]) })
 	var calls []*link.Call
-	var queued, gone []*Discarded // gone: nothing is left to delete
+	var queued, gone []*Discarded // gone: no node is left to delete
 	for _, d := range again {
 		if d.own.Path != "" {
 			calls = append(calls, ds.ownershipRequest(d)...)
@@ -174,7 +174,7 @@ func (ds *pendingDeletions) ownershipRequest(d *Discarded) (calls []*link.Call) 
 	}})
 }
 
-// deleteRequest prepares the request that deletes, or returns nil if there is nothing left. Guarded by mu.
+// deleteRequest prepares the request that deletes, or returns nil if no node is left. Guarded by mu.
 func (ds *pendingDeletions) deleteRequest(d *Discarded) *link.Call {
 	d.try++
 	try := d.try
@@ -273,7 +273,7 @@ func (ds *pendingDeletions) retryAfterPause(d *Discarded, try int, err error) {
 	}()
 }
 
-// endAsDeleted ends a deletion whose nodes are gone.
+// endAsDeleted ends a deletion after its nodes are gone.
 func (ds *pendingDeletions) endAsDeleted(d *Discarded) {
 	if ds.removeDeletion(d) {
 		d.markWritten()

@@ -16,7 +16,7 @@ var (
 	// ErrSuspended is returned when the connection was lost while a call was in flight that cannot
 	// be repeated safely. Of a write the error is ErrOutcomeUnknown too.
 	ErrSuspended = errors.New("connection suspended")
-	// ErrOutcomeUnknown is returned when a write was sent and its answer never came: the connection or the session was lost, or the
+	// ErrOutcomeUnknown is returned when a write was sent and its answer did not come: the connection or the session was lost, or the
 	// context ended, which the error is too. The write has happened, has not, or may happen in the next moments. Read the node, after Sync,
 	// before you write again: repeating the write at once may apply it twice, or undo somebody else's.
 	ErrOutcomeUnknown = errors.New("outcome unknown, read the node before you write again")
@@ -38,11 +38,11 @@ var (
 	ErrNotEmpty = errors.New("node has children")
 	// ErrNoAuth is returned when the client may not do that to the node.
 	ErrNoAuth = errors.New("no permission")
-	// ErrOverloaded is returned when the servers have put a transaction off because they have too much to do. Nothing has happened. Most calls
+	// ErrOverloaded is returned when the servers have put a transaction off because they have too much to do. The transaction has not happened. Most calls
 	// repeat themselves, with pauses, until their context ends.
 	ErrOverloaded = errors.New("servers are overloaded")
-	// ErrQuotaExceeded is returned when a write would exceed a quota of the servers on a subtree, which they enforce (enforceQuota). Nothing was
-	// written. The same write fails until somebody deletes nodes there or raises the quota.
+	// ErrQuotaExceeded is returned when a write would exceed a quota of the servers on a subtree, which they enforce (enforceQuota). The write has not
+	// happened. The same write fails until somebody deletes nodes there or raises the quota.
 	ErrQuotaExceeded = errors.New("quota of the servers exceeded")
 	// ErrNodeGone is the cause of a hold's end when its node was deleted by somebody else.
 	ErrNodeGone = errors.New("node was deleted")
@@ -74,7 +74,7 @@ func (e *OpError) Error() string { return fmt.Sprintf("%s %s: %v", e.Op, e.Path,
 // Unwrap returns the reason.
 func (e *OpError) Unwrap() error { return e.Err }
 
-// TxError is returned when a transaction was refused: nothing of it has happened.
+// TxError is returned when a transaction was refused: none of its operations has happened.
 type TxError struct {
 	// Index of the operation that was refused.
 	Index int
@@ -154,7 +154,7 @@ func IsTransient(err error) bool {
 	return errors.Is(err, ErrSessionLost) || errors.Is(err, ErrSuspended) || errors.Is(err, ErrOverloaded)
 }
 
-// Ended returns why ctx is done: an error that is ctx.Err, and whose text tells the cause too.
+// Ended returns why ctx is done: an error that is ctx.Err, with a text that tells the cause too.
 //
 // It is also its cause, for errors.Is and errors.As, unless that is one of this package's errors: a
 // context that was cancelled because of a missing node somewhere else must not be taken for a server's

@@ -5,13 +5,13 @@ import "time"
 // sessionLease computes until when a session is proven to live, by the only rule that survived every
 // fault tried on real ensembles (docs/guarantees.md):
 //
-// A beat is a write that changes nothing, and a sync once it is acknowledged. When the sync of a
+// A beat is a write without effect, and a sync once it is acknowledged. When the sync of a
 // beat is acknowledged, the session lives until the *former* beat's send time + T − margin. On a
 // new connection the connect request's send time counts once one write is acknowledged. T is
 // the smallest timeout ever negotiated.
 //
-// Times are readings of one clock. A lease only grows; what has lapsed is never revived, which
-// is the session's duty.
+// Times are readings of one clock. A lease only grows; a lapsed lease is not revived, which
+// the session sees to.
 type sessionLease struct {
 	timeout time.Duration
 	until   time.Duration

@@ -77,8 +77,8 @@ func readChecked[T any](ctx context.Context, s *Session, op, path string, f func
 
 // Set writes a node's data if its version is version, or AnyVersion.
 //
-// Guarantee: on success the node held the data with the version of the returned Stat; ErrBadVersion and other refusals mean that nothing was
-// written. When the answer is lost, the node is read back on the next connection. If that cannot tell whose write it shows, or
+// Guarantee: on success the node held the data with the version of the returned Stat; ErrBadVersion and other refusals mean that the data was not
+// written. When the answer is lost, the node is read back on the next connection. If that cannot tell which write it shows, or
 // ctx or the session ends first, the error wraps ErrOutcomeUnknown. An unversioned Set that finds its own data there writes it once more, at that version.
 func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) (Stat, error) {
 	full, err := s.transport.checkPath(path, len(data))
@@ -92,7 +92,7 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 
 // Delete deletes a node if its version is version, or AnyVersion. A missing one is ErrNoNode.
 //
-// Guarantee: on success this call has deleted the node; a refusal means that it has deleted nothing. When the answer is lost, the node is
+// Guarantee: on success this call has deleted the node; a refusal means that it has not. When the answer is lost, the node is
 // looked for on the next connection. If it is gone since, or was made anew, or ctx or the session ends first, the error wraps ErrOutcomeUnknown.
 func (s *Session) Delete(ctx context.Context, path string, version int32) error {
 	full, err := s.transport.checkPath(path, 0)
@@ -124,7 +124,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, mode Mod
 	return Wrap("create", path, err)
 }
 
-// CreateIfMissing creates a node of a mode that is not sequential, unless there is one: whose it is, and what it holds, does not matter. When the answer is lost it is
+// CreateIfMissing creates a node of a mode that is not sequential, unless there is one. Its owner and its data do not matter. When the answer is lost it is
 // asked again. Its directory must exist.
 func (s *Session) CreateIfMissing(ctx context.Context, path string, data []byte, mode Mode) error {
 	full, err := s.checkCreate(path, data, mode)
@@ -141,7 +141,7 @@ func (s *Session) CreateIfMissing(ctx context.Context, path string, data []byte,
 	return Wrap("create", path, err)
 }
 
-// DeleteIfPresent deletes a node, whatever its version, if there is one. When the answer is lost it is asked again, which may delete a node that was made anew
+// DeleteIfPresent deletes a node of any version if there is one. When the answer is lost it is asked again, which may delete a node that was made anew
 // meanwhile.
 func (s *Session) DeleteIfPresent(ctx context.Context, path string) error {
 	full, err := s.transport.checkPath(path, 0)

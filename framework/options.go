@@ -20,7 +20,7 @@ type options struct {
 	tel      *telemetry
 }
 
-// WithLogger makes the client report what it returns to nobody: lost sessions, refused requests in
+// WithLogger makes the client report what no call returns: lost sessions, refused requests in
 // the background. Default slog.Default.
 func WithLogger(log *slog.Logger) Option {
 	return func(o *options) error {
@@ -58,11 +58,11 @@ func WithClock(c clock.Clock) Option {
 // it then stands still on most systems.
 func TimeClock() clock.Clock { return clock.Time() }
 
-// WithWatchdog has a crash of this process noticed in milliseconds, whatever the session timeout: a tiny second
+// WithWatchdog has a crash of this process noticed in milliseconds instead of the session timeout: a tiny second
 // process of the same executable sees the end of this one, and closes its session.
 //
 // Guarantee: the watchdog acts only when this process is dead, also by SIGKILL: the kernel ends a pipe between the
-// two. It follows the client's sessions, is started again when it is killed, and does nothing after Close. The
+// two. It follows the client's sessions, is started again when it is killed, and ends with Close. The
 // commands of Session.GuardCommand are dead before the session is closed. The process is in a session of its own,
 // and inherits no descriptor but its pipes.
 //

@@ -22,7 +22,7 @@ type ownedBytes struct {
 	paths    map[string]struct{} // full paths that are there, or may be
 	bytes    int                 // of paths
 	reserved int                 // bytes of creates under way
-	doubtful int                 // bytes of creates of an unknown outcome whose names are unknown
+	doubtful int                 // bytes of creates of an unknown outcome and unknown names
 
 	looking chan struct{}   // closed when the servers have answered; nil while they are not asked
 	since   map[string]bool // paths that were added (true) or removed since they were asked
@@ -106,7 +106,7 @@ func (o *ownedBytes) reserveFor(ctx context.Context, created, deleted int) error
 	}
 }
 
-// readFromServers asks the servers which ephemeral nodes the session has. What was under way before has been carried out by then, or never will be: the question comes
+// readFromServers asks the servers which ephemeral nodes the session has. What was under way before has been carried out by then, or will not be: the question comes
 // behind a sync.
 func (o *ownedBytes) readFromServers(ctx context.Context) {
 	o.mu.Lock()

@@ -33,7 +33,7 @@ func (p Primitives) Hold(values context.Context, nodes ...string) (*Hold, error)
 }
 
 // Discard deletes ephemeral nodes of this session in the background, in one transaction, until they are gone or the session has ended. It returns at once. Client.Close
-// waits for it. Once the session has ended it deletes nothing: the servers delete all nodes of the session together.
+// waits for it. Once the session has ended it sends no request: the servers delete all nodes of the session together.
 //
 // It calls queued once, unless that is nil: when the deletion is in the connection's queue, or when the nodes are known to be gone. A request that this session makes
 // later reaches the servers later. If the connection is lost before the answer, the deletion is the first request on the next one. That order does not hold for a
@@ -43,8 +43,8 @@ func (p Primitives) Discard(queued func(), paths ...string) *Discarded {
 	return p.discard(queued, Created{}, paths)
 }
 
-// DiscardOwn is Discard for a node whose name other sessions may use too: before each try it checks that the node is still the one that this session has created. The
-// nodes of companions, whose names no other session uses, are deleted in the same transaction, or by themselves when the node is another session's.
+// DiscardOwn is Discard for a node with a name that other sessions may use too: before each try it checks that the node is still the one that this session has created. The
+// nodes of companions, with names that no other session uses, are deleted in the same transaction, or by themselves when the node is another session's.
 func (p Primitives) DiscardOwn(queued func(), node Created, companions ...string) *Discarded {
 	return p.discard(queued, node, companions)
 }

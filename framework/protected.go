@@ -34,7 +34,7 @@ type ProtectedCreate struct {
 	Count int
 	// Mode is Ephemeral or EphemeralSequential, which is the default.
 	Mode Mode
-	// With are other operations of the same transaction: all happens, or nothing does.
+	// With are other operations of the same transaction: all of it happens, or none.
 	With []Op
 	// List lists Dir right behind the create, without another round trip.
 	List bool
@@ -56,9 +56,9 @@ type ProtectedNodes struct {
 // CreateProtected creates ephemeral nodes, and their directory where it is missing.
 //
 // Guarantee: exactly these nodes stay when the error is nil and, in the end, none otherwise. They are named with a UUID, so that
-// they are found when the reply is lost. A create whose caller has given up is finished and undone in the background, until the
+// they are found when the reply is lost. If the caller gives up, the create is finished and undone in the background, until the
 // nodes are gone or the session has ended. The effect of the other operations of the transaction is not undone. A refusal by one of those is a *TxError whose Index counts
-// from Count, and nothing has happened.
+// from Count. Then no operation has happened.
 //
 // The algorithm is Curator's protected mode, with a sync before the look-up: another server may not have seen the create yet (the gap of CURATOR-62, 79 and 205).
 func (p Primitives) CreateProtected(ctx context.Context, c ProtectedCreate) (ProtectedNodes, error) {
@@ -97,7 +97,7 @@ func (p Primitives) CreateProtected(ctx context.Context, c ProtectedCreate) (Pro
 	select {
 	case <-create.listed:
 		return ProtectedNodes{Nodes: created, Names: create.names, Stat: create.stat}, nil
-	default: // nothing was asked for, or the caller's context has ended
+	default: // no read was asked for, or the caller's context has ended
 		return ProtectedNodes{Nodes: created}, nil
 	}
 }
@@ -172,7 +172,7 @@ type protectedCreate struct {
 	created []Created
 }
 
-// createNodes creates the nodes. Its first try is the caller's own; whatever does not succeed at once goes on in
+// createNodes creates the nodes. Its first try is the caller's own; a create that does not succeed at once goes on in
 // the background.
 func (p *protectedCreate) createNodes(ctx context.Context) ([]Created, error) {
 	if err := p.s.transport.waitConnected(ctx); err != nil {
@@ -221,7 +221,7 @@ func (p *protectedCreate) sendTry() future[[]Created] {
 	call, f, err := p.attempt()
 	if err != nil {
 		if p.behind != nil {
-			p.listed = nil // nothing was sent that could be answered
+			p.listed = nil // no request was sent that could be answered
 		}
 		f = make(future[[]Created], 1)
 		f <- outcome[[]Created]{err: err}
@@ -257,7 +257,7 @@ func (p *protectedCreate) read(r link.Reply, made func(*wire.Decoder) ([]string,
 	case refusal != nil:
 		return nil, refusal
 	case r.SessionID != p.s.ID():
-		return nil, ErrSuspended // whose they are is looked up
+		return nil, ErrSuspended // their owner is looked up
 	}
 	created := make([]Created, len(o.v))
 	for i, path := range o.v {
@@ -287,7 +287,7 @@ func (p *protectedCreate) abandon(cause error) error {
 	return cause
 }
 
-// deliverOrUndo tells the outcome, or undoes it if nobody waits any more.
+// deliverOrUndo tells the outcome, or undoes it if the caller has left.
 func (p *protectedCreate) deliverOrUndo(c []Created, err error) {
 	p.countOwned(c, err)
 	p.mu.Lock()
@@ -379,7 +379,7 @@ func (p *protectedCreate) createOnce() ([]Created, error) {
 }
 
 // concludeTry waits for a try's outcome, and finds it out when the connection was lost before. It returns
-// errNotCreated when nothing was done.
+// errNotCreated when no node was created.
 func (p *protectedCreate) concludeTry(f future[[]Created]) ([]Created, error) {
 	o := waitForOutcome(p.s.ctx, p.s.transport, f)
 	if wasNotExecuted(o.err) {

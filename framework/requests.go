@@ -19,7 +19,7 @@ type outcome[T any] struct {
 	lost bool // it was queued and has no answer: the servers may have carried it out, or may do so yet
 }
 
-// read returns the outcome of a request that changes nothing.
+// read returns the outcome of a read.
 func (o outcome[T]) read() (T, error) { return o.v, o.err }
 
 // written returns the outcome of a write, with an error that says so if it is unknown.

@@ -30,7 +30,7 @@ type serverList struct {
 	next      int      // in round
 	last      string   // the label that was tried last
 	standing  bool     // the present connection was proven; the next round begins when it is lost
-	failed    bool     // nothing was proven since
+	failed    bool     // and no server was proven since
 	failures  map[string]error
 	pauses    *backoff.Backoff
 	retryBase time.Duration

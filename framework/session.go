@@ -128,7 +128,7 @@ func (s *Session) Err() error {
 }
 
 // LeaseRemaining is the time until the proof of life lapses, and the session's context is done, unless
-// the ensemble acknowledges it again before. It is never negative.
+// the ensemble acknowledges it again before. It is 0 then.
 func (s *Session) LeaseRemaining() time.Duration {
 	if !s.checkLease() {
 		return 0

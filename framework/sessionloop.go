@@ -15,7 +15,7 @@ import (
 // loopState is one state of a session's life; it returns the next, or nil at the end.
 type loopState func(*Session) loopState
 
-// runLoop runs the session until it has ended, and leaves nothing of it behind.
+// runLoop runs the session until it has ended, and all of its goroutines.
 func (s *Session) runLoop() {
 	for st := loopState((*Session).waitForServer); st != nil; {
 		st = st(s)
@@ -156,7 +156,7 @@ func (s *Session) closeConnection() {
 		if up { // what is in flight is answered first
 			waitClosed(time.Second, s.tasks.Done())
 		}
-		for up && !s.serverAnswers() { // the library asks once, perhaps on a connection whose loss it has not noticed
+		for up && !s.serverAnswers() { // the library asks once, perhaps on a lost connection
 			up = s.waitForConnection()
 		}
 		s.zk.close()
@@ -196,7 +196,7 @@ func (s *Session) waitForConnection() (up bool) {
 	}
 }
 
-// serverAnswers reports whether the server answers on the present connection. One that was never admitted takes no question, and is
+// serverAnswers reports whether the server answers on the present connection. One that was not admitted takes no question, and is
 // believed.
 func (s *Session) serverAnswers() bool {
 	call, f := newRequest(wire.OpSync, &wire.PathRequest{Path: s.transport.ns.serverPath("/")}, readPath)
@@ -219,10 +219,10 @@ func waitClosed(d time.Duration, c <-chan struct{}) {
 // maxChecks bounds the nodes that one beat names.
 const maxChecks = 100
 
-// beat proves the session's life once on the connection of this generation: a write that changes
-// nothing, then a sync. Only what was acknowledged on that very connection counts.
+// beat proves the session's life once on the connection of this generation: a write without
+// effect, then a sync. Only what was acknowledged on that very connection counts.
 //
-// A server that has too much to do answers a request by itself, without the ensemble (ErrOverloaded). That proves nothing about the session, but the
+// A server that has too much to do answers a request by itself, without the ensemble (ErrOverloaded). That does not prove the session's life, but the
 // connection works: the request is repeated there. An overdue beat tries another server, as without an answer.
 func (s *Session) beat(generation int64) error {
 	ctx, cancel := context.WithTimeoutCause(s.ctx, beatInterval(s.Timeout()), errOverdue)
@@ -274,7 +274,7 @@ func (s *Session) isCurrentConnection(generation int64) bool {
 }
 
 // writeBeat checks held nodes in a transaction until one succeeds: each refusal names a node that
-// somebody deleted, whose hold it ends.
+// another client deleted, and ends its hold.
 func (s *Session) writeBeat(ctx context.Context) error {
 	held := s.holds.nextNodes(maxChecks)
 	for {
@@ -291,7 +291,7 @@ func (s *Session) writeBeat(ctx context.Context) error {
 	}
 }
 
-// beatChecks names the held nodes, or the root while nothing is held.
+// beatChecks names the held nodes, or the root while no node is held.
 func (s *Session) beatChecks(held []*heldNode) []wire.MultiPart {
 	if len(held) == 0 {
 		return []wire.MultiPart{checkOpPart(s.transport.ns.serverPath("/"), AnyVersion)}
@@ -312,7 +312,7 @@ func wasAgreedOn(rs []OpResult, err error) error {
 	return err
 }
 
-// dropRefused ends the hold of the node whose check was refused and returns the other nodes.
+// dropRefused ends the hold of the refused node and returns the other nodes.
 func dropRefused(held []*heldNode, rs []OpResult, err error) ([]*heldNode, error) {
 	i := slices.IndexFunc(rs, func(r OpResult) bool { return r.Err != nil })
 	if i < 0 || i >= len(held) {

@@ -11,7 +11,7 @@ var errNotApplied = errors.New("the write was not applied")
 
 // applyOnce carries a write out, once at most. A try that no server has seen is repeated. When a try was sent and the connection was lost, settle reads
 // on the next connection, behind a sync, what became of it. It returns errNotApplied if it has not happened: then it is tried
-// again. It knows that whatever has a transaction up to seen was there before the try.
+// again. What has a transaction up to seen was there before the try.
 func applyOnce[T any](ctx context.Context, t *transport, try func(a requester) (T, error), settle func(a requester, seen int64) (T, error)) (T, error) {
 	for {
 		var seen int64
@@ -74,7 +74,7 @@ func setSameAgain(a requester, full string, data []byte, version int32) (Stat, e
 	return st, err
 }
 
-// settleDelete finds out what became of a deletion. It did not delete a node that was there before it and still is. If nothing was created or deleted in
+// settleDelete finds out what became of a deletion. It did not delete a node that was there before it and still is. If no node was created or deleted in
 // the directory since, it found none.
 func settleDelete(a requester, full string, seen int64) error {
 	st, err := a.exists(full)
@@ -89,7 +89,7 @@ func settleDelete(a requester, full string, seen int64) error {
 	return checkUndisturbed(a, full, seen)
 }
 
-// settleCreate finds out what became of a create. A node that was there before it is not its own, nor is a persistent one with other data that was never
+// settleCreate finds out what became of a create. A node that was there before it is not its own, nor is a persistent one with other data that was not
 // written since it was made.
 func settleCreate(a requester, full string, data []byte, mode Mode, seen int64) error {
 	r, err := a.get(full)
@@ -110,7 +110,7 @@ func settleCreate(a requester, full string, data []byte, mode Mode, seen int64) 
 	return errUnsettled
 }
 
-// checkUndisturbed returns errNotApplied if nothing was created or deleted in a node's directory since, which is missing now.
+// checkUndisturbed returns errNotApplied if no node was created or deleted in a node's directory since, which is missing now.
 func checkUndisturbed(a requester, full string, seen int64) error {
 	dir, _ := Split(full)
 	st, err := a.exists(dir)

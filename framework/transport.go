@@ -22,7 +22,7 @@ type transport struct {
 	deleted   func(full ...string) // called with nodes that the servers have deleted, or do not have
 }
 
-// callEnded tells why a call is over whose context is done, perhaps since the session has ended.
+// callEnded returns why a call has ended: its context is done, perhaps because the session has ended.
 func (t *transport) callEnded(ctx context.Context) error {
 	if t.session.Err() != nil {
 		return context.Cause(t.session)

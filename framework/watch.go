@@ -34,8 +34,8 @@ type Watch struct {
 // C gets the event, once. It stays empty after Stop.
 func (w *Watch) C() <-chan Event { return w.event }
 
-// Stop ends the interest. The server's watch on a node that is there stays until that changes next, for whoever
-// asks then; one on a missing node, which may never come, goes with the last who waits.
+// Stop ends the wait. The server's watch on an existing node stays until the node changes next, for later
+// waiters; one on a missing node, which may not come at all, is removed with its last waiter.
 func (w *Watch) Stop() { w.entry.removeWaiter(w) }
 
 // sharedWatches are a session's shared watches.
@@ -84,7 +84,7 @@ func (ws *sharedWatches) addWaiter(key watchKey) *Watch {
 }
 
 func (e *watchEntry) removeWaiter(w *Watch) {
-	if e.key.kind == watchExists { // who asks for a watch from now on asks behind its removal
+	if e.key.kind == watchExists { // a watch that is asked for from now on is asked for behind its removal
 		e.set.asking.Lock()
 		defer e.set.asking.Unlock()
 	}
@@ -111,21 +111,21 @@ func (e *watchEntry) takeOutWaiter(w *Watch) (remove bool) {
 	return remove
 }
 
-// isOrphaned tells that a server watches a missing node for nobody: for this entry, which is known or has had its event
+// isOrphaned reports that a server watches a missing node without a waiter: for this entry, which is known or has had its event
 // before the answer. Guarded by set.mu.
 func (e *watchEntry) isOrphaned() bool {
 	known := e.set.entries[e.key]
 	return e.absent && len(e.waiting) == 0 && (known == e && e.armed || known == nil)
 }
 
-// scheduleRemoval has the server's watch taken away if nobody waits for it when it is set. Guarded by set.mu.
+// scheduleRemoval has the server's watch removed if it has no waiter when it is set. Guarded by set.mu.
 func (e *watchEntry) scheduleRemoval() {
 	if e.key.kind == watchExists && e.isOrphaned() {
 		go e.removeWaiter(nil)
 	}
 }
 
-// forgetIfUnused forgets an entry that nobody waits for and no server knows of.
+// forgetIfUnused forgets an entry without waiters that no server knows of.
 func (e *watchEntry) forgetIfUnused() {
 	if len(e.waiting) == 0 && !e.armed && e.set.entries[e.key] == e {
 		delete(e.set.entries, e.key)
@@ -133,7 +133,7 @@ func (e *watchEntry) forgetIfUnused() {
 }
 
 // armOnce marks the entry before the server is asked, and reports whether it must be asked. A forgotten entry
-// has nobody who waits: an event of its watch would find no entry, or another one.
+// has no waiter: an event of its watch would find no entry, or another one.
 func (e *watchEntry) armOnce() bool {
 	e.set.mu.Lock()
 	defer e.set.mu.Unlock()
@@ -212,8 +212,8 @@ func (e *watchEntry) setNoWatch(err error) bool {
 	return err != nil && !(e.key.kind == watchExists && errors.Is(err, ErrNoNode))
 }
 
-// noteOutcome notes the outcome of a request for the watch. Who has joined meanwhile is told that there is none,
-// but for a lost connection: of that, everybody is told once it has been replaced.
+// noteOutcome notes the outcome of a request for the watch. Waiters that have joined meanwhile get an event that says that there is none,
+// except after a lost connection: they get one once it has been replaced.
 func (e *watchEntry) noteOutcome(err error) {
 	e.set.mu.Lock()
 	defer e.set.mu.Unlock()

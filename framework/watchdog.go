@@ -17,7 +17,7 @@ import (
 var watchdogMain atomic.Bool
 
 // WatchdogMain is to be the first call in main of a program that uses WithWatchdog: in a process that was started
-// as a watchdog it does a watchdog's work and does not return. Everywhere else it does nothing but note that it was
+// as a watchdog it does a watchdog's work and does not return. Everywhere else it only notes that it was
 // called. What runs before main, the initialisation of packages, runs in the watchdog too. In tests, TestMain is main.
 func WatchdogMain() {
 	if watchdog.IsWatchdog() {
@@ -32,7 +32,7 @@ type watchdogFeed struct {
 	clock  clock.Clock
 }
 
-// newWatchdogFeed prepares a watchdog for clients with this configuration, and returns the dialer to use with it. It starts nothing.
+// newWatchdogFeed prepares a watchdog for clients with this configuration, and returns the dialer to use with it. It starts no process.
 func newWatchdogFeed(cfg Config, dial DialFunc, clock clock.Clock, log *slog.Logger) (*watchdogFeed, DialFunc, error) {
 	secured, err := watchdog.ExportTLS(cfg.TLS)
 	if err != nil {
@@ -84,7 +84,7 @@ func (f *watchdogFeed) close() {
 
 // CommandGuard has the watchdog end a command, a child process, that this process runs because it holds something:
 // before the session is closed for a dead process, and at the end of the session's lease if the process is stopped.
-// Without WithWatchdog it does nothing. Its methods may be called from any goroutine.
+// Without WithWatchdog it has no effect. Its methods may be called from any goroutine.
 type CommandGuard struct {
 	feed *watchdogFeed
 	id   int64

@@ -19,7 +19,7 @@ type zkConn struct {
 	gone chan struct{} // closed when the library's goroutines have ended
 }
 
-// openZK starts the library on one session, whose context is ctx. changed is called for each watch event, from the
+// openZK starts the library on one session with the context ctx. changed is called for each watch event, from the
 // receiving goroutine, and must not block.
 func openZK(ctx context.Context, cfg Config, mon *link.Monitor, srv *serverList, log *slog.Logger, changed func(Event)) (*zkConn, error) {
 	dial := func(network, _ string, _ time.Duration) (net.Conn, error) {

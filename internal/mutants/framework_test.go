@@ -88,7 +88,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "an answer of another session is believed", file: "framework/protected.go",
-		old: "	case r.SessionID != p.s.ID():\n		return nil, ErrSuspended // whose they are is looked up\n", new: "",
+		old: "	case r.SessionID != p.s.ID():\n		return nil, ErrSuspended // their owner is looked up\n", new: "",
 		redundant: "a monitor carries one session only: TestNoSecondSession of internal/link",
 	},
 	{
