@@ -43,21 +43,8 @@ type store struct {
 }
 
 // onSession repeats f on session after session until its outcome is known, or ctx ends.
-func (s *store) onSession(ctx context.Context, f func(*framework.Session) error) error {
-	back := recipe.NewBackoff(s.client)
-	for {
-		session, err := s.client.Session(ctx)
-		if err != nil {
-			return err
-		}
-		err = f(session)
-		if err == nil || !shouldRetry(err) && !errors.Is(err, framework.ErrNodeExists) && !framework.IsTransient(err) {
-			return err
-		}
-		if back.Pause(ctx) != nil {
-			return framework.Ended(ctx)
-		}
-	}
+func (s *store) onSession(ctx context.Context, f recipe.Step) error {
+	return recipe.OnSession(ctx, s.client, f, shouldRetry, framework.IsTransient, func(err error) bool { return errors.Is(err, framework.ErrNodeExists) })
 }
 
 // shouldRetry reports whether to try a refused or unanswered write once more after reading the state again.
@@ -65,19 +52,9 @@ func shouldRetry(err error) bool {
 	return errors.Is(err, framework.ErrSuspended) || errors.Is(err, framework.ErrBadVersion) || errors.Is(err, framework.ErrNoNode)
 }
 
-// ensembleTime returns the ensemble's time, from a write that changes nothing. The servers may remove the directory
-// while it is empty.
+// ensembleTime returns the ensemble's time, from a write that has no other effect.
 func (s *store) ensembleTime(ctx context.Context, session *framework.Session) (time.Time, error) {
-	for {
-		if err := session.MakeDirs(ctx, s.nodes.jobs()); err != nil {
-			return time.Time{}, err
-		}
-		st, err := session.Set(ctx, s.nodes.jobs(), nil, framework.AnyVersion)
-		unknown := errors.Is(err, framework.ErrOutcomeUnknown) && ctx.Err() == nil && session.Err() == nil // another write does no harm
-		if !unknown && !errors.Is(err, framework.ErrNoNode) {
-			return st.Mtime.UTC(), err
-		}
-	}
+	return new(recipe.EnsembleClock).Ask(ctx, session, s.nodes.jobs())
 }
 
 // createState registers a job that has no node.

@@ -65,9 +65,9 @@ var schedulerMutants = []mutant{
 		test: "TestPauseKeepsNoRunThatWasAskedForFromBeingRepeated",
 	},
 	{
-		name: "asking for the ensemble's time fails for a lost answer", file: "scheduler/store.go",
-		old:  "if !unknown && !errors.Is",
-		new:  "if _ = unknown; !errors.Is",
+		name: "asking for the ensemble's time fails for a lost answer", file: "internal/recipe/clock.go", pkg: "./scheduler",
+		old:  "case unknown, errors.Is(err, framework.ErrNoNode):",
+		new:  "case unknown && false, errors.Is(err, framework.ErrNoNode):",
 		test: "TestTheEnsemblesTimeIsAskedForAgainWhenTheOutcomeIsUnknown",
 	},
 	{
