@@ -85,13 +85,14 @@ func (p Primitives) CreateProtected(ctx context.Context, c ProtectedCreate) (Pro
 		create.sendBehind(wire.OpGetChildren2, ns.serverPath(c.Dir), func(r link.Reply) { create.names = readAnswer(r, readNames).v.names })
 	}
 	created, err := create.createNodes(ctx)
-	var refused otherRefusal
-	switch {
-	case errors.As(err, &refused):
-		return ProtectedNodes{}, refused.reason
-	case err != nil:
+	if err != nil {
+		var refused otherRefusal
+		if errors.As(err, &refused) {
+			return ProtectedNodes{}, refused.reason
+		}
 		return ProtectedNodes{}, Wrap("create", c.Dir, err)
-	case create.tries > 1 && c.Stat != "": // it was read before the nodes were created
+	}
+	if create.tries > 1 && c.Stat != "" { // it was read before the nodes were created
 		return ProtectedNodes{Nodes: created}, nil
 	}
 	select {
