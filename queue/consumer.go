@@ -1,11 +1,11 @@
 package queue
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/background"
@@ -63,20 +63,33 @@ func (c *consumer) addCall(call *takeCall) error {
 	})
 }
 
-// runSessions takes part in the queue in session after session, until the idle timeout or Close.
+// runSessions takes part in the queue in session after session, until the idle timeout or Close. It pauses before each repetition: a queue that is
+// being deleted by hand must not get new nodes at once.
 func (c *consumer) runSessions() {
-	err := recipe.OnSession(c.work, c.store.client, func(s *framework.Session) error {
-		err := c.runSession(s)
-		switch {
-		case !errors.Is(err, errIdle):
-			return err
-		case c.takes.endUnlessCalled():
-			return nil
+	back := recipe.NewBackoff(c.store.client)
+	for {
+		began := time.Now()
+		s, err := c.store.client.Session(c.work)
+		if err == nil {
+			err = c.runSession(s)
 		}
-		return recipe.ErrAgain
-	}, framework.IsTransient, func(err error) bool { return errors.Is(err, framework.ErrNodeGone) })
-	if err != nil {
-		c.takes.failAll(cmp.Or(context.Cause(c.work), err))
+		if time.Since(began) > c.store.client.Config().SessionTimeout {
+			back.Reset()
+		}
+		switch {
+		case c.work.Err() != nil:
+			c.takes.failAll(context.Cause(c.work))
+			return
+		case errors.Is(err, errIdle):
+			if c.takes.endUnlessCalled() {
+				return
+			}
+		case framework.IsTransient(err) || errors.Is(err, framework.ErrNodeGone):
+			_ = back.Pause(c.work) // the next round sees the end of work
+		case err != nil:
+			c.takes.failAll(err)
+			return
+		}
 	}
 }
 

@@ -51,7 +51,7 @@ var queueItemsMutants = []mutant{
 	},
 	{
 		name: "dead letters are removed before their time", file: "queue/housekeeping.go", test: "TestOldDeadLettersAreRemoved",
-		old: "Sub(d.store.clock.Now()); wait > 0 {", new: "Sub(d.store.clock.now()); false {",
+		old: "Sub(d.store.clock.Now()); wait > 0 {", new: "Sub(d.store.clock.Now()); false {",
 	},
 	{
 		name: "a producer does not hear of another capacity", file: "queue/capacity.go", test: "TestSetCapacityWhileQueueIsInUse",
