@@ -311,7 +311,7 @@ var frameworkMutants = []mutant{
 	{
 		name: "a read overtakes the request that arms its watch", file: "framework/watch.go", test: "TestWhoSharesAWatchIsToldOfAChange",
 		old: "\te.set.asking.Lock()\n\ta.t.mon.Send(e.prepareRead(e.armOnce(), func(",
-		new: "\tarmed := e.armOnce()\n\tif armed {\n\t\t_ = a.sync(\"/\")\n\t}\n\te.set.asking.Lock()\n\ta.t.mon.Send(e.prepareRead(armed, func(",
+		new: "\tarmed := e.armOnce()\n\tif armed {\n\t\twaitClosed(1e6, nil)\n\t}\n\te.set.asking.Lock()\n\ta.t.mon.Send(e.prepareRead(armed, func(",
 	},
 	{
 		name: "watchers are not told of a reconnect", file: "framework/sessionloop.go", test: "TestAReconnectWakesWatchers",
