@@ -31,7 +31,8 @@ type dispatcher struct {
 	jobs    map[string]*dueJob
 	due     dueHeap
 	ready   []*dueJob // to be checked
-	waiting []*dueJob // for a slot
+	waiting []*dueJob // for a slot, the first that began to wait first
+	turns   int       // jobs that have left waiting and are about to be checked: a free slot is kept for each
 	workers int
 	asking  bool      // the ensemble is asked for its time
 	behind  time.Time // when this machine's clock was last found to be behind, or zero
@@ -45,6 +46,7 @@ type dueJob struct {
 	busy   bool      // it is being checked
 	again  bool      // and is to be checked once more
 	inLine bool      // it waits for a slot
+	turn   bool      // a free slot is kept for its next check
 	left   bool      // it belongs to this member no more
 	stale  bool      // another member has changed the state
 	ahead  time.Time // the tick that was last reported as held by the ensemble's clock
@@ -96,12 +98,13 @@ func (d *dispatcher) enqueueDue() (pause time.Duration, dispute *Event) {
 	for j := d.due.first(); j != nil && !j.due.After(now); j = d.due.first() {
 		d.enqueue(j)
 	}
-	for n := d.slots.freeSlots(); n > 0 && len(d.waiting) > 0; {
+	for len(d.waiting) > 0 && d.slots.freeSlots() > d.turns {
 		j := d.waiting[0]
 		d.waiting, j.inLine = d.waiting[1:], false
 		if !j.left {
+			j.turn = true
+			d.turns++
 			d.enqueue(j)
-			n--
 		}
 	}
 	next := d.due.first()
@@ -178,12 +181,17 @@ func (d *dispatcher) work() {
 	for len(d.ready) > 0 && d.ctx.Err() == nil {
 		j := d.ready[0]
 		d.ready = d.ready[1:]
-		stale := j.stale
-		j.again, j.stale = false, false
+		stale, turn := j.stale, j.turn
+		j.again, j.stale, j.turn = false, false, false
+		// A job that is due again as soon as its run ends must not take the slot for which another one waits.
+		mayTakeSlot := turn || d.slots.freeSlots() > len(d.waiting)+d.turns
 		d.mu.Unlock()
-		next, waits := j.owned.check(stale)
+		next, waits := j.owned.check(stale, mayTakeSlot)
 		d.mu.Lock()
 		j.busy = false
+		if turn {
+			d.turns--
+		}
 		if waits && !j.inLine {
 			j.inLine = true
 			d.waiting = append(d.waiting, j)
@@ -251,6 +259,10 @@ func (d *dispatcher) unassign(j *job) {
 
 func (d *dispatcher) unassignLocked(j *dueJob) {
 	j.left = true
+	if j.turn {
+		j.turn = false
+		d.turns--
+	}
 	d.due.remove(j)
 	delete(d.jobs, j.owned.job.Name)
 }

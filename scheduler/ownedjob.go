@@ -19,9 +19,10 @@ type ownedJob struct {
 	late  Reason // why ticks were not run before the next check
 
 	// Of the present check.
-	next   time.Time // when to check again
-	waits  bool      // for a slot
-	booked bool      // it has a slot that no run has taken over
+	next        time.Time // when to check again
+	mayTakeSlot bool      // else a slot that is free is kept for other jobs
+	waits       bool      // for a slot
+	booked      bool      // it has a slot that no run has taken over
 
 	failed time.Time     // when a check failed last
 	pause  time.Duration // after that
@@ -52,8 +53,9 @@ func newOwnedJob(o *ownership, j *job) *ownedJob {
 }
 
 // check does what is to be done about the job at present. It returns when to check again, zero if time alone gives no reason to,
-// and whether the job waits for a slot. stale says that another member may have changed the state. Errors are this job's alone.
-func (o *ownedJob) check(stale bool) (next time.Time, waits bool) {
+// and whether the job waits for a slot. stale says that another member may have changed the state. mayTakeSlot says that a run may take a
+// free slot. Errors are this job's alone.
+func (o *ownedJob) check(stale, mayTakeSlot bool) (next time.Time, waits bool) {
 	if !o.jobs.keep(o.job.local) {
 		return time.Time{}, false // the job has left this member
 	}
@@ -62,7 +64,7 @@ func (o *ownedJob) check(stale bool) (next time.Time, waits bool) {
 	if stale {
 		o.cache.invalidate()
 	}
-	o.next, o.waits, o.booked = time.Time{}, false, false
+	o.next, o.mayTakeSlot, o.waits, o.booked = time.Time{}, mayTakeSlot, false, false
 	again, err := o.planAndAct(false)
 	for again && err == nil {
 		o.cache.invalidate()
@@ -129,7 +131,7 @@ func (o *ownedJob) planAndAct(synced bool) (again bool, err error) {
 	marked := o.endReplacedRuns(&p)
 	o.next = p.wake
 	switch {
-	case p.start != nil && !o.booked && !o.runner.slots.tryTake():
+	case p.start != nil && !o.booked && !(o.mayTakeSlot && o.runner.slots.tryTake()):
 		o.waits, o.late, o.next = true, ReasonBusy, p.tickWake // a free slot leads to another check
 		return false, nil
 	case p.start != nil:

@@ -183,3 +183,24 @@ func TestAJobThatLeavesTheLineForASlotKeepsNobodyWaiting(t *testing.T) {
 		require.Equal(t, "z", started[1].Job)
 	})
 }
+
+// TestJobsThatWaitForASlotTakeTurns has four jobs of one member that are due again whenever their runs end, and one slot.
+func TestJobsThatWaitForASlotTakeTurns(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		var all []Job
+		for _, name := range []string{"a", "b", "c", "d"} {
+			all = append(all, Job{Name: name, Spec: "* * * * * *", Misfire: MisfireAll, Deadline: time.Hour, Run: lasting(3 * time.Second)})
+		}
+		w.member("m", all, WithMaxConcurrent(1)).run(t)
+		time.Sleep(10 * time.Minute)
+		last, longest := map[string]time.Time{}, time.Duration(0)
+		for _, e := range w.log.all(EventStarted) {
+			if before, ran := last[e.Job]; ran {
+				longest = max(longest, e.when.Sub(before))
+			}
+			last[e.Job] = e.when
+		}
+		require.Len(t, last, 4)
+		require.Less(t, longest, 25*time.Second, "a turn of each takes 12 s")
+	})
+}

@@ -132,9 +132,15 @@ var schedulerMutants = []mutant{
 	},
 	{
 		name: "a job that has left takes a place in the line", file: "scheduler/dispatch.go",
-		old:  "\t\tif !j.left {\n\t\t\td.enqueue(j)\n\t\t\tn--\n\t\t}\n",
-		new:  "\t\td.enqueue(j)\n\t\tn--\n",
+		old:  "\t\tif !j.left {\n\t\t\tj.turn = true\n",
+		new:  "\t\tif true {\n\t\t\tj.turn = true\n",
 		test: "TestAJobThatLeavesTheLineForASlotKeepsNobodyWaiting",
+	},
+	{
+		name: "a job takes the slot that others wait for", file: "scheduler/dispatch.go",
+		old:  "turn || d.slots.freeSlots() > len(d.waiting)+d.turns",
+		new:  "true",
+		test: "TestJobsThatWaitForASlotTakeTurns",
 	},
 	{
 		name: "a spread claim is sent though the hold has ended", file: "scheduler/membership.go",
