@@ -25,6 +25,7 @@ type plan struct {
 	start    *storedRun  // the run to be claimed; it is among state.Running
 	lost     []storedRun // runs that get an outcome since their runner is gone
 	dropped  bool        // runs of a former registration have ended
+	bounded  bool        // the hold was shortened
 	missed   []Gap
 	yield    []int64   // runs that are to end, so that the next can start
 	wake     time.Time // when there is something to do next; zero: not by time alone
@@ -37,6 +38,7 @@ func (j *job) plan(st jobState, schedule Schedule, at planInput) plan {
 	for _, number := range at.lost {
 		p.markLost(number)
 	}
+	p.boundHold()
 	p.startRepeat()
 	if p.start == nil && p.tickIsDue() {
 		p.startRequested()
@@ -53,7 +55,7 @@ func (j *job) plan(st jobState, schedule Schedule, at planInput) plan {
 
 // isEmpty reports whether the plan changes neither the state nor the runs.
 func (p *plan) isEmpty() bool {
-	return p.start == nil && len(p.missed) == 0 && len(p.lost) == 0 && !p.dropped
+	return p.start == nil && len(p.missed) == 0 && len(p.lost) == 0 && !p.dropped && !p.bounded
 }
 
 // markLost gives a run its outcome after its member is gone. Its tick is missed, or run again.
@@ -90,6 +92,13 @@ func (p *plan) isOccupied() bool {
 
 // isHeldBack reports whether the run before has started too short a time ago.
 func (p *plan) isHeldBack() bool { return p.at.now.Before(p.state.HoldUntil) }
+
+// boundHold shortens a hold that ends later than any can: the ensemble's clock was set back, or MinHold was lowered.
+func (p *plan) boundHold() {
+	if latest := p.at.now.Add(p.job.MinHold); p.state.HoldUntil.After(latest.Add(MaxAhead)) {
+		p.state.HoldUntil, p.bounded = latest.UTC().Truncate(time.Millisecond), true
+	}
+}
 
 // startRepeat starts a run that is to be repeated, before anything else. It is no new run, so that MinHold does not
 // delay it.

@@ -28,6 +28,18 @@ func gap(from, to, count int, why Reason) Gap {
 	return Gap{From: minute(float64(from)), To: minute(float64(to)), Count: int64(count), Reason: why}
 }
 
+// TestHoldEndsAfterTheClockWasSetBack plans after a run that was started by a clock that was an hour and more ahead.
+func TestHoldEndsAfterTheClockWasSetBack(t *testing.T) {
+	j := planned(t, func(j *Job) { j.MinHold = time.Minute })
+	st := jobState{Last: minute(-10), HoldUntil: minute(90)}
+	p := j.plan(st, j.schedule, planInput{now: noon, late: ReasonNoLeader})
+	require.False(t, p.isEmpty(), "the hold is stored anew")
+	require.Equal(t, minute(1), p.state.HoldUntil)
+	near := jobState{Last: noon, HoldUntil: minute(1).Add(MaxAhead)}
+	p = j.plan(near, j.schedule, planInput{now: noon, late: ReasonNoLeader})
+	require.True(t, p.isEmpty(), "another member's clock may be that far ahead")
+}
+
 func TestARepetitionDoesNotProlongTheHold(t *testing.T) {
 	j := planned(t, func(j *Job) { j.Guarantee, j.MinHold = AtLeastOnce, time.Hour })
 	st := jobState{Last: noon, HoldUntil: minute(60), Pending: []pendingRun{{Tick: noon, Attempt: 2}}}

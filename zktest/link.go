@@ -137,10 +137,10 @@ func (k *Link) BlackHole(up, down bool) {
 	k.applyToPairs()
 }
 
-// HalfOpen, when on, lets dials succeed without a server at the other end, as a
-// proxy does that has lost its server: writes succeed, and no answer comes.
-// Existing connections stay as they are. When off, half-open connections are
-// reset.
+// HalfOpen lets dials succeed without a server at the other end, like a
+// proxy that has lost its server: writes succeed, and no answer comes.
+// Existing connections stay as they are. HalfOpen(false) resets half-open
+// connections.
 func (k *Link) HalfOpen(on bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -77,6 +77,12 @@ var schedulerMutants = []mutant{
 		test: "TestPlans",
 	},
 	{
+		name: "a hold outlasts the time that the clock was set back by", file: "scheduler/plan.go",
+		old:  "\tp.boundHold()\n",
+		new:  "",
+		test: "TestHoldEndsAfterTheClockWasSetBack",
+	},
+	{
 		name: "a rerun prolongs the hold", file: "scheduler/plan.go",
 		old:  "if p.job.MinHold > 0 && of.Attempt == 1 {",
 		new:  "if p.job.MinHold > 0 {",
