@@ -138,7 +138,14 @@ func TestPlans(t *testing.T) {
 			now: 0.5, wake: 0.8},
 	} {
 		t.Run(name, func(t *testing.T) {
-			j := planned(t, c.job)
+			j := planned(t, func(job *Job) {
+				if c.job != nil {
+					c.job(job)
+				}
+				if !c.state.HoldUntil.IsZero() {
+					job.MinHold = time.Hour
+				}
+			})
 			before := fmt.Sprint(c.state)
 			p := j.plan(c.state, j.schedule, planInput{now: minute(c.now), late: ReasonNoLeader, lost: c.lost})
 			require.Equal(t, before, fmt.Sprint(c.state), "what is planned from stays")
