@@ -59,7 +59,7 @@ func TestDevTakesSettingsOfZooCfg(t *testing.T) {
 	require.Contains(t, ask("conf"), "tickTime=500\n")
 	require.Contains(t, ask("stat"), "not in the whitelist")
 
-	for setting, says := range map[string]string{"tickTime": "not name=value", "tikTime=1": "tikTime", "tickTime=x": "no number", "jute.maxbuffer=1": "JuteMaxBuffer 1"} {
+	for setting, says := range map[string]string{"tickTime": "not name=value", "tikTime=1": "tikTime", "tickTime=x": "not a number", "jute.maxbuffer=1": "JuteMaxBuffer 1"} {
 		code, _, errs := s.run("dev", "--listen", "127.0.0.1:0", "--set", setting)
 		require.Equal(t, 64, code, setting)
 		require.Contains(t, errs, says)
