@@ -105,11 +105,17 @@ func TestAStateThatCannotBeReadKeepsNoRunFromEnding(t *testing.T) {
 	for _, stored := range []string{`{"v":2}`, `?`} {
 		in(t, func(t *testing.T, w *world) {
 			job := []Job{{Name: "j", Spec: "0 1 * * *", Run: lasting(time.Minute)}, {Name: "other", Spec: "* * * * *", Run: quick}}
-			a := w.start("a", job, WithDrain(math.MaxInt64))
+			a, other := w.start("a", job, WithDrain(math.MaxInt64)), w.member("other", job)
 			time.Sleep(time.Hour + time.Second)
 			_, err := a.client.Set(t.Context(), testPath+"/jobs/j", []byte(stored), framework.AnyVersion)
 			require.NoError(t, err)
-			require.NoError(t, a.Trigger(t.Context(), "other"))
+			s, err := other.client.Session(t.Context())
+			require.NoError(t, err)
+			announced, err := other.store.announceOp(t.Context(), s, "j")
+			require.NoError(t, err)
+			_, err = s.Multi(t.Context(), announced)
+			require.NoError(t, err)
+			require.NoError(t, other.Trigger(t.Context(), "other"))
 			synctest.Wait()
 			require.True(t, w.log.all(EventStarted)[len(w.log.all(EventStarted))-1].Run.Manual, "other jobs' changes are followed")
 			time.Sleep(2 * time.Minute)
