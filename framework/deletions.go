@@ -84,7 +84,7 @@ func (ds *pendingDeletions) requestDeletion(d *Discarded) {
 	ds.beginTry(d)
 }
 
-// beginTry begins a try, and unlocks mu. It keeps mu until the request is queued, so that resume begins a try before that or after it.
+// beginTry begins a try, and unlocks mu. It keeps mu until the request is queued, so that resend begins a try before that or after it.
 func (ds *pendingDeletions) beginTry(d *Discarded) {
 	if d.own.Path != "" && !d.looked {
 		ds.transport.mon.Send(ds.ownershipRequest(d)...)

@@ -170,7 +170,7 @@ func (s *Session) countCreate(ctx context.Context, full string, mode Mode, creat
 	return err
 }
 
-// checkCreate is check for a create.
+// checkCreate refuses bad paths, modes and sizes of a create, and returns the server's path.
 func (s *Session) checkCreate(path string, data []byte, mode Mode) (full string, err error) {
 	if mode == EphemeralSequential || mode == PersistentSequential {
 		return "", errors.New("a sequential node needs CreateProtected")

@@ -66,7 +66,7 @@ func (o *ownedBytes) sizesOf(ops []Op) (created, deleted int) {
 }
 
 // reserveFor makes room for creates in a transaction that deletes so many bytes too. When there is none it asks the servers what is really there: others may have
-// deleted some. Each reservation ends with settle.
+// deleted some. Each reservation ends with settleReservation.
 func (o *ownedBytes) reserveFor(ctx context.Context, created, deleted int) error {
 	if created == 0 {
 		return nil

@@ -18,7 +18,7 @@ import (
 )
 
 // serverList are a client's servers, shared by its sessions. They are tried in rounds: each round has all addresses of all servers once, in random order, so that
-// many clients spread over them. Names are looked up for each round. servers remembers why each address failed last and pauses
+// many clients spread over them. Names are looked up for each round. serverList remembers why each address failed last and pauses
 // after a round in which all have failed.
 type serverList struct {
 	expands bool // names are looked up here, not by the dialer

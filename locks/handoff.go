@@ -80,8 +80,11 @@ func (h *localHandoff) giveUp(w *handoffWaiter, place *list.Element) {
 	h.mu.Unlock()
 	select {
 	case o := <-w.outcome:
-		if o.lease != nil {
+		switch {
+		case o.lease != nil:
 			o.lease.end(ErrReleased)
+		case o.abort != nil: // no other goroutine learns of the panic
+			o.abort()
 		}
 	default:
 	}

@@ -26,6 +26,7 @@ func newParallelOrder(cs *consumerSession) *parallelOrder {
 
 // claimItems draws as many tickets as are wanted.
 func (p *parallelOrder) claimItems() error {
+	defer p.views.end()
 	if err := p.cs.standInLine(p.recoverItems); err != nil {
 		return err
 	}

@@ -102,6 +102,7 @@ type segmentViews struct {
 	lanes  []*segmentView // in the order in which their items go
 	listed int32          // the version of the list of lanes
 	watch  *framework.Watch
+	ended  bool  // the consumer session has ended
 	reads  int64 // so far
 	dirty  int64 // reasons to read so far
 	clean  int64 // reasons that the last read has answered
@@ -173,6 +174,16 @@ func (v *segmentViews) refresh(ctx context.Context) error {
 	return v.readLanes(ctx)
 }
 
+// end stops the watch. Later reads leave none.
+func (v *segmentViews) end() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.ended = true
+	if v.watch != nil {
+		v.watch.Stop()
+	}
+}
+
 // readLanes sets the watch of the signal, and then reads the lanes.
 func (v *segmentViews) readLanes(ctx context.Context) error {
 	_, st, w, err := v.s.WatchData(ctx, v.nodes.below(lanesDir))
@@ -183,7 +194,9 @@ func (v *segmentViews) readLanes(ctx context.Context) error {
 	if v.watch != nil {
 		v.watch.Stop()
 	}
-	v.watch = w
+	if v.watch = w; v.ended {
+		w.Stop()
+	}
 	answers, base := v.dirty, v.base
 	lanes := make([]segmentView, len(v.lanes))
 	for i, lane := range v.lanes {

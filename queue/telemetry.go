@@ -131,7 +131,7 @@ func (t *telemetry) ended(how string, began time.Time, err error) {
 }
 
 // allOutcomes are the values of the attribute lockstep.outcome.
-var allOutcomes = []string{"ack", "nack", "done", "lost", "settled before", "full", "duplicate", "refused", "unknown", "given up", "error"}
+var allOutcomes = []string{"ack", "nack", "bury", "done", "lost", "settled before", "full", "duplicate", "refused", "unknown", "given up", "error"}
 
 func outcome(err error) string {
 	switch {

@@ -1,6 +1,8 @@
 package queue
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +15,46 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 )
+
+// TestEachWayToSettleIsCounted with a real meter, which refuses attributes that are not there.
+func TestEachWayToSettleIsCounted(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		reader := metric.NewManualReader()
+		m := w.Member(t, "a", config, framework.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
+		q := New(m.Client, testPath, Text())
+		defer q.Close(t.Context())
+		require.NoError(t, q.PutBatch(t.Context(), []string{"ack", "nack", "bury"}))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		handled := 0
+		require.NoError(t, q.Work(ctx, 1, func(_ context.Context, d *Delivery[string]) error {
+			if handled++; handled == 4 {
+				cancel()
+			}
+			switch {
+			case d.Value == "bury":
+				return Bury(errors.New("cannot be done"))
+			case d.Value == "nack" && d.Attempt == 1:
+				return errors.New("not now")
+			}
+			return nil
+		}))
+		var all metricdata.ResourceMetrics
+		require.NoError(t, reader.Collect(t.Context(), &all))
+		settled := map[string]int64{}
+		for _, scope := range all.ScopeMetrics {
+			for _, m := range scope.Metrics {
+				if sum, ok := m.Data.(metricdata.Sum[int64]); ok && m.Name == "lockstep.queue.settled" {
+					for _, point := range sum.DataPoints {
+						outcome, _ := point.Attributes.Value("lockstep.outcome")
+						settled[outcome.AsString()] += point.Value
+					}
+				}
+			}
+		}
+		require.Equal(t, map[string]int64{"ack": 2, "nack": 1, "bury": 1}, settled)
+	})
+}
 
 func TestConsumerSpanLinksToProducer(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {

@@ -69,14 +69,18 @@ func WithProcessingTimeout(d time.Duration) WorkOption {
 // Lost connections and sessions do not end Work: handlers of lost items see their contexts end, and the items come
 // again. Work returns nil if all handlers have returned before the end of the grace. Else the error wraps
 // ErrUnfinished, or a lasting error of Take, such as ErrMismatch or ErrClosed; then Work drains its handlers as if ctx had ended.
-// n must not be larger than WithMaxInFlight.
+// n must not be larger than WithMaxInFlight, or than DefaultMaxInFlight without that option.
 func (q *Queue[T]) Work(ctx context.Context, n int, handler Handler[T], opts ...WorkOption) error {
 	o := workOptions{grace: DefaultGrace}
 	err := q.core.usable()
 	if err == nil && handler == nil {
 		err = fmt.Errorf("%w: Work: the handler is nil", ErrOption)
 	}
-	if most := max(q.core.settings.window, DefaultMaxInFlight); err == nil && (n <= 0 || n > most) {
+	most := q.core.settings.window
+	if most == 0 {
+		most = DefaultMaxInFlight
+	}
+	if err == nil && (n <= 0 || n > most) {
 		err = fmt.Errorf("%w: Work: %d workers, want 1 to %d, which is the most in flight (WithMaxInFlight)", ErrOption, n, most)
 	}
 	for _, set := range opts {

@@ -16,8 +16,7 @@ var (
 	ErrInvalidOption = errors.New("invalid option")
 	// ErrDuplicateJob is returned when a job of that name was added before.
 	ErrDuplicateJob = errors.New("duplicate job")
-	// ErrNoJobs is returned when a scheduler without jobs is run: leading, it would keep others from
-	// theirs.
+	// ErrNoJobs is returned when a scheduler without jobs is run, unless WithWaitForJobs is given.
 	ErrNoJobs = errors.New("no jobs")
 	// ErrRunning is returned when a scheduler that runs is run again.
 	ErrRunning = errors.New("scheduler is running")

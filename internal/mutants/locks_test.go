@@ -269,8 +269,8 @@ var locksMutants = []mutant{
 	// Slices.
 	{
 		name: "slice: who gives up leaves its turn to nobody", file: "locks/handoff.go", test: "TestASliceIsNotLeftToWhoGivesUp",
-		old: "\t\tif o.lease != nil {\n\t\t\to.lease.end(ErrReleased)\n\t\t}\n\tdefault:",
-		new: "\t\t_ = o\n\tdefault:",
+		old: "\t\tcase o.lease != nil:\n\t\t\to.lease.end(ErrReleased)\n",
+		new: "\t\tcase o.lease != nil:\n",
 	},
 	{
 		name: "slice: it has no end", file: "locks/handoff.go", test: "TestASliceEndsInTime",

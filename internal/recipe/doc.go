@@ -3,6 +3,7 @@
 //   - [OnSession] repeats a function on session after session, and classifies its errors in one place.
 //   - [WaitForWatch] and [WaitForFirst] wait for a watch, the session and the context at once.
 //   - [Decode] and [Unknown.Encode] store versioned JSON records that keep the fields of later releases.
+//   - [Backoff] and [RetryPauses] pause between attempts.
 //   - [EnsembleClock] estimates the ensemble's time.
 //
 // Background tasks that a Close must wait for are in [internal/background], since framework needs them too.
