@@ -406,6 +406,9 @@ func (p *parallelOrder) drawReturned(r *writeRequest) bool {
 		if err == nil && results != nil {
 			results = results[len(removal):]
 		}
+		if err == nil {
+			p.views.countReturned(d.at)
+		}
 		p.drawAnswered(ctx, d, results, err)
 	}
 	return true

@@ -347,6 +347,21 @@ func (v *segmentViews) planDraws(n int) (draws []*ticketDraw, rest int) {
 	return draws, 0
 }
 
+// countReturned counts an item that this consumer has returned beside a draw. The draw has claimed an earlier item, of which other consumers
+// may have been told, but in this consumer's view one is unclaimed as before.
+func (v *segmentViews) countReturned(at segmentID) {
+	v.mu.Lock()
+	if view := v.viewOf(at.line); view != nil && view.known && view.at == at {
+		view.put++
+		v.reads++ // the recoverer may have woken consumers for the items of the last read
+	}
+	v.mu.Unlock()
+	select {
+	case v.signals <- struct{}{}:
+	default:
+	}
+}
+
 // planReturned plans a ticket of the lane redo for a consumer that returns an item there. It returns nil if the lane is not known well, or if other
 // consumers may wait for items: they come first.
 func (v *segmentViews) planReturned() *ticketDraw {
