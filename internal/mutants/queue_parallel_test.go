@@ -105,4 +105,8 @@ var queueParallelMutants = []mutant{
 		name: "a ticket is voided twice", file: "queue/recoverer.go", old: "framework.SetOp(ticket, nil, 0)", new: "framework.SetOp(ticket, nil, framework.AnyVersion)",
 		redundant: "who voids is the recoverer, has read its own voids, and its server has seen those of the one before",
 	},
+	{
+		name: "an item that is returned beside a draw is not counted", file: "queue/parallel.go", pkg: "./internal/sim", test: "TestSeedsThatHaveFailed",
+		old: "\t\t\tp.views.countReturned(d.at)\n", new: "",
+	},
 }

@@ -108,3 +108,21 @@ func (p *progress) clear() {
 		fmt.Fprint(p.to, "\r\x1b[K")
 	}
 }
+
+// TestSeedsThatHaveFailed runs seeds that have found defects, of which no smaller test shows the whole.
+func TestSeedsThatHaveFailed(t *testing.T) {
+	for seed, recipes := range map[uint64][]string{
+		22:     nil,                              // a job that is always due kept the only slot from others
+		123:    {"control", "jobs", "scheduler"}, // a clock that was set back stretched a hold
+		700239: nil,                              // an item that was returned beside a draw was not counted
+	} {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			if recipes == nil {
+				recipes = chosenRecipes()
+			}
+			for _, v := range run(t, newPlan(seed, recipes)).violations {
+				t.Error(v)
+			}
+		})
+	}
+}
