@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
@@ -90,6 +91,17 @@ func (c *schedulerCluster) state(job string) (scheduler.State, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	return scheduler.New(c.sim.operator, c.path()).State(ctx, job)
+}
+
+// registeredState is state at the end of the simulation. It reports false for a job that no member has registered, and for one whose state
+// cannot be read, which is a violation.
+func (c *schedulerCluster) registeredState(job string) (st scheduler.State, ok bool) {
+	st, err := c.state(job)
+	unregistered := errors.Is(err, scheduler.ErrUnknownJob) || errors.Is(err, framework.ErrNoNode)
+	if err != nil && !unregistered {
+		c.sim.addViolation(c.path(), "ticks", "the state of %s: %v", job, err)
+	}
+	return st, err == nil
 }
 
 // checkNextTick checks that no tick before limit is due still.
