@@ -1,14 +1,16 @@
-# make test    all tests with the race detector, beside a real three-server ensemble (PKG=./locks for some)
+# make test    all tests with the race detector, beside a real three-server ensemble (PKG=./locks for some, SHORT=1 as CI runs them)
 # make lint    formatting, vet and linters
 # make vuln    known vulnerabilities in what is called; needs their database on the network
 # make bench   the workloads, on one real server
 # make fuzz    every fuzz target for FUZZTIME
 # make sim     RUNS seeds of the simulation from SEED on (RECIPES=mutex,queue for some, JSON=1 for a summary in JSON)
+# make ids     IDS ids of 20 processes whose clocks are wrong, that are killed and stand still: no two may be the same
 # make sim-mutants  takes safeguards out, one at a time: the simulation must notice each
 # make mutants  takes safeguards out, one at a time: a test of the package must fail (LIST=locks for some)
 # make model   searches all states of the models of the lease, with Spin: some minutes
 # make chaos   client processes on three servers, under bursts of faults drawn from SEED, for DURATION (JSON=1 as above)
 # make soak    the pipeline example for DURATION, with workers killed all the while: memory and the like must stay flat
+# make man     the manual pages, in bin/man: man -M bin/man lockstep
 # make build   compile everything
 
 GO        ?= go
@@ -18,13 +20,15 @@ SEED      ?= 1
 RUNS      ?= 1000
 RECIPES   ?=
 LIST      ?=
+SHORT     ?=
 DURATION  ?= 1h
+IDS       ?= 1000000000
 WORKLOADS ?= W0 W1 W2 W3 W4 W5 W6 W7 W8 M
 
 GOLANGCI      := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 WITH_ENSEMBLE := $(GO) run ./internal/ensemble/cmd/with-ensemble
 
-.PHONY: all build test about-test lint vuln bench fuzz sim sim-mutants mutants model chaos soak zookeeper test-tools
+.PHONY: all build man test about-test lint vuln bench fuzz sim ids sim-mutants mutants model chaos soak zookeeper test-tools
 all: build lint test
 
 build:
@@ -32,11 +36,11 @@ build:
 
 # Two packages at a time: several of them start ensembles of their own to break.
 test: about-test zookeeper test-tools
-	$(WITH_ENSEMBLE) -nofsync -- $(GO) run ./internal/progress -packages "$$($(GO) list $(PKG) | wc -l)" -- $(GO) test -race -timeout 15m -p 2 $(PKG)
+	$(WITH_ENSEMBLE) -nofsync -- $(GO) run ./internal/progress -packages "$$($(GO) list $(PKG) | wc -l)" -- $(GO) test -race -timeout 15m -p 3 $(if $(SHORT),-short) $(PKG)
 
 about-test:
 	@echo "All tests with the race detector, beside three real ZooKeeper servers: some 20 minutes on two cores (PKG=./locks for some)."
-	@echo "As root on Debian or Ubuntu, apt-get installs what is missing of: ZooKeeper, Java, Apache Curator, kazoo, Spin. Else the tests say what to install."
+	@echo "As root on Debian or Ubuntu, apt-get installs what is missing of: ZooKeeper, Java, Apache Curator, kazoo, Spin, gcc. Else the tests say what to install."
 
 lint:
 	@unformatted="$$(gofmt -l .)"; if [ -n "$$unformatted" ]; then echo "run gofmt -w on:" $$unformatted; exit 1; fi
@@ -63,6 +67,9 @@ sim:
 	$(GO) test -c -o bin/sim ./internal/sim
 	cd internal/sim && ../../bin/sim -test.run '^TestSeeds$$' -seed $(SEED) -runs $(RUNS) -recipes "$(RECIPES)" $(if $(JSON),-json)
 
+ids:
+	$(GO) test -count=1 -run '^TestTenMillionIDs$$' -v -timeout 60m ./internal/sim -ids $(IDS)
+
 sim-mutants:
 	$(GO) test -run TestEachMutantIsCaught -v -timeout 30m ./internal/sim -mutants
 
@@ -80,6 +87,9 @@ soak: zookeeper
 	$(GO) build -o bin/pipeline ./examples/pipeline
 	$(GO) build -o bin/soak ./internal/soak
 	bin/soak -for $(DURATION)
+
+man:
+	$(GO) run ./cmd/lockstep man bin/man/man1
 
 zookeeper:
 	@scripts/install-zookeeper

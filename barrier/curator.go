@@ -8,14 +8,17 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // readyName is the node of Apache Curator's DistributedDoubleBarrier that marks the beginning of a round.
 const readyName = "ready"
 
 // enterCurator enters as Apache Curator's DistributedDoubleBarrier does.
-func (b *DoubleBarrier) enterCurator(ctx, settling context.Context) (r *Round, err error) {
+func (b *storedBarrier) enterCurator(ctx, settling context.Context) (r *Round, err error) {
 	err = recipe.OnSession(ctx, b.client, func(s *framework.Session) error {
 		r, err = b.enterCuratorOnSession(ctx, settling, s)
 		return err
@@ -24,9 +27,9 @@ func (b *DoubleBarrier) enterCurator(ctx, settling context.Context) (r *Round, e
 }
 
 // enterCuratorOnSession enters on one session.
-func (b *DoubleBarrier) enterCuratorOnSession(ctx, settling context.Context, s *framework.Session) (*Round, error) {
-	created, err := s.Primitives().CreateProtected(ctx, framework.ProtectedCreate{
-		Dir: b.path, Name: uuid.NewString(), Plain: true, Count: 1, Mode: framework.Ephemeral,
+func (b *storedBarrier) enterCuratorOnSession(ctx, settling context.Context, s *framework.Session) (*Round, error) {
+	created, err := s.Primitives().CreateProtected(ctx, primitives.ProtectedCreate{
+		Dir: b.path, Name: uuid.NewString(), Plain: true, Unnumbered: true,
 		Data: ownedRecord(b.client, memberKind).encode(),
 	})
 	if err != nil {
@@ -35,13 +38,13 @@ func (b *DoubleBarrier) enterCuratorOnSession(ctx, settling context.Context, s *
 	node := created.Nodes[0].Path
 	err = b.waitUntilReady(ctx, s)
 	if err != nil && ctx.Err() != nil {
-		if _, there := s.Exists(settling, framework.Join(b.path, readyName)); there == nil {
+		if _, there := s.Exists(settling, znode.Join(b.path, readyName)); there == nil {
 			err = nil
 		}
 	}
 	if err == nil {
-		var h *framework.Hold
-		if h, err = s.Primitives().Hold(ctx, node); err == nil {
+		var h primitives.Hold
+		if h, err = s.Primitives().Hold(settling, node); err == nil {
 			return &Round{hold: h, node: node, leaver: &curatorLeaver{b, s, node}}, nil
 		}
 	}
@@ -54,8 +57,8 @@ func (b *DoubleBarrier) enterCuratorOnSession(ctx, settling context.Context, s *
 }
 
 // waitUntilReady waits until enough members are listed, or the round has begun.
-func (b *DoubleBarrier) waitUntilReady(ctx context.Context, s *framework.Session) error {
-	ready := framework.Join(b.path, readyName)
+func (b *storedBarrier) waitUntilReady(ctx context.Context, s *framework.Session) error {
+	ready := znode.Join(b.path, readyName)
 	for {
 		_, w, err := s.WatchExists(ctx, ready)
 		if err == nil {
@@ -88,19 +91,17 @@ func (b *DoubleBarrier) waitUntilReady(ctx context.Context, s *framework.Session
 
 // curatorLeaver leaves a barrier of Curator's layout.
 type curatorLeaver struct {
-	b    *DoubleBarrier
+	b    *storedBarrier
 	s    *framework.Session
 	node string
 }
-
-func (d *curatorLeaver) barrier() *DoubleBarrier { return d.b }
 
 func (d *curatorLeaver) removeNode(ctx context.Context) error {
 	select {
 	case <-d.s.Primitives().Discard(nil, d.node).Done():
 		return nil
 	case <-ctx.Done():
-		return framework.Ended(ctx)
+		return failure.Ended(ctx)
 	}
 }
 
@@ -116,7 +117,7 @@ func (d *curatorLeaver) waitForOthers(ctx context.Context) error {
 				break
 			}
 		}
-		return s.DeleteIfPresent(ctx, framework.Join(d.b.path, readyName))
+		return s.DeleteIfPresent(ctx, znode.Join(d.b.path, readyName))
 	})
 }
 
@@ -131,7 +132,7 @@ func (d *curatorLeaver) waitForLastMember(ctx context.Context, s *framework.Sess
 	if len(names) == 0 {
 		return 0, nil
 	}
-	_, _, w, err := s.WatchData(ctx, framework.Join(d.b.path, slices.Max(names)))
+	_, _, w, err := s.WatchData(ctx, znode.Join(d.b.path, slices.Max(names)))
 	if errors.Is(err, framework.ErrNoNode) {
 		return len(names), nil
 	}

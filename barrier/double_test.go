@@ -95,7 +95,7 @@ func (w *world) total() (n int64) {
 	return n
 }
 
-func TestAMemberThatDiesWhileItWaitsFreesItsPlace(t *testing.T) {
+func TestMemberDyingWhileWaitingFreesItsPlace(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(4)
 		bs := doubles(3, ms...)
@@ -114,7 +114,7 @@ func TestAMemberThatDiesWhileItWaitsFreesItsPlace(t *testing.T) {
 	})
 }
 
-func TestAMemberThatDiesInsideLetsTheOthersLeave(t *testing.T) {
+func TestMemberDyingInsideLetsOthersLeave(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(4)
 		bs := doubles(3, ms...)
@@ -136,7 +136,7 @@ func TestAMemberThatDiesInsideLetsTheOthersLeave(t *testing.T) {
 	})
 }
 
-func TestAllDieInsideAndNothingIsLeftInTheWay(t *testing.T) {
+func TestNextRoundStartsAfterAllDieInside(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(6)
 		bs := doubles(3, ms...)
@@ -156,7 +156,7 @@ func TestAllDieInsideAndNothingIsLeftInTheWay(t *testing.T) {
 	})
 }
 
-func TestAWaitThatEndsLeavesNoNode(t *testing.T) {
+func TestEndedWaitLeavesNoNode(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		bs := doubles(3, w.members(3)...)
 		a := enter(t, t.Context(), bs[0])
@@ -176,9 +176,9 @@ func TestAWaitThatEndsLeavesNoNode(t *testing.T) {
 	})
 }
 
-// TestAContextThatEndsAnywhereLeavesNoNode ends contexts at many moments, with replies lost on the way. All
+// TestContextEndAtAnyStepLeavesNoNode ends contexts at many moments, with replies lost on the way. All
 // members of a round get the same outcome.
-func TestAContextThatEndsAnywhereLeavesNoNode(t *testing.T) {
+func TestContextEndAtAnyStepLeavesNoNode(t *testing.T) {
 	for at := range 80 {
 		in(t, func(t *testing.T, w *world) {
 			ms := w.members(2)
@@ -210,8 +210,8 @@ func TestAContextThatEndsAnywhereLeavesNoNode(t *testing.T) {
 	}
 }
 
-// TestAWaitThatEndsWhileCutOffSaysThatItDoesNotKnow, and frees the place in the background.
-func TestAWaitThatEndsWhileCutOffSaysThatItDoesNotKnow(t *testing.T) {
+// TestWaitEndedWhileDisconnectedHasUnknownOutcome, and frees the place in the background.
+func TestWaitEndedWhileDisconnectedHasUnknownOutcome(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(2)
 		bs := doubles(2, ms...)
@@ -232,7 +232,7 @@ func TestAWaitThatEndsWhileCutOffSaysThatItDoesNotKnow(t *testing.T) {
 	})
 }
 
-func TestLeaveThatEndsHasLeft(t *testing.T) {
+func TestLeaveEndedByContextHasLeft(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		rs := enterAll(t, doubles(2, w.members(2)...)...)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

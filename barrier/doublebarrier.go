@@ -3,11 +3,12 @@ package barrier
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // DoubleBarrier lets its members enter together and leave together, round after round on the same
@@ -28,43 +29,38 @@ import (
 // The number of members may change after the barrier was empty for a session timeout: a member with
 // a different number waits for that long, and fails with a *MismatchError if another member comes.
 type DoubleBarrier struct {
-	client          *framework.Client
-	path, in, round string
-	size            int
-	curator         bool
-	tel             telemetry
-	err             error // of the arguments
-
-	mu     sync.Mutex
-	cached barrierState
+	stored  storedBarrier
+	curator bool
+	tel     telemetry
+	err     error // of the arguments
 }
 
 // NewDoubleBarrier returns a double barrier of so many members at path, 1 to 1000. The first Enter creates its
 // nodes. If an argument is invalid, every call returns an error that says so.
 func NewDoubleBarrier(client *framework.Client, path string, members int, opts ...Option) *DoubleBarrier {
-	b := &DoubleBarrier{client: client, path: path, size: members}
-	if b.err = checkClientAndPath(client, path); b.err != nil {
+	b := &DoubleBarrier{stored: storedBarrier{client: client, path: path, size: members}}
+	if b.err = recipe.CheckClientAndPath(client, path, "a barrier"); b.err != nil {
 		return b
 	}
 	var o options
-	if o, b.err = applyOptions(opts); b.err == nil {
+	if o, b.err = recipe.ApplyOptions(options{}, opts); b.err == nil {
 		b.err = checkSize(members, b.mostMembers())
 	}
 	b.curator, b.tel = o.curator, newTelemetry(client)
-	b.in, b.round = framework.Join(path, "in"), framework.Join(path, "round")
+	b.stored.in, b.stored.round = znode.Join(path, "in"), znode.Join(path, "round")
 	return b
 }
 
 // mostMembers is the number of members that one transaction can check.
 func (b *DoubleBarrier) mostMembers() int {
-	return min(mostMembers, transactionBytes/(nodeBytes+len(b.path)+len(b.client.Config().Root)))
+	return min(mostMembers, transactionBytes/(nodeBytes+len(b.stored.path)+len(b.stored.client.Config().Root)))
 }
 
 // Path is the barrier's path.
-func (b *DoubleBarrier) Path() string { return b.path }
+func (b *DoubleBarrier) Path() string { return b.stored.path }
 
 // Members is the number of members that enter together.
-func (b *DoubleBarrier) Members() int { return b.size }
+func (b *DoubleBarrier) Members() int { return b.stored.size }
 
 // settleTime is the time that a member whose context has ended waits for the servers' answer whether its round has
 // begun.
@@ -83,28 +79,33 @@ const settleTime = time.Second
 // or framework.ErrNoAuth.
 func (b *DoubleBarrier) Enter(ctx context.Context) (r *Round, err error) {
 	if b.err != nil {
-		return nil, framework.Wrap("enter", b.path, b.err)
+		return nil, failure.Wrap("enter", b.stored.path, b.err)
 	}
-	ctx, end := b.tel.wait(ctx, "barrier.enter", b.path)
+	ctx, end := b.tel.startWaitSpan(ctx, "barrier.enter", b.stored.path)
 	defer func() { end(err) }()
 	if ctx.Err() != nil {
-		return nil, framework.Wrap("enter", b.path, framework.Ended(ctx))
+		return nil, failure.Wrap("enter", b.stored.path, failure.Ended(ctx))
 	}
 	settling, cancel := withSettleTime(ctx)
 	defer cancel()
 	if b.curator {
-		r, err = b.enterCurator(ctx, settling)
+		r, err = b.stored.enterCurator(ctx, settling)
 	} else {
 		r, err = b.enterOnSessions(ctx, settling)
 	}
-	return r, framework.Wrap("enter", b.path, err)
+	if err != nil {
+		return nil, failure.Wrap("enter", b.stored.path, err)
+	}
+	b.tel.countRound()
+	r.path, r.tel = b.stored.path, b.tel
+	return r, nil
 }
 
 // enterOnSessions enters on session after session.
 func (b *DoubleBarrier) enterOnSessions(ctx, settling context.Context) (*Round, error) {
-	m := &member{b: b}
+	m := &roundMember{b: &b.stored}
 	for {
-		s, err := b.client.Session(ctx)
+		s, err := b.stored.client.Session(ctx)
 		if err != nil {
 			return nil, m.addMayHaveBegun(err)
 		}
@@ -113,11 +114,11 @@ func (b *DoubleBarrier) enterOnSessions(ctx, settling context.Context) (*Round, 
 		case err == nil:
 			return r, nil
 		case ctx.Err() != nil:
-			return nil, m.addMayHaveBegun(framework.Ended(ctx))
+			return nil, m.addMayHaveBegun(failure.Ended(ctx))
 		case errors.Is(err, errMayBeInside):
 			return nil, err
 		case errors.Is(err, ErrMismatch) && m.node == "" && m.data != nil: // the cached state was old
-			b.dropCachedState()
+			b.stored.dropCachedState()
 			m.data = nil
 		case !placeWasLost(err):
 			return nil, err
@@ -129,12 +130,7 @@ func (b *DoubleBarrier) enterOnSessions(ctx, settling context.Context) (*Round, 
 func withSettleTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	settling, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		time.AfterFunc(settleTime, func() { cancel(framework.Ended(ctx)) })
+		time.AfterFunc(settleTime, func() { cancel(failure.Ended(ctx)) })
 	})
 	return settling, func() { stop(); cancel(nil) }
-}
-
-// roundMayHaveBegun is the error of a member that does not know whether its round has begun.
-func roundMayHaveBegun(err error) error {
-	return fmt.Errorf("%w: whether the round has begun: %w", err, framework.ErrSuspended)
 }

@@ -59,8 +59,8 @@ func TestOneTooManyAtOnce(t *testing.T) {
 	})
 }
 
-// TestAMemberThatIsStartedAgainIsNotTooMany: its former self is dead, but the servers do not know yet.
-func TestAMemberThatIsStartedAgainIsNotTooMany(t *testing.T) {
+// TestRestartedMemberIsNotTooMany: its former self is dead, but the servers do not know yet.
+func TestRestartedMemberIsNotTooMany(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(4)
 		bs := doubles(3, ms...)
@@ -74,9 +74,9 @@ func TestAMemberThatIsStartedAgainIsNotTooMany(t *testing.T) {
 	})
 }
 
-// TestARoundThatPassedUnseenWithADeadMemberIsNoSignOfOneTooMany: who was cut off sees only afterwards that a round has passed
+// TestUnseenRoundWithDeadMemberIsNotTooMany: who was cut off sees only afterwards that a round has passed
 // beside it. One of the others was dead, perhaps its own former self.
-func TestARoundThatPassedUnseenWithADeadMemberIsNoSignOfOneTooMany(t *testing.T) {
+func TestUnseenRoundWithDeadMemberIsNotTooMany(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(3)
 		bs := doubles(2, ms...)
@@ -103,8 +103,8 @@ func TestARoundThatPassedUnseenWithADeadMemberIsNoSignOfOneTooMany(t *testing.T)
 	})
 }
 
-// TestOneTooManyWhoseRoundPassedUnseenIsTold: the same, but all of the others have left alive.
-func TestOneTooManyWhoseRoundPassedUnseenIsTold(t *testing.T) {
+// TestTooManyIsReportedAfterUnseenRound: the same, but all of the others have left alive.
+func TestTooManyIsReportedAfterUnseenRound(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(3)
 		bs := doubles(2, ms...)
@@ -148,8 +148,8 @@ func TestAnotherNumber(t *testing.T) {
 	})
 }
 
-// TestTheNumberMayChangeOnceNobodyIsThere, and those who were there with the former one are told.
-func TestTheNumberMayChangeOnceNobodyIsThere(t *testing.T) {
+// TestMemberCountMayChangeWhenEmpty, and those who were there with the former one are told.
+func TestMemberCountMayChangeWhenEmpty(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(3)
 		three := doubles(3, ms...)

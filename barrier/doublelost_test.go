@@ -78,7 +78,7 @@ func TestALostSessionIsNotCountedTwice(t *testing.T) {
 // backBeforeExpiry reports whether a member was back in a new session before the servers knew that it had lost
 // the old one.
 func backBeforeExpiry(t *testing.T, w *world) (early bool) {
-	ms := w.members(2)
+	ms := []*zktest.Member{w.awakeMember("a"), w.member("b")}
 	bs := doubles(2, ms...)
 	a := enter(t, t.Context(), bs[0])
 	first := w.session(ms[0])
@@ -98,8 +98,8 @@ func backBeforeExpiry(t *testing.T, w *world) (early bool) {
 	return early
 }
 
-// TestARoundThatBeginsWithALostSession is an error for the one, who has died inside to the other.
-func TestARoundThatBeginsWithALostSession(t *testing.T) {
+// TestRoundStartingWithLostSession is an error for the one, who has died inside to the other.
+func TestRoundStartingWithLostSession(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(2)
 		bs := doubles(2, ms...)
@@ -176,12 +176,12 @@ func TestAnEventFromBeforeIsNoBeginning(t *testing.T) {
 	}
 }
 
-// TestACreateThatIsLostWithItsSession: its node must not take a place beside the next session's.
-func TestACreateThatIsLostWithItsSession(t *testing.T) {
+// TestCreateLostWithItsSession: its node must not take a place beside the next session's.
+func TestCreateLostWithItsSession(t *testing.T) {
 	early := 0
 	for range 20 {
 		in(t, func(t *testing.T, w *world) {
-			m, b := w.member("a"), w.member("b")
+			m, b := w.awakeMember("a"), w.member("b")
 			bs := doubles(2, m, b)
 			leaveAll(t, enterAll(t, bs...)...)
 			first := w.session(m)

@@ -5,14 +5,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
+	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
+
+// storedBarrier is a double barrier as ZooKeeper holds it: its nodes, and the newest state that this process has seen.
+type storedBarrier struct {
+	client          *framework.Client
+	path, in, round string
+	size            int // the number of members
+
+	mu     sync.Mutex
+	cached barrierState
+}
 
 // barrierState is the known state of a double barrier at one phase.
 type barrierState struct {
-	numbering
+	directoryNumbering
 	recordData []byte // its record, to be written again
 	size       int    // the number of members in it
 	phase      int32  // the record's version
@@ -49,22 +63,22 @@ func (st barrierState) afterEnd() barrierState {
 	return st
 }
 
-// admits reports whether the round that begins in this state includes a living member with this number. It does
+// admitsNumber reports whether the round that begins in this state includes a living member with this number. It does
 // if fewer than n members can be before it: a round takes the lowest n numbers. A server that lags behind lists the
 // earlier creates, so a round does not skip a lower number.
-func (st barrierState) admits(number int32, n int) bool {
+func (st barrierState) admitsNumber(number int32, n int) bool {
 	return !st.roundIsInside() && number-st.base < int32(n)
 }
 
-// cachedState returns the newest state that a member of this DoubleBarrier has seen.
-func (b *DoubleBarrier) cachedState() barrierState {
+// cachedState returns the newest state that a member of this process has seen.
+func (b *storedBarrier) cachedState() barrierState {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.cached
 }
 
 // cacheState stores a state, unless a newer one is known.
-func (b *DoubleBarrier) cacheState(st barrierState) {
+func (b *storedBarrier) cacheState(st barrierState) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.cached.made == st.made && b.cached.phase-st.phase > 0 {
@@ -74,7 +88,7 @@ func (b *DoubleBarrier) cacheState(st barrierState) {
 }
 
 // dropCachedState makes the next read ask the servers for everything.
-func (b *DoubleBarrier) dropCachedState() {
+func (b *storedBarrier) dropCachedState() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.cached = barrierState{}
@@ -84,20 +98,20 @@ func (b *DoubleBarrier) dropCachedState() {
 //
 // staleWatch is set if a watch that the session had armed before has fired meanwhile, since that may be for a change from
 // before the read. It is not set if the session knew this state already: the change that led to it was reported before.
-func (b *DoubleBarrier) watchBarrier(ctx context.Context, s *framework.Session) (barrierState, *framework.Watch, error) {
+func (b *storedBarrier) watchBarrier(ctx context.Context, s *framework.Session) (barrierState, *framework.Watch, error) {
 	known := b.cachedState()
 	data, st, w, err := s.WatchData(ctx, b.path)
 	if err != nil {
 		return barrierState{}, nil, err
 	}
-	seen := barrierState{numbering: numbering{made: st.Czxid}, recordData: data, phase: st.Version, epoch: s.Epoch()}
+	seen := barrierState{directoryNumbering: directoryNumbering{made: st.Czxid}, recordData: data, phase: st.Version, epoch: s.Epoch()}
 	seen.staleWatch = len(w.C()) > 0 && !(known.equals(seen) && known.epoch == seen.epoch)
 	return seen, w, nil
 }
 
 // fillFromCache completes a state from the cache, or else from the servers. The barrier may have
 // a different number of members.
-func (b *DoubleBarrier) fillFromCache(ctx context.Context, s *framework.Session, seen barrierState) (barrierState, error) {
+func (b *storedBarrier) fillFromCache(ctx context.Context, s *framework.Session, seen barrierState) (barrierState, error) {
 	known := b.cachedState()
 	if known.equals(seen) && (known.numbers != nil || !seen.roundIsInside()) {
 		known.staleWatch = seen.staleWatch
@@ -107,7 +121,7 @@ func (b *DoubleBarrier) fillFromCache(ctx context.Context, s *framework.Session,
 }
 
 // fillFromServers completes a state from the servers, without the cache.
-func (b *DoubleBarrier) fillFromServers(ctx context.Context, s *framework.Session, seen barrierState) (barrierState, error) {
+func (b *storedBarrier) fillFromServers(ctx context.Context, s *framework.Session, seen barrierState) (barrierState, error) {
 	r, err := parseSizedRecord(b.path, doubleKind, seen.recordData, mostMembers)
 	if err != nil {
 		return barrierState{}, err
@@ -132,7 +146,7 @@ func (b *DoubleBarrier) fillFromServers(ctx context.Context, s *framework.Sessio
 		seen.numbers = last.Numbers
 	}
 	if seen.roundIsInside() && len(seen.numbers) == 0 {
-		return barrierState{}, fmt.Errorf("%w: %s does not say who is inside", ErrForeign, b.round)
+		return barrierState{}, fmt.Errorf("%w: %s does not list the members inside", ErrForeign, b.round)
 	}
 	if b.checkSizeOf(seen) == nil {
 		b.cacheState(seen)
@@ -144,22 +158,22 @@ func (b *DoubleBarrier) fillFromServers(ctx context.Context, s *framework.Sessio
 type stateReader func(context.Context, *framework.Session) (barrierState, error)
 
 // readState reads the barrier's state.
-func (b *DoubleBarrier) readState(ctx context.Context, s *framework.Session) (barrierState, error) {
+func (b *storedBarrier) readState(ctx context.Context, s *framework.Session) (barrierState, error) {
 	return b.readStateWith(ctx, s, b.fillFromCache)
 }
 
 // readStateUncached is readState without the cache, whose base may be a guess and too low.
-func (b *DoubleBarrier) readStateUncached(ctx context.Context, s *framework.Session) (barrierState, error) {
+func (b *storedBarrier) readStateUncached(ctx context.Context, s *framework.Session) (barrierState, error) {
 	return b.readStateWith(ctx, s, b.fillFromServers)
 }
 
-func (b *DoubleBarrier) readStateWith(ctx context.Context, s *framework.Session, rest func(context.Context, *framework.Session, barrierState) (barrierState, error)) (barrierState, error) {
+func (b *storedBarrier) readStateWith(ctx context.Context, s *framework.Session, rest func(context.Context, *framework.Session, barrierState) (barrierState, error)) (barrierState, error) {
 	for {
 		data, st, err := s.Get(ctx, b.path)
 		if err != nil {
 			return barrierState{}, err
 		}
-		seen, err := rest(ctx, s, barrierState{numbering: numbering{made: st.Czxid}, recordData: data, phase: st.Version, epoch: s.Epoch()})
+		seen, err := rest(ctx, s, barrierState{directoryNumbering: directoryNumbering{made: st.Czxid}, recordData: data, phase: st.Version, epoch: s.Epoch()})
 		if !errors.Is(err, recipe.ErrAgain) {
 			return seen, err
 		}
@@ -167,7 +181,7 @@ func (b *DoubleBarrier) readStateWith(ctx context.Context, s *framework.Session,
 }
 
 // checkSizeOf refuses a barrier with a different number of members.
-func (b *DoubleBarrier) checkSizeOf(st barrierState) error {
+func (b *storedBarrier) checkSizeOf(st barrierState) error {
 	if st.size != b.size {
 		return &MismatchError{b.path, st.size, b.size}
 	}
@@ -175,7 +189,7 @@ func (b *DoubleBarrier) checkSizeOf(st barrierState) error {
 }
 
 // checkStored reads the barrier's state and refuses a different number of members.
-func (b *DoubleBarrier) checkStored(ctx context.Context, s *framework.Session) error {
+func (b *storedBarrier) checkStored(ctx context.Context, s *framework.Session) error {
 	if err := s.Sync(ctx, b.path); err != nil { // this server may not know the newest number yet
 		return err
 	}
@@ -187,7 +201,7 @@ func (b *DoubleBarrier) checkStored(ctx context.Context, s *framework.Session) e
 }
 
 // createOrCheck creates the barrier, or reads the existing one, before the first use in this process.
-func (b *DoubleBarrier) createOrCheck(ctx context.Context, s *framework.Session) error {
+func (b *storedBarrier) createOrCheck(ctx context.Context, s *framework.Session) error {
 	if b.cachedState().recordData != nil {
 		return nil
 	}
@@ -208,14 +222,14 @@ func (b *DoubleBarrier) createOrCheck(ctx context.Context, s *framework.Session)
 }
 
 // createNodes creates the barrier's nodes.
-func (b *DoubleBarrier) createNodes(ctx context.Context, s *framework.Session) error {
+func (b *storedBarrier) createNodes(ctx context.Context, s *framework.Session) error {
 	_, err := s.Multi(ctx,
-		framework.CreateOp(b.path, record{Kind: doubleKind, Size: b.size}.encode(), framework.Persistent),
+		framework.CreateOp(b.path, nodeRecord{Kind: doubleKind, Size: b.size}.encode(), framework.Persistent),
 		framework.CreateOp(b.in, nil, framework.Persistent),
-		framework.CreateOp(b.round, record{Kind: roundKind}.encode(), framework.Persistent))
+		framework.CreateOp(b.round, nodeRecord{Kind: roundKind}.encode(), framework.Persistent))
 	switch {
 	case errors.Is(err, framework.ErrNoNode):
-		dir, _ := framework.Split(b.path)
+		dir, _ := znode.Split(b.path)
 		return s.MakeDirs(ctx, dir)
 	case errors.Is(err, framework.ErrNodeExists), errors.Is(err, framework.ErrSuspended):
 		return recipe.ErrAgain
@@ -224,7 +238,7 @@ func (b *DoubleBarrier) createNodes(ctx context.Context, s *framework.Session) e
 }
 
 // partIsMissing returns the error for a barrier without one of its parts, or ErrNoNode if the whole barrier is gone.
-func (b *DoubleBarrier) partIsMissing(ctx context.Context, s *framework.Session, part string) error {
+func (b *storedBarrier) partIsMissing(ctx context.Context, s *framework.Session, part string) error {
 	if _, err := s.Exists(ctx, b.path); err != nil {
 		return err
 	}
@@ -232,7 +246,7 @@ func (b *DoubleBarrier) partIsMissing(ctx context.Context, s *framework.Session,
 }
 
 // changeSize sets this member's number of members, if no member comes for a session timeout.
-func (b *DoubleBarrier) changeSize(ctx context.Context, s *framework.Session) error {
+func (b *storedBarrier) changeSize(ctx context.Context, s *framework.Session) error {
 	seen, w, err := b.watchBarrier(ctx, s)
 	if err != nil {
 		return err
@@ -272,5 +286,43 @@ func (b *DoubleBarrier) changeSize(ctx context.Context, s *framework.Session) er
 
 // recordBeforeFirstRound is the record of a round before the first one; numbers begin again after it.
 func recordBeforeFirstRound(phase int32) []byte {
-	return record{Kind: roundKind, Phase: phase, Origin: phase}.encode()
+	return nodeRecord{Kind: roundKind, Phase: phase, Origin: phase}.encode()
+}
+
+func (st barrierState) isInsideAs(number int32) bool {
+	return st.roundIsInside() && slices.Contains(st.numbers, number)
+}
+
+// memberPath is the node of a number.
+func (b *storedBarrier) memberPath(number int32) string {
+	return znode.Join(b.in, memberNodeName(number))
+}
+
+// listMembers returns the numbers of the members that exist.
+func (b *storedBarrier) listMembers(ctx context.Context, s *framework.Session) ([]int32, framework.Stat, error) {
+	names, st, err := s.Children(ctx, b.in)
+	if errors.Is(err, framework.ErrNoNode) {
+		return nil, st, b.partIsMissing(ctx, s, b.in)
+	}
+	if err != nil {
+		return nil, st, err
+	}
+	numbers := make([]int32, 0, len(names))
+	for _, name := range names {
+		if n, ok := parseMemberNumber(name); ok {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers, st, nil
+}
+
+// waitForWatchOrTimeout waits for a change, for at most d.
+func waitForWatchOrTimeout(ctx context.Context, s *framework.Session, w *framework.Watch, d time.Duration) (changed bool, err error) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	source, event, err := recipe.WaitForFirst(ctx, s.Context(), recipe.Sources{Watch: w, Timer: t.C})
+	if err == nil && event.Kind == framework.Reconnected {
+		err = recipe.ErrAgain
+	}
+	return source == recipe.Watch, err
 }

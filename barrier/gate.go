@@ -7,7 +7,9 @@ import (
 	"net/netip"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -29,7 +31,7 @@ type Gate struct {
 // error that says so.
 func NewGate(client *framework.Client, path string) *Gate {
 	g := &Gate{client: client, path: path}
-	if g.err = checkClientAndPath(client, path); g.err == nil {
+	if g.err = recipe.CheckClientAndPath(client, path, "a barrier"); g.err == nil {
 		g.tel = newTelemetry(client)
 	}
 	return g
@@ -46,7 +48,7 @@ func (g *Gate) Raise(ctx context.Context) error {
 		err := s.Create(ctx, g.path, ownedRecord(g.client, gateKind).encode(), framework.Persistent)
 		switch {
 		case errors.Is(err, framework.ErrNoNode):
-			dir, _ := framework.Split(g.path)
+			dir, _ := znode.Split(g.path)
 			if err := s.MakeDirs(ctx, dir); err != nil {
 				return err
 			}
@@ -147,9 +149,9 @@ func (g *Gate) Raised(ctx context.Context) (up bool, err error) {
 // leaves no watch behind, and waits for one fall only.
 func (g *Gate) Wait(ctx context.Context) (err error) {
 	if g.err != nil {
-		return framework.Wrap("wait at", g.path, g.err)
+		return failure.Wrap("wait at", g.path, g.err)
 	}
-	ctx, end := g.tel.wait(ctx, "gate.wait", g.path)
+	ctx, end := g.tel.startWaitSpan(ctx, "gate.wait", g.path)
 	defer func() { end(err) }()
 	var first int64 // the gate that this wait is for
 	return g.onSessions(ctx, "wait at", func(s *framework.Session) error {
@@ -213,7 +215,7 @@ func (g *Gate) checkIsGate(data []byte, st framework.Stat) error {
 // onSessions runs f on session after session until it is done.
 func (g *Gate) onSessions(ctx context.Context, op string, f func(*framework.Session) error) error {
 	if g.err != nil {
-		return framework.Wrap(op, g.path, g.err)
+		return failure.Wrap(op, g.path, g.err)
 	}
-	return framework.Wrap(op, g.path, recipe.OnSession(ctx, g.client, f))
+	return failure.Wrap(op, g.path, recipe.OnSession(ctx, g.client, f))
 }

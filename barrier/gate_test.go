@@ -149,8 +149,8 @@ func TestAGatesLostReplies(t *testing.T) {
 	})
 }
 
-// TestAGateThatWasRaisedAnewIsNotLowered loses the reply to the deletion. Before the next connection, somebody else raises the gate.
-func TestAGateThatWasRaisedAnewIsNotLowered(t *testing.T) {
+// TestGateRaisedAgainIsNotLowered loses the reply to the deletion. Before the next connection, somebody else raises the gate.
+func TestGateRaisedAgainIsNotLowered(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
 		a, b := barrier.NewGate(m.Client, path), barrier.NewGate(w.member("b").Client, path)
@@ -166,7 +166,7 @@ func TestAGateThatWasRaisedAnewIsNotLowered(t *testing.T) {
 	})
 }
 
-func TestAGateIsNothingElse(t *testing.T) {
+func TestGateRefusesForeignNodes(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
 		g := barrier.NewGate(m.Client, path)

@@ -68,8 +68,8 @@ func TestAPathUsedByAnotherRecipe(t *testing.T) {
 	})
 }
 
-// TestWhatIsLeftOfADamagedBarrier names what is missing.
-func TestWhatIsLeftOfADamagedBarrier(t *testing.T) {
+// TestErrorNamesMissingPartOfDamagedBarrier names what is missing.
+func TestErrorNamesMissingPartOfDamagedBarrier(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
 		b := barrier.NewDoubleBarrier(m.Client, path, 1)

@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // Latch opens when its callers have counted it down to zero. Each caller counts once. It holds no state but its
@@ -33,11 +35,11 @@ type Latch struct {
 // argument is invalid, every call returns an error that says so.
 func NewLatch(client *framework.Client, path string, counts int) *Latch {
 	l := &Latch{client: client, path: path, size: counts}
-	if l.err = checkClientAndPath(client, path); l.err != nil {
+	if l.err = recipe.CheckClientAndPath(client, path, "a barrier"); l.err != nil {
 		return l
 	}
 	l.err = checkSize(counts, l.mostCounts())
-	l.by, l.at, l.tel = framework.Join(path, "by"), framework.Join(path, "at"), newTelemetry(client)
+	l.by, l.at, l.tel = znode.Join(path, "by"), znode.Join(path, "at"), newTelemetry(client)
 	return l
 }
 
@@ -61,9 +63,9 @@ func (l *Latch) Remaining(ctx context.Context) (n int, err error) {
 // ErrMismatch, ErrForeign, framework.ErrClosed or framework.ErrNoAuth.
 func (l *Latch) Wait(ctx context.Context) (err error) {
 	if l.err != nil {
-		return framework.Wrap("wait at", l.path, l.err)
+		return failure.Wrap("wait at", l.path, l.err)
 	}
-	ctx, end := l.tel.wait(ctx, "latch.wait", l.path)
+	ctx, end := l.tel.startWaitSpan(ctx, "latch.wait", l.path)
 	defer func() { end(err) }()
 	first := int32(-1) // the count that this wait is for
 	return l.onSessions(ctx, "wait at", func(s *framework.Session) error {
@@ -129,14 +131,14 @@ func (l *Latch) Reset(ctx context.Context) error {
 
 // deleteCounts deletes all counts in one transaction, if this is still the count.
 func (l *Latch) deleteCounts(ctx context.Context, s *framework.Session, count int32) error {
-	ops := []framework.Op{framework.SetOp(l.path, record{Kind: latchKind, Size: l.size}.encode(), count)}
+	ops := []framework.Op{framework.SetOp(l.path, nodeRecord{Kind: latchKind, Size: l.size}.encode(), count)}
 	for _, dir := range []string{l.by, l.at} {
 		names, _, err := s.Children(ctx, dir)
 		if err != nil {
 			return err
 		}
 		for _, name := range names {
-			ops = append(ops, framework.DeleteOp(framework.Join(dir, name), framework.AnyVersion))
+			ops = append(ops, framework.DeleteOp(znode.Join(dir, name), framework.AnyVersion))
 		}
 		ops = append(ops, framework.DeleteOp(dir, framework.AnyVersion), framework.CreateOp(dir, nil, framework.Persistent))
 	}
@@ -164,9 +166,9 @@ func (l *Latch) readRecord(ctx context.Context, s *framework.Session) (int32, er
 // onSessions runs f on session after session until it is done. It creates the latch first if it is missing.
 func (l *Latch) onSessions(ctx context.Context, op string, f func(*framework.Session) error) error {
 	if l.err != nil {
-		return framework.Wrap(op, l.path, l.err)
+		return failure.Wrap(op, l.path, l.err)
 	}
-	return framework.Wrap(op, l.path, recipe.OnSession(ctx, l.client, func(s *framework.Session) error {
+	return failure.Wrap(op, l.path, recipe.OnSession(ctx, l.client, func(s *framework.Session) error {
 		if err := l.createOrCheck(ctx, s); err != nil {
 			return err
 		}
@@ -180,11 +182,11 @@ func (l *Latch) createOrCheck(ctx context.Context, s *framework.Session) error {
 	if !errors.Is(err, framework.ErrNoNode) {
 		return err
 	}
-	_, err = s.Multi(ctx, framework.CreateOp(l.path, record{Kind: latchKind, Size: l.size}.encode(), framework.Persistent),
+	_, err = s.Multi(ctx, framework.CreateOp(l.path, nodeRecord{Kind: latchKind, Size: l.size}.encode(), framework.Persistent),
 		framework.CreateOp(l.by, nil, framework.Persistent), framework.CreateOp(l.at, nil, framework.Persistent))
 	switch {
 	case errors.Is(err, framework.ErrNoNode):
-		dir, _ := framework.Split(l.path)
+		dir, _ := znode.Split(l.path)
 		if err := s.MakeDirs(ctx, dir); err != nil {
 			return err
 		}
@@ -200,7 +202,7 @@ const countName = "c-"
 
 // lastCountNode is the node whose creation opens the latch.
 func (l *Latch) lastCountNode() string {
-	return framework.Join(l.at, fmt.Sprintf("%s%010d", countName, l.size-1))
+	return znode.Join(l.at, fmt.Sprintf("%s%010d", countName, l.size-1))
 }
 
 // countBytes is the size of a count's two nodes in a transaction, without the caller's id.
@@ -222,7 +224,7 @@ func (l *Latch) checkCaller(id string) error {
 	if longest := transactionBytes/l.size - l.countBytes(); len(id) > longest {
 		return fmt.Errorf("%w: %.20q... has %d bytes, at most %d fit %d counts", ErrCaller, id, len(id), longest, l.size)
 	}
-	if id == "" || framework.ValidatePath(framework.Join(l.by, id)) != nil || strings.Contains(id, "/") {
+	if id == "" || framework.ValidatePath(znode.Join(l.by, id)) != nil || strings.Contains(id, "/") {
 		return fmt.Errorf("%w: %q", ErrCaller, id)
 	}
 	return nil
@@ -234,11 +236,11 @@ func (l *Latch) checkCaller(id string) error {
 // ErrMismatch or ErrForeign, or is that of ctx: then it is unknown whether the call counted; repeat it.
 func (l *Latch) CountDown(ctx context.Context, id string) error {
 	if err := l.checkCaller(id); err != nil {
-		return framework.Wrap("count down", l.path, err)
+		return failure.Wrap("count down", l.path, err)
 	}
 	return l.onSessions(ctx, "count down", func(s *framework.Session) error {
-		rs, err := s.Multi(ctx, framework.CreateOp(framework.Join(l.by, id), nil, framework.Persistent),
-			framework.CreateOp(framework.Join(l.at, countName), []byte(id), framework.PersistentSequential))
+		rs, err := s.Multi(ctx, framework.CreateOp(znode.Join(l.by, id), nil, framework.Persistent),
+			framework.CreateOp(znode.Join(l.at, countName), []byte(id), framework.PersistentSequential))
 		switch {
 		case errors.Is(err, framework.ErrNodeExists):
 			return l.checkEarlierCount(ctx, s, id)
@@ -260,7 +262,7 @@ func (l *Latch) checkEarlierCount(ctx context.Context, s *framework.Session, id 
 	if err := s.Sync(ctx, l.path); err != nil { // another server may have said that the count exists
 		return err
 	}
-	own, err := s.Exists(ctx, framework.Join(l.by, id))
+	own, err := s.Exists(ctx, znode.Join(l.by, id))
 	if errors.Is(err, framework.ErrNoNode) { // taken back, or the latch was reset
 		return recipe.ErrAgain
 	}
@@ -288,7 +290,7 @@ func (l *Latch) countMadeBy(ctx context.Context, s *framework.Session, zxid int6
 		return "", err
 	}
 	for _, name := range names {
-		count := framework.Join(l.at, name)
+		count := znode.Join(l.at, name)
 		if count <= l.lastCountNode() {
 			continue
 		}
@@ -305,7 +307,7 @@ func (l *Latch) countMadeBy(ctx context.Context, s *framework.Session, zxid int6
 
 // undoCount deletes a count that came after the last one.
 func (l *Latch) undoCount(ctx context.Context, s *framework.Session, id, count string) error {
-	_, err := s.Multi(ctx, framework.DeleteOp(framework.Join(l.by, id), framework.AnyVersion), framework.DeleteOp(count, framework.AnyVersion))
+	_, err := s.Multi(ctx, framework.DeleteOp(znode.Join(l.by, id), framework.AnyVersion), framework.DeleteOp(count, framework.AnyVersion))
 	switch {
 	case errors.Is(err, framework.ErrSuspended):
 		return recipe.ErrAgain

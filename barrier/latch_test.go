@@ -116,8 +116,8 @@ func TestALateResetLeavesTheNextCountAlone(t *testing.T) {
 	})
 }
 
-// TestACountTooManyIsToldThoughItsReplyIsLost, be it that to the count or that to its being taken back.
-func TestACountTooManyIsToldThoughItsReplyIsLost(t *testing.T) {
+// TestTooManyCountsAreReportedAfterLostReply, be it that to the count or that to its being taken back.
+func TestTooManyCountsAreReportedAfterLostReply(t *testing.T) {
 	for nth := 1; nth <= 2; nth++ {
 		in(t, func(t *testing.T, w *world) {
 			l := barrier.NewLatch(w.member("a").Client, path, 1)
@@ -152,8 +152,8 @@ func TestALatchOfManyLongIdsCanBeReset(t *testing.T) {
 	}
 }
 
-// TestAWaitAtALatchLooksBehindASync, or a server that lags behind would show the opening before a reset.
-func TestAWaitAtALatchLooksBehindASync(t *testing.T) {
+// TestLatchWaitReadsAfterSync, or a server that lags behind would show the opening before a reset.
+func TestLatchWaitReadsAfterSync(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
 		l := barrier.NewLatch(m.Client, path, 1)

@@ -5,31 +5,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/google/uuid"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// member is one call of Enter. It has a node in the barrier's directory, and waits for its round.
-type member struct {
-	b *DoubleBarrier
+// roundMember is one call of Enter. It has a node in the barrier's directory, and waits for its round.
+type roundMember struct {
+	b *storedBarrier
 	s *framework.Session
 	memberNode
 	known barrierState // of the barrier, when the node was requested
-	hold  *framework.Hold
-	overflow
 }
 
 // errMayBeInside is the error of a member that lost its node when it may have been inside already.
 var errMayBeInside = errors.New("the place was lost as a round began with it")
 
 // enterOnSession creates the member's node in the session and waits for a round. If it fails, it deletes the node.
-func (m *member) enterOnSession(ctx, settling context.Context, s *framework.Session) (*Round, error) {
+func (m *roundMember) enterOnSession(ctx, settling context.Context, s *framework.Session) (*Round, error) {
 	if err := m.recoverPlace(ctx, s); err != nil {
 		return nil, err
 	}
@@ -37,41 +33,46 @@ func (m *member) enterOnSession(ctx, settling context.Context, s *framework.Sess
 	if err := m.b.createOrCheck(ctx, s); err != nil {
 		return nil, err
 	}
-	m.known, m.overflow = m.b.cachedState(), overflow{}
-	if err := m.createNode(settling); err != nil {
+	m.known = m.b.cachedState()
+	s.Primitives().StayAwake() // a round that begins within a session timeout finds the session awake
+	err := m.createNode(settling)
+	s.Primitives().MaySleep()
+	if err != nil {
 		return nil, err
 	}
-	var err error
-	if m.hold, err = s.Primitives().Hold(ctx, m.node); err != nil {
-		return nil, err
-	}
-	begun, err := m.waitForRound(ctx)
+	begun, err := m.waitInPlace(ctx)
 	if err != nil {
 		begun, err = m.withdrawOrEnter(settling, err)
 	}
 	if err != nil {
-		m.hold.End(err)
 		return nil, err
 	}
-	return m.newRound(begun)
-}
-
-// newRound returns the round, unless the session was lost meanwhile.
-func (m *member) newRound(begun barrierState) (*Round, error) {
-	if err := m.hold.Err(); err != nil {
+	hold, err := s.Primitives().Hold(settling, m.node)
+	if err != nil {
+		m.discardIfOwn(s)
 		return nil, fmt.Errorf("%w: %w", errMayBeInside, err)
 	}
-	return &Round{hold: m.hold, node: m.node, phase: begun.phase, leaver: &ownLeaver{m.b, m.s, m.node, begun}}, nil
+	return &Round{hold: hold, node: m.node, phase: begun.phase, leaver: &ownLeaver{m.b, s, m.node, begun}}, nil
+}
+
+// waitInPlace waits for a round while the member's node exists. It needs no hold: a member that dies before a round begins is in no round.
+func (m *roundMember) waitInPlace(ctx context.Context) (barrierState, error) {
+	own := m.data // the watch may end after the next node was requested
+	isOwn := func(data []byte, _ framework.Stat) bool { return bytes.Equal(data, own) }
+	exists, leave := recipe.WhileNodeExists(m.s, m.node, isOwn, m.s.Timeout()/4) // most rounds begin before that
+	defer leave(nil)
+	w := &roundWait{b: m.b, s: m.s, number: m.number, directoryNumbering: m.directoryNumbering, exists: exists}
+	return w.waitForRound(ctx)
 }
 
 // createNode creates the member's node. If ctx ends before that is done, the node is deleted in the background.
-func (m *member) createNode(ctx context.Context) error {
+func (m *roundMember) createNode(ctx context.Context) error {
 	type outcome struct {
 		memberNode
 		err error
 	}
 	s, done := m.s, make(chan outcome, 1)
-	data := record{Kind: memberKind, ID: uuid.NewString(), Owner: m.b.client.Config().Identity}.encode()
+	data := nodeRecord{Kind: memberKind, ID: uuid.NewString(), Owner: m.b.client.Config().Identity}.encode()
 	m.memberNode = memberNode{data: data, mayExist: true}
 	go func() {
 		p, err := m.b.createMemberNode(s, data)
@@ -90,113 +91,13 @@ func (m *member) createNode(ctx context.Context) error {
 				o.discardIfOwn(s)
 			}
 		}()
-		return framework.Ended(ctx)
+		return failure.Ended(ctx)
 	}
-}
-
-// createMemberNode creates a member's node. It survives lost replies, and tries until the session ends.
-func (b *DoubleBarrier) createMemberNode(s *framework.Session, data []byte) (memberNode, error) {
-	ctx := s.Context()
-	for {
-		p := memberNode{data: data, numbering: b.cachedState().numbering}
-		rs, err := s.Multi(ctx, framework.CreateOp(framework.Join(b.in, memberName), data, framework.EphemeralSequential))
-		switch {
-		case err == nil:
-			err = p.setPath(rs[0].Path)
-			return p, err
-		case errors.Is(err, framework.ErrNoNode):
-			b.dropCachedState()
-			if err := b.createOrCheck(ctx, s); err != nil {
-				return memberNode{}, err
-			}
-			if _, err := s.Exists(ctx, b.in); errors.Is(err, framework.ErrNoNode) {
-				return memberNode{}, b.partIsMissing(ctx, s, b.in)
-			}
-		case errors.Is(err, framework.ErrSuspended):
-			node, err := b.findMemberNode(ctx, s, data)
-			if err == nil && node != "" {
-				err = p.setPath(node)
-			}
-			if node != "" || err != nil {
-				return p, err
-			}
-		default:
-			return memberNode{}, err
-		}
-	}
-}
-
-// findMemberNode finds the node that holds data: a create may have been applied whose reply was lost.
-func (b *DoubleBarrier) findMemberNode(ctx context.Context, s *framework.Session, data []byte) (string, error) {
-	if err := s.Sync(ctx, b.in); err != nil {
-		return "", err
-	}
-	names, _, err := s.Children(ctx, b.in)
-	if errors.Is(err, framework.ErrNoNode) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	for _, name := range names {
-		node := framework.Join(b.in, name)
-		got, _, err := s.Get(ctx, node)
-		switch {
-		case err == nil && string(got) == string(data):
-			return node, nil
-		case err != nil && !errors.Is(err, framework.ErrNoNode):
-			return "", err
-		}
-	}
-	return "", nil
-}
-
-// numbering identifies the directory that members' numbers belong to. A new directory begins a new numbering.
-type numbering struct {
-	made   int64 // the transaction that has created the barrier
-	origin int32 // the phase from which the numbers are counted
-}
-
-// memberNode is a member's node. When it is gone, another member may get its name, but not its data.
-type memberNode struct {
-	data     []byte // of the node that was requested last
-	node     string // "" while there is none
-	number   int32
-	mayExist bool // its create was requested, and its outcome is unknown
-	numbering
-}
-
-// setPath stores the node's path and number.
-func (p *memberNode) setPath(node string) error {
-	number, ok := parseMemberNumber(node)
-	if !ok {
-		return fmt.Errorf("%w: a member's node is called %s", ErrForeign, node)
-	}
-	p.node, p.number = node, number
-	return nil
-}
-
-// isOwn reports whether the node exists and is still this member's.
-func (p memberNode) isOwn(ctx context.Context, s *framework.Session) (bool, framework.Stat, error) {
-	data, st, err := s.Get(ctx, p.node)
-	if errors.Is(err, framework.ErrNoNode) {
-		return false, st, nil
-	}
-	return err == nil && bytes.Equal(data, p.data), st, err
-}
-
-// discardIfOwn deletes the node in the background if it is still this member's, for as long as the session lasts.
-func (p memberNode) discardIfOwn(s *framework.Session) {
-	go func() {
-		if own, st, _ := p.isOwn(s.Context(), s); own {
-			s.Primitives().DiscardOwn(nil, framework.Created{Path: p.node, Zxid: st.Czxid})
-		}
-	}()
 }
 
 // withdrawOrEnter deletes the member's node in a transaction that proves that no round has begun with it, and
 // returns why. If a round has begun, it returns that round.
-func (m *member) withdrawOrEnter(ctx context.Context, why error) (barrierState, error) {
+func (m *roundMember) withdrawOrEnter(ctx context.Context, why error) (barrierState, error) {
 	for {
 		st, own, err := m.readStateAndNode(ctx, m.s, m.b.readState)
 		switch {
@@ -233,7 +134,7 @@ func placeWasLost(err error) bool {
 
 // readStateAndNode reads the barrier's state, and then whether the member's node exists. If it does, its number belongs to the state's
 // numbering: a directory that is not empty is not replaced.
-func (m *member) readStateAndNode(ctx context.Context, s *framework.Session, read stateReader) (st barrierState, own bool, err error) {
+func (m *roundMember) readStateAndNode(ctx context.Context, s *framework.Session, read stateReader) (st barrierState, own bool, err error) {
 	if st, err = read(ctx, s); err == nil {
 		own, _, err = m.isOwn(ctx, s)
 	}
@@ -241,7 +142,7 @@ func (m *member) readStateAndNode(ctx context.Context, s *framework.Session, rea
 }
 
 // deleteNodeAtPhase deletes the member's node if the barrier is still at this state's phase.
-func (m *member) deleteNodeAtPhase(ctx context.Context, s *framework.Session, st barrierState) error {
+func (m *roundMember) deleteNodeAtPhase(ctx context.Context, s *framework.Session, st barrierState) error {
 	_, err := s.Multi(ctx, framework.CheckOp(m.b.path, st.phase), framework.DeleteOp(m.node, framework.AnyVersion))
 	var refused *framework.TxError
 	switch {
@@ -260,7 +161,7 @@ func (m *member) deleteNodeAtPhase(ctx context.Context, s *framework.Session, st
 
 // recoverPlace removes the node of a lost session, which may outlast it for a while. It
 // fails if a round may have begun with the node.
-func (m *member) recoverPlace(ctx context.Context, s *framework.Session) error {
+func (m *roundMember) recoverPlace(ctx context.Context, s *framework.Session) error {
 	if m.mayExist {
 		if err := m.findOrphan(ctx, s); err != nil {
 			return err
@@ -285,7 +186,7 @@ func (m *member) recoverPlace(ctx context.Context, s *framework.Session) error {
 
 // findOrphan finds a node whose create may have been applied. If there is none and a round has begun since, the round
 // may have begun with it.
-func (m *member) findOrphan(ctx context.Context, s *framework.Session) error {
+func (m *roundMember) findOrphan(ctx context.Context, s *framework.Session) error {
 	node, err := m.b.findMemberNode(ctx, s, m.data)
 	if err != nil {
 		return err
@@ -296,7 +197,7 @@ func (m *member) findOrphan(ctx context.Context, s *framework.Session) error {
 	}
 	st, err := m.b.readStateUncached(ctx, s)
 	switch {
-	case errors.Is(err, framework.ErrNoNode), err == nil && (st.numbering != m.known.numbering || st.roundsBegun() != m.known.roundsBegun()):
+	case errors.Is(err, framework.ErrNoNode), err == nil && (st.directoryNumbering != m.known.directoryNumbering || st.roundsBegun() != m.known.roundsBegun()):
 		return diedInside()
 	case err == nil:
 		m.mayExist = false
@@ -308,11 +209,11 @@ func (m *member) findOrphan(ctx context.Context, s *framework.Session) error {
 func diedInside() error { return fmt.Errorf("%w: %w", errMayBeInside, framework.ErrSessionLost) }
 
 // removeOldNode deletes the member's node, unless a round may have begun with it.
-func (m *member) removeOldNode(ctx context.Context, s *framework.Session) (inside bool, err error) {
+func (m *roundMember) removeOldNode(ctx context.Context, s *framework.Session) (inside bool, err error) {
 	st, own, err := m.readStateAndNode(ctx, s, m.b.readStateUncached)
 	if err == nil && !own { // a round may have begun with it before it was gone
 		st, err = m.b.readStateUncached(ctx, s)
-		return st.numbering != m.numbering || m.number-st.base < 0, err
+		return st.directoryNumbering != m.directoryNumbering || m.number-st.base < 0, err
 	}
 	switch {
 	case err != nil:
@@ -325,34 +226,14 @@ func (m *member) removeOldNode(ctx context.Context, s *framework.Session) (insid
 }
 
 // addMayHaveBegun adds to the error of a member that has a node, or may have one, that its round may have begun.
-func (m *member) addMayHaveBegun(err error) error {
+func (m *roundMember) addMayHaveBegun(err error) error {
 	if m.node == "" && !m.mayExist {
 		return err
 	}
 	return roundMayHaveBegun(err)
 }
 
-// memberName is the name of a member's node, without its number.
-const (
-	memberName = "m-"
-	memberKind = "member"
-)
-
-// parseMemberNumber reads a member's number, an int32 that may have wrapped.
-func parseMemberNumber(node string) (int32, bool) {
-	_, name := framework.Split(node)
-	digits, ok := strings.CutPrefix(name, memberName)
-	n, err := strconv.ParseInt(digits, 10, 32)
-	return int32(n), ok && err == nil && name == memberNodeName(int32(n)) // exactly as a server writes it
-}
-
-func memberNodeName(number int32) string { return fmt.Sprintf("%s%010d", memberName, number) }
-
-// memberPath is the node of a number.
-func (b *DoubleBarrier) memberPath(number int32) string {
-	return framework.Join(b.in, memberNodeName(number))
-}
-
-func (st barrierState) isInsideAs(number int32) bool {
-	return st.roundIsInside() && slices.Contains(st.numbers, number)
+// roundMayHaveBegun is the error of a member that does not know whether its round has begun.
+func roundMayHaveBegun(err error) error {
+	return fmt.Errorf("%w: whether the round has begun: %w", err, framework.ErrSuspended)
 }

@@ -1,10 +1,7 @@
 package barrier
 
 import (
-	"errors"
 	"fmt"
-
-	"github.com/lockstep-go/lockstep/framework"
 )
 
 // Option changes how a barrier works. Its error is returned by every use.
@@ -29,32 +26,6 @@ func WithCuratorLayout() Option {
 		o.curator = true
 		return nil
 	}
-}
-
-func applyOptions(opts []Option) (o options, err error) {
-	for _, option := range opts {
-		if option == nil {
-			continue
-		}
-		if e := option(&o); e != nil && err == nil {
-			err = e
-		}
-	}
-	return o, err
-}
-
-// checkClientAndPath refuses a nil client and an impossible path.
-func checkClientAndPath(client *framework.Client, path string) error {
-	if client == nil {
-		return errors.New("the client is nil")
-	}
-	if err := framework.ValidatePath(path); err != nil {
-		return err
-	}
-	if path == "/" {
-		return fmt.Errorf("%w %q: the root cannot be a barrier", framework.ErrInvalidPath, path)
-	}
-	return nil
 }
 
 // mostMembers bounds the nodes that one transaction checks and one list shows.

@@ -11,10 +11,10 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestAPlaceOfALostSessionIsJudgedByWhatTheServersSay: a round has begun with the member, and is over. Another member of
+// TestPlaceOfLostSessionIsReadFromServers: a round has begun with the member, and is over. Another member of
 // this DoubleBarrier has guessed the base, which is too low, since the first number was a dead one's: by that the place was
 // never let in.
-func TestAPlaceOfALostSessionIsJudgedByWhatTheServersSay(t *testing.T) {
+func TestPlaceOfLostSessionIsReadFromServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
 		m := zk.Member(t, "m", framework.Config{})
@@ -42,14 +42,14 @@ func TestAPlaceOfALostSessionIsJudgedByWhatTheServersSay(t *testing.T) {
 		first, second := <-rounds, <-rounds
 		go func() { _ = first.Leave(t.Context()) }()
 		require.NoError(t, second.Leave(t.Context()))
-		truth, err := b.readStateUncached(t.Context(), s)
+		truth, err := b.stored.readStateUncached(t.Context(), s)
 		require.NoError(t, err)
 		require.EqualValues(t, 3, truth.base)
 
 		guessed := truth
 		guessed.base = 2
-		b.cacheState(guessed)
-		lost := &member{b: b, s: s, memberNode: memberNode{data: []byte("{}"), node: b.memberPath(2), number: 2, numbering: truth.numbering}}
+		b.stored.cacheState(guessed)
+		lost := &roundMember{b: &b.stored, s: s, memberNode: memberNode{data: []byte("{}"), node: b.stored.memberPath(2), number: 2, directoryNumbering: truth.directoryNumbering}}
 		require.ErrorIs(t, lost.recoverPlace(t.Context(), s), errMayBeInside)
 	})
 }

@@ -3,6 +3,7 @@ package barrier_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -11,9 +12,9 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// TestALostPlaceIsNotThatOfAMemberInside: numbers have begun again with another number of members, so that a member
+// TestLostPlaceIsNotOfMemberInside: numbers have begun again with another number of members, so that a member
 // inside has the name that the lost place had.
-func TestALostPlaceIsNotThatOfAMemberInside(t *testing.T) {
+func TestLostPlaceIsNotOfMemberInside(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(3)
 		old := enter(t, t.Context(), barrier.NewDoubleBarrier(ms[0].Client, path, 3))
@@ -32,7 +33,7 @@ func TestALostPlaceIsNotThatOfAMemberInside(t *testing.T) {
 	})
 }
 
-func TestALostPlaceIsNotThatOfAMemberThatWaits(t *testing.T) {
+func TestLostPlaceIsNotOfWaitingMember(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(3)
 		old := enter(t, t.Context(), barrier.NewDoubleBarrier(ms[0].Client, path, 3))
@@ -50,9 +51,9 @@ func TestALostPlaceIsNotThatOfAMemberThatWaits(t *testing.T) {
 	})
 }
 
-// TestAPlaceInADeletedBarrierIsNotThatOfItsSuccessor: somebody deletes the barrier while a member is cut off, and others
+// TestPlaceOfDeletedBarrierIsNotOfItsSuccessor: somebody deletes the barrier while a member is cut off, and others
 // make it anew with the same numbers. The member must neither delete nor take for its own what is there now.
-func TestAPlaceInADeletedBarrierIsNotThatOfItsSuccessor(t *testing.T) {
+func TestPlaceOfDeletedBarrierIsNotOfItsSuccessor(t *testing.T) {
 	for _, gaveUp := range []bool{false, true} {
 		in(t, func(t *testing.T, w *world) {
 			ms := w.members(3)
@@ -63,6 +64,7 @@ func TestAPlaceInADeletedBarrierIsNotThatOfItsSuccessor(t *testing.T) {
 			first := w.session(ms[0])
 			ms[0].Link.Cut()
 			if gaveUp {
+				synctest.Wait() // until the session is suspended
 				cancel()
 				require.ErrorIs(t, old.failed(), framework.ErrSuspended)
 			}
@@ -83,9 +85,9 @@ func TestAPlaceInADeletedBarrierIsNotThatOfItsSuccessor(t *testing.T) {
 	}
 }
 
-// TestAWaitThatEndsWhileItsPlaceIsBeingTakenSaysThatItDoesNotKnow: the request has arrived, the answer has not, and a round
+// TestWaitEndedDuringCreateHasUnknownOutcome: the request has arrived, the answer has not, and a round
 // begins with the place.
-func TestAWaitThatEndsWhileItsPlaceIsBeingTakenSaysThatItDoesNotKnow(t *testing.T) {
+func TestWaitEndedDuringCreateHasUnknownOutcome(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(2)
 		bs := doubles(2, ms...)
@@ -105,8 +107,8 @@ func TestAWaitThatEndsWhileItsPlaceIsBeingTakenSaysThatItDoesNotKnow(t *testing.
 	})
 }
 
-// TestARoundThatBeginsWithAPlaceNobodyWasToldOf: the same, but the session is lost, and with it the place.
-func TestARoundThatBeginsWithAPlaceNobodyWasToldOf(t *testing.T) {
+// TestRoundStartsWithUnacknowledgedPlace: the same, but the session is lost, and with it the place.
+func TestRoundStartsWithUnacknowledgedPlace(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(2)
 		bs := doubles(2, ms...)

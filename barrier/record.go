@@ -20,8 +20,8 @@ const (
 
 const recordVersion = 1
 
-// record is the JSON data of this package's nodes. Each kind uses some of the fields.
-type record struct {
+// nodeRecord is the JSON data of this package's nodes. Each kind uses some of the fields.
+type nodeRecord struct {
 	Kind string `json:"kind"`
 
 	// Size is the number of a double barrier's members or a latch's counts.
@@ -35,7 +35,7 @@ type record struct {
 	Origin  int32   `json:"origin,omitempty"`
 	Numbers []int32 `json:"numbers,omitempty"`
 
-	// ID identifies a member's node. The others say who created a gate or a member, for people.
+	// ID identifies a member's node. The others name the creator of a gate or a member, for people.
 	ID    string     `json:"id,omitempty"`
 	Owner string     `json:"owner,omitempty"`
 	Host  string     `json:"host,omitempty"`
@@ -46,23 +46,23 @@ type record struct {
 }
 
 // parseRecord reads a node's record of one kind.
-func parseRecord(path, kind string, data []byte) (record, error) {
-	var r record
+func parseRecord(path, kind string, data []byte) (nodeRecord, error) {
+	var r nodeRecord
 	unknown, err := recipe.Decode(data, recordVersion, &r)
 	switch {
 	case errors.Is(err, recipe.ErrCorrupt):
-		return record{}, fmt.Errorf("%w: %s holds no %s", ErrForeign, path, kind)
+		return nodeRecord{}, fmt.Errorf("%w: %s holds no %s", ErrForeign, path, kind)
 	case r.Kind != kind:
-		return record{}, fmt.Errorf("%w: %s holds a %q and no %s", ErrForeign, path, r.Kind, kind)
+		return nodeRecord{}, fmt.Errorf("%w: %s holds a %q and no %s", ErrForeign, path, r.Kind, kind)
 	case err != nil:
-		return record{}, fmt.Errorf("the record of %s: %w", path, err)
+		return nodeRecord{}, fmt.Errorf("the record of %s: %w", path, err)
 	}
 	r.unknown = unknown
 	return r, nil
 }
 
 // parseSizedRecord reads the record of a double barrier or a latch.
-func parseSizedRecord(path, kind string, data []byte, most int) (record, error) {
+func parseSizedRecord(path, kind string, data []byte, most int) (nodeRecord, error) {
 	r, err := parseRecord(path, kind, data)
 	if err == nil && checkSize(r.Size, most) != nil {
 		err = fmt.Errorf("%w: %s has a number of %d", ErrForeign, path, r.Size)
@@ -71,7 +71,7 @@ func parseSizedRecord(path, kind string, data []byte, most int) (record, error) 
 }
 
 // encode returns the record's bytes, with the fields of later releases.
-func (r record) encode() []byte {
+func (r nodeRecord) encode() []byte {
 	data, err := r.unknown.Encode(recordVersion, r)
 	if err != nil {
 		panic("barrier: a record cannot be written: " + err.Error()) // it has only strings, numbers and times
@@ -83,15 +83,15 @@ func (r record) encode() []byte {
 func withSize(data []byte, n int) []byte {
 	r, err := parseRecord("", doubleKind, data)
 	if err != nil { // it was read before
-		r = record{Kind: doubleKind}
+		r = nodeRecord{Kind: doubleKind}
 	}
 	r.Size = n
 	return r.encode()
 }
 
 // ownedRecord is a record that names its writer.
-func ownedRecord(client *framework.Client, kind string) record {
+func ownedRecord(client *framework.Client, kind string) nodeRecord {
 	host, _ := os.Hostname() // an unknown host is shown as such
 	now := time.Now().UTC()
-	return record{Kind: kind, Owner: client.Config().Identity, Host: host, PID: os.Getpid(), Since: &now}
+	return nodeRecord{Kind: kind, Owner: client.Config().Identity, Host: host, PID: os.Getpid(), Since: &now}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // golden are the records of release 1: later ones must read them.
-var golden = map[string]record{
+var golden = map[string]nodeRecord{
 	`{"v":1,"kind":"double barrier","size":8}`:                             {Kind: doubleKind, Size: 8},
 	`{"v":1,"kind":"round"}`:                                               {Kind: roundKind},
 	`{"v":1,"kind":"round","phase":7,"base":32,"numbers":[24,25,27,31]}`:   {Kind: roundKind, Phase: 7, Base: 32, Numbers: []int32{24, 25, 27, 31}},
@@ -42,7 +42,7 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 	require.Contains(t, string(withSize(later, 9)), `"label":{"a":[1]}`)
 }
 
-func TestRecordsThatAreRefused(t *testing.T) {
+func TestBadRecordsAreRefused(t *testing.T) {
 	for text, want := range map[string]error{
 		"": ErrForeign, "x": ErrForeign, "[]": ErrForeign, `{"kind":"latch","size":1}`: ErrForeign, `{"v":0,"kind":"latch","size":1}`: ErrForeign,
 		`{"v":1,"kind":"gate","size":1}`: ErrForeign, `{"v":2,"kind":"latch","size":1}`: ErrNewer, `{"v":1,"kind":"latch"}`: ErrForeign,
@@ -59,11 +59,11 @@ func TestNumbersWrap(t *testing.T) {
 		n, ok := parseMemberNumber("/x/" + name)
 		require.True(t, ok, name)
 		require.Equal(t, want, n)
-		require.Equal(t, "/x/"+name, (&DoubleBarrier{in: "/x"}).memberPath(n))
+		require.Equal(t, "/x/"+name, (&storedBarrier{in: "/x"}).memberPath(n))
 	}
 	st := barrierState{base: 2147483647}
-	require.True(t, st.admits(-2147483648, 2))
-	require.False(t, st.admits(-2147483647, 2))
+	require.True(t, st.admitsNumber(-2147483648, 2))
+	require.False(t, st.admitsNumber(-2147483647, 2))
 }
 
 func FuzzRecord(f *testing.F) {
@@ -84,7 +84,7 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-func TestNamesThatNoServerWrites(t *testing.T) {
+func TestImpossibleNodeNames(t *testing.T) {
 	for _, name := range []string{"", "m-", "m-7", "m-00000000000", "m-+000000001", "m-2147483648", "x-0000000001", "m-000000000a"} {
 		_, ok := parseMemberNumber("/x/" + name)
 		require.False(t, ok, name)
@@ -96,7 +96,7 @@ func FuzzNumber(f *testing.F) {
 	f.Add("m--2147483648")
 	f.Fuzz(func(t *testing.T, name string) {
 		if n, ok := parseMemberNumber("/x/" + name); ok && !strings.Contains(name, "/") {
-			require.Equal(t, "/x/"+name, (&DoubleBarrier{in: "/x"}).memberPath(n))
+			require.Equal(t, "/x/"+name, (&storedBarrier{in: "/x"}).memberPath(n))
 		}
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -15,22 +17,23 @@ import (
 // Guarantee: Context ends before the servers can let the others leave without this member, as long
 // as this process is scheduled (see package framework).
 type Round struct {
-	hold   *framework.Hold
+	hold   primitives.Hold
 	node   string
 	phase  int32
-	leaver leaver
+	leaver roundLeaver
+	path   string // of the barrier
+	tel    telemetry
 
 	mu   sync.Mutex
 	left bool
 }
 
-// leaver lets a member leave, by its barrier's layout.
-type leaver interface {
+// roundLeaver lets a member leave, by its barrier's layout.
+type roundLeaver interface {
 	// removeNode deletes the member's node. If that fails, the node is deleted in the background.
 	removeNode(ctx context.Context) error
 	// waitForOthers waits until no member is left.
 	waitForOthers(ctx context.Context) error
-	barrier() *DoubleBarrier
 }
 
 // Context ends when the member has left, or counts as dead. Its cause wraps ErrLeft,
@@ -50,7 +53,7 @@ func (r *Round) Node() string { return r.node }
 
 // Guard is an operation for a transaction (Client.Multi). The servers refuse the transaction unless the member is inside.
 func (r *Round) Guard() framework.Op {
-	return framework.CheckOp(r.node, framework.AnyVersion).When(r.Err)
+	return primitives.When(framework.CheckOp(r.node, framework.AnyVersion), r.Err)
 }
 
 // Leave leaves, and waits until all others have left or are dead.
@@ -60,14 +63,13 @@ func (r *Round) Guard() framework.Op {
 // during Leave has no effect. If the member counted as dead before, the error is the cause of the
 // end of Context.
 func (r *Round) Leave(ctx context.Context) (err error) {
-	b := r.leaver.barrier()
-	ctx, end := b.tel.wait(ctx, "barrier.leave", b.path)
+	ctx, end := r.tel.startWaitSpan(ctx, "barrier.leave", r.path)
 	defer func() { end(err) }()
 	err = r.leaveOnce(ctx)
 	if err == nil {
 		err = r.leaver.waitForOthers(ctx)
 	}
-	return framework.Wrap("leave", b.path, err)
+	return failure.Wrap("leave", r.path, err)
 }
 
 // leaveOnce leaves on the first call.
@@ -78,7 +80,7 @@ func (r *Round) leaveOnce(ctx context.Context) error {
 	}
 	err = r.leaver.removeNode(ctx)
 	if ctx.Err() != nil {
-		return framework.Ended(ctx)
+		return failure.Ended(ctx)
 	}
 	return err
 }
@@ -100,13 +102,11 @@ func (r *Round) endContext() (again bool, err error) {
 
 // ownLeaver leaves a double barrier of Lockstep's layout.
 type ownLeaver struct {
-	b    *DoubleBarrier
+	b    *storedBarrier
 	s    *framework.Session
 	node string
 	st   barrierState // of the round
 }
-
-func (d *ownLeaver) barrier() *DoubleBarrier { return d.b }
 
 // removeNode deletes the node, and ends the round if no other member is left. The same transaction counts the members
 // that have left alive, and returns how many are left.
@@ -144,8 +144,8 @@ func (d *ownLeaver) waitForOthers(ctx context.Context) error {
 	})
 }
 
-// hasSeenRoundEnd reports whether a member of this DoubleBarrier has seen the end of a round.
-func (b *DoubleBarrier) hasSeenRoundEnd(st barrierState) bool {
+// hasSeenRoundEnd reports whether a member of this process has seen the end of a round.
+func (b *storedBarrier) hasSeenRoundEnd(st barrierState) bool {
 	known := b.cachedState()
 	return known.made == st.made && known.phase-st.phase > 0
 }
@@ -183,7 +183,7 @@ func (d *ownLeaver) waitForRoundEnd(ctx context.Context, s *framework.Session) e
 	return nil
 }
 
-// endRoundIfEmpty ends the round if nobody is left: some may have died. Else it waits for one of them.
+// endRoundIfEmpty ends the round if no member is left: some may have died. Else it waits for one of them.
 func (d *ownLeaver) endRoundIfEmpty(ctx context.Context, s *framework.Session, w *framework.Watch, seen barrierState) error {
 	st, err := d.b.fillFromCache(ctx, s, seen)
 	if err != nil {

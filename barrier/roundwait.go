@@ -12,9 +12,19 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
+// roundWait is a member's wait for its round, on one session.
+type roundWait struct {
+	b      *storedBarrier
+	s      *framework.Session
+	number int32 // of the member
+	directoryNumbering
+	exists context.Context // done when the member's node is gone
+	memberOverflow
+}
+
 // waitForRound waits for a round that lets this member in, and begins it when all are there.
-func (m *member) waitForRound(ctx context.Context) (barrierState, error) {
-	if st := m.b.cachedState(); st.numbering == m.numbering && !st.roundIsInside() && m.number-st.base == int32(m.b.size)-1 {
+func (m *roundWait) waitForRound(ctx context.Context) (barrierState, error) {
+	if st := m.b.cachedState(); st.directoryNumbering == m.directoryNumbering && !st.roundIsInside() && m.number-st.base == int32(m.b.size)-1 {
 		if begun, err := m.beginRound(ctx, st, m.expectedNumbers(st)); err == nil || !errors.Is(err, recipe.ErrAgain) {
 			return begun, err
 		}
@@ -29,7 +39,7 @@ func (m *member) waitForRound(ctx context.Context) (barrierState, error) {
 
 // expectedNumbers are the numbers from the first of the next round to this member's own. The n-th member
 // need not list the others, since the transaction checks that they exist.
-func (m *member) expectedNumbers(st barrierState) []int32 {
+func (m *roundWait) expectedNumbers(st barrierState) []int32 {
 	numbers := make([]int32, m.b.size)
 	for i := range numbers {
 		numbers[i] = st.base + int32(i)
@@ -38,7 +48,7 @@ func (m *member) expectedNumbers(st barrierState) []int32 {
 }
 
 // waitOneStep reads the barrier, does this member's part, and waits for a change.
-func (m *member) waitOneStep(ctx context.Context) (barrierState, error) {
+func (m *roundWait) waitOneStep(ctx context.Context) (barrierState, error) {
 	seen, w, err := m.b.watchBarrier(ctx, m.s)
 	if err != nil {
 		return barrierState{}, err
@@ -76,8 +86,8 @@ func (m *member) waitOneStep(ctx context.Context) (barrierState, error) {
 }
 
 // admittedBy reports whether the round that was seen has let this member in. It needs only the state before.
-func (m *member) admittedBy(before, seen barrierState) (barrierState, bool) {
-	if begun := before.afterBegin(m.b.size); before.admits(m.number, m.b.size) && begun.equals(seen) {
+func (m *roundWait) admittedBy(before, seen barrierState) (barrierState, bool) {
+	if begun := before.afterBegin(m.b.size); before.admitsNumber(m.number, m.b.size) && begun.equals(seen) {
 		m.b.cacheState(begun)
 		return begun, true
 	}
@@ -85,12 +95,12 @@ func (m *member) admittedBy(before, seen barrierState) (barrierState, bool) {
 }
 
 // waitWhileGathering waits while members gather. When the phase changes, a round has begun.
-func (m *member) waitWhileGathering(ctx context.Context, st barrierState, w *framework.Watch) (barrierState, error) {
-	_, event, err := recipe.WaitForFirst(ctx, m.hold.Context(), recipe.Sources{Watch: w})
+func (m *roundWait) waitWhileGathering(ctx context.Context, st barrierState, w *framework.Watch) (barrierState, error) {
+	_, event, err := recipe.WaitForFirst(ctx, m.exists, recipe.Sources{Watch: w})
 	switch {
 	case err != nil:
 		return barrierState{}, err
-	case event.Kind == framework.NodeChanged && !st.staleWatch && st.admits(m.number, m.b.size):
+	case event.Kind == framework.NodeChanged && !st.staleWatch && st.admitsNumber(m.number, m.b.size):
 		begun := st.afterBegin(m.b.size)
 		m.b.cacheState(begun)
 		return begun, nil
@@ -102,12 +112,12 @@ func (m *member) waitWhileGathering(ctx context.Context, st barrierState, w *fra
 var errTooFewMembers = errors.New("not enough members")
 
 // beginRoundWithListed begins a round with the first members that are listed.
-func (m *member) beginRoundWithListed(ctx context.Context, st barrierState) (barrierState, error) {
+func (m *roundWait) beginRoundWithListed(ctx context.Context, st barrierState) (barrierState, error) {
 	numbers, listed, err := m.b.listMembers(ctx, m.s)
 	if err != nil {
 		return barrierState{}, err
 	}
-	m.overflow = overflow{phase: st.phase + 1, leftBefore: listed.Version} // if the next round begins without this member
+	m.memberOverflow = memberOverflow{phase: st.phase + 1, leftBefore: listed.Version} // if the next round begins without this member
 	numbers = slices.DeleteFunc(numbers, func(n int32) bool { return n-st.base < 0 })
 	slices.SortFunc(numbers, func(x, y int32) int { return cmp.Compare(x-y, 0) })
 	if len(numbers) < m.b.size {
@@ -116,27 +126,9 @@ func (m *member) beginRoundWithListed(ctx context.Context, st barrierState) (bar
 	return m.beginRound(ctx, st, numbers[:m.b.size])
 }
 
-// listMembers returns the numbers of the members that exist.
-func (b *DoubleBarrier) listMembers(ctx context.Context, s *framework.Session) ([]int32, framework.Stat, error) {
-	names, st, err := s.Children(ctx, b.in)
-	if errors.Is(err, framework.ErrNoNode) {
-		return nil, st, b.partIsMissing(ctx, s, b.in)
-	}
-	if err != nil {
-		return nil, st, err
-	}
-	numbers := make([]int32, 0, len(names))
-	for _, name := range names {
-		if n, ok := parseMemberNumber(name); ok {
-			numbers = append(numbers, n)
-		}
-	}
-	return numbers, st, nil
-}
-
 // beginRound begins a round with these members, in the order of their numbers, if all of them exist and the
 // barrier is in this state.
-func (m *member) beginRound(ctx context.Context, st barrierState, numbers []int32) (barrierState, error) {
+func (m *roundWait) beginRound(ctx context.Context, st barrierState, numbers []int32) (barrierState, error) {
 	begun := st.afterBegin(m.b.size)
 	begun.base, begun.numbers = numbers[len(numbers)-1]+1, numbers
 	ops := make([]framework.Op, 0, len(numbers)+2)
@@ -144,7 +136,7 @@ func (m *member) beginRound(ctx context.Context, st barrierState, numbers []int3
 		ops = append(ops, framework.CheckOp(m.b.memberPath(n), framework.AnyVersion))
 	}
 	ops = append(ops, framework.SetOp(m.b.path, st.recordData, st.phase), framework.SetOp(m.b.round,
-		record{Kind: roundKind, Phase: begun.phase, Origin: begun.origin, Base: begun.base, Numbers: numbers}.encode(), framework.AnyVersion))
+		nodeRecord{Kind: roundKind, Phase: begun.phase, Origin: begun.origin, Base: begun.base, Numbers: numbers}.encode(), framework.AnyVersion))
 	_, err := m.s.Multi(ctx, ops...)
 	switch {
 	case err == nil:
@@ -164,9 +156,9 @@ func (m *member) beginRound(ctx context.Context, st barrierState, numbers []int3
 	return barrierState{}, err
 }
 
-// overflow is a full round without this member, which was waiting all the while. If all its members leave alive, this member is one too many.
+// memberOverflow is a full round without this member, which was waiting all the while. If all its members leave alive, this member is one too many.
 // A member that has died may be this member before a restart.
-type overflow struct {
+type memberOverflow struct {
 	phase      int32     // of their round; 0 if none is known
 	leftBefore int32     // the number of members that had left the barrier alive before any of this round
 	since      time.Time // when this member first saw all of them inside
@@ -174,7 +166,7 @@ type overflow struct {
 
 // checkPassedRound returns ErrTooMany if a full round has passed without this member. If the member missed part of that round, or another round has
 // begun, it returns nil.
-func (m *member) checkPassedRound(ctx context.Context, st barrierState) error {
+func (m *roundWait) checkPassedRound(ctx context.Context, st barrierState) error {
 	if m.phase == 0 || st.phase-m.phase <= 0 {
 		return nil
 	}
@@ -190,13 +182,13 @@ func (m *member) checkPassedRound(ctx context.Context, st barrierState) error {
 	return err
 }
 
-func (m *member) tooManyError() error {
+func (m *roundWait) tooManyError() error {
 	return fmt.Errorf("%w: a round of %d has passed beside this member", ErrTooMany, m.b.size)
 }
 
 // waitForRoundInside waits while a round without this member is inside. The member came early, because one of
 // those inside is dead, or it is one too many.
-func (m *member) waitForRoundInside(ctx context.Context, st barrierState, w *framework.Watch) error {
+func (m *roundWait) waitForRoundInside(ctx context.Context, st barrierState, w *framework.Watch) error {
 	rest, listed, err := m.b.listInside(ctx, m.s, st)
 	switch {
 	case err != nil:
@@ -207,7 +199,7 @@ func (m *member) waitForRoundInside(ctx context.Context, st barrierState, w *fra
 	patience := time.Duration(-1)
 	if len(rest) == m.b.size {
 		if m.phase != st.phase {
-			m.overflow = overflow{phase: st.phase, leftBefore: listed.Version}
+			m.memberOverflow = memberOverflow{phase: st.phase, leftBefore: listed.Version}
 		}
 		if m.since.IsZero() {
 			m.since = time.Now()
@@ -216,66 +208,5 @@ func (m *member) waitForRoundInside(ctx context.Context, st barrierState, w *fra
 			return fmt.Errorf("%w: all %d members are inside", ErrTooMany, m.b.size)
 		}
 	}
-	return m.b.waitForRoundChange(ctx, m.hold.Context(), m.s, roundChange{w, rest[0], patience})
-}
-
-// listInside lists the members of the present round that are still inside.
-func (b *DoubleBarrier) listInside(ctx context.Context, s *framework.Session, st barrierState) ([]int32, framework.Stat, error) {
-	there, listed, err := b.listMembers(ctx, s)
-	rest := slices.DeleteFunc(there, func(n int32) bool { return !slices.Contains(st.numbers, n) })
-	slices.Sort(rest) // so that all waiters watch the same member
-	return rest, listed, err
-}
-
-// roundChange lists what waitForRoundChange waits for: a change of the phase, the end of a member, or a time unless it is
-// negative.
-type roundChange struct {
-	phase    *framework.Watch
-	number   int32
-	patience time.Duration
-}
-
-// waitForRoundChange returns recipe.ErrAgain after a change, or an error when one of two contexts ends.
-func (b *DoubleBarrier) waitForRoundChange(ctx, place context.Context, s *framework.Session, a roundChange) error {
-	_, _, gone, err := s.WatchData(ctx, b.memberPath(a.number))
-	if errors.Is(err, framework.ErrNoNode) {
-		return recipe.ErrAgain
-	}
-	if err != nil {
-		return err
-	}
-	defer gone.Stop()
-	var late <-chan time.Time
-	if a.patience >= 0 {
-		t := time.NewTimer(a.patience)
-		defer t.Stop()
-		late = t.C
-	}
-	if _, _, err := recipe.WaitForFirst(ctx, place, recipe.Sources{Watch: a.phase, Second: gone, Timer: late}); err != nil {
-		return err
-	}
-	return recipe.ErrAgain
-}
-
-// endRound ends a round without members. It returns recipe.ErrAgain when the round has ended.
-func (b *DoubleBarrier) endRound(ctx context.Context, s *framework.Session, st barrierState) error {
-	_, err := s.Set(ctx, b.path, st.recordData, st.phase)
-	if err == nil {
-		b.cacheState(st.afterEnd())
-	}
-	if err == nil || errors.Is(err, framework.ErrBadVersion) || errors.Is(err, framework.ErrSuspended) {
-		return recipe.ErrAgain
-	}
-	return err
-}
-
-// waitForWatchOrTimeout waits for a change, for at most d.
-func waitForWatchOrTimeout(ctx context.Context, s *framework.Session, w *framework.Watch, d time.Duration) (changed bool, err error) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	source, event, err := recipe.WaitForFirst(ctx, s.Context(), recipe.Sources{Watch: w, Timer: t.C})
-	if err == nil && event.Kind == framework.Reconnected {
-		err = recipe.ErrAgain
-	}
-	return source == recipe.Watch, err
+	return m.b.waitForRoundChange(ctx, m.exists, m.s, roundChange{w, rest[0], patience})
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestAMemberThatComesBackIntoItsRoundHasDiedInside: a member's session is lost, and a round begins with its node, which the servers still
+// TestMemberReturningToItsRoundHasDiedInside: a member's session is lost, and a round begins with its node, which the servers still
 // have. The member is back before they remove it. To the other member it is inside, so it must not wait for another round.
-func TestAMemberThatComesBackIntoItsRoundHasDiedInside(t *testing.T) {
+func TestMemberReturningToItsRoundHasDiedInside(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		ms := w.members(2)
+		ms := []*zktest.Member{w.awakeMember("a"), w.member("b")}
 		bs := doubles(2, ms...)
 		first := enter(t, t.Context(), bs[0])
 		s := w.session(ms[0])
@@ -32,9 +32,9 @@ func TestAMemberThatComesBackIntoItsRoundHasDiedInside(t *testing.T) {
 	})
 }
 
-// TestAMemberThatBeginsARoundOfOthersStaysOutside: the third of a barrier of two finds two members before it whose round has not begun, and
+// TestMemberStartingAnotherRoundStaysOutside: the third of a barrier of two finds two members before it whose round has not begun, and
 // begins it for them.
-func TestAMemberThatBeginsARoundOfOthersStaysOutside(t *testing.T) {
+func TestMemberStartingAnotherRoundStaysOutside(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(3)
 		bs := doubles(2, ms...)
@@ -89,9 +89,9 @@ func TestAGuardIsCheckedByTheServers(t *testing.T) {
 	})
 }
 
-// TestARoundThatBeginsBetweenTwoReads: a member that is one too many reads that a round is inside, and then who is inside. Between the two
+// TestRoundStartingBetweenTwoReads: a member that is one too many reads that a round is inside, and then who is inside. Between the two
 // reads that round ends and the next one begins.
-func TestARoundThatBeginsBetweenTwoReads(t *testing.T) {
+func TestRoundStartingBetweenTwoReads(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ms := w.members(3)
 		bs := doubles(2, ms...)

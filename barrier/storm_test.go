@@ -15,6 +15,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/barrier"
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -30,7 +31,7 @@ func TestRoundsInAStorm(t *testing.T) {
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
-				(&storm{world: w, r: rand.New(rand.NewPCG(seed, 9)), rounds: map[int64]*roundLog{}}).rage()
+				(&storm{world: w, r: rand.New(rand.NewPCG(seed, 9)), rounds: map[int64]*roundLog{}, killed: map[int64]bool{}}).rage()
 			})
 		})
 	}
@@ -48,7 +49,8 @@ type storm struct {
 	last   int64
 	whole  int64 // rounds that all members have entered
 	deaths int
-	cut    int // contexts that have ended a wait
+	cut    int            // contexts that have ended a wait
+	killed map[int64]bool // sessions that an operator has ended: their members hear of it only then
 	// vague counts members whose Enter could not report whether its round had begun.
 	vague int
 }
@@ -56,7 +58,7 @@ type storm struct {
 // roundLog is what is known of one round.
 type roundLog struct {
 	entered int
-	inside  map[*barrier.Round]bool
+	inside  map[*barrier.Round]int64 // the member's session
 }
 
 func (s *storm) int(n int) int {
@@ -126,7 +128,7 @@ func (s *storm) life() {
 		defer t.Stop()
 	}
 	b := barrier.NewDoubleBarrier(c, path, stormMembers)
-	for s.reached() < *stormRounds && ctx.Err() == nil && s.round(ctx, b, link) {
+	for s.reached() < *stormRounds && ctx.Err() == nil && s.round(ctx, c, b, link) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +136,7 @@ func (s *storm) life() {
 }
 
 // round is one round, or a try of one; false when this life is over.
-func (s *storm) round(ctx context.Context, b *barrier.DoubleBarrier, link *zktest.Link) bool {
+func (s *storm) round(ctx context.Context, c *framework.Client, b *barrier.DoubleBarrier, link *zktest.Link) bool {
 	patience := time.Hour
 	if s.int(10) == 0 {
 		patience = time.Duration(s.int(50_000)) * time.Microsecond
@@ -155,9 +157,13 @@ func (s *storm) round(ctx context.Context, b *barrier.DoubleBarrier, link *zktes
 		}
 		return true
 	default:
-		return ctx.Err() == nil && framework.IsTransient(err)
+		return ctx.Err() == nil && failure.IsTransient(err)
 	}
-	s.entered(r)
+	session, err := c.Session(ctx)
+	if err != nil {
+		return false // it dies inside
+	}
+	s.entered(r, session.ID())
 	if s.int(4) == 0 {
 		time.Sleep(time.Duration(s.int(20)) * time.Millisecond)
 	}
@@ -170,15 +176,15 @@ func (s *storm) round(ctx context.Context, b *barrier.DoubleBarrier, link *zktes
 	return s.leave(ctx, r)
 }
 
-func (s *storm) entered(r *barrier.Round) {
+func (s *storm) entered(r *barrier.Round, session int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	log := s.rounds[r.Number()]
 	if log == nil {
-		log = &roundLog{inside: map[*barrier.Round]bool{}}
+		log = &roundLog{inside: map[*barrier.Round]int64{}}
 		s.rounds[r.Number()] = log
 	}
-	log.inside[r] = true
+	log.inside[r] = session
 	if log.entered++; log.entered > stormMembers {
 		s.t.Errorf("round %d has %d members", r.Number(), log.entered)
 	}
@@ -187,10 +193,10 @@ func (s *storm) entered(r *barrier.Round) {
 	}
 	s.last = r.Number()
 	for n, other := range s.rounds {
-		for in := range other.inside {
+		for in, its := range other.inside {
 			switch {
 			case n == r.Number():
-			case in.Err() == nil:
+			case in.Err() == nil && !s.killed[its]:
 				s.t.Errorf("round %d was entered while a member was inside round %d", r.Number(), n)
 			default:
 				delete(other.inside, in)
@@ -219,7 +225,7 @@ func (s *storm) leave(ctx context.Context, r *barrier.Round) bool {
 	s.mu.Unlock()
 	err := r.Leave(ctx)
 	if err != nil {
-		return ctx.Err() == nil && alive && framework.IsTransient(err)
+		return ctx.Err() == nil && alive && failure.IsTransient(err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,8 +233,8 @@ func (s *storm) leave(ctx context.Context, r *barrier.Round) bool {
 	if log == nil { // it was over long before
 		return true
 	}
-	for in := range log.inside {
-		if in.Err() == nil {
+	for in, its := range log.inside {
+		if in.Err() == nil && !s.killed[its] {
 			s.t.Errorf("a member has left round %d while another one is inside", r.Number())
 		}
 	}
@@ -249,7 +255,11 @@ func (s *storm) trouble(stop chan struct{}) {
 			s.Restart()
 		case 1:
 			if all := s.Sessions(); len(all) > 0 {
-				_ = s.Expire(all[s.int(len(all))].ID) // it may be gone by now
+				id := all[s.int(len(all))].ID
+				s.mu.Lock()
+				s.killed[id] = true
+				s.mu.Unlock()
+				_ = s.Expire(id) // it may be gone by now
 			}
 		default:
 			s.DropReply(1+s.int(5), zktest.Match{Op: ops[s.int(len(ops))], Path: path})

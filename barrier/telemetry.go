@@ -5,13 +5,13 @@ import (
 	"errors"
 	"time"
 
-	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/metrics"
 )
 
 const scope = "github.com/lockstep-go/lockstep/barrier"
@@ -20,21 +20,19 @@ const scope = "github.com/lockstep-go/lockstep/barrier"
 type telemetry struct {
 	tracer trace.Tracer
 	waits  metric.Float64Histogram
+	rounds metric.Int64Counter
 }
 
 func newTelemetry(c *framework.Client) telemetry {
-	t := telemetry{tracer: c.TracerProvider().Tracer(scope)}
-	var err error
-	t.waits, err = c.MeterProvider().Meter(scope).Float64Histogram("lockstep.barrier.wait.duration",
-		metric.WithUnit("s"), metric.WithDescription("Time that a member waits for the others, a gate or a latch"))
-	if err != nil {
-		otel.Handle(err)
-	}
-	return t
+	p := c.MeterProvider()
+	return telemetry{tracer: c.TracerProvider().Tracer(scope), waits: metrics.BarrierWaits.Histogram(p), rounds: metrics.BarrierRounds.Counter(p)}
 }
 
-// wait begins a span that lasts as long as a wait. Giving up is an outcome, not an error.
-func (t telemetry) wait(ctx context.Context, op, path string) (context.Context, func(error)) {
+// countRound counts a round that a member has entered.
+func (t telemetry) countRound() { t.rounds.Add(context.Background(), 1) }
+
+// startWaitSpan begins a span that lasts as long as a wait. Giving up is an outcome, not an error.
+func (t telemetry) startWaitSpan(ctx context.Context, op, path string) (context.Context, func(error)) {
 	began := time.Now()
 	ctx, span := t.tracer.Start(ctx, "lockstep."+op, trace.WithAttributes(attribute.String("lockstep.path", path)))
 	return ctx, func(err error) {
@@ -45,7 +43,7 @@ func (t telemetry) wait(ctx context.Context, op, path string) (context.Context, 
 		}
 		span.End()
 		t.waits.Record(ctx, time.Since(began).Seconds(), metric.WithAttributes(
-			attribute.String("lockstep.barrier.wait", op), attribute.String("lockstep.outcome", outcome)))
+			attribute.String(metrics.BarrierWait, op), attribute.String(metrics.Outcome, outcome)))
 	}
 }
 

@@ -11,11 +11,14 @@
 //	W5  takeover by the second of two processes after the leader's end (-how kill or close); its servers should
 //	    have a tick of 2 s, or they do not grant 30 s; -watchdog=false waits for that time
 //	W6  a queue of items of 100 bytes: put one by one and in the background, taken in strict order and by -c
-//	    consumers with own sessions, and both at a depth of 10 and of -depth; -n items each
+//	    consumers with own sessions, by turns with a fifth of the items given back once and without, and both at
+//	    a depth of 10 and of -depth; -n items each
 //	W7  -c members with own sessions enter and leave one double barrier, -n rounds after a third as many to
 //	    warm up
 //	W8  -readers and -writers of one read-write lock, with own sessions, for -t after a warm-up
 //	T   -n jobs spread over -c members: how late their ticks start, and what they cost, for -t
+//	S   -c clients that do nothing, or that wait for one lock, beside as many sessions of go-zookeeper: the writes that the
+//	    ensemble agrees on and the processor time of its servers, for -t; then the first and the second acquire of -n clients
 //	M   the memory that -c waiters of one client take
 //
 // A hand-off runs from the start of one contender's release to the return of another's acquire; the
@@ -56,7 +59,7 @@ type settings struct {
 }
 
 var workloads = map[string]func(settings) error{
-	"W0": floor, "W1": uncontended, "W2": contended, "W3": shared, "W4": convoyHandoffs, "W5": takeover, "W6": queueing, "W7": barrierRounds, "W8": readWrite, "T": ticks, "M": memory,
+	"W0": floor, "W1": uncontended, "W2": contended, "W3": shared, "W4": convoyHandoffs, "W5": takeover, "W6": queueing, "W7": barrierRounds, "W8": readWrite, "T": ticks, "M": memory, "S": idleClients,
 }
 
 // members are the main functions of the processes that a workload starts.
@@ -86,14 +89,14 @@ func parse(args []string) (s settings, err error) {
 	var trace bool
 	f := flag.NewFlagSet("bench", flag.ExitOnError)
 	f.StringVar(&s.workload, "w", "W1", "workload: "+names())
-	f.IntVar(&s.c, "c", 0, "contenders of W2 and W3 (default 32), waiters of W4 (default 1000) and M (default 10000), members of W7 (default 8) and T (default 10)")
-	f.IntVar(&s.n, "n", 0, "cycles of W0 and W1 (default 3000), runs of W5 (default 20), rounds of W7 (default 300), jobs of T (default 10000)")
+	f.IntVar(&s.c, "c", 0, "contenders of W2 and W3 (default 32), waiters of W4 (default 1000) and M (default 10000), clients of S (default 1000), members of W7 (default 8) and T (default 10)")
+	f.IntVar(&s.n, "n", 0, "cycles of W0 and W1 (default 3000), runs of W5 (default 20), rounds of W7 (default 300), jobs of T (default 10000), acquiring clients of S (default 100)")
 	f.IntVar(&s.procs, "procs", 1, "processes of W3")
 	f.IntVar(&s.readers, "readers", 8, "readers of W8")
 	f.IntVar(&s.writers, "writers", 1, "writers of W8")
 	f.StringVar(&servers, "zk", "127.0.0.1:2181", "servers, host:port,host:port")
 	f.DurationVar(&s.session, "session", 10*time.Second, "session timeout (W5: default 30s)")
-	f.DurationVar(&s.span, "t", 10*time.Second, "measured time of W2, W3, W8 and T")
+	f.DurationVar(&s.span, "t", 10*time.Second, "measured time of W2, W3, W8, T and each group of S")
 	f.DurationVar(&s.warmup, "warmup", time.Second, "time before the measured time")
 	f.StringVar(&s.release, "release", "strict", "when a release returns: strict (the node is gone) or write (its deletion is on its way)")
 	f.DurationVar(&s.slice, "slice", 0, "how long the goroutines of W3 may take turns with one node (0: each has its own)")
@@ -106,7 +109,9 @@ func parse(args []string) (s settings, err error) {
 	if err := f.Parse(args); err != nil {
 		return s, err
 	}
-	s.servers = framework.SplitServers(servers)
+	if s.servers, _, err = framework.ParseServers(servers); err != nil {
+		return s, err
+	}
 	explicit := false
 	f.Visit(func(f *flag.Flag) { explicit = explicit || f.Name == "session" })
 	if s.workload == "W5" && !explicit {

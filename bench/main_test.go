@@ -42,7 +42,7 @@ func measure(t *testing.T, args ...string) []map[string]any {
 		var r map[string]any
 		require.NoError(t, json.Unmarshal([]byte(line), &r))
 		require.Equal(t, args[1], r["workload"])
-		if args[1] != "M" {
+		if args[1] != "M" && args[1] != "S" {
 			require.Positive(t, r["p50_ms"])
 		}
 		require.Positive(t, r["n"])
@@ -51,13 +51,22 @@ func measure(t *testing.T, args ...string) []map[string]any {
 	return lines
 }
 
+func TestIdleClients(t *testing.T) {
+	lines := measure(t, "-w", "S", "-c", "5", "-n", "2", "-session", "400ms", "-t", "300ms")
+	require.Len(t, lines, 6, "four groups, and the first and the second acquire")
+	for _, group := range []map[string]any{lines[0], lines[len(lines)-1]} {
+		require.Equal(t, "go-zookeeper", group["peer"])
+		require.Zero(t, group["writes_per_client_s"], "a bare session writes only to open and to close")
+	}
+}
+
 func TestFloorAndUncontended(t *testing.T) {
 	require.Len(t, measure(t, "-w", "W0", "-n", "30"), 4, "one for each request")
 
 	w1 := measure(t, "-w", "W1", "-n", "50", "-trace")
 	require.Len(t, w1, 1)
 	require.Equal(t, "lockstep", w1[0]["peer"])
-	require.InDelta(t, 2, w1[0]["requests_per_cycle"], 1, "create and delete, and a beat now and then")
+	require.InDelta(t, 2, w1[0]["requests_per_cycle"], 1, "create and delete, and a heartbeat now and then")
 	sent := w1[0]["requests_by_operation"].(map[string]any)
 	require.Equal(t, 1.0, sent["create"])
 	require.Equal(t, 1.0, sent["delete"])
@@ -74,13 +83,17 @@ func TestContended(t *testing.T) {
 	require.Positive(t, w3[0]["least"])
 }
 
+// TestContendedBySlices: a slice of some cycles costs less than a request for each. On a slow machine a slice must be longer to have some cycles.
 func TestContendedBySlices(t *testing.T) {
-	w3 := measure(t, "-w", "W3", "-c", "4", "-slice", "5ms", "-t", "300ms", "-warmup", "100ms")
-	require.Equal(t, map[string]any{"c": 4.0, "slice": "5ms"}, w3[0]["params"])
-	require.Less(t, w3[0]["requests_per_cycle"], 1.0)
-
-	both := measure(t, "-w", "W3", "-c", "4", "-slice", "5ms", "-procs", "2", "-t", "500ms", "-warmup", "100ms")
-	require.Less(t, both[0]["requests_per_cycle"], 1.0)
+	for _, more := range [][]string{nil, {"-procs", "2"}} {
+		perCycle := 1.0
+		for slice := 5 * time.Millisecond; perCycle >= 1; slice *= 4 {
+			require.Less(t, slice, 10*time.Second, "requests in a cycle")
+			w3 := measure(t, append([]string{"-w", "W3", "-c", "4", "-slice", slice.String(), "-t", (60 * slice).String(), "-warmup", "100ms"}, more...)...)
+			require.Equal(t, slice.String(), w3[0]["params"].(map[string]any)["slice"])
+			perCycle = w3[0]["requests_per_cycle"].(float64)
+		}
+	}
 }
 
 func TestContendedByProcesses(t *testing.T) {

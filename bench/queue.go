@@ -14,7 +14,7 @@ import (
 
 // queueing is W6: items of 100 bytes.
 func queueing(s settings) error {
-	for _, step := range []func(settings) error{putOneByOne, putBackground, takeStrict, takeStrictMany, takeParallel, takeAtDepths} {
+	for _, step := range []func(settings) error{putOneByOne, putBackground, takeStrict, takeStrictMany, takeParallel, takeAndGiveBack, takeAtDepths} {
 		if err := step(s); err != nil {
 			return err
 		}
@@ -110,8 +110,32 @@ func takeParallel(s settings) error {
 	return nil
 }
 
+// takeAndGiveBack takes items of which a fifth is given back once, and by turns items of which none is.
+func takeAndGiveBack(s settings) error {
+	const window, turns, share = 8, 2, 5
+	for range turns {
+		for _, giveBack := range []int{0, share} {
+			params := map[string]any{"op": "take", "order": "parallel", "c": or(s.c, 8), "window": window, "given back": 0.0}
+			if giveBack > 0 {
+				params["given back"] = 1 / float64(giveBack)
+			}
+			err := consumeAndGiveBack(s, params, or(s.n, 20_000), or(s.c, 8), giveBack,
+				[]fifo.Option{fifo.WithMaxInFlight(window), fifo.WithPrefetch(window - 1)}, true)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // consume lets consumers with own sessions empty a queue of n items.
 func consume(s settings, params map[string]any, n, consumers int, opts []fifo.Option, async bool) error {
+	return consumeAndGiveBack(s, params, n, consumers, 0, opts, async)
+}
+
+// consumeAndGiveBack is consume, and each consumer gives one of so many items back once; 0 for none.
+func consumeAndGiveBack(s settings, params map[string]any, n, consumers, giveBack int, opts []fifo.Option, async bool) error {
 	clients, err := openAll(s, consumers)
 	if err != nil {
 		return err
@@ -127,12 +151,15 @@ func consume(s settings, params map[string]any, n, consumers int, opts []fifo.Op
 		qs = append(qs, fifo.New(c, first.Path(), fifo.Bytes(), opts...))
 	}
 	before, start := s.traffic(), time.Now()
-	laps, err := drain(ctx, qs, n, async)
+	laps, err := drain(ctx, qs, n, giveBack, async)
 	if err != nil {
 		return err
 	}
 	took := time.Since(start)
 	sent := s.traffic().since(before)
+	if left, err := first.Len(ctx); err != nil || left > 0 {
+		return errors.Join(err, fmt.Errorf("%w: the queue has %d items", errCountedWrong, left))
+	}
 	for _, q := range qs {
 		if err := q.Close(ctx); err != nil {
 			return err
@@ -144,7 +171,7 @@ func consume(s settings, params map[string]any, n, consumers int, opts []fifo.Op
 var errCountedWrong = errors.New("items were lost or delivered twice")
 
 // drain takes n items with all queues together, and returns the times from one item of a consumer to its next.
-func drain(ctx context.Context, qs []*fifo.Queue[[]byte], n int, async bool) ([]time.Duration, error) {
+func drain(ctx context.Context, qs []*fifo.Queue[[]byte], n, giveBack int, async bool) ([]time.Duration, error) {
 	ctx, done := context.WithCancel(ctx)
 	defer done()
 	drains := make([]drainer, len(qs))
@@ -152,19 +179,20 @@ func drain(ctx context.Context, qs []*fifo.Queue[[]byte], n int, async bool) ([]
 	left.Store(int64(n))
 	var wg sync.WaitGroup
 	for i, q := range qs {
-		drains[i] = drainer{q: q, left: &left, done: done, async: async}
+		drains[i] = drainer{q: q, left: &left, done: done, async: async, giveBack: giveBack}
 		wg.Go(func() { drains[i].run(ctx) })
 	}
 	wg.Wait()
 	var laps []time.Duration
-	for _, d := range drains {
+	for i := range drains {
+		d := &drains[i]
 		if d.err != nil {
 			return nil, d.err
 		}
 		laps = append(laps, d.laps...)
 	}
 	if left.Load() != 0 {
-		return nil, errCountedWrong
+		return nil, fmt.Errorf("%w: %d are left", errCountedWrong, left.Load())
 	}
 	return laps, nil
 }
@@ -177,6 +205,11 @@ type drainer struct {
 	async bool
 	laps  []time.Duration
 	err   error
+
+	giveBack int // of so many items one is given back at its first attempt; 0 for none
+	taken    int // items at their first attempt
+	returns  sync.WaitGroup
+	refused  atomic.Pointer[error] // why an item could not be given back, or nil
 }
 
 func (d *drainer) run(ctx context.Context) {
@@ -188,9 +221,15 @@ func (d *drainer) run(ctx context.Context) {
 			d.err = err
 			return
 		}
-		if item.Attempt != 1 {
-			d.err = errCountedWrong
+		if item.Attempt > d.maxAttempt() {
+			d.err = fmt.Errorf("%w: attempt %d of an item", errCountedWrong, item.Attempt)
 			return
+		}
+		if item.Attempt == 1 {
+			if d.taken++; d.giveBack > 0 && d.taken%d.giveBack == 0 {
+				d.returns.Go(func() { d.returnItem(item) })
+				continue
+			}
 		}
 		acks = append(acks, item.AckAsync())
 		if !d.async {
@@ -202,10 +241,30 @@ func (d *drainer) run(ctx context.Context) {
 			break
 		}
 	}
+	d.returns.Wait()
+	if err := d.refused.Load(); err != nil {
+		d.err = *err
+	}
 	for _, a := range acks {
 		if err := a.Wait(context.Background()); err != nil {
 			d.err = err
 		}
+	}
+}
+
+// maxAttempt is the greatest attempt that a queue may count here: one for each time that an item is delivered, and one more for each time that it was put or given
+// back, when a claim that was made ahead was given up about then (docs/guarantees.md).
+func (d *drainer) maxAttempt() int {
+	if d.giveBack > 0 {
+		return 4
+	}
+	return 2
+}
+
+// returnItem gives an item back.
+func (d *drainer) returnItem(item *fifo.Delivery[[]byte]) {
+	if err := item.Nack(context.Background(), 0, nil); err != nil {
+		d.refused.Store(&err)
 	}
 }
 

@@ -35,6 +35,9 @@ type result struct {
 	JobBytes   *int `json:"bytes_per_job,omitempty"` // heap and stack, of one member
 	Goroutines *int `json:"goroutines,omitempty"`    // of the whole process
 
+	Writes    *float64 `json:"writes_per_client_s,omitempty"` // that the ensemble agreed on
+	ServerCPU *float64 `json:"server_cpu_ms_per_s,omitempty"` // of all servers; on Linux, if they run on this machine
+
 	Worst  *float64 `json:"max_ms,omitempty"`
 	Arming *float64 `json:"watchdog_armed_p50_ms,omitempty"`    // from its start
 	DogKiB *int     `json:"watchdog_rss_anon_kib,omitempty"`    // the most of one

@@ -61,15 +61,7 @@ func requests(s settings) (total int, ok bool) {
 }
 
 func packets(server string) (int, error) {
-	c, err := net.DialTimeout("tcp", server, time.Second)
-	if err != nil {
-		return 0, err
-	}
-	defer c.Close()
-	if _, err := c.Write([]byte("mntr")); err != nil {
-		return 0, err
-	}
-	text, err := io.ReadAll(c)
+	text, err := askServer(server, "mntr")
 	if err != nil {
 		return 0, err
 	}
@@ -78,6 +70,19 @@ func packets(server string) (int, error) {
 		return 0, fmt.Errorf("%s does not answer mntr", server)
 	}
 	return strconv.Atoi(string(m[1]))
+}
+
+// askServer sends a four-letter word and returns the answer.
+func askServer(server, word string) ([]byte, error) {
+	c, err := net.DialTimeout("tcp", server, time.Second)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	if _, err := c.Write([]byte(word)); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(c)
 }
 
 // settle waits until the servers see little more than pings.

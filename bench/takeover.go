@@ -77,7 +77,7 @@ func takeoverOnce(s settings, dogs *watchdogs) (time.Duration, error) {
 type watchdogs struct {
 	session  time.Duration // as granted
 	arming   []time.Duration
-	rss, cpu int64 // the most memory of one, in KiB, and the most time on a processor while it had nothing to do
+	rss, cpu int64 // the most memory of one, in KiB, and the most processor time while it was idle
 }
 
 // add waits until a leader leads and, if it is to have one, its watchdog is armed.

@@ -45,7 +45,7 @@ func (t traffic) plus(more traffic) traffic {
 	return sum
 }
 
-// requestCounter counts requests by operation when they are sent. A nil one counts nothing.
+// requestCounter counts requests by operation when they are sent. A nil counter does not count.
 type requestCounter struct {
 	mu     sync.Mutex
 	counts map[string]int

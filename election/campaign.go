@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/waitline"
 	"github.com/lockstep-go/lockstep/locks"
@@ -28,7 +29,7 @@ func (e *Election) Lead(ctx context.Context, lead func(ctx context.Context, term
 	if err == nil {
 		err = e.leadRepeatedly(ctx, lead)
 	}
-	return framework.Wrap("lead", e.path, err)
+	return failure.Wrap("lead", e.path, err)
 }
 
 // briefTerm is the length up to which a term is followed by a pause.
@@ -41,7 +42,7 @@ func (e *Election) leadRepeatedly(ctx context.Context, lead func(context.Context
 		if err != nil {
 			return err
 		}
-		err = term.lead(ctx, lead)
+		err = term.leadUntilEnd(ctx, lead)
 		var permanent *permanentError
 		switch {
 		case err == nil && time.Since(term.began) < briefTerm && !errors.Is(term.Err(), ErrTransferred):
@@ -67,7 +68,7 @@ func (e *Election) leadRepeatedly(ctx context.Context, lead func(context.Context
 // locks.ErrKindMixed, ErrBadRecord or ErrNewerRecord. No node stays behind then.
 func (e *Election) Campaign(ctx context.Context) (term *Term, err error) {
 	if e.err != nil {
-		return nil, framework.Wrap("campaign", e.path, e.err)
+		return nil, failure.Wrap("campaign", e.path, e.err)
 	}
 	ctx, end := e.tel.startCampaign(ctx, e.path, e.config.id)
 	defer func() {
@@ -83,11 +84,11 @@ func (e *Election) Campaign(ctx context.Context) (term *Term, err error) {
 		case err == nil:
 			return term, nil
 		case ctx.Err() != nil:
-			err = framework.Ended(ctx)
+			err = failure.Ended(ctx)
 		case errors.Is(err, framework.ErrSessionLost), errors.Is(err, framework.ErrNodeGone), errors.Is(err, ErrUnhealthy):
 			continue
 		}
-		return nil, framework.Wrap("campaign", e.path, err)
+		return nil, failure.Wrap("campaign", e.path, err)
 	}
 }
 
@@ -120,23 +121,24 @@ func (e *Election) waitAndBegin(ctx context.Context) (*Term, error) {
 		return nil, err
 	}
 	t := e.newTerm(p)
-	if err := t.begin(ctx); err != nil {
-		p.release(context.WithoutCancel(ctx))
+	t.trace = waitline.TraceContext(ctx, e.client)
+	if err := t.beginTerm(ctx); err != nil {
+		p.releaseNode(context.WithoutCancel(ctx))
 		return nil, err
 	}
 	return t, nil
 }
 
-func (e *Election) newTerm(p *place) *Term {
+func (e *Election) newTerm(p *leaderPlace) *Term {
 	t := &Term{client: e.client, path: e.path, config: e.config, line: e.line, waiting: e.waiting, place: p,
 		life: p.hold.Lifetime().Child(p.hold.Context()), began: time.Now()}
-	t.record = termWriter{client: e.client, session: p.session(), path: e.termPath(), node: p.node(), guard: t.Guard, err: t.Err,
+	t.record = termWriter{client: e.client, session: p.session(), path: e.termPath(), node: p.nodePath(), guard: t.Guard, err: t.Err,
 		writing: make(chan struct{}, 1)}
 	return t
 }
 
 // waitInLine waits until this candidate is the first in line. A node beside the line describes the candidate meanwhile.
-func (e *Election) waitInLine(caller context.Context) (p *place, err error) {
+func (e *Election) waitInLine(caller context.Context) (p *leaderPlace, err error) {
 	ctx, end := e.waits.StartWait(caller, "acquire")
 	defer func() {
 		if err != nil {
@@ -146,32 +148,45 @@ func (e *Election) waitInLine(caller context.Context) (p *place, err error) {
 		}
 	}()
 	if waitline.HolderOf(ctx, e.key) != nil {
-		return nil, framework.Wrap("acquire", e.path, locks.ErrHeld)
+		return nil, failure.Wrap("acquire", e.path, locks.ErrHeld)
 	}
+	e.linkToLeader(ctx)
 	line, stopDescribing := e.line, func() {}
 	if len(e.config.metadata) > 0 || e.config.priority > 0 {
 		line, stopDescribing = e.describedLine(ctx)
 	}
 	err = recipe.OnSession(ctx, e.client, func(s *framework.Session) error {
-		c, err := line.Wait(ctx, s, []byte(e.config.id))
+		c, err := line.Wait(ctx, s, []byte(e.config.id), nil)
 		if err == nil {
 			p, err = newPlace(caller, c, e.key)
 		}
 		return err
 	})
 	stopDescribing()
-	return p, framework.Wrap("acquire", e.path, err)
+	return p, failure.Wrap("acquire", e.path, err)
+}
+
+// linkToLeader links a wait's span, if it is recorded, to the campaign of the leader that it will wait for.
+func (e *Election) linkToLeader(ctx context.Context) {
+	if !waitline.IsTraced(ctx) {
+		return
+	}
+	reading, cancel := context.WithTimeout(ctx, waitline.LinkPatience)
+	defer cancel()
+	if leader, err := e.readLeader(reading); err == nil {
+		waitline.LinkTo(ctx, leader.ID, leader.Trace)
+	}
 }
 
 // describedLine is a line that describes this candidate to others from the first wait until stop.
 func (e *Election) describedLine(ctx context.Context) (line *waitline.Line, stop func()) {
-	var described *Membership
+	var described *waitingPresence
 	line = waitline.New(e.path, waitline.Filter{Kind: e.config.names}, func(int) { // called by the waiting goroutine
 		if described != nil {
 			return
 		}
 		r := memberRecord{ID: e.config.id, Metadata: e.config.metadata, StableMS: e.config.stable.Milliseconds()}
-		m, err := e.waiting.startMembership(ctx, waitingName(e.config.priority), r)
+		m, err := e.waiting.startPresence(ctx, waitingName(e.config.priority), r)
 		if err != nil { // WithMetadata has encoded it to check it
 			panic("election: metadata cannot be encoded: " + err.Error())
 		}

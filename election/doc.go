@@ -1,7 +1,7 @@
-// Package election elects one leader among candidates on ZooKeeper, and lists the members of groups.
+// Package election elects one leader among candidates on ZooKeeper.
 //
 // Most services use [Election.Lead]: it campaigns, runs a function while this process leads, and campaigns again. [Election.Campaign] and
-// [Term.Resign] are its steps. [Election.Observe] follows the leaders. A [Group] is a group of processes without a leader.
+// [Term.Resign] are its steps. [Election.Observe] follows the leaders.
 //
 // # Guarantee
 //
@@ -27,6 +27,7 @@
 //	<path>~waiting                  container
 //	<path>~waiting/_c_<uuid>-p<n>   ephemeral, of a waiting candidate with metadata or the priority n; data is
 //	                                JSON {"v":1,"id","metadata","stable_ms"}
+//	<path>~waiting/_c_<uuid>-transfer  ephemeral, of a program that asks for a transfer; data is JSON {"v":1,"id"}
 //
 // The line is that of Apache Curator's LeaderLatch: Go and Java candidates can share an election. With [WithSelectorLayout] it is
 // LeaderSelector's, lock-# instead of latch-#. The two must not share a path: a candidate that finds the other layout fails. The other nodes
@@ -36,8 +37,8 @@
 //
 // While the connection is suspended, candidates keep their places and a term stands until the session's proof of life ends, or ends at once
 // with [AtSuspended]. When the session is lost, the term ends with framework.ErrSessionLost as its cause. Candidates join again, and
-// observers and members go on, on the next session. When a reply is lost, the client looks up the outcome. When a campaign's context ends,
+// observers go on, on the next session. When a reply is lost, the client looks up the outcome. When a campaign's context ends,
 // its node is deleted, if need be in the background.
 //
-// New and NewGroup create no nodes and return no errors: a wrong argument makes every call fail with an error that says so.
+// New creates no nodes and returns no error: a wrong argument makes every call fail with an error that says so.
 package election

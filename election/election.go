@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
@@ -17,10 +19,10 @@ type Election struct {
 	path   string
 	err    error // of the arguments; every call returns it
 
-	config  config
+	config  electionConfig
 	line    *waitline.Line
-	waiting *Group // how waiting candidates describe themselves
-	key     any    // finds a term's place in its contexts
+	waiting *waitingGroup // how waiting candidates describe themselves
+	key     any           // finds a term's place in its contexts
 	waits   *waitline.Telemetry
 	tel     telemetry
 	current atomic.Pointer[Term]
@@ -35,7 +37,7 @@ const (
 // New returns an election at path.
 func New(client *framework.Client, path string, opts ...Option) *Election {
 	e := &Election{client: client, path: path}
-	if e.err = checkPath(client, path); e.err == nil {
+	if e.err = recipe.CheckClientAndPath(client, path, "an election"); e.err == nil {
 		e.err = waitline.CheckPath(client, path)
 	}
 	if e.err != nil {
@@ -46,7 +48,7 @@ func New(client *framework.Client, path string, opts ...Option) *Election {
 		e.config.id = client.Config().Identity
 	}
 	e.line = waitline.New(path, waitline.Filter{Kind: e.config.names}, nil)
-	e.waiting = NewGroup(client, path+waitingSuffix)
+	e.waiting = &waitingGroup{client, path + waitingSuffix}
 	e.key = waitline.HeldKey(client, path)
 	e.waits = waitline.NewTelemetry(client, path, "election")
 	e.tel = newTelemetry(client)
@@ -90,13 +92,15 @@ type Candidate struct {
 	Metadata Metadata
 	// Priority is that of WithPriority, of a waiting candidate.
 	Priority int
+	// Trace is the trace context of the campaign that a leader has won, in the form of its propagators, or nil.
+	Trace map[string]string
 }
 
 // Leader returns the leader, in the view of the connected server, which may lag behind the others. Its error wraps ErrNoLeader while no
 // candidate leads.
 func (e *Election) Leader(ctx context.Context) (Candidate, error) {
 	c, err := e.readLeader(ctx)
-	return c, framework.Wrap("leader", e.path, err)
+	return c, failure.Wrap("leader", e.path, err)
 }
 
 func (e *Election) readLeader(ctx context.Context) (Candidate, error) {
@@ -124,7 +128,7 @@ func (e *Election) readLeader(ctx context.Context) (Candidate, error) {
 // of one session and one id differ by their order alone.
 func (e *Election) Candidates(ctx context.Context) ([]Candidate, error) {
 	all, err := e.listCandidates(ctx)
-	return all, framework.Wrap("candidates", e.path, err)
+	return all, failure.Wrap("candidates", e.path, err)
 }
 
 func (e *Election) listCandidates(ctx context.Context) ([]Candidate, error) {
@@ -135,7 +139,7 @@ func (e *Election) listCandidates(ctx context.Context) ([]Candidate, error) {
 	if err != nil || len(line) == 0 {
 		return nil, err
 	}
-	waiting, err := e.waiting.listMembers(ctx)
+	waiting, err := e.waiting.listWaiting(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -171,15 +175,15 @@ func (c *Candidate) addTermRecord(r termRecord) bool {
 	if r.Token != c.Token || r.Number == 0 {
 		return false
 	}
-	c.Number, c.Since, c.Metadata = r.Number, r.Since, r.Metadata.clone()
+	c.Number, c.Since, c.Metadata, c.Trace = r.Number, r.Since, r.Metadata.clone(), r.Trace
 	return true
 }
 
 // addWaitingRecord takes the candidate's description from those of the waiting candidates, and returns the rest.
-func (c *Candidate) addWaitingRecord(waiting []Member) (rest []Member) {
+func (c *Candidate) addWaitingRecord(waiting []waitingCandidate) (rest []waitingCandidate) {
 	for i, m := range waiting {
-		if m.Session == c.Session && m.ID == c.ID {
-			c.Metadata, c.Priority = m.Metadata, priorityOf(m.Node)
+		if m.session == c.Session && m.id == c.ID {
+			c.Metadata, c.Priority = m.metadata, priorityOf(m.node)
 			return append(waiting[:i:i], waiting[i+1:]...)
 		}
 	}

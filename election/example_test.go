@@ -94,27 +94,3 @@ func ExampleTerm_TransferTo() {
 	// Output:
 	// host-2 leads term 2
 }
-
-func ExampleGroup() {
-	ctx := context.Background()
-	client, done := exampleClient(ctx)
-	defer done()
-
-	workers := election.NewGroup(client, "/workers")
-	membership, err := workers.Join(ctx, "host-1", election.Metadata{"zone": "b"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer membership.Leave(ctx)
-	for roster, err := range workers.Observe(ctx) {
-		if err != nil {
-			log.Fatal(err)
-		}
-		for _, m := range roster.Joined {
-			fmt.Println(m.ID, "has joined from zone", m.Metadata["zone"])
-		}
-		break
-	}
-	// Output:
-	// host-1 has joined from zone b
-}

@@ -12,6 +12,3 @@ func NewFactory(client *framework.Client) *Factory { return &Factory{client} }
 func (f *Factory) Election(path string, opts ...Option) *Election {
 	return New(f.client, path, opts...)
 }
-
-// Group returns the group at path; see NewGroup.
-func (f *Factory) Group(path string) *Group { return NewGroup(f.client, path) }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -20,8 +20,8 @@ func newHealthCheck(check func(context.Context) error, period time.Duration) *he
 	return &healthCheck{check: check, period: period, running: make(chan struct{}, 1)}
 }
 
-// run calls the check once. No answer within the period is a failure, too. The next call waits for a check that goes on after that.
-func (h *healthCheck) run(ctx context.Context) error {
+// runOnce calls the check once. No answer within the period is a failure, too. The next call waits for a check that goes on after that.
+func (h *healthCheck) runOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, h.period)
 	defer cancel()
 	answer := make(chan error, 1)
@@ -48,11 +48,11 @@ func (h *healthCheck) run(ctx context.Context) error {
 // waitUntilUnhealthy waits until a check fails, and returns its error; or until ctx ends.
 func (h *healthCheck) waitUntilUnhealthy(ctx context.Context) error {
 	for recipe.Pause(ctx, h.period) == nil {
-		if err := h.run(ctx); err != nil && ctx.Err() == nil {
+		if err := h.runOnce(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
-	return framework.Ended(ctx)
+	return failure.Ended(ctx)
 }
 
 // waitUntilHealthy waits until a check succeeds. The context that it returns ends with ctx, by stop, or when a later check fails; the check's
@@ -61,7 +61,7 @@ func (h *healthCheck) waitUntilHealthy(ctx context.Context) (healthy context.Con
 	if h == nil {
 		return ctx, func() {}, nil
 	}
-	for h.run(ctx) != nil {
+	for h.runOnce(ctx) != nil {
 		if err := recipe.Pause(ctx, h.period); err != nil {
 			return nil, nil, err
 		}

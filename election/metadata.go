@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"unicode/utf8"
-
-	"github.com/lockstep-go/lockstep/framework"
 )
 
 // Metadata describes a candidate or a member to others, such as its address and its version. Keys are not empty, keys and values are UTF-8,
@@ -48,20 +46,6 @@ func checkID(id string) error {
 		return errors.New("the id is empty")
 	case len(id) > maxID:
 		return fmt.Errorf("the id has %d bytes, at most %d are allowed", len(id), maxID)
-	}
-	return nil
-}
-
-// checkPath reports why no election or group can be at path on this client, or nil.
-func checkPath(client *framework.Client, path string) error {
-	if client == nil {
-		return errors.New("the client is nil")
-	}
-	if err := framework.ValidatePath(path); err != nil {
-		return err
-	}
-	if path == "/" {
-		return fmt.Errorf("%w %q: the root cannot be an election or a group", framework.ErrInvalidPath, path)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -24,13 +25,13 @@ import (
 // An observer watches only the leader's node and the term's record, or the directory while there is no leader.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[*Candidate, error] {
 	return func(yield func(*Candidate, error) bool) {
-		o := &observer{election: e, yield: yield}
+		o := &leaderObserver{election: e, yield: yield}
 		err := e.err
 		if err == nil {
 			err = recipe.OnSession(ctx, e.client, func(s *framework.Session) error { return o.observeSession(ctx, s) })
 		}
-		if ctx.Err() == nil && !errors.Is(err, errLoopLeft) {
-			yield(nil, framework.Wrap("observe", e.path, err))
+		if err = failure.LoopEnd(ctx, "observe", e.path, err); err != nil {
+			yield(nil, err)
 		}
 	}
 }
@@ -38,8 +39,8 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[*Candidate, error] {
 // recordedWithin is how long a leader may take to record its term. After that, Observe takes it for a leader without a record.
 const recordedWithin = 500 * time.Millisecond
 
-// observer is one loop over the leaders.
-type observer struct {
+// leaderObserver is one loop over the leaders.
+type leaderObserver struct {
 	election *Election
 	yield    func(*Candidate, error) bool
 
@@ -48,7 +49,7 @@ type observer struct {
 }
 
 // observeSession observes until the session is lost. It begins with a sync: the session's server may lag behind the former session's server.
-func (o *observer) observeSession(ctx context.Context, s *framework.Session) error {
+func (o *leaderObserver) observeSession(ctx context.Context, s *framework.Session) error {
 	if err := s.Sync(ctx, o.election.path); err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func (o *observer) observeSession(ctx context.Context, s *framework.Session) err
 }
 
 // waitForCandidate waits while there are no candidates.
-func (o *observer) waitForCandidate(ctx context.Context, s *framework.Session) error {
+func (o *leaderObserver) waitForCandidate(ctx context.Context, s *framework.Session) error {
 	names, w, err := watchNames(ctx, s, o.election.path)
 	if err != nil {
 		return err
@@ -92,7 +93,7 @@ func (o *observer) waitForCandidate(ctx context.Context, s *framework.Session) e
 
 // followLeader follows one leader until its node is gone. The node exists at the first read, and all nodes before it had gone by then: so its
 // owner is the leader.
-func (o *observer) followLeader(ctx context.Context, s *framework.Session, node string) error {
+func (o *leaderObserver) followLeader(ctx context.Context, s *framework.Session, node string) error {
 	id, st, end, err := s.WatchData(ctx, node)
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil
@@ -127,7 +128,7 @@ func (o *observer) followLeader(ctx context.Context, s *framework.Session, node 
 			continue
 		case <-end.C():
 		case <-ctx.Done():
-			err = framework.Ended(ctx)
+			err = failure.Ended(ctx)
 		case <-s.Done():
 			err = context.Cause(s.Context())
 		}
@@ -137,7 +138,7 @@ func (o *observer) followLeader(ctx context.Context, s *framework.Session, node 
 }
 
 // readTerm reads and watches the term's record. It reports whether the record is this leader's.
-func (o *observer) readTerm(ctx context.Context, s *framework.Session, leader *Candidate) (*framework.Watch, bool, error) {
+func (o *leaderObserver) readTerm(ctx context.Context, s *framework.Session, leader *Candidate) (*framework.Watch, bool, error) {
 	data, changed, err := watchData(ctx, s, o.election.termPath())
 	if err != nil || len(data) == 0 {
 		return changed, false, err
@@ -145,13 +146,13 @@ func (o *observer) readTerm(ctx context.Context, s *framework.Session, leader *C
 	r, err := decodeTerm(data)
 	if err != nil {
 		changed.Stop()
-		return nil, false, framework.Wrap("term", o.election.termPath(), err)
+		return nil, false, failure.Wrap("term", o.election.termPath(), err)
 	}
 	return changed, leader.addTermRecord(r), nil
 }
 
 // yieldIfChanged yields the leader unless it is the one yielded last. Its Node is empty if there is no leader.
-func (o *observer) yieldIfChanged(leader Candidate) error {
+func (o *leaderObserver) yieldIfChanged(leader Candidate) error {
 	if o.began && sameLeader(o.last, leader) {
 		return nil
 	}
@@ -162,7 +163,7 @@ func (o *observer) yieldIfChanged(leader Candidate) error {
 	}
 	leader.Metadata = leader.Metadata.clone() // the reader may change what it gets
 	if !o.yield(yielded, nil) {
-		return errLoopLeft
+		return failure.ErrLoopLeft
 	}
 	return nil
 }

@@ -10,10 +10,10 @@ import (
 )
 
 // Option changes how an election works. Every call returns its error.
-type Option func(*config) error
+type Option func(*electionConfig) error
 
-// config is what the options of an election say.
-type config struct {
+// electionConfig are the settings that the options of an election change.
+type electionConfig struct {
 	id       string
 	names    waitline.Kind // of the candidates' nodes
 	metadata Metadata
@@ -26,8 +26,8 @@ type config struct {
 }
 
 // configOf applies options. It returns the first error.
-func configOf(opts []Option) (config, error) {
-	c := config{names: waitline.Latch}
+func configOf(opts []Option) (electionConfig, error) {
+	c := electionConfig{names: waitline.Latch}
 	for _, o := range opts {
 		if o == nil {
 			continue
@@ -50,7 +50,7 @@ func Validate(opts ...Option) error {
 
 // WithID names this candidate to others. Default: the client's Identity. It need not be unique, but Term.TransferTo finds candidates by their ids.
 func WithID(id string) Option {
-	return func(c *config) error {
+	return func(c *electionConfig) error {
 		if err := checkID(id); err != nil {
 			return fmt.Errorf("WithID: %w", err)
 		}
@@ -61,7 +61,7 @@ func WithID(id string) Option {
 
 // WithMetadata describes this candidate to others, while it waits and while it leads. Each term begins with this metadata; see Term.Update.
 func WithMetadata(m Metadata) Option {
-	return func(c *config) error {
+	return func(c *electionConfig) error {
 		if err := m.check(); err != nil {
 			return fmt.Errorf("WithMetadata: %w", err)
 		}
@@ -82,7 +82,7 @@ const maxStable = 365 * 24 * time.Hour
 // The present leader hands over, if it runs this package: its function's context ends with ErrTransferred, and leadership goes to this
 // candidate. Candidates before it lose their places and join again.
 func WithPriority(priority int, stable time.Duration) Option {
-	return func(c *config) error {
+	return func(c *electionConfig) error {
 		switch {
 		case priority < 0 || priority > MaxPriority:
 			return fmt.Errorf("WithPriority: %d is not between 0 and %d", priority, MaxPriority)
@@ -98,7 +98,7 @@ func WithPriority(priority int, stable time.Duration) Option {
 // period. An error, or no answer within the period, takes the candidate out of the line, or ends its term with ErrUnhealthy as the cause.
 // Calls of check do not overlap.
 func WithHealth(check func(ctx context.Context) error, period time.Duration) Option {
-	return func(c *config) error {
+	return func(c *electionConfig) error {
 		switch {
 		case check == nil:
 			return errors.New("WithHealth: the check is nil")
@@ -113,7 +113,7 @@ func WithHealth(check func(ctx context.Context) error, period time.Duration) Opt
 // WithMinTerm keeps a healthy term for at least d: when the function of Lead returns nil sooner, the next candidate waits, and so does a
 // candidate with a higher priority. An error, Resign, TransferTo, the health check and the end of Lead's context end a term at once.
 func WithMinTerm(d time.Duration) Option {
-	return func(c *config) error {
+	return func(c *electionConfig) error {
 		if d <= 0 {
 			return fmt.Errorf("WithMinTerm: %v, it must be more than 0", d)
 		}
@@ -124,7 +124,7 @@ func WithMinTerm(d time.Duration) Option {
 
 // WithMaxTerm ends each term after d, with ErrMaxTerm as its cause, so that other candidates get their turn.
 func WithMaxTerm(d time.Duration) Option {
-	return func(c *config) error {
+	return func(c *electionConfig) error {
 		if d <= 0 {
 			return fmt.Errorf("WithMaxTerm: %v, it must be more than 0", d)
 		}
@@ -146,7 +146,7 @@ const (
 
 // WithStepDown says when a leader stops that has lost its connection. If Lead made it a leader, it campaigns again in either case.
 func WithStepDown(when StepDown) Option {
-	return func(c *config) error {
+	return func(c *electionConfig) error {
 		if when != AtLeaseEnd && when != AtSuspended {
 			return fmt.Errorf("WithStepDown: there is no policy %d", when)
 		}
@@ -158,7 +158,7 @@ func WithStepDown(when StepDown) Option {
 // WithSelectorLayout uses the names of Apache Curator's LeaderSelector, lock-#, instead of LeaderLatch's. All candidates at one path must
 // use the same: a candidate that finds the other layout fails with locks.ErrKindMixed.
 func WithSelectorLayout() Option {
-	return func(c *config) error {
+	return func(c *electionConfig) error {
 		c.names = waitline.Mutex
 		return nil
 	}

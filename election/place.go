@@ -6,37 +6,38 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
-// place is the first place in line. Its owner leads until it releases the place.
-type place struct {
+// leaderPlace is the first place in line. Its owner leads until it releases the place.
+type leaderPlace struct {
 	contender *waitline.Contender
-	hold      *framework.Hold
+	hold      primitives.Hold
 	key       any // finds the place in the contexts of its term
 
 	mu       sync.Mutex
-	deletion *framework.Discarded // once it is released
+	deletion primitives.Discarded // once it is released
 }
 
 // newPlace returns the place of a contender that is granted. values is the caller's context. It fails when the session has ended, and the
 // contender leaves then.
-func newPlace(values context.Context, c *waitline.Contender, key any) (*place, error) {
-	p := &place{contender: c, key: key}
+func newPlace(values context.Context, c *waitline.Contender, key any) (*leaderPlace, error) {
+	p := &leaderPlace{contender: c, key: key}
 	var err error
-	p.hold, err = c.Session().Primitives().Hold(placeContext{values, p}, p.node())
+	p.hold, err = c.Session().Primitives().Hold(placeContext{values, p}, p.nodePath())
 	if err != nil {
 		c.Leave(nil)
 		return nil, err
 	}
-	context.AfterFunc(p.hold.Context(), func() { p.end(nil) }) // the next local waiter need not wait for the release
+	context.AfterFunc(p.hold.Context(), func() { p.endHold(nil) }) // the next local waiter need not wait for the release
 	return p, nil
 }
 
 // placeContext has the values of the caller's context, and knows the place by its key.
 type placeContext struct {
 	context.Context
-	place *place
+	place *leaderPlace
 }
 
 func (c placeContext) Value(key any) any {
@@ -47,24 +48,24 @@ func (c placeContext) Value(key any) any {
 }
 
 // Err is nil while the place is held. It reads the clock.
-func (p *place) Err() error { return p.hold.Err() }
+func (p *leaderPlace) Err() error { return p.hold.Err() }
 
-func (p *place) node() string { return p.contender.Node().Path }
+func (p *leaderPlace) nodePath() string { return p.contender.Node().Path }
 
-func (p *place) token() int64 { return p.contender.Node().Zxid }
+func (p *leaderPlace) token() int64 { return p.contender.Node().Zxid }
 
-func (p *place) session() *framework.Session { return p.contender.Session() }
+func (p *leaderPlace) session() *framework.Session { return p.contender.Session() }
 
-// remaining is the time until the place is lost, unless a later proof of life extends the time.
-func (p *place) remaining() time.Duration {
+// timeLeft is the time until the place is lost, unless a later proof of life extends the time.
+func (p *leaderPlace) timeLeft() time.Duration {
 	if p.Err() != nil {
 		return 0
 	}
 	return p.session().LeaseRemaining()
 }
 
-// end ends the hold and then deletes the node in the background; only the first call counts.
-func (p *place) end(cause error) *framework.Discarded {
+// endHold ends the hold and then deletes the node in the background; only the first call counts.
+func (p *leaderPlace) endHold(cause error) primitives.Discarded {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.deletion == nil {
@@ -74,9 +75,9 @@ func (p *place) end(cause error) *framework.Discarded {
 	return p.deletion
 }
 
-// release gives the place up, and waits until its node is gone or ctx ends.
-func (p *place) release(ctx context.Context) {
-	deletion := p.end(ErrResigned)
+// releaseNode gives the place up, and waits until its node is gone or ctx ends.
+func (p *leaderPlace) releaseNode(ctx context.Context) {
+	deletion := p.endHold(ErrResigned)
 	select {
 	case <-deletion.Done():
 		p.contender.RecordRelease(deletion.Zxid())

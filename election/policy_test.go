@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -306,7 +307,7 @@ func TestTheSelectorsLayout(t *testing.T) {
 		require.NoError(t, err)
 		name := w.Children(path)[0]
 		require.Regexp(t, `^_c_[0-9a-f-]{36}-lock-\d{10}$`, name)
-		n, _ := w.Node(framework.Join(path, name))
+		n, _ := w.Node(znode.Join(path, name))
 		require.Equal(t, "x", string(n.Data))
 		_, err = b.Campaign(t.Context())
 		require.ErrorContains(t, err, "another kind")

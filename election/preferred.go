@@ -33,6 +33,11 @@ func priorityOf(name string) int {
 	return p
 }
 
+// requestName is what the name of a request's node ends with.
+const requestName = "transfer"
+
+func isRequest(name string) bool { return strings.HasSuffix(name, "-"+requestName) }
+
 func cutAtLast(s, sep string) (before, after string, found bool) {
 	i := strings.LastIndex(s, sep)
 	if i < 0 {
@@ -42,26 +47,40 @@ func cutAtLast(s, sep string) (before, after string, found bool) {
 }
 
 // preferredWatch watches for candidates of a higher priority, and hands the term to one that has waited for its stable period, after the
-// term's shortest time.
+// term's shortest time. It hands the term at once to a candidate that a request names.
 type preferredWatch struct {
-	waiting     *Group    // the waiting candidates
-	priority    int       // of the leader
-	earliest    time.Time // the end of the term's shortest time
+	id          string        // the leader's
+	waiting     *waitingGroup // the waiting candidates
+	priority    int           // of the leader
+	earliest    time.Time     // the end of the term's shortest time
 	listWaiting func(context.Context) ([]waitline.Entry, error)
-	handTo      func(*successor, error) error // ends the term with this cause
+	handTo      func(*termSuccessor, error) error // ends the term with this cause
 
-	seen map[string]*preferred // by name
+	seen map[string]*preferredCandidate // by name
 }
 
-// preferred is a candidate of a higher priority.
-type preferred struct {
-	Member
-	priority int
-	due      time.Time // when it may take over
+// preferredCandidate is a candidate of a higher priority, or one that a request names.
+type preferredCandidate struct {
+	waitingCandidate
+	priority  int
+	due       time.Time // when it may take over
+	requested bool      // it comes from a request for a transfer
 }
 
-// run watches until ctx or the session ends, or a request fails.
-func (w *preferredWatch) run(ctx context.Context, s *framework.Session) error {
+// matchesEntry reports whether an entry of the line is the candidate.
+func (p *preferredCandidate) matchesEntry(c waitline.Entry) bool {
+	return (p.requested || c.Session == p.session) && string(c.Data) == p.id
+}
+
+func (p *preferredCandidate) handoverCause() error {
+	if p.requested {
+		return fmt.Errorf("%w: to %q, as was requested", ErrTransferred, p.id)
+	}
+	return fmt.Errorf("%w: to %q, of priority %d", ErrTransferred, p.id, p.priority)
+}
+
+// watchUntilEnd watches until ctx or the session ends, or a request fails.
+func (w *preferredWatch) watchUntilEnd(ctx context.Context, s *framework.Session) error {
 	for {
 		names, changed, err := watchNames(ctx, s, w.waiting.path)
 		if err != nil {
@@ -79,29 +98,40 @@ func (w *preferredWatch) run(ctx context.Context, s *framework.Session) error {
 
 // updateList notes which preferred candidates there are now.
 func (w *preferredWatch) updateList(ctx context.Context, s *framework.Session, names []string) error {
-	now := map[string]*preferred{}
+	now := map[string]*preferredCandidate{}
 	for _, name := range names {
-		if priorityOf(name) <= w.priority {
+		if priorityOf(name) <= w.priority && !isRequest(name) {
 			continue
 		}
 		p := w.seen[name]
 		if p == nil {
-			m, r, err := w.waiting.readMember(ctx, s, name)
+			m, r, err := w.waiting.readRecord(ctx, s, name)
 			if errors.Is(err, framework.ErrNoNode) {
 				continue
 			}
 			if err != nil {
 				return err
 			}
-			p = &preferred{m, priorityOf(name), time.Now().Add(r.stable())}
-			if p.due.Before(w.earliest) {
-				p.due = w.earliest
-			}
+			p = w.newPreferred(name, m, r)
+		}
+		if p.requested && p.id == w.id { // it was done
+			continue
 		}
 		now[name] = p
 	}
 	w.seen = now
 	return nil
+}
+
+func (w *preferredWatch) newPreferred(name string, m waitingCandidate, r memberRecord) *preferredCandidate {
+	if isRequest(name) {
+		return &preferredCandidate{waitingCandidate: m, priority: MaxPriority + 1, due: time.Now(), requested: true}
+	}
+	p := &preferredCandidate{waitingCandidate: m, priority: priorityOf(name), due: time.Now().Add(r.stableTime())}
+	if p.due.Before(w.earliest) {
+		p.due = w.earliest
+	}
+	return p
 }
 
 // retryHandOver is the pause after a preferred candidate was due but not in line.
@@ -129,7 +159,7 @@ func (w *preferredWatch) waitForChangeOrDue(ctx context.Context, s *framework.Se
 }
 
 // dueCandidates returns the candidates that may take over, the most preferred first, and the time until the next one is due.
-func (w *preferredWatch) dueCandidates(now time.Time) (due []*preferred, wait time.Duration) {
+func (w *preferredWatch) dueCandidates(now time.Time) (due []*preferredCandidate, wait time.Duration) {
 	wait = math.MaxInt64
 	for _, p := range w.seen {
 		if p.due.After(now) {
@@ -138,7 +168,7 @@ func (w *preferredWatch) dueCandidates(now time.Time) (due []*preferred, wait ti
 			due = append(due, p)
 		}
 	}
-	slices.SortFunc(due, func(p, q *preferred) int {
+	slices.SortFunc(due, func(p, q *preferredCandidate) int {
 		return cmp.Or(cmp.Compare(q.priority, p.priority), cmp.Compare(p.order, q.order))
 	})
 	return due, wait
@@ -146,15 +176,15 @@ func (w *preferredWatch) dueCandidates(now time.Time) (due []*preferred, wait ti
 
 // handToFirstInLine ends the term in favour of the most preferred candidate that is in line. A node below ~waiting alone does not count: its
 // process may hang before it joins, and must not keep the others out.
-func (w *preferredWatch) handToFirstInLine(ctx context.Context, due []*preferred) error {
+func (w *preferredWatch) handToFirstInLine(ctx context.Context, due []*preferredCandidate) error {
 	line, err := w.listWaiting(ctx)
 	if err != nil {
 		return err
 	}
 	for _, p := range due {
-		s := chooseSuccessor(line, func(c waitline.Entry) bool { return c.Session == p.Session && string(c.Data) == p.ID })
+		s := chooseSuccessor(line, p.matchesEntry)
 		if s != nil {
-			return w.handTo(s, fmt.Errorf("%w: to %q, of priority %d", ErrTransferred, p.ID, p.priority))
+			return w.handTo(s, p.handoverCause())
 		}
 	}
 	return nil

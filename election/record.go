@@ -21,6 +21,8 @@ type termRecord struct {
 	ID       string    `json:"id"`     // of the leader
 	Since    time.Time `json:"since"`  // when the term began, by the leader's clock
 	Metadata Metadata  `json:"metadata,omitempty"`
+	// Trace is the trace context of the campaign that won, in the form of the leader's propagators.
+	Trace map[string]string `json:"trace,omitempty"`
 
 	unknown recipe.Unknown // fields of later releases
 }
@@ -42,8 +44,8 @@ func decodeTerm(data []byte) (t termRecord, err error) {
 
 func (t termRecord) encode() ([]byte, error) { return t.unknown.Encode(recordVersion, t) }
 
-// equals reports whether two records say the same, unknown fields included.
-func (t termRecord) equals(u termRecord) bool {
+// saysSame reports whether two records say the same, unknown fields included.
+func (t termRecord) saysSame(u termRecord) bool {
 	a, errA := t.encode()
 	b, errB := u.encode()
 	return errA == nil && errB == nil && bytes.Equal(a, b)
@@ -71,5 +73,5 @@ func decodeMember(data []byte) (m memberRecord, ours bool, err error) {
 
 func (m memberRecord) encode() ([]byte, error) { return recipe.Unknown(nil).Encode(recordVersion, m) }
 
-// stable is how long a preferred candidate must have waited.
-func (m memberRecord) stable() time.Duration { return time.Duration(m.StableMS) * time.Millisecond }
+// stableTime is how long a preferred candidate must have waited.
+func (m memberRecord) stableTime() time.Duration { return time.Duration(m.StableMS) * time.Millisecond }

@@ -143,7 +143,7 @@ func TestALeaderWhoseProcessWasStoppedIsToldAtOnce(t *testing.T) {
 	})
 }
 
-// operations records what one client asks below the path of an election or a group.
+// operations records what one client asks below the path of an election.
 func (w *world) operations(c *framework.Client) (recorded func() []zktest.Op, stop func()) {
 	s, err := c.Session(w.t.Context())
 	require.NoError(w.t, err)
@@ -170,10 +170,6 @@ func TestObserversSyncBeforeTheyRead(t *testing.T) {
 		for name, observe := range map[string]func(ctx context.Context){
 			"an election": func(ctx context.Context) {
 				for range o.Observe(ctx) {
-				}
-			},
-			"a group": func(ctx context.Context) {
-				for range election.NewGroup(o.client, group).Observe(ctx) {
 				}
 			},
 		} {

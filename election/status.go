@@ -78,9 +78,9 @@ func (s *Status) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)
 		return
 	}
-	v := s.view()
+	v := s.currentView()
 	code := http.StatusOK
-	if v.Session == noSession || r.URL.Query().Has("leading") && !v.leads(r.URL.Query().Get("leading")) {
+	if v.Session == noSession || r.URL.Query().Has("leading") && !v.leadsPath(r.URL.Query().Get("leading")) {
 		code = http.StatusServiceUnavailable
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -117,7 +117,7 @@ type leaderView struct {
 	Metadata Metadata   `json:"metadata,omitempty"`
 }
 
-func (v statusView) leads(path string) bool {
+func (v statusView) leadsPath(path string) bool {
 	for _, e := range v.Elections {
 		if e.Path == path {
 			return e.Leading
@@ -126,7 +126,7 @@ func (v statusView) leads(path string) bool {
 	return false
 }
 
-func (s *Status) view() statusView {
+func (s *Status) currentView() statusView {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := statusView{Session: s.sessionState(), Elections: make([]electionView, len(s.elections))}
@@ -140,7 +140,7 @@ func (s *Status) view() statusView {
 		}
 	}
 	for i, e := range s.elections {
-		v.Elections[i] = electionView{Path: e.path, ID: e.config.id, Leading: e.Term() != nil, Leader: s.known[i].leader.view()}
+		v.Elections[i] = electionView{Path: e.path, ID: e.config.id, Leading: e.Term() != nil, Leader: s.known[i].leader.currentView()}
 		if err := errors.Join(e.err, s.known[i].err); err != nil {
 			v.Elections[i].Error = err.Error()
 		}
@@ -148,7 +148,7 @@ func (s *Status) view() statusView {
 	return v
 }
 
-func (c *Candidate) view() *leaderView {
+func (c *Candidate) currentView() *leaderView {
 	if c == nil {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/metrics"
 )
 
 const scope = "github.com/lockstep-go/lockstep/election"
@@ -23,13 +24,8 @@ type telemetry struct {
 }
 
 func newTelemetry(c *framework.Client) telemetry {
-	m := c.MeterProvider().Meter(scope)
-	// The SDK reports an instrument that it cannot make.
-	terms, _ := m.Float64Histogram("lockstep.election.term.duration", metric.WithUnit("s"),
-		metric.WithDescription("How long terms of this process have lasted, by why they ended."))
-	leading, _ := m.Int64UpDownCounter("lockstep.election.leading", metric.WithUnit("{term}"),
-		metric.WithDescription("Terms of this process that stand."))
-	return telemetry{c.TracerProvider().Tracer(scope), terms, leading}
+	p := c.MeterProvider()
+	return telemetry{c.TracerProvider().Tracer(scope), metrics.TermDuration.Histogram(p), metrics.Leading.UpDown(p)}
 }
 
 // startCampaign starts a span that lasts until end is called: the candidate leads or has given up. Package waitline measures the wait.
@@ -65,7 +61,7 @@ func (t telemetry) termBegan(began time.Time) (ended func(reason error)) {
 	return func(reason error) {
 		t.leading.Add(context.Background(), -1)
 		t.terms.Record(context.Background(), time.Since(began).Seconds(),
-			metric.WithAttributes(attribute.String("lockstep.reason", reasonOf(reason))))
+			metric.WithAttributes(attribute.String(metrics.Reason, reasonOf(reason))))
 	}
 }
 

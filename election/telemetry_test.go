@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -41,6 +42,39 @@ func TestCampaignsAreTraced(t *testing.T) {
 		require.Contains(t, got[0].Attributes(), attribute.Int64("lockstep.token", term.Token()))
 		require.Contains(t, got[1].Attributes(), attribute.String("lockstep.outcome", "given up"))
 		require.Equal(t, codes.Unset, got[1].Status().Code)
+	})
+}
+
+func TestACampaignLinksToTheLeaders(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		spans := tracetest.NewSpanRecorder()
+		candidate := func(name string) *election.Election {
+			m := w.Member(t, name, config, framework.WithPropagators(propagation.TraceContext{}),
+				framework.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))))
+			return election.New(m.Client, path)
+		}
+		a, b := candidate("a"), candidate("b")
+		term, err := a.Campaign(t.Context())
+		require.NoError(t, err)
+		leader, err := b.Leader(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, term.Trace(), leader.Trace)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = b.Campaign(ctx)
+		require.Error(t, err)
+
+		links := map[string][]sdktrace.Link{}
+		var won sdktrace.ReadOnlySpan
+		for _, s := range spans.Ended() {
+			links[s.Name()] = append(links[s.Name()], s.Links()...)
+			if s.Name() == "lockstep.election.campaign" && won == nil {
+				won = s
+			}
+		}
+		require.Len(t, links["lockstep.lock.acquire"], 1)
+		require.Equal(t, won.SpanContext().SpanID(), links["lockstep.lock.acquire"][0].SpanContext.SpanID())
+		require.Contains(t, leader.Trace["traceparent"], won.SpanContext().SpanID().String())
 	})
 }
 

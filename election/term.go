@@ -9,9 +9,12 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/lifetime"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/waitline"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // Term is the time for which one candidate leads: a lease on leadership.
@@ -21,22 +24,23 @@ import (
 type Term struct {
 	client  *framework.Client
 	path    string // of the election
-	config  config
+	config  electionConfig
 	line    *waitline.Line
-	waiting *Group
-	place   *place
+	waiting *waitingGroup
+	place   *leaderPlace
 	life    *lifetime.Lifetime // within the place's hold
 	began   time.Time
 	watches sync.WaitGroup // goroutines that may end the term
 	onEnd   func()         // called once, before the place is given up
 
+	trace  map[string]string // of its campaign
 	number int64
 	since  time.Time
 	record termWriter
 
 	mu        sync.Mutex
 	led       bool // by Lead, which gives the term up once its function has returned
-	successor *successor
+	successor *termSuccessor
 	givenUp   sync.Once
 }
 
@@ -55,11 +59,15 @@ func (t *Term) Number() int64 { return t.number }
 // Since is when the term began, by this machine's clock.
 func (t *Term) Since() time.Time { return t.since }
 
+// Trace is the trace context of the campaign that has won the term, in the form of the client's propagators (framework.WithPropagators), so that a span of
+// work within the term can link to it. The term's record has it, too. Do not change it.
+func (t *Term) Trace() map[string]string { return t.trace }
+
 // ID is the leader's id; see WithID.
 func (t *Term) ID() string { return t.config.id }
 
 // Node is the path of the leader's node.
-func (t *Term) Node() string { return t.place.node() }
+func (t *Term) Node() string { return t.place.nodePath() }
 
 // Session is the number of the session that the term belongs to.
 func (t *Term) Session() int64 { return t.place.session().ID() }
@@ -69,7 +77,7 @@ func (t *Term) Remaining() time.Duration {
 	if t.Err() != nil {
 		return 0
 	}
-	return t.place.remaining()
+	return t.place.timeLeft()
 }
 
 // Err is nil while the term stands, else why it ended. It reads the clock, so it is right at once in a process that was paused.
@@ -78,14 +86,14 @@ func (t *Term) Err() error { return t.life.Err() }
 // Guard is an operation for a transaction (Client.Multi) that lets it happen only while the term stands. After the term's end, the client
 // refuses to send the transaction. The servers refuse it once the leader's node is gone.
 func (t *Term) Guard() framework.Op {
-	return framework.CheckOp(t.Node(), framework.AnyVersion).When(t.Err)
+	return primitives.When(framework.CheckOp(t.Node(), framework.AnyVersion), t.Err)
 }
 
-// begin records the term, in a transaction that the leader's node guards, and then starts to watch for reasons to end it. A candidate whose
+// beginTerm records the term, in a transaction that the leader's node guards, and then starts to watch for reasons to end it. A candidate whose
 // node is gone, or that a transfer has passed over, fails here: so it is not told that it leads.
-func (t *Term) begin(ctx context.Context) error {
+func (t *Term) beginTerm(ctx context.Context) error {
 	t.since = time.Now().UTC()
-	err := t.record.update(ctx, func(old termRecord) termRecord {
+	err := t.record.updateRecord(ctx, func(old termRecord) termRecord {
 		if old.Token == t.Token() { // already written, but the reply was lost
 			return old
 		}
@@ -97,8 +105,8 @@ func (t *Term) begin(ctx context.Context) error {
 
 // recordAfter is this term's record. It keeps the fields of later releases.
 func (t *Term) recordAfter(old termRecord, number int64, m Metadata) termRecord {
-	_, name := framework.Split(t.Node())
-	return termRecord{Number: number, Token: t.Token(), Node: name, ID: t.ID(), Since: t.since, Metadata: m, unknown: old.unknown}
+	_, name := znode.Split(t.Node())
+	return termRecord{Number: number, Token: t.Token(), Node: name, ID: t.ID(), Since: t.since, Metadata: m, Trace: t.trace, unknown: old.unknown}
 }
 
 // Update replaces the leader's metadata. It writes only while the term stands: otherwise the error is why the term ended. An error of ctx
@@ -107,22 +115,22 @@ func (t *Term) Update(ctx context.Context, m Metadata) error {
 	err := m.check()
 	if err == nil {
 		m = m.clone()
-		err = t.record.update(ctx, func(old termRecord) termRecord { return t.recordAfter(old, t.number, m) })
+		err = t.record.updateRecord(ctx, func(old termRecord) termRecord { return t.recordAfter(old, t.number, m) })
 	}
-	return framework.Wrap("update", t.path, err)
+	return failure.Wrap("update", t.path, err)
 }
 
 // watchForReasonsToEnd ends the term after its longest time, when a health check fails, with the connection if WithStepDown says so, or in
 // favour of a preferred candidate. Its goroutines end with the term's context.
 func (t *Term) watchForReasonsToEnd() {
 	if t.config.maxTerm > 0 {
-		timer := time.AfterFunc(t.config.maxTerm, func() { t.end(ErrMaxTerm) })
+		timer := time.AfterFunc(t.config.maxTerm, func() { t.endTerm(ErrMaxTerm) })
 		context.AfterFunc(t.Context(), func() { timer.Stop() })
 	}
 	if t.config.health != nil {
 		t.watches.Go(func() {
 			if err := t.config.health.waitUntilUnhealthy(t.Context()); t.Context().Err() == nil {
-				t.end(err)
+				t.endTerm(err)
 			}
 		})
 	}
@@ -144,20 +152,20 @@ func (t *Term) watchForReasonsToEnd() {
 
 func (t *Term) stepDownUnlessConnected(state framework.State) {
 	if state != framework.Connected {
-		t.end(fmt.Errorf("%w: the session is %v", ErrDisconnected, state))
+		t.endTerm(fmt.Errorf("%w: the session is %v", ErrDisconnected, state))
 	}
 }
 
 // watchPreferred hands the term to a candidate of a higher priority when it is due.
 func (t *Term) watchPreferred() {
-	w := &preferredWatch{waiting: t.waiting, priority: t.config.priority, earliest: t.began.Add(t.config.minTerm), listWaiting: t.listWaiting,
-		handTo: func(s *successor, cause error) error {
+	w := &preferredWatch{id: t.config.id, waiting: t.waiting, priority: t.config.priority, earliest: t.began.Add(t.config.minTerm), listWaiting: t.listWaiting,
+		handTo: func(s *termSuccessor, cause error) error {
 			_, err := t.endInFavourOf(s, cause)
 			return err
 		}}
 	pauses := recipe.NewBackoff(t.client)
 	for t.Context().Err() == nil {
-		err := w.run(t.Context(), t.place.session())
+		err := w.watchUntilEnd(t.Context(), t.place.session())
 		if t.Context().Err() != nil {
 			return
 		}
@@ -171,16 +179,16 @@ func (t *Term) watchPreferred() {
 //
 // Within Lead, Resign does not wait: Lead deletes the node once its function has returned.
 func (t *Term) Resign(ctx context.Context) error {
-	if t.end(ErrResigned) {
+	if t.endTerm(ErrResigned) {
 		return nil
 	}
 	t.giveUp(ctx, "leadership was given up, but did not go to the chosen candidate")
 	return nil
 }
 
-// end ends the term's context, and reports whether Lead will give the term up. The lock keeps it out of endInFavourOf, between the
+// endTerm ends the term's context, and reports whether Lead will give the term up. The lock keeps it out of endInFavourOf, between the
 // check that the term stands and its end.
-func (t *Term) end(cause error) (led bool) {
+func (t *Term) endTerm(cause error) (led bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.life.End(cause)
@@ -189,7 +197,7 @@ func (t *Term) end(cause error) (led bool) {
 
 // endInFavourOf ends the term in favour of a successor. When the term has ended already, it returns why, and does not note the successor: of
 // several transfers at once, one is done and the others fail.
-func (t *Term) endInFavourOf(s *successor, cause error) (led bool, err error) {
+func (t *Term) endInFavourOf(s *termSuccessor, cause error) (led bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.Err(); err != nil {
@@ -210,7 +218,7 @@ func (t *Term) giveUp(ctx context.Context, failure string) {
 // releasePlace ends the term and gives its place to the successor, or to the next in line. The error is that of the hand-over, of the first
 // call.
 func (t *Term) releasePlace(ctx context.Context) (err error) {
-	t.end(ErrResigned)
+	t.endTerm(ErrResigned)
 	t.givenUp.Do(func() {
 		t.watches.Wait()
 		t.mu.Lock()
@@ -221,7 +229,7 @@ func (t *Term) releasePlace(ctx context.Context) (err error) {
 		}
 		t.onEnd()
 	})
-	t.place.release(ctx)
+	t.place.releaseNode(ctx)
 	return err
 }
 
@@ -234,7 +242,7 @@ func (t *Term) releasePlace(ctx context.Context) (err error) {
 // others return its ErrTransferred. When the candidate leaves at the last moment, or the outcome is unknown, the term is over, the first in
 // line leads, and the error says so; Lead logs the error.
 func (t *Term) TransferTo(ctx context.Context, id string) error {
-	return framework.Wrap("transfer", t.path, t.transferTo(ctx, id))
+	return failure.Wrap("transfer", t.path, t.transferTo(ctx, id))
 }
 
 func (t *Term) transferTo(ctx context.Context, id string) error {
@@ -269,9 +277,9 @@ func (t *Term) listWaiting(ctx context.Context) ([]waitline.Entry, error) {
 	return line[own+1:], nil
 }
 
-// lead runs the function of Lead for this term and then gives the term up, even if the function panics. The error is the function's. It is
+// leadUntilEnd runs the function of Lead for this term and then gives the term up, even if the function panics. The error is the function's. It is
 // dropped if the function's context had ended, unless it is to end Lead.
-func (t *Term) lead(ctx context.Context, f func(ctx context.Context, term *Term) error) error {
+func (t *Term) leadUntilEnd(ctx context.Context, f func(ctx context.Context, term *Term) error) error {
 	t.mu.Lock()
 	t.led = true
 	t.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
 // storedTerm is a term's record as it was last read or written.
@@ -17,7 +18,7 @@ type storedTerm struct {
 }
 
 // readTerm reads a term's record. A missing record has the number 0.
-func readTerm(ctx context.Context, from getter, path string) (storedTerm, error) {
+func readTerm(ctx context.Context, from nodeReader, path string) (storedTerm, error) {
 	data, st, err := from.Get(ctx, path)
 	if errors.Is(err, framework.ErrNoNode) {
 		return storedTerm{known: true, missing: true}, nil
@@ -46,24 +47,24 @@ type termWriter struct {
 	doubtful bool // a write has failed, and may have been applied: another server may lag behind it
 }
 
-// update replaces the record by change's result. Where a reply was lost, it reads the record to find out whether the write was
+// updateRecord replaces the record by change's result. Where a reply was lost, it reads the record to find out whether the write was
 // applied.
-func (w *termWriter) update(ctx context.Context, change func(termRecord) termRecord) error {
+func (w *termWriter) updateRecord(ctx context.Context, change func(termRecord) termRecord) error {
 	select {
 	case w.writing <- struct{}{}:
 		defer func() { <-w.writing }()
 	case <-ctx.Done():
-		return framework.Ended(ctx)
+		return failure.Ended(ctx)
 	}
 	for {
-		if err := w.read(ctx); err != nil {
+		if err := w.readRecord(ctx); err != nil {
 			return err
 		}
 		next := change(w.last.termRecord)
-		if !w.last.missing && next.equals(w.last.termRecord) {
+		if !w.last.missing && next.saysSame(w.last.termRecord) {
 			return w.err()
 		}
-		err := w.write(ctx, next)
+		err := w.writeRecord(ctx, next)
 		if err == nil {
 			return nil
 		}
@@ -77,9 +78,9 @@ func (w *termWriter) update(ctx context.Context, change func(termRecord) termRec
 // errRecordChanged says that another client has changed the record, or that the outcome of a write is unknown.
 var errRecordChanged = errors.New("the record has changed")
 
-// read reads the record, unless it is known. Behind a sync, which a doubtful write needs, the server shows all earlier writes. Otherwise it
+// readRecord reads the record, unless it is known. Behind a sync, which a doubtful write needs, the server shows all earlier writes. Otherwise it
 // may show an old record, and the next write fails.
-func (w *termWriter) read(ctx context.Context) error {
+func (w *termWriter) readRecord(ctx context.Context) error {
 	if w.last.known {
 		return nil
 	}
@@ -95,9 +96,9 @@ func (w *termWriter) read(ctx context.Context) error {
 	return err
 }
 
-// write writes the record if it is still the one that was read. Its error wraps errRecordChanged if it is not, or if the outcome is not
+// writeRecord writes the record if it is still the one that was read. Its error wraps errRecordChanged if it is not, or if the outcome is not
 // known.
-func (w *termWriter) write(ctx context.Context, next termRecord) error {
+func (w *termWriter) writeRecord(ctx context.Context, next termRecord) error {
 	data, err := next.encode()
 	if err != nil {
 		return err

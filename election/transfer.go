@@ -10,15 +10,15 @@ import (
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
-// successor is the candidate that a term is handed to.
-type successor struct {
+// termSuccessor is the candidate that a term is handed to.
+type termSuccessor struct {
 	node   string
 	passed []string // the nodes before it
 }
 
 // chooseSuccessor returns the first candidate of the line that meets the condition, or nil. Nodes before it can only vanish.
-func chooseSuccessor(line []waitline.Entry, meant func(waitline.Entry) bool) *successor {
-	s := &successor{}
+func chooseSuccessor(line []waitline.Entry, meant func(waitline.Entry) bool) *termSuccessor {
+	s := &termSuccessor{}
 	for _, c := range line {
 		if meant(c) {
 			s.node = c.Node
@@ -41,14 +41,14 @@ const (
 //
 // Candidates of this package that are passed over join again when they find their nodes gone, while they wait or when they record their
 // term. So do Curator's.
-func (s *successor) handOver(ctx context.Context, client *framework.Client, own *place) error {
+func (s *termSuccessor) handOver(ctx context.Context, client *framework.Client, own *leaderPlace) error {
 	if err := own.Err(); err != nil {
 		return fmt.Errorf("it could not be handed over: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), own.remaining())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), own.timeLeft())
 	defer cancel()
 	for passed, unknown := slices.Clone(s.passed), false; ; {
-		ops := []framework.Op{framework.DeleteOp(own.node(), framework.AnyVersion), framework.CheckOp(s.node, framework.AnyVersion)}
+		ops := []framework.Op{framework.DeleteOp(own.nodePath(), framework.AnyVersion), framework.CheckOp(s.node, framework.AnyVersion)}
 		for _, node := range passed {
 			ops = append(ops, framework.DeleteOp(node, framework.AnyVersion))
 		}
@@ -64,7 +64,7 @@ func (s *successor) handOver(ctx context.Context, client *framework.Client, own 
 		case refused.Index == ownOp && unknown: // it was applied the first time
 			return nil
 		case refused.Index == ownOp:
-			return guardRefusal(refused.Err, own.node())
+			return guardRefusal(refused.Err, own.nodePath())
 		case refused.Index == targetOp:
 			return fmt.Errorf("%w: it has left the line", ErrNoCandidate)
 		default: // one candidate less to pass over

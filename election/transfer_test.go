@@ -167,6 +167,22 @@ func TestOfTransfersAtOnceOneIsDone(t *testing.T) {
 	}
 }
 
+// TestTransferReportsEndOfTermDuringList: the line that it has listed is that of the next term.
+func TestTransferReportsEndOfTermDuringList(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a")
+		term := a.lead(t)
+		a.link.Delay(50 * time.Millisecond)
+		result := make(chan error)
+		go func() { result <- term.TransferTo(t.Context(), "b") }()
+		synctest.Wait()
+		require.NoError(t, term.Resign(t.Context()))
+		err := <-result
+		require.ErrorIs(t, err, term.Err())
+		require.NotErrorIs(t, err, election.ErrNoCandidate)
+	})
+}
+
 func TestATransferWhoseReplyIsLostIsDoneOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")

@@ -13,7 +13,7 @@ const (
 	PermAll = PermRead | PermWrite | PermCreate | PermDelete | PermAdmin
 )
 
-// ACL allows one identity something on a node.
+// ACL gives one identity permissions on a node.
 type ACL struct {
 	Perms  Perms
 	Scheme string
@@ -37,9 +37,9 @@ func (c Credential) GoString() string { return c.String() }
 // MarshalText hides the credential's data from encoders, such as slog's and encoding/json.
 func (c Credential) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// Open allows everything to everybody: the default of a client without credentials.
+// Open gives all permissions to all clients: the default of a client without credentials.
 func Open() []ACL { return []ACL{{PermAll, "world", "anyone"}} }
 
-// CreatorOnly allows everything to the creator of the node, and no access to others: the default
+// CreatorOnly gives all permissions to the creator of the node, and none to others: the default
 // of a client with credentials.
 func CreatorOnly() []ACL { return []ACL{{PermAll, "auth", ""}} }

@@ -7,24 +7,28 @@ import (
 	"iter"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/backoff"
 	"github.com/lockstep-go/lockstep/internal/clock"
+	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
 // Client keeps a ZooKeeper session for a program and its recipes, and opens a new one when one is lost.
 // It is safe for concurrent use.
 type Client struct {
-	cfg     Config
-	log     *slog.Logger
-	clock   clock.Clock
-	servers *serverList
-	tel     *telemetry
-	changes *broadcast[StateChange]
-	warn    sync.Once
+	cfg            Config
+	log            *slog.Logger
+	clock          clock.Clock
+	servers        *serverList
+	tel            *telemetry
+	changes        *broadcast[StateChange]
+	sent           atomic.Int64 // requests
+	timeoutWarning sync.Once
 
-	setup sessionSetup // of each session
+	setup    sessionSetup // of each session
+	followed followedNodes
 
 	ctx     context.Context // done when Close was called or the client was refused
 	cancel  context.CancelCauseFunc
@@ -34,10 +38,11 @@ type Client struct {
 	mu      sync.Mutex
 	session *Session
 	changed chan struct{} // closed and replaced when session changes
+	cause   error         // of the latest suspension or loss of a session
 }
 
-// New returns a client that has not begun to connect, so that a program can be put together while
-// ZooKeeper is down. Start or Connect begins. The error wraps ErrInvalidConfig.
+// New returns a client that does not connect before Start, so that a program can be put together while
+// ZooKeeper is down. Connect calls New and Start. The error wraps ErrInvalidConfig.
 func New(cfg Config, opts ...Option) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -53,14 +58,16 @@ func New(cfg Config, opts ...Option) (*Client, error) {
 		}
 	}
 	c := &Client{
-		cfg: cfg, log: o.log, clock: o.clock, tel: o.tel, servers: newServers(cfg, !o.dialed, o.log),
-		changes: newFeed[StateChange](), stopped: make(chan struct{}), changed: make(chan struct{}),
+		cfg: cfg, log: o.log, clock: o.clock, tel: o.tel, servers: newServerList(cfg, !o.dialed, o.log),
+		changes: newBroadcast[StateChange](), stopped: make(chan struct{}), changed: make(chan struct{}),
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.setup = sessionSetup{
 		cfg: cfg, ns: namespace(cfg.Root), log: o.log, clock: o.clock, dial: o.dial, servers: c.servers,
-		stateChanged: c.changes.publish, connected: c.publishSession, timeoutGranted: c.checkGrantedTimeout,
+		stateChanged: c.recordState, sessionConnected: c.publishSession, timeoutGranted: c.checkGrantedTimeout,
+		requests: &c.sent, measures: o.tel,
 	}
+	c.followed = followedNodes{cfg: cfg, log: o.log, onSessions: c.repeatOnSessions, nodes: map[string]*followedNode{}}
 	if o.watchdog {
 		if o.dialed {
 			return nil, invalidConfig("WithWatchdog: another process cannot make the connections of WithDialer")
@@ -74,8 +81,8 @@ func New(cfg Config, opts ...Option) (*Client, error) {
 }
 
 // Connect returns a client with a session that is proven to be alive. It tries every server until ctx ends;
-// the error, a *ConnectError, then lists each server with the last reason it gave. What is left of a connection is closed in the
-// background then, within seconds. Refused credentials end it at once.
+// the error, a *ConnectError, then lists each server with its last failure, and the client closes its connection in the
+// background, within seconds. Refused credentials end Connect at once.
 func Connect(ctx context.Context, cfg Config, opts ...Option) (*Client, error) {
 	c, err := New(cfg, opts...)
 	if err != nil {
@@ -83,7 +90,7 @@ func Connect(ctx context.Context, cfg Config, opts ...Option) (*Client, error) {
 	}
 	c.Start()
 	if _, err := c.Session(ctx); err != nil {
-		_ = c.Close(ctx) // the rest ends in the background if ctx has ended
+		_ = c.Close(ctx) // goes on in the background if ctx has ended
 		return nil, &ConnectError{Err: err, Servers: c.servers.lastFailures()}
 	}
 	return c, nil
@@ -105,21 +112,21 @@ func (c *Client) Session(ctx context.Context) (*Session, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, Ended(ctx)
+			return nil, failure.Ended(ctx)
 		case <-c.ctx.Done():
 			return nil, context.Cause(c.ctx)
 		}
 	}
 }
 
-// currentSession is the client's session, or nil, and a channel that is closed when there is another.
+// currentSession is the client's session, or nil, and a channel that is closed when that changes.
 func (c *Client) currentSession() (*Session, <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.session, c.changed
 }
 
-// publishSession makes s, or nil, the client's session, unless it has ended or been followed already.
+// publishSession makes s, or nil, the client's session, unless s has ended or the client has a later session.
 func (c *Client) publishSession(s *Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,22 +140,24 @@ func (c *Client) publishSession(s *Session) {
 	}
 }
 
-// Close ends the session and waits until all goroutines of the client have ended. The session's nodes are deleted
-// at once if the servers can be told within a second, else when it has timed out. When ctx ends first its error
-// is returned and the rest goes on in the background. It may be called more than once.
+// Close ends the session and waits until all goroutines of the client have ended. The servers delete the session's nodes
+// at once if one of them gets the close within a second, otherwise when the session has timed out. When ctx ends first, Close
+// returns its error and goes on in the background. It may be called more than once.
 func (c *Client) Close(ctx context.Context) error {
 	c.cancel(ErrClosed)
 	c.start.Do(func() { close(c.stopped) })
-	select {
-	case <-c.stopped:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("framework: close: %w", Ended(ctx))
+	for _, ended := range []<-chan struct{}{c.stopped, c.followed.tasks.Done()} {
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return fmt.Errorf("framework: close: %w", failure.Ended(ctx))
+		}
 	}
+	return nil
 }
 
 // States yields the changes of the client's sessions from now on, in order, until ctx ends or the
-// client was closed: then the end of its session is the last one. A slow reader misses none.
+// client is closed. In the latter case the end of its session is the last change. A slow reader gets all changes, too.
 func (c *Client) States(ctx context.Context) iter.Seq[StateChange] {
 	next := c.changes.subscribe()
 	return func(yield func(StateChange) bool) {
@@ -158,7 +167,7 @@ func (c *Client) States(ctx context.Context) iter.Seq[StateChange] {
 			case <-ctx.Done():
 				return
 			case <-c.stopped:
-				if !next.isReady() { // no change comes any more
+				if !next.isReady() { // that was the last change
 					return
 				}
 			}
@@ -170,33 +179,79 @@ func (c *Client) States(ctx context.Context) iter.Seq[StateChange] {
 	}
 }
 
-// Config is the configuration that the client was made with, with its defaults filled in.
+// Follow yields the value of a node, now and after each change, across lost connections and sessions. A missing node is a value.
+//
+// Guarantee: the first value is at least as new as every write that was committed before the loop began. Each value is newer than the one before it, also if
+// the node was deleted and created again. After an outage, the latest value follows. A slow reader skips to the latest value. When the loop ends, it leaves no
+// goroutine and no watch.
+//
+// Not guaranteed: that the loop yields each value. After the servers were restored from a backup, the loop keeps the newer value that it has seen, and logs a
+// warning: end all loops of this client over the node, and begin again.
+//
+// All loops over one path of a client share one watch and its reads. After a reconnect and on a new session, the client reads again after a random
+// part of Config.FollowSpread.
+//
+// The loop ends without an error when ctx ends. Otherwise it yields the error that ends it last: it wraps ErrClosed, ErrAuthFailed, ErrNoAuth,
+// ErrInvalidPath or ErrTooLarge.
+func (c *Client) Follow(ctx context.Context, path string) iter.Seq2[NodeValue, error] {
+	return func(yield func(NodeValue, error) bool) {
+		err := c.followed.yieldValues(ctx, c.ctx, path, func(v NodeValue) bool { return yield(v, nil) })
+		if err = failure.LoopEnd(ctx, "follow", path, err); err != nil {
+			yield(NodeValue{}, err)
+		}
+	}
+}
+
+// Config returns the client's configuration, with the defaults filled in.
 func (c *Client) Config() Config { return c.cfg }
 
-// Status is what is known of a client at one moment.
+// Status is a client's state at one moment.
 type Status struct {
 	// State is the present session's, Connecting while there is none.
 	State State
 	// Epoch and SessionID are the present session's, 0 while there is none.
 	Epoch, SessionID int64
-	// Servers are the addresses that are tried, each with the last reason why it could not be used, if it has not been used since.
+	// LeaseRemaining is how long the session's holds last if no server answers any more; see Session.LeaseRemaining.
+	LeaseRemaining time.Duration
+	// Cause is the reason of the latest suspension or loss of a session, with the server of its connection, also after the client has recovered. It is nil
+	// if no session was suspended or lost.
+	Cause error
+	// Awake says that the session proves its life. A session that is not awake has no holds.
+	Awake bool
+	// Servers are the addresses that the client tries, each with its last failure since the client last used it.
 	Servers []ServerError
-	// EphemeralBytes is what counts towards Config.MaxEphemeralBytes.
+	// EphemeralBytes is the number of bytes that count towards Config.MaxEphemeralBytes.
 	EphemeralBytes int
+	// Requests counts the requests that the client has sent on all sessions, with repetitions and without pings.
+	Requests int64
 }
 
-// Status tells how the client is connected, and if it is not, why. It sends no request.
+// Status reports how the client is connected, or why it is not. It sends no request.
 func (c *Client) Status() Status {
-	st := Status{Servers: c.servers.lastFailures()}
+	st := Status{Servers: c.servers.lastFailures(), Requests: c.sent.Load()}
+	c.mu.Lock()
+	st.Cause = c.cause
+	c.mu.Unlock()
 	if s, _ := c.currentSession(); s != nil {
+		st.LeaseRemaining = s.LeaseRemaining()
 		st.State, st.Epoch, st.SessionID, st.EphemeralBytes = s.State(), s.Epoch(), s.ID(), s.owned.totalBytes()
+		st.Awake = s.isAwake()
 	}
 	return st
 }
 
-// SetServers makes these the client's servers, host:port or host, as Config.Servers at the start. It does not wait: a connection stays, also to a server that
-// is not among them, and the next one is made to one of them. The error wraps ErrInvalidConfig. A watchdog goes on with the servers that the client was made
-// with, and the one that it is connected to.
+// recordState publishes a change of the present session, and keeps its cause for Status.
+func (c *Client) recordState(change StateChange) {
+	if change.Cause != nil && !errors.Is(change.Cause, ErrClosed) {
+		c.mu.Lock()
+		c.cause = change.Cause
+		c.mu.Unlock()
+	}
+	c.changes.publish(change)
+}
+
+// SetServers replaces the client's servers, as Config.Servers lists them at the start. It does not wait, and closes no connection: the client makes its next
+// connection to one of the new servers. The error wraps ErrInvalidConfig. A watchdog keeps the servers of New, and the one that the client is connected to.
 func (c *Client) SetServers(list ...string) error {
 	cfg := c.cfg
 	cfg.Servers = list
@@ -207,7 +262,7 @@ func (c *Client) SetServers(list ...string) error {
 	return nil
 }
 
-// Logger gets the reports of the client and its recipes about events that no call returns.
+// Logger returns the log of the client and its recipes, for events that no call returns.
 func (c *Client) Logger() *slog.Logger { return c.log }
 
 // openSessions opens session after session until the client is closed.
@@ -238,7 +293,7 @@ func (c *Client) openSessions() {
 	}
 }
 
-// removeSession takes the ended session away.
+// removeSession makes the client forget an ended session, and logs why the session ended.
 func (c *Client) removeSession(s *Session) {
 	c.publishSession(nil)
 	cause := context.Cause(s.ctx)
@@ -251,11 +306,15 @@ func (c *Client) removeSession(s *Session) {
 	}
 }
 
-// checkGrantedTimeout compares the granted session timeout with what was asked for, once.
+// checkGrantedTimeout logs once how the granted session timeout differs from the configured one.
 func (c *Client) checkGrantedTimeout(t time.Duration) {
-	c.warn.Do(func() {
-		if t != c.cfg.SessionTimeout {
-			c.log.Warn("the servers grant another session timeout", "asked", c.cfg.SessionTimeout, "granted", t)
+	c.timeoutWarning.Do(func() {
+		switch asked := c.cfg.SessionTimeout; {
+		case t < asked:
+			c.log.Warn("the servers grant a shorter session timeout", "asked", asked, "granted", t, "survived", longestInterruption(t, c.cfg.furtherBack()).Truncate(time.Millisecond),
+				"advice", "longer interruptions end holds: raise the servers' maxSessionTimeout, or configure a shorter SessionTimeout")
+		case t > asked:
+			c.log.Info("the servers grant a longer session timeout, so they will notice a crash later", "asked", asked, "granted", t)
 		}
 		if t < 8*time.Second {
 			c.log.Warn("the session timeout is short: it should be at least 4 server ticks, 8 s with the usual tick", "granted", t)
@@ -266,31 +325,31 @@ func (c *Client) checkGrantedTimeout(t time.Duration) {
 // Get reads a node's data, on the present session.
 func (c *Client) Get(ctx context.Context, path string) (data []byte, st Stat, err error) {
 	err = c.repeatOnSessions(ctx, func(s *Session) error { data, st, err = s.Get(ctx, path); return err })
-	return data, st, Wrap("get", path, err)
+	return data, st, failure.Wrap("get", path, err)
 }
 
 // Exists reads a node's Stat; a missing node is ErrNoNode.
 func (c *Client) Exists(ctx context.Context, path string) (st Stat, err error) {
 	err = c.repeatOnSessions(ctx, func(s *Session) error { st, err = s.Exists(ctx, path); return err })
-	return st, Wrap("exists", path, err)
+	return st, failure.Wrap("exists", path, err)
 }
 
 // Children lists the names below a node, in no order.
 func (c *Client) Children(ctx context.Context, path string) (names []string, st Stat, err error) {
 	err = c.repeatOnSessions(ctx, func(s *Session) error { names, st, err = s.Children(ctx, path); return err })
-	return names, st, Wrap("list", path, err)
+	return names, st, failure.Wrap("list", path, err)
 }
 
-// CreateIfMissing creates a node unless there is one; see Session.CreateIfMissing.
+// CreateIfMissing creates a node unless it exists; see Session.CreateIfMissing.
 func (c *Client) CreateIfMissing(ctx context.Context, path string, data []byte, mode Mode) error {
 	err := c.repeatOnSessions(ctx, func(s *Session) error { return s.CreateIfMissing(ctx, path, data, mode) })
-	return Wrap("create", path, err)
+	return failure.Wrap("create", path, err)
 }
 
-// DeleteIfPresent deletes a node if there is one; see Session.DeleteIfPresent.
+// DeleteIfPresent deletes a node if it exists; see Session.DeleteIfPresent.
 func (c *Client) DeleteIfPresent(ctx context.Context, path string) error {
 	err := c.repeatOnSessions(ctx, func(s *Session) error { return s.DeleteIfPresent(ctx, path) })
-	return Wrap("delete", path, err)
+	return failure.Wrap("delete", path, err)
 }
 
 // Create creates a node; see Session.Create. A session lost meanwhile is ErrSessionLost, and
@@ -302,7 +361,7 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, mode Mode
 // MakeDirs makes a directory and those above it; see Session.MakeDirs.
 func (c *Client) MakeDirs(ctx context.Context, dir string) error {
 	err := c.repeatOnSessions(ctx, func(s *Session) error { return s.MakeDirs(ctx, dir) })
-	return Wrap("create", dir, err)
+	return failure.Wrap("create", dir, err)
 }
 
 // Set writes a node's data; see Session.Set. A session lost meanwhile is ErrSessionLost, and
@@ -318,8 +377,8 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	return c.onceOnSession(ctx, "delete", path, func(s *Session) error { return s.Delete(ctx, path, version) })
 }
 
-// Multi runs a transaction; see Session.Multi. It does not wait for a session when a condition of
-// this process's own refuses it already.
+// Multi runs a transaction; see Session.Multi. It fails without waiting for a session when a guard's condition
+// in this process refuses the transaction already.
 func (c *Client) Multi(ctx context.Context, ops ...Op) (rs []OpResult, err error) {
 	if err := checkConditions(ops); err != nil {
 		return nil, err
@@ -331,7 +390,7 @@ func (c *Client) Multi(ctx context.Context, ops ...Op) (rs []OpResult, err error
 	return s.Multi(ctx, ops...)
 }
 
-// repeatOnSessions runs f, which may be repeated, on session after session until one answers.
+// repeatOnSessions runs f, which must be safe to repeat, on session after session, as long as it fails because its session is lost.
 func (c *Client) repeatOnSessions(ctx context.Context, f func(*Session) error) error {
 	for {
 		s, err := c.Session(ctx)
@@ -340,7 +399,7 @@ func (c *Client) repeatOnSessions(ctx context.Context, f func(*Session) error) e
 		}
 		err = f(s)
 		if err != nil && ctx.Err() != nil {
-			return Ended(ctx)
+			return failure.Ended(ctx)
 		}
 		if !errors.Is(err, ErrSessionLost) {
 			return err
@@ -352,7 +411,7 @@ func (c *Client) repeatOnSessions(ctx context.Context, f func(*Session) error) e
 func (c *Client) onceOnSession(ctx context.Context, op, path string, f func(*Session) error) error {
 	s, err := c.Session(ctx)
 	if err != nil {
-		return Wrap(op, path, err)
+		return failure.Wrap(op, path, err)
 	}
-	return Wrap(op, path, f(s))
+	return failure.Wrap(op, path, f(s))
 }

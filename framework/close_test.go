@@ -34,8 +34,8 @@ func TestACloseAfterALongCutTellsTheServers(t *testing.T) {
 	require.Zero(t, left)
 }
 
-// TestACloseWhileSuspendedKeepsNothingLonger: the link comes back amid the farewell, but its answer comes after it.
-func TestACloseWhileSuspendedKeepsNothingLonger(t *testing.T) {
+// TestCloseWhileSuspendedDoesNotExtendHolds: the link comes back amid the farewell, but its answer comes after it.
+func TestCloseWhileSuspendedDoesNotExtendHolds(t *testing.T) {
 	worst := time.Duration(0)
 	for range 30 {
 		synctest.Test(t, func(t *testing.T) {

@@ -12,41 +12,52 @@ import (
 	"time"
 )
 
-// Defaults of Config.
+// The defaults of Config.
 const (
-	DefaultSessionTimeout = 10 * time.Second
-	DefaultDialTimeout    = time.Second
-	DefaultRetryBase      = 50 * time.Millisecond
-	DefaultRetryMax       = 5 * time.Second
-	DefaultRoot           = "/"
-	// DefaultMaxEphemeralBytes is below what a server accepts in one request by default (jute.maxbuffer).
-	DefaultMaxEphemeralBytes = 900_000
+	// defaultSessionTimeout is long enough for a restart or an election of servers to end no hold: docs/timeouts.md.
+	defaultSessionTimeout = 30 * time.Second
+	defaultDialTimeout    = time.Second
+	defaultRetryBase      = 50 * time.Millisecond
+	defaultRetryMax       = 5 * time.Second
+	defaultFollowSpread   = time.Second
+	defaultRoot           = "/"
+	// defaultMaxEphemeralBytes is below what a server accepts in one request by default (jute.maxbuffer).
+	defaultMaxEphemeralBytes = 900_000
 	defaultPort              = "2181"
 )
 
 // Config says how a client connects. The zero value of every field but Servers is usable.
 type Config struct {
-	// Servers are the addresses of the ensemble, host:port or host (then port 2181). At least one. A name stands for all addresses that it has, and is looked up
-	// again each time that all were tried. They are tried in random order; none is preferred.
+	// Servers are the addresses of the ensemble, host:port or host (then port 2181). At least one. A name stands for all of its addresses; the client looks
+	// it up again after each round in which it has tried all servers. It tries them in random order.
 	Servers []string
-	// SessionTimeout is T, what the client asks of the servers; they may grant another. A crash is
-	// noticed after about T. At least 4 server ticks are wanted (8 s at the usual tick of 2 s).
-	// Default 10 s.
+	// SessionTimeout is T, the timeout that the client asks of the servers. They grant 2 to 20 of their ticks (4 s to 40 s at the usual tick of 2 s), and the
+	// client logs a warning if they grant less. Holds survive an interruption of nearly T/2; the servers notice a crash after about T, or at once with
+	// WithWatchdog. docs/timeouts.md helps to choose. T should be at least 4 server ticks. Default 30 s.
 	SessionTimeout time.Duration
+	// ObserverMasters must be true in every client of an ensemble that has observerMasterPort in a server's zoo.cfg. There, observers get their packets from
+	// followers, and leases must last T/4 less to be safe. A client cannot detect this by itself; see docs/guarantees.md. Default false.
+	ObserverMasters bool
+	// AlwaysAwake makes sessions prove their life all the time while they are connected, with four writes and syncs in each SessionTimeout. By default a
+	// session without holds is dormant: see Session. Set it if your own recipes rely on Session.Context.
+	AlwaysAwake bool
 	// DialTimeout bounds one attempt to reach one server. Default 1 s.
 	DialTimeout time.Duration
-	// RetryBase is the first pause after every server has failed once, RetryMax the longest; pauses
-	// double and are drawn at random around that. Defaults 50 ms and 5 s.
+	// RetryBase is the first pause after every server has failed once, RetryMax the longest. Pauses
+	// double, with random jitter. Defaults 50 ms and 5 s.
 	RetryBase, RetryMax time.Duration
+	// FollowSpread bounds how long Follow waits before it reads a node again, after a reconnect and on a new session. Each client draws a shorter time
+	// at random, so that the many clients of a lost server do not all read at once. A quarter of the session timeout is another bound. Default 1 s.
+	FollowSpread time.Duration
 	// MaxEphemeralBytes bounds the paths of the ephemeral nodes of one session, in bytes: some 10,000 locks and waiters. A create beyond it fails with
 	// ErrTooLarge. The servers delete a session's nodes in one transaction that names them all; if that is larger than they accept (jute.maxbuffer and
-	// jute.maxbuffer.extrasize, together 2 MiB by default), the ensemble stops working (ZOOKEEPER-4306). Raise it only with those. Default 900,000.
+	// jute.maxbuffer.extrasize, together 2 MiB by default), the ensemble stops working (ZOOKEEPER-4306). Raise it only together with those settings. Default 900,000.
 	MaxEphemeralBytes int
 	// Root is the namespace: every path is below it. Default "/".
 	Root string
 	// Auth is presented to the servers on every connection.
 	Auth []Credential
-	// ACL is given to nodes that the client creates, ParentACL to the directories above them.
+	// ACL is that of the nodes that the client creates, ParentACL that of the directories above them.
 	// Default: Open without Auth, CreatorOnly with Auth.
 	ACL, ParentACL []ACL
 	// TLS, when not nil, encrypts the connections. ServerName defaults to each server's host.
@@ -57,13 +68,14 @@ type Config struct {
 
 // WithDefaults returns a copy in which every empty field has its default.
 func (c Config) WithDefaults() Config {
-	setFromEnv(&c.SessionTimeout, DefaultSessionTimeout)
-	setFromEnv(&c.DialTimeout, DefaultDialTimeout)
-	setFromEnv(&c.RetryBase, DefaultRetryBase)
-	setFromEnv(&c.RetryMax, max(DefaultRetryMax, c.RetryBase))
-	setFromEnv(&c.MaxEphemeralBytes, DefaultMaxEphemeralBytes)
-	setFromEnv(&c.Root, DefaultRoot)
-	setFromEnv(&c.Identity, defaultIdentity())
+	setDefault(&c.SessionTimeout, defaultSessionTimeout)
+	setDefault(&c.DialTimeout, defaultDialTimeout)
+	setDefault(&c.RetryBase, defaultRetryBase)
+	setDefault(&c.RetryMax, max(defaultRetryMax, c.RetryBase))
+	setDefault(&c.FollowSpread, defaultFollowSpread)
+	setDefault(&c.MaxEphemeralBytes, defaultMaxEphemeralBytes)
+	setDefault(&c.Root, defaultRoot)
+	setDefault(&c.Identity, defaultIdentity())
 	if c.ACL == nil {
 		c.ACL = c.defaultACL()
 	}
@@ -88,7 +100,7 @@ func (c Config) Validate() error {
 	for _, d := range []struct {
 		name string
 		d    time.Duration
-	}{{"SessionTimeout", c.SessionTimeout}, {"DialTimeout", c.DialTimeout}, {"RetryBase", c.RetryBase}, {"RetryMax", c.RetryMax}} {
+	}{{"SessionTimeout", c.SessionTimeout}, {"DialTimeout", c.DialTimeout}, {"RetryBase", c.RetryBase}, {"RetryMax", c.RetryMax}, {"FollowSpread", c.FollowSpread}} {
 		if d.d < 0 {
 			return invalidConfig("%s is %v: it must be positive", d.name, d.d)
 		}
@@ -115,6 +127,14 @@ func (c Config) Validate() error {
 	return nil
 }
 
+// furtherBack is how many heartbeats before the former one a lease counts from: see sessionLease.
+func (c Config) furtherBack() int {
+	if c.ObserverMasters {
+		return 1
+	}
+	return 0
+}
+
 func (c Config) defaultACL() []ACL {
 	if len(c.Auth) > 0 {
 		return CreatorOnly()
@@ -126,7 +146,7 @@ func invalidConfig(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrInvalidConfig}, args...)...)
 }
 
-func setFromEnv[T comparable](field *T, value T) {
+func setDefault[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {
 		*field = value
@@ -141,16 +161,16 @@ func defaultIdentity() string {
 	return host + "-" + strconv.Itoa(os.Getpid())
 }
 
-// validServer refuses what is not one address, and says what to do with it instead.
+// validServer refuses a text that is not one address, and says what to write instead.
 func validServer(s string) error {
 	scheme, _, isURL := strings.Cut(s, "://")
 	switch {
-	case strings.Contains(s, "@"): // not shown: it may have a password
+	case strings.Contains(s, "@"): // the error does not show s, which may have a password
 		return invalidConfig("a server's address has a user's name before the @; give credentials in Config.Auth, or by %s", EnvAuthFile)
 	case isURL:
 		return invalidConfig("server %q begins with %s://; write host:port", s, scheme)
 	case strings.Contains(s, ","):
-		return invalidConfig("server %q has several addresses; give each one for itself, or the whole text to ParseServers", s)
+		return invalidConfig("server %q has several addresses; give each one by itself, or the whole text to ParseServers", s)
 	case strings.Contains(s, "/"):
 		host, root, _ := strings.Cut(s, "/")
 		return invalidConfig("server %q has a path behind it; write %q and set Root to %q", s, host, "/"+root)
@@ -187,19 +207,20 @@ func withPort(s string) string {
 
 // Environment variables that ConfigFromEnv reads.
 const (
-	EnvServers        = "LOCKSTEP_SERVERS"         // host:port,host:port, perhaps with a root behind it: see ParseServers
-	EnvSessionTimeout = "LOCKSTEP_SESSION_TIMEOUT" // a duration, such as 10s
-	EnvRoot           = "LOCKSTEP_ROOT"            // namespace
-	EnvIdentity       = "LOCKSTEP_IDENTITY"        // name shown to others
-	EnvAuthFile       = "LOCKSTEP_AUTH_FILE"       // a file whose content is user:password (digest)
-	EnvAuth           = "LOCKSTEP_AUTH"            // user:password (digest); the file form is safer
-	EnvTLSCA          = "LOCKSTEP_TLS_CA"          // PEM file; turns TLS on
-	EnvTLSCert        = "LOCKSTEP_TLS_CERT"        // PEM file of the client's certificate
-	EnvTLSKey         = "LOCKSTEP_TLS_KEY"         // PEM file of the client's key
+	EnvServers         = "LOCKSTEP_SERVERS"          // host:port,host:port, perhaps with a root behind it: see ParseServers
+	EnvSessionTimeout  = "LOCKSTEP_SESSION_TIMEOUT"  // a duration, such as 10s
+	EnvObserverMasters = "LOCKSTEP_OBSERVER_MASTERS" // true if a server has observerMasterPort: Config.ObserverMasters
+	EnvRoot            = "LOCKSTEP_ROOT"             // namespace
+	EnvIdentity        = "LOCKSTEP_IDENTITY"         // name shown to others
+	EnvAuthFile        = "LOCKSTEP_AUTH_FILE"        // a file whose content is user:password (digest)
+	EnvAuth            = "LOCKSTEP_AUTH"             // user:password (digest); the file form is safer
+	EnvTLSCA           = "LOCKSTEP_TLS_CA"           // PEM file; turns TLS on
+	EnvTLSCert         = "LOCKSTEP_TLS_CERT"         // PEM file of the client's certificate
+	EnvTLSKey          = "LOCKSTEP_TLS_KEY"          // PEM file of the client's key
 )
 
-// ConfigFromEnv returns a Config from the LOCKSTEP_ variables above. What is not set stays empty;
-// what is set and cannot be used is an error that wraps ErrInvalidConfig and names the variable.
+// ConfigFromEnv returns a Config from the LOCKSTEP_ variables above. Fields without a variable stay empty.
+// A value that cannot be used is an error that wraps ErrInvalidConfig and names the variable.
 func ConfigFromEnv() (Config, error) {
 	c := Config{Identity: os.Getenv(EnvIdentity)}
 	var err error
@@ -217,6 +238,11 @@ func ConfigFromEnv() (Config, error) {
 			return Config{}, invalidConfig("%s is %q: want a positive duration such as 10s", EnvSessionTimeout, v)
 		}
 	}
+	if v := os.Getenv(EnvObserverMasters); v != "" {
+		if c.ObserverMasters, err = strconv.ParseBool(v); err != nil {
+			return Config{}, invalidConfig("%s is %q: want true or false", EnvObserverMasters, v)
+		}
+	}
 	if c.Auth, err = authFromEnv(); err != nil {
 		return Config{}, err
 	}
@@ -226,8 +252,8 @@ func ConfigFromEnv() (Config, error) {
 	return c, nil
 }
 
-// SplitServers splits a comma-separated list of servers; blanks and empty parts are dropped.
-func SplitServers(list string) []string {
+// splitServers splits a comma-separated list of servers; blanks and empty parts are dropped.
+func splitServers(list string) []string {
 	var out []string
 	for s := range strings.SplitSeq(list, ",") {
 		if s = strings.TrimSpace(s); s != "" {
@@ -239,10 +265,10 @@ func SplitServers(list string) []string {
 
 // ParseServers reads a connection string as other ZooKeeper clients take it: host:port,host:port with an optional root behind
 // the last address, such as zk1:2181,zk2:2181/app, and an optional zk:// or zookeeper:// before it. Ports default to 2181. An empty
-// text has no servers. The root is empty when there is none. The error wraps ErrInvalidConfig and shows what was given.
+// text has no servers. The root is empty when the text has none. The error wraps ErrInvalidConfig and shows the text.
 func ParseServers(list string) (servers []string, root string, err error) {
 	addresses := strings.TrimSpace(list)
-	if strings.Contains(addresses, "@") { // not shown: it may have a password
+	if strings.Contains(addresses, "@") { // an error that shows list might show a password
 		return nil, "", validServer(addresses)
 	}
 	for _, scheme := range []string{"zk://", "zookeeper://"} {
@@ -257,7 +283,7 @@ func ParseServers(list string) (servers []string, root string, err error) {
 			return nil, "", invalidConfig("servers %q: %w", list, err)
 		}
 	}
-	servers = SplitServers(addresses)
+	servers = splitServers(addresses)
 	if root != "" && len(servers) == 0 {
 		return nil, "", invalidConfig("servers %q: there is no address before the path", list)
 	}

@@ -54,12 +54,25 @@ func TestDefaults(t *testing.T) {
 	cfg := framework.Config{Servers: []string{"zk", "zk2:99", "::1"}}.WithDefaults()
 	require.NoError(t, cfg.Validate())
 	require.Equal(t, []string{"zk:2181", "zk2:99", "[::1]:2181"}, cfg.Servers)
-	require.Equal(t, 10*time.Second, cfg.SessionTimeout)
+	require.Equal(t, 30*time.Second, cfg.SessionTimeout)
 	require.Equal(t, framework.Open(), cfg.ACL)
 	require.NotEmpty(t, cfg.Identity)
 	cfg = framework.Config{Servers: cfg.Servers, Auth: []framework.Credential{{Scheme: "digest"}}}.WithDefaults()
 	require.Equal(t, framework.CreatorOnly(), cfg.ACL)
 	require.Equal(t, framework.CreatorOnly(), cfg.ParentACL)
+}
+
+func TestObserverMastersFromTheEnvironment(t *testing.T) {
+	for value, want := range map[string]bool{"": false, "true": true, "1": true, "false": false} {
+		t.Setenv(framework.EnvObserverMasters, value)
+		cfg, err := framework.ConfigFromEnv()
+		require.NoError(t, err)
+		require.Equal(t, want, cfg.ObserverMasters, value)
+	}
+	t.Setenv(framework.EnvObserverMasters, "maybe")
+	_, err := framework.ConfigFromEnv()
+	require.ErrorIs(t, err, framework.ErrInvalidConfig)
+	require.ErrorContains(t, err, `LOCKSTEP_OBSERVER_MASTERS is "maybe"`)
 }
 
 func TestConnectionStrings(t *testing.T) {

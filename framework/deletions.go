@@ -10,52 +10,52 @@ import (
 
 	"github.com/lockstep-go/lockstep/internal/background"
 	"github.com/lockstep-go/lockstep/internal/backoff"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/link"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// Discarded is a deletion in the background.
-type Discarded struct {
+// backgroundDeletion is a deletion in the background; it implements primitives.Discarded.
+type backgroundDeletion struct {
 	tasks  *background.Tasks // counts it
 	done   chan struct{}
 	once   sync.Once
 	queued func()
 
 	// Guarded by the session's deletions until done is closed.
-	zxid    int64
-	paths   []string // that are still to be deleted
-	refused []string // that are deleted after the others: the servers have refused them
-	own     Created  // is deleted too while it is this session's node, unless its path is ""
-	looked  bool     // the servers have said whether it is, and no request was sent since
-	ours    bool     // what they have said
-	try     int      // the number of the latest try
-	retries *backoff.Backoff
+	zxid           int64
+	paths          []string           // still to be deleted
+	one            [1]string          // holds the paths of most deletions
+	refused        []string           // paths that the servers have refused to delete; tried again after the others
+	own            primitives.Created // is deleted only while it is this session's node; its path is "" if there is none
+	ownershipKnown bool               // the servers have said whether own is this session's, and no request was sent since
+	isOwn          bool               // their answer
+	try            int                // the number of the latest try
+	retries        *backoff.Backoff
 }
 
-// Done is closed when the nodes are gone or the session has ended.
-func (d *Discarded) Done() <-chan struct{} { return d.done }
+func (d *backgroundDeletion) Done() <-chan struct{} { return d.done }
 
-// Zxid is the transaction that deleted the node, or 0 when it is not known. It may be asked for once
-// Done is closed.
-func (d *Discarded) Zxid() int64 { return d.zxid }
+func (d *backgroundDeletion) Zxid() int64 { return d.zxid }
 
-func (d *Discarded) markWritten() {
+func (d *backgroundDeletion) notifyQueued() {
 	if d.queued != nil {
 		d.once.Do(d.queued)
 	}
 }
 
-// finish tells that the nodes are gone, or that there is no session to delete them in.
-func (d *Discarded) finish() {
+// markDone ends the deletion: the nodes are deleted, or the session has ended.
+func (d *backgroundDeletion) markDone() {
 	close(d.done)
 	d.tasks.End()
 }
 
-// pendingDeletions are a session's deletions in the background that have no answer yet. On each new connection they are the first requests: a caller that was told
-// that a deletion is queued may rely on its own later requests reaching the servers later.
+// pendingDeletions are a session's deletions in the background that have no answer yet. On each new connection they are the first requests. So once a caller knows
+// that a deletion is queued, its own later requests reach the servers after the deletion.
 //
-// A deletion is one try after the other: a look at the own node, if it has one, and the request that deletes. A try without an answer is over with its connection.
-// The next connection begins another one.
+// A deletion is made of tries. A try reads who owns the own node, if the deletion has one, and then sends the request that deletes. A try without an answer ends with
+// its connection, and the next connection begins another try.
 type pendingDeletions struct {
 	transport *transport
 	owned     *ownedBytes
@@ -63,20 +63,20 @@ type pendingDeletions struct {
 
 	mu      sync.Mutex
 	ended   bool
-	waiting map[*Discarded]int64 // in which place each was asked for
+	waiting map[*backgroundDeletion]int64 // with the order in which they were requested
 	asked   int64
 }
 
 func (ds *pendingDeletions) init(t *transport, owned *ownedBytes, log *slog.Logger) {
-	ds.transport, ds.owned, ds.log, ds.waiting = t, owned, log, map[*Discarded]int64{}
+	ds.transport, ds.owned, ds.log, ds.waiting = t, owned, log, map[*backgroundDeletion]int64{}
 }
 
-// requestDeletion asks for a deletion. Without a connection it is asked for on the next one.
-func (ds *pendingDeletions) requestDeletion(d *Discarded) {
+// requestDeletion begins a deletion. Without a connection, the next connection begins it.
+func (ds *pendingDeletions) requestDeletion(d *backgroundDeletion) {
 	ds.mu.Lock()
 	if ds.ended {
 		ds.mu.Unlock()
-		d.finish()
+		d.markDone()
 		return
 	}
 	ds.asked++
@@ -84,9 +84,9 @@ func (ds *pendingDeletions) requestDeletion(d *Discarded) {
 	ds.beginTry(d)
 }
 
-// beginTry begins a try, and unlocks mu. It keeps mu until the request is queued, so that resend begins a try before that or after it.
-func (ds *pendingDeletions) beginTry(d *Discarded) {
-	if d.own.Path != "" && !d.looked {
+// beginTry begins a try, and unlocks mu. It keeps mu until the request is queued, so that resendAll begins its try either before or after this one.
+func (ds *pendingDeletions) beginTry(d *backgroundDeletion) {
+	if d.own.Path != "" && !d.ownershipKnown {
 		ds.transport.mon.Send(ds.ownershipRequest(d)...)
 		ds.mu.Unlock()
 		return
@@ -98,23 +98,24 @@ func (ds *pendingDeletions) beginTry(d *Discarded) {
 	case call == nil:
 		ds.endAsDeleted(d)
 	case queued:
-		d.markWritten()
+		d.notifyQueued()
 	}
 }
 
-// isLatestTry reports whether a deletion waits for the outcome of the try of this number. Guarded by mu.
-func (ds *pendingDeletions) isLatestTry(d *Discarded, try int) bool {
+// isLatestTry reports whether a deletion waits for the outcome of the try with this number. Guarded by mu.
+func (ds *pendingDeletions) isLatestTry(d *backgroundDeletion, try int) bool {
 	_, waits := ds.waiting[d]
 	return waits && d.try == try
 }
 
-// resend hands those that wait to admit, which lets requests pass on a new connection. An own node is looked at first, and deleted when the answer comes. That is
-// still before what others ask: they wait for the proof of life, which is asked behind the look and takes two round trips.
-func (ds *pendingDeletions) resend(admit func(first []*link.Call)) {
+// resendAll begins a new try of each pending deletion. It hands the requests to admit, which sends them first and then lets others pass on a new connection. For an
+// own node it asks for the owner first, and deletes the node when the answer comes. That is still before the requests of callers: they wait for the proof of life,
+// which is sent behind the question and takes two round trips.
+func (ds *pendingDeletions) resendAll(admit func(first []*link.Call)) {
 	ds.mu.Lock()
-	again := slices.SortedFunc(maps.Keys(ds.waiting), func(a, b *Discarded) int { return cmp.Compare(ds.waiting[a], ds.waiting[b]) })
+	again := slices.SortedFunc(maps.Keys(ds.waiting), func(a, b *backgroundDeletion) int { return cmp.Compare(ds.waiting[a], ds.waiting[b]) })
 	var calls []*link.Call
-	var queued, gone []*Discarded // gone: no node is left to delete
+	var queued, gone []*backgroundDeletion // gone: no node is left to delete
 	for _, d := range again {
 		if d.own.Path != "" {
 			calls = append(calls, ds.ownershipRequest(d)...)
@@ -130,19 +131,19 @@ func (ds *pendingDeletions) resend(admit func(first []*link.Call)) {
 	admit(calls)
 	ds.mu.Unlock()
 	for _, d := range queued {
-		d.markWritten()
+		d.notifyQueued()
 	}
 	for _, d := range gone {
 		ds.endAsDeleted(d)
 	}
 }
 
-// ownershipRequest prepares the question whether the own node is still this session's. Guarded by mu. The calls of this type do not lock mu when there is no answer, since
-// they may be called with mu held then.
+// ownershipRequest prepares the question whether the own node is still this session's. Guarded by mu. Its Done function does not lock mu when the connection is lost, since
+// mu may be held then.
 //
-// A sync comes before each look but the first. The answer to a former deletion may have been lost: this server may not have seen yet that the node was deleted, and
-// made anew by another session.
-func (ds *pendingDeletions) ownershipRequest(d *Discarded) (calls []*link.Call) {
+// A sync comes before each question but the first. The answer to a former deletion may have been lost: this server may not have seen yet that the node was deleted, and
+// created again by another session.
+func (ds *pendingDeletions) ownershipRequest(d *backgroundDeletion) (calls []*link.Call) {
 	var unsynced error
 	if d.try > 0 {
 		calls = append(calls, &link.Call{Op: wire.OpSync, Body: &wire.PathRequest{Path: ds.transport.ns.serverPath("/")}, Done: func(r link.Reply) {
@@ -155,7 +156,7 @@ func (ds *pendingDeletions) ownershipRequest(d *Discarded) (calls []*link.Call) 
 		if r.Err != nil {
 			return // the next connection begins another try
 		}
-		o := readAnswer(r, readStat)
+		o := decodeAnswer(r, decodeStatOnly)
 		switch {
 		case unsynced != nil:
 			ds.retryAfterPause(d, try, unsynced)
@@ -169,21 +170,21 @@ func (ds *pendingDeletions) ownershipRequest(d *Discarded) (calls []*link.Call) 
 			ds.mu.Unlock()
 			return
 		}
-		d.looked, d.ours = true, o.err == nil && o.v.stat.Czxid == d.own.Zxid
+		d.ownershipKnown, d.isOwn = true, o.err == nil && o.v.stat.Czxid == d.own.Zxid
 		ds.beginTry(d)
 	}})
 }
 
 // deleteRequest prepares the request that deletes, or returns nil if no node is left. Guarded by mu.
-func (ds *pendingDeletions) deleteRequest(d *Discarded) *link.Call {
+func (ds *pendingDeletions) deleteRequest(d *backgroundDeletion) *link.Call {
 	d.try++
 	try := d.try
-	d.looked = false
+	d.ownershipKnown = false
 	var paths []string
 	for _, path := range d.paths {
 		paths = append(paths, ds.transport.ns.serverPath(path))
 	}
-	if d.own.Path != "" && d.ours {
+	if d.own.Path != "" && d.isOwn {
 		paths = append(paths, ds.transport.ns.serverPath(d.own.Path))
 	}
 	switch len(paths) {
@@ -202,16 +203,16 @@ func (ds *pendingDeletions) deleteRequest(d *Discarded) *link.Call {
 	}
 	return &link.Call{Op: wire.OpMulti, Body: &wire.MultiRequest{Parts: parts}, Done: func(r link.Reply) {
 		if r.Err == nil {
-			o := readAnswer(r, readResults)
+			o := decodeAnswer(r, decodeResults)
 			culprit := slices.IndexFunc(o.v, func(r OpResult) bool { return r.Err != nil })
 			ds.tryAnswered(d, try, paths, culprit, o.zxid, cmp.Or(o.err, refusalError(o.v)))
 		}
 	}}
 }
 
-// tryAnswered takes in the answer to a try that was to delete these full paths. The path of index culprit is the one that the servers have refused to delete; it is
-// negative if they have refused the request as a whole.
-func (ds *pendingDeletions) tryAnswered(d *Discarded, try int, paths []string, culprit int, zxid int64, err error) {
+// tryAnswered takes in the answer to a try to delete these full paths. culprit is the index of the path that the servers have refused to delete, or negative
+// if they have refused the request as a whole.
+func (ds *pendingDeletions) tryAnswered(d *backgroundDeletion, try int, paths []string, culprit int, zxid int64, err error) {
 	missing := errors.Is(err, ErrNoNode) && culprit >= 0 && culprit < len(paths)
 	switch {
 	case err == nil:
@@ -226,12 +227,12 @@ func (ds *pendingDeletions) tryAnswered(d *Discarded, try int, paths []string, c
 	}
 	switch {
 	case err == nil:
-		d.zxid, d.own, d.paths, d.refused = zxid, Created{}, d.refused, nil
+		d.zxid, d.own, d.paths, d.refused = zxid, primitives.Created{}, d.refused, nil
 	case missing && culprit == len(d.paths):
-		d.own = Created{}
+		d.own = primitives.Created{}
 	case missing:
 		d.paths = slices.Delete(d.paths, culprit, culprit+1)
-	case culprit >= 0 && culprit < len(d.paths) && len(paths) > 1: // it must not keep the others
+	case culprit >= 0 && culprit < len(d.paths) && len(paths) > 1: // the other paths go first
 		d.refused = append(d.refused, d.paths[culprit])
 		d.paths = slices.Delete(d.paths, culprit, culprit+1)
 	default:
@@ -246,21 +247,21 @@ func (ds *pendingDeletions) tryAnswered(d *Discarded, try int, paths []string, c
 	ds.beginTry(d)
 }
 
-// retryAfterPause begins another try after a pause, unless there is a later one by then. The servers have refused this one, with err.
-func (ds *pendingDeletions) retryAfterPause(d *Discarded, try int, err error) {
+// retryAfterPause begins another try after a pause, unless a later try has begun by then. The servers have refused this one with err.
+func (ds *pendingDeletions) retryAfterPause(d *backgroundDeletion, try int, err error) {
 	ds.mu.Lock()
 	pause, path := d.retries.Next(), d.own.Path
 	if len(d.paths) > 0 {
 		path = d.paths[0]
 	}
 	ds.mu.Unlock()
-	if !IsTransient(err) {
-		ds.log.Warn("a node could not be deleted yet", "path", path, "error", err)
+	if !failure.IsTransient(err) {
+		ds.log.Warn("a node could not be deleted yet; the client tries again", "path", path, "error", err)
 	}
 	go func() {
 		if backoff.Pause(ds.transport.session, pause) != nil {
 			if ds.removeDeletion(d) {
-				d.finish()
+				d.markDone()
 			}
 			return
 		}
@@ -273,16 +274,16 @@ func (ds *pendingDeletions) retryAfterPause(d *Discarded, try int, err error) {
 	}()
 }
 
-// endAsDeleted ends a deletion after its nodes are gone.
-func (ds *pendingDeletions) endAsDeleted(d *Discarded) {
+// endAsDeleted ends a deletion whose nodes are deleted.
+func (ds *pendingDeletions) endAsDeleted(d *backgroundDeletion) {
 	if ds.removeDeletion(d) {
-		d.markWritten()
-		d.finish()
+		d.notifyQueued()
+		d.markDone()
 	}
 }
 
-// removeDeletion takes a deletion out, and reports whether it was there.
-func (ds *pendingDeletions) removeDeletion(d *Discarded) bool {
+// removeDeletion removes a pending deletion, and reports whether it was pending.
+func (ds *pendingDeletions) removeDeletion(d *backgroundDeletion) bool {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	_, waits := ds.waiting[d]
@@ -290,14 +291,14 @@ func (ds *pendingDeletions) removeDeletion(d *Discarded) bool {
 	return waits
 }
 
-// endAll ends all that wait: the session is over, and the nodes with it.
+// endAll ends all pending deletions. The session has ended, and the servers delete its nodes.
 func (ds *pendingDeletions) endAll() {
 	ds.mu.Lock()
 	ds.ended = true
 	waiting := ds.waiting
-	ds.waiting = map[*Discarded]int64{}
+	ds.waiting = map[*backgroundDeletion]int64{}
 	ds.mu.Unlock()
 	for d := range waiting {
-		d.finish()
+		d.markDone()
 	}
 }

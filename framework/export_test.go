@@ -1,6 +1,11 @@
 package framework
 
-import "net"
+import (
+	"net"
+	"time"
+
+	"github.com/lockstep-go/lockstep/internal/primitives"
+)
 
 // WatchEntries counts the paths that the session keeps a watch for.
 func WatchEntries(s *Session) int {
@@ -16,10 +21,10 @@ func ForgetWatchdogMain() (restore func()) {
 }
 
 // GiveUpSettledCreate gives a protected create up that has created a node and told nobody yet.
-func GiveUpSettledCreate(s *Session, created Created, cause error) error {
+func GiveUpSettledCreate(s *Session, created primitives.Created, cause error) error {
 	p := &protectedCreate{s: s, done: make(chan error, 1)}
-	p.deliverOrUndo([]Created{created}, nil)
-	return p.abandon(cause)
+	p.deliverOrUndo([]primitives.Created{created}, nil)
+	return p.giveUpCreate(cause)
 }
 
 // OwnedBytes is what the session counts for its ephemeral nodes.
@@ -30,3 +35,6 @@ func ReplaceResolver(r *net.Resolver) (restore func()) {
 	former := resolver.Swap(r)
 	return func() { resolver.Store(former) }
 }
+
+// HeartbeatInterval is the least time between two heartbeats.
+func HeartbeatInterval(timeout time.Duration) time.Duration { return heartbeatInterval(timeout) }

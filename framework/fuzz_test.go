@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"bytes"
 	"errors"
 	"net"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/internal/link"
 	"github.com/lockstep-go/lockstep/internal/wire"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // FuzzConfigFromEnv reads an environment: what can be used is used again as the same, and all else is refused by name.
@@ -60,9 +62,9 @@ func FuzzServers(f *testing.F) {
 	f.Add("zk://a,b/app/x")
 	f.Add("[::1%25lo]:1,[]:1,[a")
 	f.Fuzz(func(t *testing.T, list string) {
-		servers := SplitServers(list)
+		servers := splitServers(list)
 		require.LessOrEqual(t, len(servers), len(list))
-		again := SplitServers(strings.Join(servers, ","))
+		again := splitServers(strings.Join(servers, ","))
 		require.Equal(t, servers, again)
 		for _, s := range servers {
 			if validServer(s) != nil {
@@ -96,7 +98,7 @@ func FuzzPath(f *testing.F) {
 		require.NoError(t, ValidatePath(full))
 		require.Equal(t, path, namespace(root).clientPath(full))
 		if path != "/" {
-			require.Equal(t, path, Join(Split(path)))
+			require.Equal(t, path, znode.Join(znode.Split(path)))
 		}
 	})
 }
@@ -113,7 +115,10 @@ func FuzzNodes(f *testing.F) {
 	}))
 	f.Add([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		a := readAnswer(link.Reply{Body: b}, readNodes)
+		a := decodeAnswer(link.Reply{Body: b}, func(d *wire.Decoder) []Node {
+			return readParts(d, wire.OpGetData, func(d *wire.Decoder) Node { return Node{Data: bytes.Clone(d.Buffer()), Stat: decodeStat(d)} },
+				func(err error) Node { return Node{Err: err} })
+		})
 		if a.err != nil {
 			require.True(t, errors.Is(a.err, wire.ErrMalformed), a.err)
 			return

@@ -22,7 +22,7 @@ func TestManyNodesAreReadByOneRequest(t *testing.T) {
 
 		zk.DropReply(1, zktest.Match{Op: zktest.OpMultiRead})
 		before := zk.Requests()[zktest.OpMultiRead]
-		nodes, err := s.Primitives().GetAll(ctx, "/a", "/none", "/b")
+		nodes, err := s.GetAll(ctx, "/a", "/none", "/b")
 		require.NoError(t, err)
 		require.Equal(t, before+2, zk.Requests()[zktest.OpMultiRead], "once more after the reply was lost")
 		require.Len(t, nodes, 3)
@@ -34,21 +34,21 @@ func TestManyNodesAreReadByOneRequest(t *testing.T) {
 	})
 }
 
-func TestManyNodesThatCannotBeAskedFor(t *testing.T) {
+func TestGetAllRefusesInvalidAndTooLongPaths(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, zk := t.Context(), zktest.Start(t)
 		s := session(t, zk.Member(t, "a", config))
-		none, err := s.Primitives().GetAll(ctx)
+		none, err := s.GetAll(ctx)
 		require.NoError(t, err)
 		require.Empty(t, none)
-		_, err = s.Primitives().GetAll(ctx, "/a", "b")
+		_, err = s.GetAll(ctx, "/a", "b")
 		require.ErrorIs(t, err, framework.ErrInvalidPath)
 		require.ErrorContains(t, err, `"b"`)
 		var paths []string
 		for i := range 1000 {
 			paths = append(paths, fmt.Sprintf("/%s%d", strings.Repeat("x", 1000), i))
 		}
-		_, err = s.Primitives().GetAll(ctx, paths...)
+		_, err = s.GetAll(ctx, paths...)
 		require.ErrorIs(t, err, framework.ErrTooLarge)
 		require.Zero(t, zk.Requests()[zktest.OpMultiRead])
 	})

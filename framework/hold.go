@@ -2,94 +2,169 @@ package framework
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/lockstep-go/lockstep/internal/lifetime"
 )
 
-// Hold is what a session was granted: nodes of its own and a context that is done when one of them or
-// the session is gone.
-type Hold struct {
+// hold implements primitives.Hold.
+type hold struct {
 	s     *Session
 	nodes []heldNode
 	one   [1]heldNode // of most holds
 	life  lifetime.Lifetime
 }
 
+func (h *hold) Context() context.Context { return h.life.Context() }
+
+func (h *hold) Lifetime() *lifetime.Lifetime { return &h.life }
+
+func (h *hold) Err() error { return h.life.Err() }
+
+func (h *hold) End(cause error) {
+	stood := h.s.holds.removeHold(h)
+	h.life.End(cause)
+	if stood {
+		h.s.endHolding()
+	}
+}
+
 // heldNode is one node of a hold.
 type heldNode struct {
-	hold  *Hold
-	path  string
-	full  string
-	place int // in the rotation
+	hold *hold
+	path string
+	full string
+
+	// Guarded by heldNodes.mu.
+	in    *nodeRotation // nil while the node is not held
+	place int           // index in the rotation
+	added int           // heartbeats that had ended when the node was added
 }
 
-// Context is done when the hold has ended; its cause says why.
-func (h *Hold) Context() context.Context { return h.life.Context() }
-
-// Lifetime is how long the hold stands, for what lies within it. End the hold itself.
-func (h *Hold) Lifetime() *lifetime.Lifetime { return &h.life }
-
-// Session is the session that holds.
-func (h *Hold) Session() *Session { return h.s }
-
-// Err is nil while the hold stands, else why it ended. It reads the clock.
-func (h *Hold) Err() error { return h.life.Err() }
-
-// End ends the hold with a cause; only the first call counts. The nodes stay.
-func (h *Hold) End(cause error) {
-	h.s.holds.remove(h)
-	h.life.End(cause)
-}
-
-// heldNodes are the nodes that a session's holds name, in the rotation in which beats check them.
+// heldNodes are the nodes that a session's holds name. Heartbeats check those that are not watched.
 type heldNodes struct {
-	mu   sync.Mutex
+	mu         sync.Mutex
+	unwatched  nodeRotation
+	watched    nodeRotation
+	heartbeats int // how many have ended
+}
+
+// nodeRotation is a list of nodes that heartbeats go through in turn.
+type nodeRotation struct {
 	list []*heldNode
 	next int
 }
 
-const notInRotation = -1
-
-func (hs *heldNodes) add(h *Hold) {
+func (hs *heldNodes) addHold(h *hold) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	for i := range h.nodes {
-		h.nodes[i].place = len(hs.list)
-		hs.list = append(hs.list, &h.nodes[i])
+		h.nodes[i].added = hs.heartbeats
+		hs.unwatched.addNode(&h.nodes[i])
 	}
 }
 
-func (hs *heldNodes) remove(h *Hold) {
+// removeHold removes a hold's nodes, and reports whether they were held.
+func (hs *heldNodes) removeHold(h *hold) (removed bool) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	for i := range h.nodes {
-		hs.swapRemove(&h.nodes[i])
+		if n := &h.nodes[i]; n.in != nil {
+			removed = true
+			n.in.removeNode(n)
+		}
 	}
+	return removed
 }
 
-// swapRemove puts the last of the list into a node's place.
-func (hs *heldNodes) swapRemove(n *heldNode) {
-	if n.place == notInRotation {
-		return
-	}
-	end := len(hs.list) - 1
-	last := hs.list[end]
-	hs.list[n.place], last.place = last, n.place
-	hs.list[end] = nil
-	hs.list = hs.list[:end]
-	n.place = notInRotation
-}
-
-// nextNodes returns the next n nodes of the rotation.
-func (hs *heldNodes) nextNodes(n int) []*heldNode {
+// nodesToCheck returns up to n nodes that a heartbeat is to check: the unwatched nodes in turn, and one watched node.
+func (hs *heldNodes) nodesToCheck(n int) []*heldNode {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
-	n = min(n, len(hs.list))
-	out := make([]*heldNode, 0, n)
+	nodes := hs.unwatched.nextNodes(n)
+	return append(nodes, hs.watched.nextNodes(min(1, n-len(nodes)))...)
+}
+
+// nodesToWatch takes in the end of a heartbeat. It returns up to n unwatched nodes that have been held for a heartbeat's interval, and counts them as watched
+// from now on.
+func (hs *heldNodes) nodesToWatch(n int) (nodes []*heldNode) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	hs.heartbeats++
+	for _, node := range hs.unwatched.list {
+		if len(nodes) < n && node.added < hs.heartbeats-1 {
+			nodes = append(nodes, node)
+		}
+	}
+	for _, node := range nodes {
+		hs.unwatched.removeNode(node)
+		hs.watched.addNode(node)
+	}
+	return nodes
+}
+
+// markUnwatched makes heartbeats check a node again, since its watch has ended.
+func (hs *heldNodes) markUnwatched(n *heldNode) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if n.in == &hs.watched {
+		hs.watched.removeNode(n)
+		hs.unwatched.addNode(n)
+	}
+}
+
+func (r *nodeRotation) addNode(n *heldNode) {
+	n.in, n.place = r, len(r.list)
+	r.list = append(r.list, n)
+}
+
+// removeNode moves the list's last node to the place of a removed node.
+func (r *nodeRotation) removeNode(n *heldNode) {
+	end := len(r.list) - 1
+	last := r.list[end]
+	r.list[n.place], last.place = last, n.place
+	r.list[end] = nil
+	r.list = r.list[:end]
+	n.in = nil
+}
+
+// nextNodes returns the next n nodes.
+func (r *nodeRotation) nextNodes(n int) []*heldNode {
+	n = min(n, len(r.list))
+	out := make([]*heldNode, 0, n+1)
 	for range n {
-		hs.next = (hs.next + 1) % len(hs.list)
-		out = append(out, hs.list[hs.next])
+		r.next = (r.next + 1) % len(r.list)
+		out = append(out, r.list[r.next])
 	}
 	return out
 }
+
+// maxWatchesAtOnce bounds the watches that are asked for after one heartbeat.
+const maxWatchesAtOnce = 1000
+
+// watchHeldNodes watches nodes that have been held for a while, so that their deletion is noticed at once and heartbeats need not check them. If a watch ends for
+// another reason, the node is watched again after the next heartbeat. The end of a hold does not remove its watches: the code that ends a hold deletes its nodes.
+func (s *Session) watchHeldNodes() {
+	nodes := s.holds.nodesToWatch(maxWatchesAtOnce)
+	if len(nodes) == 0 {
+		return
+	}
+	listeners := make([]*Watch, len(nodes))
+	keys := make([]watchKey, len(nodes))
+	for i, n := range nodes {
+		keys[i], listeners[i] = watchKey{watchData, n.full}, &Watch{tell: n.watchEnded}
+	}
+	s.watches.armWatches(keys, listeners)
+}
+
+// watchEnded takes in the event of a node's watch. It must not block, and holds the mutex of the watches.
+func (n *heldNode) watchEnded(ev Event) {
+	if ev.Kind == NodeDeleted {
+		go n.hold.End(n.goneError())
+		return
+	}
+	n.hold.s.holds.markUnwatched(n)
+}
+
+func (n *heldNode) goneError() error { return fmt.Errorf("%w: %s", ErrNodeGone, n.path) }

@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/clock"
 	"github.com/lockstep-go/lockstep/internal/lifetime"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -28,11 +29,11 @@ func (c *jumping) Now() time.Duration { return c.Clock.Now() + time.Duration(c.a
 type valueKey struct{}
 
 // lifetimes runs a test with two holds of one session.
-func lifetimes(t *testing.T, test func(t *testing.T, clock *jumping, a, b *framework.Hold)) {
+func lifetimes(t *testing.T, test func(t *testing.T, clock *jumping, a, b primitives.Hold)) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := &jumping{Clock: framework.TimeClock()}
 		s := session(t, zktest.Start(t).Member(t, "a", config, framework.WithClock(clock)))
-		var holds []*framework.Hold
+		var holds []primitives.Hold
 		for _, path := range []string{"/a", "/b"} {
 			require.NoError(t, s.Create(t.Context(), path, nil, framework.Ephemeral))
 			h, err := s.Primitives().Hold(context.WithValue(t.Context(), valueKey{}, path), path)
@@ -46,7 +47,7 @@ func lifetimes(t *testing.T, test func(t *testing.T, clock *jumping, a, b *frame
 // TestALifetimeReadsTheClock, however deep it lies and whether or not its context was asked for before.
 func TestALifetimeReadsTheClock(t *testing.T) {
 	for _, made := range []bool{false, true} {
-		lifetimes(t, func(t *testing.T, clock *jumping, a, b *framework.Hold) {
+		lifetimes(t, func(t *testing.T, clock *jumping, a, b primitives.Hold) {
 			child := lifetime.Join(t.Context(), a.Lifetime(), b.Lifetime()).Child(t.Context()).Child(t.Context())
 			if made {
 				require.NoError(t, child.Context().Err())
@@ -62,7 +63,7 @@ func TestALifetimeReadsTheClock(t *testing.T) {
 
 // TestALifetimeHasItsOwnValues, and none of what it lies within.
 func TestALifetimeHasItsOwnValues(t *testing.T) {
-	lifetimes(t, func(t *testing.T, _ *jumping, a, b *framework.Hold) {
+	lifetimes(t, func(t *testing.T, _ *jumping, a, b primitives.Hold) {
 		own := context.WithValue(t.Context(), valueKey{}, "own")
 		require.Equal(t, "/a", a.Context().Value(valueKey{}))
 		require.Equal(t, "own", a.Lifetime().Child(own).Context().Value(valueKey{}))
@@ -74,8 +75,8 @@ func TestALifetimeHasItsOwnValues(t *testing.T) {
 // TestLifetimesEndTogether: those that depend on one have ended when End returns.
 func TestLifetimesEndTogether(t *testing.T) {
 	cause := errors.New("it is over")
-	for _, end := range []func(a, b *framework.Hold){func(a, _ *framework.Hold) { a.End(cause) }, func(_, b *framework.Hold) { b.End(cause) }} {
-		lifetimes(t, func(t *testing.T, _ *jumping, a, b *framework.Hold) {
+	for _, end := range []func(a, b primitives.Hold){func(a, _ primitives.Hold) { a.End(cause) }, func(_, b primitives.Hold) { b.End(cause) }} {
+		lifetimes(t, func(t *testing.T, _ *jumping, a, b primitives.Hold) {
 			joint := lifetime.Join(t.Context(), a.Lifetime(), b.Lifetime())
 			ctx := joint.Context()
 			late := joint.Child(t.Context())
@@ -96,7 +97,7 @@ func TestLifetimesEndTogether(t *testing.T) {
 
 // TestALifetimesEndIsItsOwn: what it lies within goes on.
 func TestALifetimesEndIsItsOwn(t *testing.T) {
-	lifetimes(t, func(t *testing.T, _ *jumping, a, b *framework.Hold) {
+	lifetimes(t, func(t *testing.T, _ *jumping, a, b primitives.Hold) {
 		joint := lifetime.Join(t.Context(), a.Lifetime(), b.Lifetime())
 		child := joint.Child(t.Context())
 		child.End(nil)
@@ -111,7 +112,7 @@ func TestALifetimesEndIsItsOwn(t *testing.T) {
 
 // TestAContextOfALifetimeNeedsNoGoroutine for those that are derived from it, whatever values it carries.
 func TestAContextOfALifetimeNeedsNoGoroutine(t *testing.T) {
-	lifetimes(t, func(t *testing.T, _ *jumping, a, _ *framework.Hold) {
+	lifetimes(t, func(t *testing.T, _ *jumping, a, _ primitives.Hold) {
 		asked, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		ctx := context.WithValue(a.Lifetime().Child(asked).Context(), valueKey{}, 1)

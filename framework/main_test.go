@@ -8,6 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 )
 
 // TestMain is also the watchdog of a process, and the process that a test kills.
@@ -24,25 +25,25 @@ func TestMain(m *testing.M) {
 }
 
 // createProtected creates one protected node.
-func createProtected(ctx context.Context, s *framework.Session, dir, name string, data []byte) (framework.Created, error) {
-	nodes, err := createTogether(ctx, s, framework.ProtectedCreate{Dir: dir, Name: name, Data: data})
+func createProtected(ctx context.Context, s *framework.Session, dir, name string, data []byte) (primitives.Created, error) {
+	nodes, err := createTogether(ctx, s, primitives.ProtectedCreate{Dir: dir, Name: name, Data: data})
 	if err != nil {
-		return framework.Created{}, err
+		return primitives.Created{}, err
 	}
 	return nodes[0], nil
 }
 
 // createTogether creates protected nodes.
-func createTogether(ctx context.Context, s *framework.Session, c framework.ProtectedCreate) ([]framework.Created, error) {
+func createTogether(ctx context.Context, s *framework.Session, c primitives.ProtectedCreate) ([]primitives.Created, error) {
 	made, err := s.Primitives().CreateProtected(ctx, c)
 	return made.Nodes, err
 }
 
 // createAndList creates one protected node and lists its directory behind that.
-func createAndList(ctx context.Context, s *framework.Session, dir, name string, data []byte) (framework.Created, []string, error) {
-	made, err := s.Primitives().CreateProtected(ctx, framework.ProtectedCreate{Dir: dir, Name: name, Data: data, List: true})
+func createAndList(ctx context.Context, s *framework.Session, dir, name string, data []byte) (primitives.Created, []string, error) {
+	made, err := s.Primitives().CreateProtected(ctx, primitives.ProtectedCreate{Dir: dir, Name: name, Data: data, List: true})
 	if err != nil {
-		return framework.Created{}, nil, err
+		return primitives.Created{}, nil, err
 	}
 	return made.Nodes[0], made.Names, nil
 }

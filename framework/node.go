@@ -6,16 +6,16 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// Stat is what a server knows of a node beside its data.
+// Stat is a node's metadata.
 type Stat struct {
 	// Czxid, Mzxid and Pzxid are the transactions that created the node, changed its data last, and
 	// changed its children last.
 	Czxid, Mzxid, Pzxid int64
-	// Ctime and Mtime are the times of the first two by the ensemble's leader's clock.
+	// Ctime and Mtime are the times of Czxid and Mzxid by the clock of the ensemble's leader.
 	Ctime, Mtime time.Time
 	// Version, Cversion and Aversion count changes of the data, the children and the ACL.
 	Version, Cversion, Aversion int32
-	// EphemeralOwner is the session that the node lives with, or 0.
+	// EphemeralOwner is the session with which the node is deleted, or 0.
 	EphemeralOwner int64
 	DataLength     int32
 	NumChildren    int32
@@ -38,16 +38,18 @@ const (
 	Container Mode = Mode(wire.FlagContainer)
 )
 
+// Node is what GetAll has read of one node.
+type Node struct {
+	// Data is the node's data.
+	Data []byte
+	// Stat is the node's metadata.
+	Stat Stat
+	// Err is why the node was not read, such as ErrNoNode.
+	Err error
+}
+
 // AnyVersion matches every version of a node.
 const AnyVersion int32 = -1
-
-// Created is what is known of a node that this session has created.
-type Created struct {
-	// Path of the node, with its number if it is sequential.
-	Path string
-	// Zxid is the transaction that created it: it rises with every transaction of the ensemble.
-	Zxid int64
-}
 
 // OpResult is what one operation of a transaction returned.
 type OpResult struct {
@@ -55,11 +57,11 @@ type OpResult struct {
 	Path string
 	// Stat of a node after a set.
 	Stat Stat
-	// Err is why this operation was refused; nil for those before it.
+	// Err is why this operation was refused. It is nil for the operations before the refused one.
 	Err error
 }
 
-// EventKind is what has happened to a watched node.
+// EventKind is the kind of a change of a watched node.
 type EventKind int
 
 // The kinds of events.
@@ -68,11 +70,11 @@ const (
 	NodeDeleted
 	NodeChanged
 	ChildrenChanged
-	// Reconnected tells a watch that the connection was replaced: look again.
+	// Reconnected says that the connection was replaced, and that the watch may have missed a change: read the node again.
 	Reconnected
 )
 
-// Event tells of a change that a watch has seen.
+// Event is a change that a watch has seen.
 type Event struct {
 	Kind EventKind
 	Path string

@@ -4,71 +4,55 @@ import (
 	"bytes"
 	"errors"
 
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// Op is one operation of a transaction.
-type Op struct {
-	name  string
-	path  string
-	size  int
-	mode  Mode // of a create
-	part  func(acl []ACL, full string) wire.MultiPart
-	valid func() error // asked just before the transaction is sent; may be nil
-}
-
-// Names of operations by which others are told.
-const (
-	opCreate = "create"
-	opDelete = "delete"
-)
+// Op is one operation of a transaction: CheckOp, CreateOp, SetOp and DeleteOp make it.
+type Op = primitives.Op
 
 // CheckOp lets the transaction happen only if the node exists with this version, or AnyVersion.
 func CheckOp(path string, version int32) Op {
-	return Op{name: "check", path: path, part: func(_ []ACL, full string) wire.MultiPart { return checkOpPart(full, version) }}
+	return primitives.NewOp(primitives.OpFields{Kind: primitives.OpCheck, Path: path, Version: version})
 }
 
-// CreateOp creates a node with the client's ACL; of a sequential one, OpResult.Path tells the name.
+// CreateOp creates a node with the client's ACL. OpResult.Path is the name of a sequential node.
 func CreateOp(path string, data []byte, mode Mode) Op {
-	data = bytes.Clone(data) // the operation may be kept
-	return Op{name: opCreate, path: path, size: len(data), mode: mode, part: func(acl []ACL, full string) wire.MultiPart {
-		op, body := createRequest(full, data, mode, acl)
-		return wire.MultiPart{Op: op, Body: body}
-	}}
+	return primitives.NewOp(primitives.OpFields{Kind: primitives.OpCreate, Path: path, Data: bytes.Clone(data), Mode: int32(mode)}) // may be kept
 }
 
 // SetOp writes a node's data if it has this version, or AnyVersion.
 func SetOp(path string, data []byte, version int32) Op {
-	data = bytes.Clone(data) // the operation may be kept
-	return Op{name: "set", path: path, size: len(data), part: func(_ []ACL, full string) wire.MultiPart {
-		return wire.MultiPart{Op: wire.OpSetData, Body: &wire.SetDataRequest{Path: full, Data: data, Version: version}}
-	}}
+	return primitives.NewOp(primitives.OpFields{Kind: primitives.OpSet, Path: path, Data: bytes.Clone(data), Version: version}) // may be kept
 }
 
 // DeleteOp deletes a node if it has this version, or AnyVersion.
 func DeleteOp(path string, version int32) Op {
-	return Op{name: opDelete, path: path, part: func(_ []ACL, full string) wire.MultiPart { return deleteOpPart(full, version) }}
+	return primitives.NewOp(primitives.OpFields{Kind: primitives.OpDelete, Path: path, Version: version})
 }
-
-// When returns the operation with a condition of this process's own: the transaction is refused with
-// the condition's error before it is sent. It may be asked more than once.
-func (o Op) When(valid func() error) Op {
-	o.valid = valid
-	return o
-}
-
-// Path is the operation's path.
-func (o Op) Path() string { return o.path }
-
-// Size is how many bytes the operation's path and data have.
-func (o Op) Size() int { return len(o.path) + o.size }
 
 func (t *transport) wireParts(ops []Op) []wire.MultiPart {
 	parts := make([]wire.MultiPart, len(ops))
-	for i, o := range ops {
-		parts[i] = o.part(t.cfg.ACL, t.ns.serverPath(o.path))
+	for i := range ops {
+		parts[i] = t.wirePart(primitives.Fields(ops[i]))
 	}
 	return parts
+}
+
+func (t *transport) wirePart(o primitives.OpFields) wire.MultiPart {
+	full := t.ns.serverPath(o.Path)
+	switch o.Kind {
+	case primitives.OpCreate:
+		op, body := createRequest(full, o.Data, Mode(o.Mode), t.cfg.ACL)
+		return wire.MultiPart{Op: op, Body: body}
+	case primitives.OpSet:
+		return wire.MultiPart{Op: wire.OpSetData, Body: &wire.SetDataRequest{Path: full, Data: o.Data, Version: o.Version}}
+	case primitives.OpDelete:
+		return deleteOpPart(full, o.Version)
+	default:
+		return checkOpPart(full, o.Version)
+	}
 }
 
 func checkOpPart(full string, version int32) wire.MultiPart {
@@ -79,24 +63,31 @@ func deleteOpPart(full string, version int32) wire.MultiPart {
 	return wire.MultiPart{Op: wire.OpDelete, Body: &wire.NumberRequest{Path: full, Number: version}}
 }
 
-// firstRefused names the first operation that was refused, or is nil.
+// refusedOp is the error of an operation that was refused, which refuses its transaction.
+func refusedOp(ops []Op, i int, reason error) *TxError {
+	o := primitives.Fields(ops[i])
+	return &TxError{Index: i, Op: string(o.Kind), Path: o.Path, Err: reason}
+}
+
+// firstRefused is the error of the first operation that was refused, or nil.
 func firstRefused(ops []Op, rs []OpResult) *TxError {
 	for i := range min(len(rs), len(ops)) {
 		if rs[i].Err != nil {
-			return &TxError{Index: i, Op: ops[i].name, Path: ops[i].path, Err: rs[i].Err}
+			return refusedOp(ops, i, rs[i].Err)
 		}
 	}
 	return nil
 }
 
-// checkConditions asks the operations' conditions of this process's own.
+// checkConditions checks the conditions in this process that operations have, such as those of guards.
 func checkConditions(ops []Op) error {
-	for i, o := range ops {
-		if o.valid == nil {
+	for i := range ops {
+		valid := primitives.Fields(ops[i]).Valid
+		if valid == nil {
 			continue
 		}
-		if err := o.valid(); err != nil {
-			return &TxError{Index: i, Op: o.name, Path: o.path, Err: err}
+		if err := valid(); err != nil {
+			return refusedOp(ops, i, err)
 		}
 	}
 	return nil
@@ -105,15 +96,16 @@ func checkConditions(ops []Op) error {
 // checkOps refuses a transaction that no server would take.
 func (t *transport) checkOps(ops []Op) error {
 	if len(ops) == 0 {
-		return errors.New("framework: a transaction without operations")
+		return errors.New("framework: a transaction needs at least one operation")
 	}
 	total := 0
-	for i, o := range ops {
-		full, err := t.checkPath(o.path, o.size)
+	for i := range ops {
+		o := primitives.Fields(ops[i])
+		full, err := t.checkPath(o.Path, len(o.Data))
 		if err != nil {
-			return &TxError{Index: i, Op: o.name, Path: o.path, Err: err}
+			return refusedOp(ops, i, err)
 		}
-		total += len(full) + o.size + partOverhead
+		total += len(full) + len(o.Data) + partOverhead
 	}
-	return Wrap("transaction", ops[0].path, checkRequestSize(total))
+	return failure.Wrap("transaction", primitives.Path(ops[0]), checkRequestSize(total))
 }

@@ -3,9 +3,13 @@ package framework
 import (
 	"context"
 	"errors"
+
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/primitives"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// Get reads a node's data. It repeats itself when the connection is lost.
+// Get reads a node's data. When the connection is lost, it reads again on the next one.
 func (s *Session) Get(ctx context.Context, path string) ([]byte, Stat, error) {
 	r, err := readChecked(ctx, s, "get", path, requester.get)
 	return r.data, r.stat, err
@@ -31,37 +35,38 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 // WatchData reads a node's data and watches it for a change or its deletion. Without a node there
 // is no watch: the error is ErrNoNode.
 func (s *Session) WatchData(ctx context.Context, path string) ([]byte, Stat, *Watch, error) {
-	r, w, err := s.watch(ctx, watchData, path)
+	r, w, err := s.readAndWatch(ctx, watchData, path, false)
 	return r.data, r.stat, w, err
 }
 
-// WatchExists reads a node's Stat and watches it for its creation, a change or its deletion. Of a
-// missing node the error is ErrNoNode, and the watch, which is not nil then, waits for it.
+// WatchExists reads a node's Stat and watches it for its creation, a change or its deletion. For a
+// missing node it returns ErrNoNode and a watch that waits for the node's creation.
 func (s *Session) WatchExists(ctx context.Context, path string) (Stat, *Watch, error) {
-	r, w, err := s.watch(ctx, watchExists, path)
+	r, w, err := s.readAndWatch(ctx, watchExists, path, false)
 	return r.stat, w, err
 }
 
 // WatchChildren lists the names below a node and watches for a change of that list or the node's
 // deletion. Without a node there is no watch: the error is ErrNoNode.
 func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, Stat, *Watch, error) {
-	r, w, err := s.watch(ctx, watchChildren, path)
+	r, w, err := s.readAndWatch(ctx, watchChildren, path, false)
 	return r.names, r.stat, w, err
 }
 
-// watch joins the path's shared watch and reads the node, asking the server for a watch if none is armed.
-func (s *Session) watch(ctx context.Context, kind watchKind, path string) (readResult, *Watch, error) {
+// readAndWatch joins the path's shared watch and reads the node. It asks the server for a watch if none is armed. The server's watch of a transient waiter is
+// removed with the last waiter.
+func (s *Session) readAndWatch(ctx context.Context, kind watchKind, path string, transient bool) (readResult, *Watch, error) {
 	full, err := s.transport.checkPath(path, 0)
 	if err != nil {
-		return readResult{}, nil, Wrap("watch", path, err)
+		return readResult{}, nil, failure.Wrap("watch", path, err)
 	}
-	w := s.watches.addWaiter(watchKey{kind, full})
+	w := s.watches.addWaiter(watchKey{kind, full}, transient)
 	r, err := repeatUntilKnown(ctx, s.transport, func(a requester) (readResult, error) { return w.entry.readNode(a) })
 	if w.entry.setNoWatch(err) {
 		w.Stop()
 		w = nil
 	}
-	return r, w, Wrap("watch", path, err)
+	return r, w, failure.Wrap("watch", path, err)
 }
 
 // readChecked checks the path and repeats a read until it is answered.
@@ -69,50 +74,50 @@ func readChecked[T any](ctx context.Context, s *Session, op, path string, f func
 	full, err := s.transport.checkPath(path, 0)
 	if err != nil {
 		var zero T
-		return zero, Wrap(op, path, err)
+		return zero, failure.Wrap(op, path, err)
 	}
 	v, err := repeatUntilKnown(ctx, s.transport, func(a requester) (T, error) { return f(a, full) })
-	return v, Wrap(op, path, err)
+	return v, failure.Wrap(op, path, err)
 }
 
 // Set writes a node's data if its version is version, or AnyVersion.
 //
 // Guarantee: on success the node held the data with the version of the returned Stat; ErrBadVersion and other refusals mean that the data was not
-// written. When the answer is lost, the node is read back on the next connection. If that cannot tell which write it shows, or
-// ctx or the session ends first, the error wraps ErrOutcomeUnknown. An unversioned Set that finds its own data there writes it once more, at that version.
+// written. When the answer is lost, Set reads the node on the next connection. If that does not show whether this write has happened, or
+// ctx or the session ends first, the error wraps ErrOutcomeUnknown. A Set with AnyVersion that finds its own data writes the data once more, with the version that it found.
 func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) (Stat, error) {
 	full, err := s.transport.checkPath(path, len(data))
 	if err != nil {
-		return Stat{}, Wrap("set", path, err)
+		return Stat{}, failure.Wrap("set", path, err)
 	}
 	st, err := applyOnce(ctx, s.transport, func(a requester) (Stat, error) { return a.set(full, data, version) },
 		func(a requester, seen int64) (Stat, error) { return settleSet(a, full, data, version, seen) })
-	return st, Wrap("set", path, err)
+	return st, failure.Wrap("set", path, err)
 }
 
 // Delete deletes a node if its version is version, or AnyVersion. A missing one is ErrNoNode.
 //
-// Guarantee: on success this call has deleted the node; a refusal means that it has not. When the answer is lost, the node is
-// looked for on the next connection. If it is gone since, or was made anew, or ctx or the session ends first, the error wraps ErrOutcomeUnknown.
+// Guarantee: on success this call has deleted the node; a refusal means that it has not. When the answer is lost, Delete reads the
+// node on the next connection. If the node is gone or was created again, or ctx or the session ends first, the error wraps ErrOutcomeUnknown.
 func (s *Session) Delete(ctx context.Context, path string, version int32) error {
 	full, err := s.transport.checkPath(path, 0)
 	if err != nil {
-		return Wrap("delete", path, err)
+		return failure.Wrap("delete", path, err)
 	}
 	_, err = applyOnce(ctx, s.transport, func(a requester) (struct{}, error) { return struct{}{}, a.delete(full, version) },
 		func(a requester, seen int64) (struct{}, error) { return struct{}{}, settleDelete(a, full, seen) })
-	return Wrap("delete", path, err)
+	return failure.Wrap("delete", path, err)
 }
 
 // Create creates a node of a mode that is not sequential, with the client's ACL. Its directory must exist.
 //
-// Guarantee: on success this call has created the node; ErrNodeExists and other refusals mean that it has not. When the answer is lost, the
-// node is read on the next connection. An ephemeral one that this session owns is success. If a persistent one was made since the
-// request was sent, it may be this call's or somebody else's: the error wraps ErrOutcomeUnknown, as it does when ctx or the session ends first.
+// Guarantee: on success this call has created the node; ErrNodeExists and other refusals mean that it has not. When the answer is lost, Create
+// reads the node on the next connection. An ephemeral node of this session is success. A persistent node that was created after the
+// request was sent may be this call's or another client's: the error wraps ErrOutcomeUnknown, as it does when ctx or the session ends first.
 func (s *Session) Create(ctx context.Context, path string, data []byte, mode Mode) error {
 	full, err := s.checkCreate(path, data, mode)
 	if err != nil {
-		return Wrap("create", path, err)
+		return failure.Wrap("create", path, err)
 	}
 	err = s.countCreate(ctx, full, mode, func() error {
 		_, err := applyOnce(ctx, s.transport, func(a requester) (struct{}, error) { return struct{}{}, a.create(full, data, mode, s.setup.cfg.ACL) },
@@ -121,15 +126,15 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, mode Mod
 			})
 		return err
 	})
-	return Wrap("create", path, err)
+	return failure.Wrap("create", path, err)
 }
 
-// CreateIfMissing creates a node of a mode that is not sequential, unless there is one. Its owner and its data do not matter. When the answer is lost it is
-// asked again. Its directory must exist.
+// CreateIfMissing creates a node of a mode that is not sequential, unless it exists, with any owner and data. When the answer is lost, CreateIfMissing repeats
+// the request. The node's directory must exist.
 func (s *Session) CreateIfMissing(ctx context.Context, path string, data []byte, mode Mode) error {
 	full, err := s.checkCreate(path, data, mode)
 	if err != nil {
-		return Wrap("create", path, err)
+		return failure.Wrap("create", path, err)
 	}
 	err = s.countCreate(ctx, full, mode, func() error {
 		_, err := repeatUntilKnown(ctx, s.transport, func(a requester) (struct{}, error) { return struct{}{}, a.create(full, data, mode, s.setup.cfg.ACL) })
@@ -138,24 +143,24 @@ func (s *Session) CreateIfMissing(ctx context.Context, path string, data []byte,
 	if errors.Is(err, ErrNodeExists) {
 		return nil
 	}
-	return Wrap("create", path, err)
+	return failure.Wrap("create", path, err)
 }
 
-// DeleteIfPresent deletes a node of any version if there is one. When the answer is lost it is asked again, which may delete a node that was made anew
-// meanwhile.
+// DeleteIfPresent deletes a node of any version if it exists. When the answer is lost, DeleteIfPresent repeats the request, and may so delete a node that was
+// created again meanwhile.
 func (s *Session) DeleteIfPresent(ctx context.Context, path string) error {
 	full, err := s.transport.checkPath(path, 0)
 	if err != nil {
-		return Wrap("delete", path, err)
+		return failure.Wrap("delete", path, err)
 	}
 	_, err = repeatUntilKnown(ctx, s.transport, func(a requester) (struct{}, error) { return struct{}{}, a.delete(full, AnyVersion) })
 	if errors.Is(err, ErrNoNode) {
 		return nil
 	}
-	return Wrap("delete", path, err)
+	return failure.Wrap("delete", path, err)
 }
 
-// countCreate counts the node that a create makes.
+// countCreate runs a create and counts its node among those that the session owns.
 func (s *Session) countCreate(ctx context.Context, full string, mode Mode, create func() error) error {
 	reserved := ownedSize(full, mode)
 	if err := s.owned.reserveFor(ctx, reserved, 0); err != nil {
@@ -173,14 +178,14 @@ func (s *Session) countCreate(ctx context.Context, full string, mode Mode, creat
 // checkCreate refuses bad paths, modes and sizes of a create, and returns the server's path.
 func (s *Session) checkCreate(path string, data []byte, mode Mode) (full string, err error) {
 	if mode == EphemeralSequential || mode == PersistentSequential {
-		return "", errors.New("a sequential node needs CreateProtected")
+		return "", errors.New("Create makes no sequential node, since its name would be unknown if the answer is lost: use Multi with CreateOp")
 	}
 	return s.transport.checkPath(path, len(data))
 }
 
-// MakeDirs creates a directory and those above it, as containers with the client's ParentACL, where
-// they are missing. A server deletes an empty container some time later, so that a create below it
-// may still find none: then call it again.
+// MakeDirs creates a directory and those above it if they are missing, as containers with the client's
+// ParentACL. A server deletes an empty container some time later. If a later create below it fails with
+// ErrNoNode, call MakeDirs again.
 func (s *Session) MakeDirs(ctx context.Context, dir string) error {
 	for {
 		err := s.makeOneDir(ctx, dir)
@@ -196,11 +201,11 @@ func (s *Session) MakeDirs(ctx context.Context, dir string) error {
 	}
 }
 
-// makeOneDir makes one directory, unless it is there.
+// makeOneDir makes one directory, unless it exists.
 func (s *Session) makeOneDir(ctx context.Context, dir string) error {
 	full, err := s.transport.checkPath(dir, 0)
 	if err != nil {
-		return Wrap("create", dir, err)
+		return failure.Wrap("create", dir, err)
 	}
 	_, err = repeatUntilKnown(ctx, s.transport, func(a requester) (struct{}, error) {
 		return struct{}{}, a.create(full, nil, Container, s.setup.cfg.ParentACL)
@@ -208,27 +213,27 @@ func (s *Session) makeOneDir(ctx context.Context, dir string) error {
 	if errors.Is(err, ErrNodeExists) {
 		return nil
 	}
-	return Wrap("create", dir, err)
+	return failure.Wrap("create", dir, err)
 }
 
 // makeDirsAbove makes the directories above dir, the client's root among them.
 func (s *Session) makeDirsAbove(ctx context.Context, dir string) error {
 	if dir != "/" {
-		above, _ := Split(dir)
+		above, _ := znode.Split(dir)
 		return s.MakeDirs(ctx, above)
 	}
-	above, _ := Split(s.transport.ns.serverPath("/"))
+	above, _ := znode.Split(s.transport.ns.serverPath("/"))
 	_, err := repeatUntilKnown(ctx, s.transport, func(a requester) (struct{}, error) {
 		return struct{}{}, makeDirs(a, above, s.setup.cfg.ParentACL)
 	})
-	return Wrap("create", dir, err)
+	return failure.Wrap("create", dir, err)
 }
 
 // makeDirs makes directories outside the client's root.
 func makeDirs(a requester, full string, acl []ACL) error {
 	err := a.create(full, nil, Container, acl)
 	if errors.Is(err, ErrNoNode) {
-		above, _ := Split(full)
+		above, _ := znode.Split(full)
 		if err := makeDirs(a, above, acl); err != nil {
 			return err
 		}
@@ -240,23 +245,22 @@ func makeDirs(a requester, full string, acl []ACL) error {
 	return err
 }
 
-// Multi runs a transaction: all operations or none. It waits for the connection, but is sent once
-// only: when the connection is lost, or ctx or the session ends, before the answer, the error wraps ErrOutcomeUnknown, and ErrSuspended if it was the
-// connection. A refusal is a *TxError.
+// Multi runs a transaction: all operations happen, or none. It waits for the connection and sends the transaction once. When the connection is lost, or ctx
+// or the session ends, before the answer, the error wraps ErrOutcomeUnknown; after a lost connection it wraps ErrSuspended too. A refusal is a *TxError.
 func (s *Session) Multi(ctx context.Context, ops ...Op) ([]OpResult, error) {
 	if err := s.transport.checkOps(ops); err != nil {
 		return nil, err
 	}
 	created, deleted := s.owned.sizesOf(ops)
 	if err := s.owned.reserveFor(ctx, created, deleted); err != nil {
-		return nil, Wrap("transaction", ops[0].path, err)
+		return nil, failure.Wrap("transaction", primitives.Path(ops[0]), err)
 	}
 	parts := s.transport.wireParts(ops)
 	rs, err := repeatUntilSent(ctx, s.transport, func(a requester) ([]OpResult, error) {
 		if err := checkConditions(ops); err != nil {
 			return nil, err
 		}
-		return a.multi(parts).written()
+		return a.multi(parts).asWrite()
 	})
 	switch {
 	case err == nil:
@@ -273,7 +277,7 @@ func (s *Session) Multi(ctx context.Context, ops ...Op) ([]OpResult, error) {
 	return s.opResults(ops, rs, err)
 }
 
-// opResults names the operation that was refused, if one was.
+// opResults returns a transaction's results with the client's paths, and a *TxError if an operation was refused.
 func (s *Session) opResults(ops []Op, rs []OpResult, err error) ([]OpResult, error) {
 	if tx := firstRefused(ops, rs); tx != nil {
 		return rs, tx
@@ -283,5 +287,5 @@ func (s *Session) opResults(ops []Op, rs []OpResult, err error) ([]OpResult, err
 			rs[i].Path = s.transport.ns.clientPath(rs[i].Path)
 		}
 	}
-	return rs, Wrap("transaction", ops[0].path, err)
+	return rs, failure.Wrap("transaction", primitives.Path(ops[0]), err)
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -32,7 +34,7 @@ func TestMultiIsSentOnce(t *testing.T) {
 		_, err = s.Multi(ctx, framework.DeleteOp("/a", framework.AnyVersion))
 		require.ErrorIs(t, err, framework.ErrSuspended)
 		require.ErrorIs(t, err, framework.ErrOutcomeUnknown)
-		require.True(t, framework.IsTransient(err))
+		require.True(t, failure.IsTransient(err))
 		<-f.Hit()
 		_, there := zk.Node("/a")
 		require.False(t, there)
@@ -44,7 +46,7 @@ func TestAConditionRefusesBeforeSending(t *testing.T) {
 		zk := zktest.Start(t)
 		s := session(t, zk.Member(t, "a", config))
 		before := zk.Requests()[zktest.OpMulti]
-		_, err := s.Multi(t.Context(), framework.CreateOp("/a", nil, framework.Persistent).When(func() error { return framework.ErrNodeGone }))
+		_, err := s.Multi(t.Context(), primitives.When(framework.CreateOp("/a", nil, framework.Persistent), func() error { return framework.ErrNodeGone }))
 		require.ErrorIs(t, err, framework.ErrNodeGone)
 		require.Equal(t, before, zk.Requests()[zktest.OpMulti])
 	})

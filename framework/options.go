@@ -20,7 +20,7 @@ type options struct {
 	tel      *telemetry
 }
 
-// WithLogger makes the client report what no call returns: lost sessions, refused requests in
+// WithLogger sets the log for events that no call returns, such as lost sessions and refused requests in
 // the background. Default slog.Default.
 func WithLogger(log *slog.Logger) Option {
 	return func(o *options) error {
@@ -54,24 +54,24 @@ func WithClock(c clock.Clock) Option {
 	}
 }
 
-// TimeClock returns a clock that reads time.Now. Make it inside of the testing/synctest bubble that uses it. Leases that it counts are not safe while the machine is suspended:
-// it then stands still on most systems.
+// TimeClock returns a clock that reads time.Now. Call it inside the testing/synctest bubble that uses the clock. Leases by this clock are not safe while the
+// machine is suspended: on most systems the clock then stands still.
 func TimeClock() clock.Clock { return clock.Time() }
 
 // WithWatchdog has a crash of this process noticed in milliseconds instead of the session timeout: a tiny second
-// process of the same executable sees the end of this one, and closes its session.
+// process of the same executable, the watchdog, notices the end of this one and closes its session.
 //
 // Guarantee: the watchdog acts only when this process is dead, also by SIGKILL: the kernel ends a pipe between the
-// two. It follows the client's sessions, is started again when it is killed, and ends with Close. The
-// commands of Session.GuardCommand are dead before the session is closed. The process is in a session of its own,
-// and inherits no descriptor but its pipes.
+// two. It follows the client's sessions, is started again when it is killed, and ends with Close. It kills the
+// commands of Session.GuardCommand before it closes the session. It runs in a Unix session of its own,
+// and inherits only its pipes.
 //
-// Not guaranteed: the session lasts until its timeout, as without the option, when the watchdog is killed together
-// with this process (a container, a control group, the machine), or stopped. A process that is stopped is not
-// dead. What it sent just before its end may arrive later than the next holder's writes: compare tokens.
+// Not guaranteed: when the watchdog is killed together with this process (a container, a control group, the machine), or is
+// stopped, the session lasts until its timeout, as without the option. A process that is stopped is not
+// dead. Writes that this process sent just before its end may arrive later than the next holder's: compare tokens.
 //
-// Unix only: elsewhere, and where no process can be started, there is one warning in the log. The error says so
-// when main has not called WatchdogMain, with WithDialer, whose connections another process cannot make, and with
+// Unix only: elsewhere, and where no process can be started, the client logs one warning. New fails
+// if main has not called WatchdogMain, with WithDialer, since another process cannot make its connections, and with
 // a Config.TLS that decides by functions or whose keys cannot be read.
 func WithWatchdog() Option {
 	return func(o *options) error {

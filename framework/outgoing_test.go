@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -29,8 +30,8 @@ func firstThen(first, then *zktest.Link) framework.Option {
 	})
 }
 
-// TestALargeWriteHoldsUpNobody asks for a large write, and for something else, on a connection that takes no more bytes.
-func TestALargeWriteHoldsUpNobody(t *testing.T) {
+// TestLargeWriteDoesNotBlockOthers asks for a large write, and for something else, on a connection that takes no more bytes.
+func TestLargeWriteDoesNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
 		m := zk.Member(t, "a", config)
@@ -53,7 +54,7 @@ func TestALargeWriteHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// TestAnOverdueProofTriesAnotherServer silences the first connection at each phase of a beat, with nothing, a small or a large write under way. About T/4 of the
+// TestAnOverdueProofTriesAnotherServer silences the first connection at each phase of a heartbeat, with nothing, a small or a large write under way. About T/4 of the
 // lease must remain for another server, which is there.
 func TestAnOverdueProofTriesAnotherServer(t *testing.T) {
 	for _, size := range []int{0, 100, 900 << 10} {
@@ -96,8 +97,8 @@ func (c slow) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestAProofOvertakesWhatIsQueued writes for a minute's worth of bandwidth at once, more than may be queued.
-func TestAProofOvertakesWhatIsQueued(t *testing.T) {
+// TestHeartbeatOvertakesQueuedRequests writes for a minute's worth of bandwidth at once, more than may be queued.
+func TestHeartbeatOvertakesQueuedRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
 		link := zk.Link("a")
@@ -125,8 +126,8 @@ func TestAProofOvertakesWhatIsQueued(t *testing.T) {
 	})
 }
 
-// TestWhatIsQueuedIsBounded has a hundred large writes on a connection that takes nothing. Those that were not even queued are known not to have happened.
-func TestWhatIsQueuedIsBounded(t *testing.T) {
+// TestSendQueueIsBounded has a hundred large writes on a connection that takes nothing. Those that were not even queued are known not to have happened.
+func TestSendQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
 		m := zk.Member(t, "a", config)
@@ -155,18 +156,18 @@ func TestWhatIsQueuedIsBounded(t *testing.T) {
 
 // TestAQueuedDeletionComesFirst loses the connection at each moment of a deletion, of each kind. What the session asks for afterwards reaches the servers after it.
 func TestAQueuedDeletionComesFirst(t *testing.T) {
-	kinds := map[string]func(s *framework.Session, node framework.Created, queued func()) []*framework.Discarded{
-		"one by one": func(s *framework.Session, node framework.Created, queued func()) []*framework.Discarded {
-			return []*framework.Discarded{s.Primitives().Discard(queued, node.Path), s.Primitives().Discard(queued, "/two"), s.Primitives().Discard(queued, "/three")}
+	kinds := map[string]func(s *framework.Session, node primitives.Created, queued func()) []primitives.Discarded{
+		"one by one": func(s *framework.Session, node primitives.Created, queued func()) []primitives.Discarded {
+			return []primitives.Discarded{s.Primitives().Discard(queued, node.Path), s.Primitives().Discard(queued, "/two"), s.Primitives().Discard(queued, "/three")}
 		},
-		"several together": func(s *framework.Session, node framework.Created, queued func()) []*framework.Discarded {
-			return []*framework.Discarded{s.Primitives().Discard(queued, node.Path, "/two", "/three")}
+		"several together": func(s *framework.Session, node primitives.Created, queued func()) []primitives.Discarded {
+			return []primitives.Discarded{s.Primitives().Discard(queued, node.Path, "/two", "/three")}
 		},
-		"an own node": func(s *framework.Session, node framework.Created, queued func()) []*framework.Discarded {
-			return []*framework.Discarded{s.Primitives().Discard(queued, "/two"), s.Primitives().DiscardOwn(queued, node), s.Primitives().Discard(queued, "/three")}
+		"an own node": func(s *framework.Session, node primitives.Created, queued func()) []primitives.Discarded {
+			return []primitives.Discarded{s.Primitives().Discard(queued, "/two"), s.Primitives().DiscardOwn(queued, node), s.Primitives().Discard(queued, "/three")}
 		},
-		"an own node and companions": func(s *framework.Session, node framework.Created, queued func()) []*framework.Discarded {
-			return []*framework.Discarded{s.Primitives().DiscardOwn(queued, node, "/two", "/three")}
+		"an own node and companions": func(s *framework.Session, node primitives.Created, queued func()) []primitives.Discarded {
+			return []primitives.Discarded{s.Primitives().DiscardOwn(queued, node, "/two", "/three")}
 		},
 	}
 	for kind, discard := range kinds {
@@ -184,7 +185,7 @@ func TestAQueuedDeletionComesFirst(t *testing.T) {
 					zk := zktest.Start(t)
 					m := zk.Member(t, "a", config)
 					s := session(t, m)
-					node, err := createTogether(t.Context(), s, framework.ProtectedCreate{Dir: "/", Name: "one", Plain: true, Count: 1, Mode: framework.Ephemeral})
+					node, err := createTogether(t.Context(), s, primitives.ProtectedCreate{Dir: "/", Name: "one", Plain: true, Unnumbered: true})
 					require.NoError(t, err)
 					for _, path := range []string{"/two", "/three"} {
 						require.NoError(t, s.Create(t.Context(), path, nil, framework.Ephemeral))
@@ -246,15 +247,15 @@ func TestARefusedDeletionKeepsNoOthers(t *testing.T) {
 	})
 }
 
-// TestANodeThatAnotherHasMadeAnewIsKept deletes an own node while the answer is lost. Another session makes the node anew before the next connection.
-func TestANodeThatAnotherHasMadeAnewIsKept(t *testing.T) {
+// TestDiscardKeepsNodeCreatedByAnotherSession deletes an own node while the answer is lost. Another session makes the node anew before the next connection.
+func TestDiscardKeepsNodeCreatedByAnotherSession(t *testing.T) {
 	for name, throttled := range map[string]zktest.Op{"": zktest.OpPing, "a look is throttled": zktest.OpExists, "its sync is throttled": zktest.OpSync} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				zk := zktest.Start(t)
 				m := zk.Member(t, "a", config)
 				s, other := session(t, m), session(t, zk.Member(t, "b", config))
-				node, err := createTogether(t.Context(), s, framework.ProtectedCreate{Dir: "/", Name: "one", Plain: true, Count: 1, Mode: framework.Ephemeral})
+				node, err := createTogether(t.Context(), s, primitives.ProtectedCreate{Dir: "/", Name: "one", Plain: true, Unnumbered: true})
 				require.NoError(t, err)
 				m.Link.Delay(time.Millisecond)
 				gone := s.Primitives().DiscardOwn(nil, node[0])

@@ -2,12 +2,14 @@ package framework
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/link"
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
@@ -17,10 +19,10 @@ func TestAThrottledRequestIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		throttled := replyError(link.Reply{Code: wire.ThrottledOp})
 		require.ErrorIs(t, throttled, ErrOverloaded)
-		require.True(t, IsTransient(throttled))
+		require.True(t, failure.IsTransient(throttled))
 		ready := make(chan struct{})
 		close(ready)
-		s := &transport{cfg: Config{}.WithDefaults(), session: t.Context(), connected: func() <-chan struct{} { return ready }}
+		s := &transport{cfg: Config{}.WithDefaults(), session: t.Context(), whenConnected: func() <-chan struct{} { return ready }, requests: new(atomic.Int64)}
 		for name, run := range map[string]func(context.Context, *transport, func(requester) (int, error)) (int, error){"a read": repeatUntilKnown[int], "a write": repeatUntilSent[int]} {
 			tries, began := 0, time.Now()
 			v, err := run(t.Context(), s, func(requester) (int, error) {
@@ -44,15 +46,15 @@ func TestServerCodesAreNamed(t *testing.T) {
 	} {
 		require.ErrorIs(t, codeError(code), want)
 	}
-	require.False(t, IsTransient(codeError(wire.QuotaExceeded)))
-	require.False(t, IsTransient(codeError(wire.SessionClosedNeedsSASL)))
+	require.False(t, failure.IsTransient(codeError(wire.QuotaExceeded)))
+	require.False(t, failure.IsTransient(codeError(wire.SessionClosedNeedsSASL)))
 	for code, words := range map[wire.Code]string{
 		wire.ReconfigInProgress: "zookeeper: error -14 (reconfiguration in progress)", wire.NotReadOnly: "zookeeper: error -119 (not read-only)",
 		-999: "zookeeper: error -999 (code -999)",
 	} {
 		err := codeError(code)
 		require.EqualError(t, err, words)
-		require.False(t, IsTransient(err))
+		require.False(t, failure.IsTransient(err))
 		require.False(t, wasNotExecuted(err))
 	}
 	require.NoError(t, codeError(wire.OK))

@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/clock"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// ownedBytes counts the bytes of the paths of a session's ephemeral nodes, and refuses to create more than servers can delete: the end of a session is one
-// transaction that names them all. Counted are the nodes that are there, those that are being created, and those that may have been created.
+// ownedBytes counts the bytes of the paths of a session's ephemeral nodes, and refuses more than the servers can delete: they delete all of a session's nodes in one
+// transaction. It counts the nodes that exist, those that are being created, and those that may have been created.
 type ownedBytes struct {
 	transport *transport
 	clock     clock.Clock
@@ -19,15 +20,15 @@ type ownedBytes struct {
 	max       int
 
 	mu       sync.Mutex
-	paths    map[string]struct{} // full paths that are there, or may be
+	paths    map[string]struct{} // full paths of nodes that exist, or may exist
 	bytes    int                 // of paths
 	reserved int                 // bytes of creates under way
-	doubtful int                 // bytes of creates of an unknown outcome and unknown names
+	doubtful int                 // bytes of sequential creates whose outcome is unknown
 
-	looking chan struct{}   // closed when the servers have answered; nil while they are not asked
-	since   map[string]bool // paths that were added (true) or removed since they were asked
-	looked  time.Duration   // when they were asked last
-	asked   bool
+	lookupDone   chan struct{}   // closed when the servers have answered; nil while they are not asked
+	changedSince map[string]bool // paths that were added (true) or removed since they were asked
+	lookedUpAt   time.Duration   // when they were asked last
+	everLookedUp bool
 }
 
 const (
@@ -51,22 +52,23 @@ func ownedSize(full string, mode Mode) int {
 	return 0
 }
 
-// sizesOf are the bytes of what operations create, and of those that they delete.
+// sizesOf returns the bytes of the nodes that operations create and delete.
 func (o *ownedBytes) sizesOf(ops []Op) (created, deleted int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, op := range ops {
-		full := o.transport.ns.serverPath(op.path)
-		created += ownedSize(full, op.mode)
-		if _, there := o.paths[full]; there && op.name == opDelete {
+	for i := range ops {
+		op := primitives.Fields(ops[i])
+		full := o.transport.ns.serverPath(op.Path)
+		created += ownedSize(full, Mode(op.Mode))
+		if _, there := o.paths[full]; there && op.Kind == primitives.OpDelete {
 			deleted += ownedSize(full, Ephemeral)
 		}
 	}
 	return created, deleted
 }
 
-// reserveFor makes room for creates in a transaction that deletes so many bytes too. When there is none it asks the servers what is really there: others may have
-// deleted some. Each reservation ends with settleReservation.
+// reserveFor reserves bytes for creates, in a transaction that also deletes some. When the bound is reached, it asks the servers which nodes really exist, since others
+// may have deleted some. Each reservation ends with settleReservation.
 func (o *ownedBytes) reserveFor(ctx context.Context, created, deleted int) error {
 	if created == 0 {
 		return nil
@@ -79,10 +81,10 @@ func (o *ownedBytes) reserveFor(ctx context.Context, created, deleted int) error
 			o.mu.Unlock()
 			return nil
 		}
-		looking, first := o.looking, false
-		if now := o.clock.Now(); looking == nil && (!o.asked || now-o.looked >= beatInterval(o.timeout())) {
+		looking, first := o.lookupDone, false
+		if now := o.clock.Now(); looking == nil && (!o.everLookedUp || now-o.lookedUpAt >= heartbeatInterval(o.timeout())) {
 			looking, first = make(chan struct{}), true
-			o.looking, o.since, o.looked, o.asked = looking, map[string]bool{}, now, true
+			o.lookupDone, o.changedSince, o.lookedUpAt, o.everLookedUp = looking, map[string]bool{}, now, true
 		}
 		o.mu.Unlock()
 		switch {
@@ -106,8 +108,8 @@ func (o *ownedBytes) reserveFor(ctx context.Context, created, deleted int) error
 	}
 }
 
-// readFromServers asks the servers which ephemeral nodes the session has. What was under way before has been carried out by then, or will not be: the question comes
-// behind a sync.
+// readFromServers asks the servers which ephemeral nodes the session has. The question comes behind a sync, so creates of an unknown outcome before it either have
+// happened or will not happen.
 func (o *ownedBytes) readFromServers(ctx context.Context) {
 	o.mu.Lock()
 	doubtful := o.doubtful
@@ -116,13 +118,13 @@ func (o *ownedBytes) readFromServers(ctx context.Context) {
 		if err := a.sync("/"); err != nil {
 			return nil, err
 		}
-		return ask(a, wire.OpGetEphemerals, &wire.PathRequest{Path: "/"}, (*wire.Decoder).Strings).read()
+		return sendAndWait(a, wire.OpGetEphemerals, &wire.PathRequest{Path: "/"}, (*wire.Decoder).Strings).asRead()
 	})
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if err == nil {
-		since := o.since
-		o.since, o.paths, o.bytes = nil, make(map[string]struct{}, len(there)), 0
+		since := o.changedSince
+		o.changedSince, o.paths, o.bytes = nil, make(map[string]struct{}, len(there)), 0
 		o.doubtful -= doubtful
 		for _, full := range there {
 			o.addPath(full)
@@ -135,9 +137,9 @@ func (o *ownedBytes) readFromServers(ctx context.Context) {
 			}
 		}
 	}
-	o.since = nil
-	close(o.looking)
-	o.looking = nil
+	o.changedSince = nil
+	close(o.lookupDone)
+	o.lookupDone = nil
 }
 
 // addPath counts a path once. Guarded by mu.
@@ -146,23 +148,23 @@ func (o *ownedBytes) addPath(full string) {
 		o.paths[full] = struct{}{}
 		o.bytes += ownedSize(full, Ephemeral)
 	}
-	if o.since != nil {
-		o.since[full] = true
+	if o.changedSince != nil {
+		o.changedSince[full] = true
 	}
 }
 
-// removePath counts a path no more. Guarded by mu.
+// removePath stops counting a path. Guarded by mu.
 func (o *ownedBytes) removePath(full string) {
 	if _, there := o.paths[full]; there {
 		delete(o.paths, full)
 		o.bytes -= ownedSize(full, Ephemeral)
 	}
-	if o.since != nil {
-		o.since[full] = false
+	if o.changedSince != nil {
+		o.changedSince[full] = false
 	}
 }
 
-// settleReservation ends a reservation: these nodes are there, or may be, and of others, of unknown names, so many bytes may be.
+// settleReservation ends a reservation. The nodes there exist, or may exist; doubtful are the bytes of nodes with unknown names that may exist.
 func (o *ownedBytes) settleReservation(reserved, doubtful int, there ...string) {
 	if reserved == 0 {
 		return
@@ -176,7 +178,7 @@ func (o *ownedBytes) settleReservation(reserved, doubtful int, there ...string) 
 	}
 }
 
-// removeDeleted takes nodes out that are known to be gone.
+// removeDeleted stops counting nodes that are known to be deleted.
 func (o *ownedBytes) removeDeleted(full ...string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -188,11 +190,12 @@ func (o *ownedBytes) removeDeleted(full ...string) {
 // countApplied counts what a transaction has created and deleted. paths are those of its results.
 func (o *ownedBytes) countApplied(reserved int, ops []Op, rs []OpResult) {
 	var there []string
-	for i, op := range ops {
+	for i := range ops {
+		op := primitives.Fields(ops[i])
 		switch {
-		case op.name == opDelete:
-			o.removeDeleted(o.transport.ns.serverPath(op.path))
-		case ownedSize("", op.mode) > 0 && i < len(rs):
+		case op.Kind == primitives.OpDelete:
+			o.removeDeleted(o.transport.ns.serverPath(op.Path))
+		case ownedSize("", Mode(op.Mode)) > 0 && i < len(rs):
 			there = append(there, rs[i].Path)
 		}
 	}
@@ -203,19 +206,20 @@ func (o *ownedBytes) countApplied(reserved int, ops []Op, rs []OpResult) {
 func (o *ownedBytes) countUnknown(reserved int, ops []Op) {
 	var there []string
 	doubtful := 0
-	for _, op := range ops {
-		full := o.transport.ns.serverPath(op.path)
-		switch op.mode {
+	for i := range ops {
+		op := primitives.Fields(ops[i])
+		full := o.transport.ns.serverPath(op.Path)
+		switch Mode(op.Mode) {
 		case Ephemeral:
 			there = append(there, full)
 		case EphemeralSequential:
-			doubtful += ownedSize(full, op.mode)
+			doubtful += ownedSize(full, Mode(op.Mode))
 		}
 	}
 	o.settleReservation(reserved, doubtful, there...)
 }
 
-// totalBytes is the number of bytes that are counted.
+// totalBytes is the number of bytes that count towards the bound.
 func (o *ownedBytes) totalBytes() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

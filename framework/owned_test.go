@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -55,7 +56,7 @@ func TestASessionOwnsNoMoreThanItsBound(t *testing.T) {
 		},
 		"together": func(ctx context.Context, s *framework.Session, i int) ([]string, error) {
 			fence := fmt.Sprint("/d/", i)
-			cs, err := createTogether(ctx, s, framework.ProtectedCreate{Dir: "/d", Name: "permit-", Count: 2, Mode: framework.EphemeralSequential,
+			cs, err := createTogether(ctx, s, primitives.ProtectedCreate{Dir: "/d", Name: "permit-", Count: 2,
 				With: []framework.Op{framework.CreateOp(fence, nil, framework.Ephemeral)}})
 			if err != nil {
 				return nil, err
@@ -93,7 +94,7 @@ func TestASessionOwnsNoMoreThanItsBound(t *testing.T) {
 				require.NoError(t, err, "what does not go with the session is not counted")
 
 				require.NoError(t, s.Delete(ctx, all[0][0], framework.AnyVersion))
-				<-s.Primitives().Discard(nil, all[1]...).Done()
+				<-s.Primitives().Discard(nil, all[1][0], all[1][1:]...).Done()
 				_, err = s.Multi(ctx, framework.DeleteOp(all[2][0], framework.AnyVersion))
 				require.NoError(t, err)
 				require.Equal(t, ownedOnServer(zk, s), framework.OwnedBytes(s))
@@ -104,8 +105,8 @@ func TestASessionOwnsNoMoreThanItsBound(t *testing.T) {
 	}
 }
 
-// TestARefusedCreateCountsNothing has creates that the servers refuse.
-func TestARefusedCreateCountsNothing(t *testing.T) {
+// TestRefusedCreateDoesNotCountNodes has creates that the servers refuse.
+func TestRefusedCreateDoesNotCountNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, zk := t.Context(), zktest.Start(t)
 		_, s := bounded(t, zk)
@@ -115,7 +116,7 @@ func TestARefusedCreateCountsNothing(t *testing.T) {
 		require.NoError(t, s.CreateIfMissing(ctx, "/d/n", nil, framework.Ephemeral))
 		_, err := s.Multi(ctx, framework.CreateOp("/d/m", nil, framework.Ephemeral), framework.CheckOp("/d", 77))
 		require.ErrorIs(t, err, framework.ErrBadVersion)
-		_, err = createTogether(ctx, s, framework.ProtectedCreate{Dir: "/d", Name: "n", Count: 1, Mode: framework.EphemeralSequential,
+		_, err = createTogether(ctx, s, primitives.ProtectedCreate{Dir: "/d", Name: "n", Count: 1,
 			With: []framework.Op{framework.CheckOp("/d", 77)}})
 		require.ErrorIs(t, err, framework.ErrBadVersion)
 		require.Equal(t, sum, framework.OwnedBytes(s))
@@ -141,8 +142,8 @@ func TestASwapAtTheBoundIsLetThrough(t *testing.T) {
 	})
 }
 
-// TestWhatOthersDeleteMakesRoom deletes a session's nodes from outside.
-func TestWhatOthersDeleteMakesRoom(t *testing.T) {
+// TestDeletionByOthersFreesEphemeralBytes deletes a session's nodes from outside.
+func TestDeletionByOthersFreesEphemeralBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, zk := t.Context(), zktest.Start(t)
 		_, s := bounded(t, zk)
@@ -205,7 +206,7 @@ func TestTheBoundHoldsWhenAnswersAreLost(t *testing.T) {
 					var path string
 					switch i % 3 {
 					case 0:
-						var c framework.Created
+						var c primitives.Created
 						c, err = createProtected(ctx, s, "/d", "lock-", nil)
 						path = c.Path
 					case 1:

@@ -16,23 +16,6 @@ func ValidatePath(path string) error {
 	return nil
 }
 
-// Join joins a directory and a name.
-func Join(dir, name string) string {
-	if dir == "/" {
-		return "/" + name
-	}
-	return dir + "/" + name
-}
-
-// Split splits a path into its directory and its last name.
-func Split(path string) (dir, name string) {
-	i := strings.LastIndexByte(path, '/')
-	if i <= 0 {
-		return "/", path[i+1:]
-	}
-	return path[:i], path[i+1:]
-}
-
 // namespace maps the client's paths to those of the server.
 type namespace string
 

@@ -11,12 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
 func on(op zktest.Op, dir string) zktest.Match { return zktest.Match{Op: op, Path: dir} }
 
-func TestProtectedCreateListsBehindItself(t *testing.T) {
+func TestProtectedCreateListsAfterCreate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
 		m := zk.Member(t, "a", config)
@@ -117,7 +118,7 @@ func TestProtectedCreateMakesReapedDirectoriesAgain(t *testing.T) {
 	})
 }
 
-func TestAProtectedCreateThatMayNotFailsAtOnce(t *testing.T) {
+func TestForbiddenProtectedCreateFailsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
 		cfg := config
@@ -137,8 +138,8 @@ func TestHoldEndsWithItsNode(t *testing.T) {
 		zk := zktest.Start(t)
 		s := session(t, zk.Member(t, "a", config))
 		operator := session(t, zk.Member(t, "operator", config))
-		var holds []*framework.Hold
-		for range 250 { // more than one beat names
+		var holds []primitives.Hold
+		for range 250 { // more than one heartbeat names
 			c, err := createProtected(t.Context(), s, "/dir", "lock-", nil)
 			require.NoError(t, err)
 			h, err := s.Primitives().Hold(t.Context(), c.Path)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/wire"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -33,7 +34,7 @@ func TestAReadWithAnEndedLeasesContextReturns(t *testing.T) {
 		session(t, m)
 		_, _, err = m.Get(h.Context(), "/")
 		require.ErrorIs(t, err, context.Canceled)
-		require.False(t, framework.IsTransient(err))
+		require.False(t, failure.IsTransient(err))
 	})
 }
 
@@ -67,8 +68,8 @@ func TestAFailedWriteIsALostConnection(t *testing.T) {
 	})
 }
 
-// TestCredentialsThatCannotBeSentAgain once blocked the library for ever.
-func TestCredentialsThatCannotBeSentAgain(t *testing.T) {
+// TestFailedAuthRequestDoesNotBlockClient once blocked the library for ever.
+func TestFailedAuthRequestDoesNotBlockClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
 		link := zk.Link("a")
@@ -113,8 +114,8 @@ func TestOneLossCostsOneDial(t *testing.T) {
 	require.LessOrEqual(t, m.Link.Dials()-before, rounds+rounds/10)
 }
 
-// TestAServerThatGreetsAndHangsUpIsNotStormed counts connections in two seconds.
-func TestAServerThatGreetsAndHangsUpIsNotStormed(t *testing.T) {
+// TestServerClosingAfterHandshakeIsRetriedWithPauses counts connections in two seconds.
+func TestServerClosingAfterHandshakeIsRetriedWithPauses(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	var connections atomic.Int32

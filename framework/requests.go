@@ -11,37 +11,37 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// outcome is what became of a request.
+// outcome is the outcome of a request.
 type outcome[T any] struct {
 	v    T
 	zxid int64
 	err  error
-	lost bool // it was queued and has no answer: the servers may have carried it out, or may do so yet
+	lost bool // it was queued and has no answer: the servers may have executed it, or may still execute it
 }
 
-// read returns the outcome of a read.
-func (o outcome[T]) read() (T, error) { return o.v, o.err }
+// asRead returns the outcome of a read.
+func (o outcome[T]) asRead() (T, error) { return o.v, o.err }
 
-// written returns the outcome of a write, with an error that says so if it is unknown.
-func (o outcome[T]) written() (T, error) {
+// asWrite returns the outcome of a write, with an error that says so if it is unknown.
+func (o outcome[T]) asWrite() (T, error) {
 	if o.lost {
 		return o.v, fmt.Errorf("%w: %w", ErrOutcomeUnknown, o.err)
 	}
 	return o.v, o.err
 }
 
-// future is a request under way: it gets one outcome.
+// future receives the one outcome of a request.
 type future[T any] chan outcome[T]
 
-// newRequest prepares a request. decode runs on the goroutine that reads the connection, and must copy what it
-// keeps.
+// newRequest prepares a request. decode runs on the goroutine that reads the connection, and must copy the bytes that
+// it keeps.
 func newRequest[T any](op wire.Op, body wire.Request, decode func(*wire.Decoder) T) (*link.Call, future[T]) {
 	f := make(future[T], 1)
-	return &link.Call{Op: op, Body: body, Done: func(r link.Reply) { f <- readAnswer(r, decode) }}, f
+	return &link.Call{Op: op, Body: body, Done: func(r link.Reply) { f <- decodeAnswer(r, decode) }}, f
 }
 
-// readAnswer reads an answer.
-func readAnswer[T any](r link.Reply, decode func(*wire.Decoder) T) outcome[T] {
+// decodeAnswer turns an answer into an outcome.
+func decodeAnswer[T any](r link.Reply, decode func(*wire.Decoder) T) outcome[T] {
 	o := outcome[T]{zxid: r.Zxid, err: replyError(r), lost: errors.Is(r.Err, link.ErrDown)}
 	if o.err != nil {
 		return o
@@ -54,7 +54,7 @@ func readAnswer[T any](r link.Reply, decode func(*wire.Decoder) T) outcome[T] {
 	return o
 }
 
-// waitForOutcome waits for a request's outcome, for no longer than ctx and the session last.
+// waitForOutcome waits for a request's outcome until ctx or the session ends.
 func waitForOutcome[T any](ctx context.Context, t *transport, f future[T]) outcome[T] {
 	select {
 	case o := <-f:
@@ -66,52 +66,52 @@ func waitForOutcome[T any](ctx context.Context, t *transport, f future[T]) outco
 	}
 }
 
-// requester asks the servers on behalf of one call. What its context leaves behind may still be carried out.
-// A lost connection is ErrSuspended: whether the session is lost is for the Session to say.
+// requester sends the requests of one call, with this project's types and errors. When its context ends, the servers may still execute a request.
+// A lost connection is ErrSuspended; the Session decides whether the session is lost.
 type requester struct {
 	ctx    context.Context
 	t      *transport
-	urgent bool // ahead of what others have queued
+	urgent bool // ahead of the queued requests
 }
 
-func ask[T any](a requester, op wire.Op, body wire.Request, decode func(*wire.Decoder) T) outcome[T] {
+func sendAndWait[T any](a requester, op wire.Op, body wire.Request, decode func(*wire.Decoder) T) outcome[T] {
 	call, f := newRequest(op, body, decode)
 	call.Urgent = a.urgent
-	a.t.mon.Offer(call)
+	a.t.sendRequests(call)
 	return waitForOutcome(a.ctx, a.t, f)
 }
 
 func (a requester) addAuth(c Credential) error {
-	_, err := ask(a, wire.OpAuth, &wire.AuthRequest{Scheme: c.Scheme, Auth: c.Auth}, ignoreAnswer).read()
+	_, err := sendAndWait(a, wire.OpAuth, &wire.AuthRequest{Scheme: c.Scheme, Auth: c.Auth}, ignoreAnswer).asRead()
 	return err
 }
 
 func (a requester) get(path string) (readResult, error) {
-	return ask(a, wire.OpGetData, &wire.WatchRequest{Path: path}, readData).read()
+	return sendAndWait(a, wire.OpGetData, &wire.WatchRequest{Path: path}, decodeData).asRead()
 }
 
 func (a requester) exists(path string) (Stat, error) {
-	r, err := ask(a, wire.OpExists, &wire.WatchRequest{Path: path}, readStat).read()
+	r, err := sendAndWait(a, wire.OpExists, &wire.WatchRequest{Path: path}, decodeStatOnly).asRead()
 	return r.stat, err
 }
 
 func (a requester) children(path string) (readResult, error) {
-	return ask(a, wire.OpGetChildren2, &wire.WatchRequest{Path: path}, readNames).read()
+	return sendAndWait(a, wire.OpGetChildren2, &wire.WatchRequest{Path: path}, decodeNames).asRead()
 }
 
 func (a requester) create(path string, data []byte, mode Mode, acl []ACL) error {
 	op, body := createRequest(path, data, mode, acl)
-	_, err := ask(a, op, body, readPath).written()
+	_, err := sendAndWait(a, op, body, decodePath).asWrite()
 	return err
 }
 
 func (a requester) set(path string, data []byte, version int32) (Stat, error) {
-	r, err := ask(a, wire.OpSetData, &wire.SetDataRequest{Path: path, Data: data, Version: version}, readStat).written()
+	r, err := sendAndWait(a, wire.OpSetData, &wire.SetDataRequest{Path: path, Data: data, Version: version}, decodeStatOnly).asWrite()
 	return r.stat, err
 }
 
 func (a requester) delete(path string, version int32) error {
-	_, err := ask(a, wire.OpDelete, &wire.NumberRequest{Path: path, Number: version}, ignoreAnswer).written()
+	_, err := sendAndWait(a, wire.OpDelete, &wire.NumberRequest{Path: path, Number: version}, ignoreAnswer).asWrite()
 	if err == nil || errors.Is(err, ErrNoNode) {
 		a.t.deleted(path)
 	}
@@ -119,20 +119,20 @@ func (a requester) delete(path string, version int32) error {
 }
 
 func (a requester) sync(path string) error {
-	_, err := ask(a, wire.OpSync, &wire.PathRequest{Path: path}, readPath).read()
+	_, err := sendAndWait(a, wire.OpSync, &wire.PathRequest{Path: path}, decodePath).asRead()
 	return err
 }
 
-// multi runs a transaction. On a refusal, the results say which operation was refused.
+// multi runs a transaction. After a refusal, the results show which operation was refused.
 func (a requester) multi(parts []wire.MultiPart) outcome[[]OpResult] {
-	o := ask(a, wire.OpMulti, &wire.MultiRequest{Parts: parts}, readResults)
+	o := sendAndWait(a, wire.OpMulti, &wire.MultiRequest{Parts: parts}, decodeResults)
 	if o.err == nil {
 		o.err = refusalError(o.v)
 	}
 	return o
 }
 
-// refusalError is why a transaction was refused, or nil.
+// refusalError is the error of the operation that was refused, or nil.
 func refusalError(rs []OpResult) error {
 	for _, r := range rs {
 		if r.Err != nil {
@@ -155,27 +155,28 @@ type readResult struct {
 	data  []byte
 	names []string
 	stat  Stat
+	zxid  int64 // of a read that sets a watch: the newest transaction that the server knew, also for a missing node
 }
 
 func ignoreAnswer(*wire.Decoder) struct{} { return struct{}{} }
 
-func readPath(d *wire.Decoder) string { return d.String() }
+func decodePath(d *wire.Decoder) string { return d.String() }
 
-func readData(d *wire.Decoder) (r readResult) {
+func decodeData(d *wire.Decoder) (r readResult) {
 	r.data = bytes.Clone(d.Buffer())
-	r.stat = readingStat(d)
+	r.stat = decodeStat(d)
 	return r
 }
 
-func readNames(d *wire.Decoder) (r readResult) {
+func decodeNames(d *wire.Decoder) (r readResult) {
 	r.names = d.Strings()
-	r.stat = readingStat(d)
+	r.stat = decodeStat(d)
 	return r
 }
 
-func readStat(d *wire.Decoder) readResult { return readResult{stat: readingStat(d)} }
+func decodeStatOnly(d *wire.Decoder) readResult { return readResult{stat: decodeStat(d)} }
 
-func readingStat(d *wire.Decoder) Stat {
+func decodeStat(d *wire.Decoder) Stat {
 	var s wire.Stat
 	s.Decode(d)
 	return Stat{
@@ -186,8 +187,8 @@ func readingStat(d *wire.Decoder) Stat {
 	}
 }
 
-// readResults reads a transaction's results.
-func readResults(d *wire.Decoder) (rs []OpResult) {
+// decodeResults reads a transaction's results.
+func decodeResults(d *wire.Decoder) (rs []OpResult) {
 	for d.Err() == nil {
 		var h wire.MultiHeader
 		if h.Decode(d); h.Done || d.Err() != nil {
@@ -198,9 +199,9 @@ func readResults(d *wire.Decoder) (rs []OpResult) {
 		case wire.OpCreate:
 			r.Path = d.String()
 		case wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL:
-			r.Path, r.Stat = d.String(), readingStat(d)
+			r.Path, r.Stat = d.String(), decodeStat(d)
 		case wire.OpSetData:
-			r.Stat = readingStat(d)
+			r.Stat = decodeStat(d)
 		case wire.OpError:
 			r.Err = codeError(wire.Code(d.Int()))
 		}
@@ -216,7 +217,7 @@ var codeErrors = map[wire.Code]error{
 	wire.ConnectionLoss: ErrSuspended, wire.SessionMoved: ErrSuspended, wire.SessionExpired: ErrSuspended,
 }
 
-// codeError returns the error of a server's code. A code that is not in the list is an error that names it, and that is not transient.
+// codeError returns the error of a server's code. The error of an unknown code names the code, and is not transient.
 func codeError(code wire.Code) error {
 	if code == wire.OK {
 		return nil
@@ -227,10 +228,10 @@ func codeError(code wire.Code) error {
 	return fmt.Errorf("zookeeper: error %d (%s)", int32(code), code)
 }
 
-// Errors of requests that no server has seen.
+// Errors of requests that were not sent.
 var (
 	errNotSent   = fmt.Errorf("%w before the request was sent", ErrSuspended)
-	errQueueFull = errors.New("too much waits to be sent to the server")
+	errQueueFull = errors.New("the queue of requests to the server is full")
 )
 
 func replyError(r link.Reply) error {
@@ -240,7 +241,7 @@ func replyError(r link.Reply) error {
 	case errors.Is(r.Err, link.ErrFull):
 		return errQueueFull
 	case errors.Is(r.Err, link.ErrTooLong):
-		return fmt.Errorf("%w: an answer of more than %d bytes", ErrTooLarge, link.MaxAnswer)
+		return fmt.Errorf("%w: the answer has more than %d bytes", ErrTooLarge, link.MaxAnswer)
 	case r.Err != nil:
 		return ErrSuspended
 	}

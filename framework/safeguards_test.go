@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/clock"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -34,7 +35,7 @@ func (c *stoppableClock) NewAlarm(ring func()) clock.Alarm {
 	return c.Clock.NewAlarm(ring)
 }
 
-// TestALapsedLeaseIsNotRevived: beats that are acknowledged after the process was stopped for longer than the lease do not bring
+// TestALapsedLeaseIsNotRevived: heartbeats that are acknowledged after the process was stopped for longer than the lease do not bring
 // the session back, although the servers still know it.
 func TestALapsedLeaseIsNotRevived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -71,9 +72,9 @@ func TestErrReadsTheClock(t *testing.T) {
 	}
 }
 
-// TestAnOverdueBeatGoesToAnotherServer: a connection that does not answer a beat within T/4 is given up while enough of the lease is left
+// TestOverdueHeartbeatChangesServer: a connection that does not answer a heartbeat within T/4 is given up while enough of the lease is left
 // for another server.
-func TestAnOverdueBeatGoesToAnotherServer(t *testing.T) {
+func TestOverdueHeartbeatChangesServer(t *testing.T) {
 	for phase := range 25 {
 		synctest.Test(t, func(t *testing.T) {
 			zk := zktest.Start(t)
@@ -122,7 +123,7 @@ func TestAnEphemeralNodeOfAnotherSessionIsNotOurs(t *testing.T) {
 			return s.Create(ctx, "/dir/e", nil, framework.Ephemeral)
 		},
 		"created in a transaction": func(ctx context.Context, s *framework.Session) error {
-			_, err := createTogether(ctx, s, framework.ProtectedCreate{Dir: "/dir", Name: "e", Plain: true, Count: 1, Mode: framework.Ephemeral})
+			_, err := createTogether(ctx, s, primitives.ProtectedCreate{Dir: "/dir", Name: "e", Plain: true, Unnumbered: true})
 			return err
 		},
 	} {
@@ -141,8 +142,8 @@ func TestAnEphemeralNodeOfAnotherSessionIsNotOurs(t *testing.T) {
 	}
 }
 
-// TestAProtectedNodeThatAnotherSessionHasMadeAnewIsNotOurs: an operator's tool copies a node while the reply to its create is lost.
-func TestAProtectedNodeThatAnotherSessionHasMadeAnewIsNotOurs(t *testing.T) {
+// TestProtectedNodeCreatedByAnotherSessionIsNotOwned: an operator's tool copies a node while the reply to its create is lost.
+func TestProtectedNodeCreatedByAnotherSessionIsNotOwned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, zk := t.Context(), zktest.Start(t)
 		m := zk.Member(t, "a", config)
@@ -180,7 +181,7 @@ func TestDiscardOwnSparesANodeOfAnotherSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, zk := t.Context(), zktest.Start(t)
 		a, b := session(t, zk.Member(t, "a", config)), session(t, zk.Member(t, "b", config))
-		claim := framework.ProtectedCreate{Dir: "/dir", Name: "claim", Plain: true, Count: 1, Mode: framework.Ephemeral}
+		claim := primitives.ProtectedCreate{Dir: "/dir", Name: "claim", Plain: true, Unnumbered: true}
 		require.NoError(t, a.MakeDirs(ctx, "/dir"))
 		created, err := createTogether(ctx, a, claim)
 		require.NoError(t, err)
@@ -192,8 +193,8 @@ func TestDiscardOwnSparesANodeOfAnotherSession(t *testing.T) {
 	})
 }
 
-// TestADeletionThatWasRefusedHasNoTransaction: the node is gone already, so nothing tells which transaction deleted it.
-func TestADeletionThatWasRefusedHasNoTransaction(t *testing.T) {
+// TestRefusedDeletionHasNoZxid: the node is gone already, so nothing tells which transaction deleted it.
+func TestRefusedDeletionHasNoZxid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, zk := t.Context(), zktest.Start(t)
 		s := session(t, zk.Member(t, "a", config))
@@ -206,8 +207,8 @@ func TestADeletionThatWasRefusedHasNoTransaction(t *testing.T) {
 	})
 }
 
-// TestAWatchThatJoinsAQuestionForAMissingNodeIsTold: the request that was to arm the watch finds no node.
-func TestAWatchThatJoinsAQuestionForAMissingNodeIsTold(t *testing.T) {
+// TestWatchJoinedDuringExistsOfMissingNodeFires: the request that was to arm the watch finds no node.
+func TestWatchJoinedDuringExistsOfMissingNodeFires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, zk := t.Context(), zktest.Start(t)
 		m := zk.Member(t, "a", config)
@@ -215,7 +216,7 @@ func TestAWatchThatJoinsAQuestionForAMissingNodeIsTold(t *testing.T) {
 		m.Link.Delay(10 * time.Millisecond)
 		go func() { _, _, _, _ = s.WatchData(ctx, "/n") }()
 		synctest.Wait()
-		joined := s.Primitives().WatchNodes("/n")[0]
+		joined := s.WatchNodes("/n")[0]
 		require.Equal(t, framework.NodeDeleted, (<-joined.C()).Kind)
 	})
 }
@@ -227,9 +228,9 @@ func TestATransactionOfCreatesAsksItsConditions(t *testing.T) {
 		s := session(t, zk.Member(t, "a", config))
 		require.NoError(t, s.MakeDirs(ctx, "/dir"))
 		ended := errors.New("the lease has ended")
-		_, err := createTogether(ctx, s, framework.ProtectedCreate{
-			Dir: "/dir", Name: "lock-", Count: 1, Mode: framework.EphemeralSequential,
-			With: []framework.Op{framework.CheckOp("/dir", framework.AnyVersion).When(func() error { return ended })},
+		_, err := createTogether(ctx, s, primitives.ProtectedCreate{
+			Dir: "/dir", Name: "lock-", Count: 1,
+			With: []framework.Op{primitives.When(framework.CheckOp("/dir", framework.AnyVersion), func() error { return ended })},
 		})
 		require.ErrorIs(t, err, ended)
 		require.Empty(t, zk.Children("/dir"))

@@ -21,20 +21,20 @@ import (
 // many clients spread over them. Names are looked up for each round. serverList remembers why each address failed last and pauses
 // after a round in which all have failed.
 type serverList struct {
-	expands bool // names are looked up here, not by the dialer
-	log     *slog.Logger
+	resolvesNames bool // false: the dialer looks names up
+	log           *slog.Logger
 
-	mu        sync.Mutex
-	list      []string // as configured
-	round     []string // labels, see label
-	next      int      // in round
-	last      string   // the label that was tried last
-	standing  bool     // the present connection was proven; the next round begins when it is lost
-	failed    bool     // and no server was proven since
-	failures  map[string]error
-	pauses    *backoff.Backoff
-	retryBase time.Duration
-	outage    time.Time // since when no server could be used and a warning tells of it; zero while there is none
+	mu                sync.Mutex
+	list              []string // as configured
+	round             []string // labels, see label
+	nextInRound       int      // in round
+	lastTried         string   // the label that was tried last
+	connectionProven  bool     // the present connection was proven; the next round begins when it is lost
+	failedSinceProven bool     // and no server was proven since
+	failures          map[string]error
+	pauses            *backoff.Backoff
+	retryBase         time.Duration
+	outage            time.Time // since when no server could be used and a warning tells of it; zero while there is none
 }
 
 // resolver looks servers' names up. Tests replace it.
@@ -45,8 +45,8 @@ func init() { resolver.Store(net.DefaultResolver) }
 // DialFunc opens a connection to a server, as net.Dialer.DialContext does.
 type DialFunc = link.DialFunc
 
-func newServers(cfg Config, expands bool, log *slog.Logger) *serverList {
-	return &serverList{expands: expands, log: log, list: slices.Clone(cfg.Servers), failures: map[string]error{}, pauses: backoff.New(cfg.RetryBase, cfg.RetryMax), retryBase: cfg.RetryBase}
+func newServerList(cfg Config, expands bool, log *slog.Logger) *serverList {
+	return &serverList{resolvesNames: expands, log: log, list: slices.Clone(cfg.Servers), failures: map[string]error{}, pauses: backoff.New(cfg.RetryBase, cfg.RetryMax), retryBase: cfg.RetryBase}
 }
 
 // addressLabel names an address of a server by both, or the server alone if that is its address.
@@ -61,29 +61,29 @@ func splitLabel(label string) (server, address string) {
 	return server, address
 }
 
-// nextAddress returns the label of the address to try now. ctx bounds the look-up of names.
+// nextAddress returns the label of the address to try next. ctx bounds the look-up of names.
 func (s *serverList) nextAddress(ctx context.Context) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.next >= len(s.round) {
+	if s.nextInRound >= len(s.round) {
 		list := s.list
 		s.mu.Unlock()
 		round := s.resolveAll(ctx, list)
 		s.mu.Lock()
 		s.beginRound(round)
 	}
-	s.last = s.round[s.next]
-	s.next++
-	return s.last
+	s.lastTried = s.round[s.nextInRound]
+	s.nextInRound++
+	return s.lastTried
 }
 
-// beginRound starts a round, which ends with the address that was tried last. Guarded by mu.
+// beginRound begins a round. The address that was tried last comes last in it. Guarded by mu.
 func (s *serverList) beginRound(round []string) {
 	rand.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
-	if i := slices.Index(round, s.last); i >= 0 {
-		round = append(slices.Delete(round, i, i+1), s.last)
+	if i := slices.Index(round, s.lastTried); i >= 0 {
+		round = append(slices.Delete(round, i, i+1), s.lastTried)
 	}
-	s.round, s.next = round, 0
+	s.round, s.nextInRound = round, 0
 	for known := range s.failures {
 		if !slices.Contains(round, known) {
 			delete(s.failures, known)
@@ -108,10 +108,10 @@ func (s *serverList) resolveAll(ctx context.Context, list []string) []string {
 	})
 }
 
-// resolveServer returns the labels of a server's addresses. A name that cannot be looked up stays, for the dial to fail with the reason.
+// resolveServer returns the labels of a server's addresses. It returns a name that cannot be looked up as it is, so that the dial fails with the reason.
 func (s *serverList) resolveServer(ctx context.Context, server string) []string {
 	host, port, err := net.SplitHostPort(server)
-	if _, literal := netip.ParseAddr(host); !s.expands || err != nil || literal == nil {
+	if _, literal := netip.ParseAddr(host); !s.resolvesNames || err != nil || literal == nil {
 		return []string{server}
 	}
 	addresses, err := resolver.Load().LookupNetIP(ctx, "ip", host)
@@ -125,21 +125,21 @@ func (s *serverList) resolveServer(ctx context.Context, server string) []string 
 	return labels
 }
 
-// replaceServers makes these the servers, from the next round on, which begins with the next dial.
+// replaceServers replaces the servers. The next dial begins a round with the new ones.
 func (s *serverList) replaceServers(list []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.list, s.next = list, len(s.round)
+	s.list, s.nextInRound = list, len(s.round)
 }
 
-// markProven tells that the present address was proven.
+// markProven takes in that a session has proven its life on the address that was tried last.
 func (s *serverList) markProven() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failed, s.standing, s.next = false, true, len(s.round)
-	delete(s.failures, s.last)
+	s.failedSinceProven, s.connectionProven, s.nextInRound = false, true, len(s.round)
+	delete(s.failures, s.lastTried)
 	if !s.outage.IsZero() {
-		s.log.Info("a server can be used again", "server", s.last, "after", time.Since(s.outage))
+		s.log.Info("a server can be used again", "server", s.lastTried, "after", time.Since(s.outage).Round(time.Millisecond))
 		s.outage = time.Time{}
 	}
 	s.pauses.Reset()
@@ -149,46 +149,57 @@ func (s *serverList) markProven() {
 func (s *serverList) recordFailure(label string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failed = true
+	s.failedSinceProven = true
 	s.failures[label] = err
 }
 
-// pauseBetweenRounds pauses before the next attempt: for a random moment after a connection was lost, since all clients of its server lose theirs then, and longer when all
-// addresses of a round have failed. Once the session has ended it is brief: then there is a second to tell a server of it.
-func (s *serverList) pauseBetweenRounds(session, connections context.Context) error {
-	d := s.pause()
+// pauseBetweenRounds pauses before the next attempt. After a lost connection the pause is short and random, since all clients of a server lose their connections
+// together. After a round in which all addresses have failed it is longer, but at most a quarter of the rest of the session's lease, so that servers which come back
+// in time save the session. After the end of the session it is brief, since the session has only a second to send its close.
+func (s *serverList) pauseBetweenRounds(session, connections context.Context, lease time.Duration) error {
+	d := s.nextPause(lease)
 	if backoff.Pause(session, d) == nil {
 		return connections.Err()
 	}
 	return backoff.Pause(connections, min(d, s.retryBase))
 }
 
-func (s *serverList) pause() time.Duration {
+// nextPause returns the pause before the next attempt, for a session with this rest of its lease.
+func (s *serverList) nextPause(lease time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.standing:
-		s.standing = false
+	case s.connectionProven:
+		s.connectionProven = false
 		return rand.N(s.retryBase)
-	case s.failed && s.next >= len(s.round):
+	case s.failedSinceProven && s.nextInRound >= len(s.round):
 		if s.outage.IsZero() {
 			s.outage = time.Now()
-			s.log.Warn("no server can be used", "servers", (&ConnectError{Err: ErrSuspended, Servers: s.formatFailures()}).reasons())
+			s.warnOfOutage(lease)
 		}
-		return s.pauses.Next()
+		return limitPause(s.pauses.Next(), s.retryBase, lease)
 	}
 	return 0
 }
 
-// lastFailures lists each address of the present round with the last reason it gave.
+// warnOfOutage logs which servers cannot be used, why, and how long holds last. Guarded by mu.
+func (s *serverList) warnOfOutage(lease time.Duration) {
+	attributes := []any{"servers", (&ConnectError{Err: ErrSuspended, Servers: s.failuresOfRound()}).describeServers()}
+	if lease > 0 {
+		attributes = append(attributes, "holds_stand_for", lease.Round(time.Millisecond))
+	}
+	s.log.Warn("no server can be used", attributes...)
+}
+
+// lastFailures is failuresOfRound for callers that do not hold mu.
 func (s *serverList) lastFailures() []ServerError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.formatFailures()
+	return s.failuresOfRound()
 }
 
-// formatFailures is causes. Guarded by mu.
-func (s *serverList) formatFailures() []ServerError {
+// failuresOfRound lists each address of the present round with its last failure. Guarded by mu.
+func (s *serverList) failuresOfRound() []ServerError {
 	all := s.round
 	if len(all) == 0 {
 		all = s.list
@@ -201,7 +212,7 @@ func (s *serverList) formatFailures() []ServerError {
 	return out
 }
 
-// newDialer opens TCP connections to labels of servers, encrypted when the configuration says so. A certificate must be one of the server's name.
+// newDialer returns a dialer of TCP connections to labels of servers, with TLS if it is configured. A server's certificate must have the server's name.
 func newDialer(cfg Config) DialFunc {
 	plain := &net.Dialer{Resolver: resolver.Load()}
 	return func(ctx context.Context, network, label string) (net.Conn, error) {

@@ -214,8 +214,8 @@ func TestServersCanBeReplaced(t *testing.T) {
 	})
 }
 
-// TestTheServerThatWasLostComesLast, and not all clients of it reconnect in the same moment.
-func TestTheServerThatWasLostComesLast(t *testing.T) {
+// TestLostServerIsTriedLast, and not all clients of it reconnect in the same moment.
+func TestLostServerIsTriedLast(t *testing.T) {
 	pauses := map[time.Duration]bool{}
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestTheServerThatWasLostComesLast(t *testing.T) {
 			require.Len(t, asked, 2)
 			require.NotEqual(t, asked[0], asked[1])
 			pause := at[1].Sub(lost)
-			require.Less(t, pause, framework.DefaultRetryBase)
+			require.Less(t, pause, framework.Config{}.WithDefaults().RetryBase)
 			pauses[pause] = true
 			require.NoError(t, c.Close(t.Context()))
 		})

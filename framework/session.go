@@ -5,22 +5,29 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/background"
 	"github.com/lockstep-go/lockstep/internal/clock"
 	"github.com/lockstep-go/lockstep/internal/link"
+	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
 // Session is one ZooKeeper session of a client, with the proof that it lives.
 //
-// Guarantee: Context is done before any server can give away what belongs to this session, as long
+// Guarantee: while the session is awake, Context is done before any server can give away what belongs to this session, as long
 // as this process is scheduled and its clock and the servers' run at the same rate within 2 %.
-// Not guaranteed: that a process which was stopped and continued notices before it acts; that is
-// what fencing tokens are for.
+// Not guaranteed: that a process which was stopped and continued notices the end before it acts. Use fencing
+// tokens to reject its writes.
 //
-// Its operations end with an error that wraps ErrSessionLost once the session has ended, and wait
-// while it is suspended. Paths are below the client's root.
+// A session is awake, and proves its life, while it has a hold, or a recipe expects a grant soon, and for a
+// session timeout after that. Otherwise it is dormant and sends no proofs. A dormant session may have expired on the servers without noticing. It ends when a
+// server says that it has expired, when it is suspended for a session timeout, when credentials are refused, and by Close. It always wakes before a recipe
+// grants anything on it. With Config.AlwaysAwake it is always awake.
+//
+// Operations on an ended session return an error that wraps ErrSessionLost. Operations on a suspended
+// session wait. Paths are below the client's root.
 type Session struct {
 	setup  sessionSetup
 	epoch  int64
@@ -43,6 +50,7 @@ type Session struct {
 	state State
 	ready chan struct{} // closed while connected
 	lease sessionLease
+	dormancy
 }
 
 // sessionSetup is what a session needs of its client.
@@ -54,36 +62,56 @@ type sessionSetup struct {
 	dial     DialFunc
 	servers  *serverList
 	watchdog *watchdogFeed // nil without a watchdog
+	requests *atomic.Int64 // counts those of all sessions
+	measures sessionMeasures
 
-	stateChanged   func(StateChange)
-	connected      func(*Session)      // called each time that the session is connected
-	timeoutGranted func(time.Duration) // called for the first connection
+	stateChanged     func(StateChange)
+	sessionConnected func(*Session)      // called each time that the session is connected
+	timeoutGranted   func(time.Duration) // called for the first connection
+}
+
+// sessionMeasures is the telemetry of sessions.
+type sessionMeasures interface {
+	sessionBegan()
+	sessionEnters(before, after State)
+	leaseExtended(left time.Duration)
+	heartbeatEnded(took time.Duration, err error)
+	countRequest(wire.Op, link.Reply)
 }
 
 func newSession(setup sessionSetup, epoch int64) (*Session, error) {
-	s := &Session{setup: setup, epoch: epoch, ready: make(chan struct{})}
+	s := &Session{setup: setup, epoch: epoch, ready: make(chan struct{}), dormancy: newDormancy(setup.cfg.AlwaysAwake || setup.cfg.ObserverMasters)}
 	var base context.Context
 	base, s.cancel = context.WithCancelCause(context.Background())
 	s.ctx = sessionContext{base, s}
+	s.lease.furtherBack = setup.cfg.furtherBack()
 	s.shared.init()
 	mon := link.New(link.Config{
 		Dial: setup.dial, Now: setup.clock.Now, Failed: setup.servers.recordFailure,
-		HandshakeTimeout: max(setup.cfg.DialTimeout, setup.cfg.SessionTimeout/3),
+		HandshakeTimeout: handshakeTimeout(setup.cfg), Answered: setup.measures.countRequest,
 	})
-	s.transport = &transport{mon: mon, ns: setup.ns, cfg: setup.cfg, session: s.ctx, connected: s.connectedChannel, sessionID: s.ID, deleted: s.owned.removeDeleted}
+	s.transport = &transport{mon: mon, ns: setup.ns, cfg: setup.cfg, session: s.ctx, whenConnected: s.connectedChannel, sessionID: s.ID, deleted: s.owned.removeDeleted, requests: setup.requests}
 	s.watches.init(s.transport)
 	s.owned.init(s.transport, setup.clock, s.Timeout)
 	s.deletions.init(s.transport, &s.owned, setup.log)
 	s.alarm = setup.clock.NewAlarm(func() { s.checkLease() })
+	pause := func() error { return setup.servers.pauseBetweenRounds(s.ctx, mon.Context(), s.LeaseRemaining()) }
 	var err error
-	if s.zk, err = openZK(s.ctx, setup.cfg, mon, setup.servers, setup.log, s.watches.onLibraryEvent); err != nil {
+	if s.zk, err = openZK(setup.cfg, mon, setup.servers, setup.log, pause, s.watches.onLibraryEvent); err != nil {
 		s.alarm.Stop()
 		return nil, fmt.Errorf("framework: open a session: %w", err)
 	}
+	setup.measures.sessionBegan()
 	return s, nil
 }
 
-// Epoch counts the client's sessions from 1: what was granted in another epoch is gone.
+// handshakeTimeout bounds the wait for a server that accepts a connection and then does not answer. Only a quarter of T may be left of a suspended session's
+// lease, and there must be time for another server.
+func handshakeTimeout(cfg Config) time.Duration {
+	return max(cfg.DialTimeout, min(cfg.SessionTimeout/3, 3*time.Second), cfg.SessionTimeout/8)
+}
+
+// Epoch counts the client's sessions from 1. The grants of earlier epochs have ended.
 func (s *Session) Epoch() int64 { return s.epoch }
 
 // ID is the server's number of the session.
@@ -110,7 +138,7 @@ func (s *Session) State() State {
 // Context is done when the session has ended; its cause wraps ErrSessionLost or ErrClosed.
 func (s *Session) Context() context.Context { return s.ctx }
 
-// sessionParent is a session as the parent of lifetimes, which read the clock themselves.
+// sessionParent is a session as the parent of lifetimes. Lifetimes read the clock themselves, so BareContext leaves that out.
 type sessionParent Session
 
 func (p *sessionParent) Err() error { return (*Session)(p).Err() }
@@ -120,15 +148,15 @@ func (p *sessionParent) BareContext() context.Context { return p.ctx.(sessionCon
 // Done is closed when the session has ended.
 func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
 
-// Err is nil while the session's proof of life stands, else why it ended. It reads the clock, so
+// Err is nil while the session stands, and then the reason for its end. It reads the clock, so
 // that it is right at once in a process that was stopped and continued.
 func (s *Session) Err() error {
 	s.checkLease()
 	return context.Cause(s.ctx)
 }
 
-// LeaseRemaining is the time until the proof of life lapses, and the session's context is done, unless
-// the ensemble acknowledges it again before. It is 0 then.
+// LeaseRemaining is the time until the lease lapses and the session's context is done, unless
+// the ensemble acknowledges another proof of life before that. It is 0 for an ended and for a dormant session.
 func (s *Session) LeaseRemaining() time.Duration {
 	if !s.checkLease() {
 		return 0
@@ -139,12 +167,16 @@ func (s *Session) LeaseRemaining() time.Duration {
 	return max(0, s.lease.until-now)
 }
 
-// checkLease ends the session if its proof of life has lapsed, and reports whether it stands.
+// checkLease reports whether the session stands. If its lease has lapsed, it ends the session, or makes a session without holds dormant.
 func (s *Session) checkLease() bool {
-	now := s.setup.clock.Now()
 	s.mu.Lock()
+	now := s.setup.clock.Now()
 	lapsed := s.lease.until != 0 && now >= s.lease.until
 	late := now - s.lease.until
+	if lapsed && s.holdCount == 0 {
+		lapsed = false
+		s.lease.endLease()
+	}
 	s.mu.Unlock()
 	if lapsed {
 		s.endWith(fmt.Errorf("%w: its proof of life lapsed %v ago", ErrSessionLost, late))
@@ -158,25 +190,138 @@ func (s *Session) endWith(cause error) {
 	s.alarm.Stop()
 }
 
-// extendLease moves the lease on and re-arms the alarm. What has lapsed stays so, even if the proof
-// arrives before the alarm was heard.
-func (s *Session) extendLease(move func(*sessionLease)) {
-	if !s.checkLease() {
+// extendLease changes the lease by move and sets the alarm to its new end. A lease that has lapsed is not revived, even if the proof
+// arrives before the alarm has fired.
+func (s *Session) extendLease(move func(l *sessionLease, now time.Duration)) {
+	s.mu.Lock()
+	now, before := s.setup.clock.Now(), s.lease.until
+	if before != 0 && now >= before {
+		s.mu.Unlock()
+		s.checkLease()
 		return
 	}
-	s.mu.Lock()
-	before := s.lease.until
-	move(&s.lease)
+	move(&s.lease, now)
 	until := s.lease.until
+	if before == 0 && until != 0 {
+		s.signalLeaseBegun(now)
+	}
 	s.mu.Unlock()
 	if until != before {
 		s.alarm.Set(until)
 		s.setup.watchdog.leaseExtended(s.epoch, until)
+		if before != 0 && until != 0 {
+			s.setup.measures.leaseExtended(before - now)
+		}
 	}
 }
 
-// GuardCommand announces a command that the session's holds allow. To be called before the command is started; if
-// this process dies between that and Started, the session lasts until its timeout.
+// stayAwake makes the session prove its life until maySleep is called, and for a session timeout after that.
+func (s *Session) stayAwake() {
+	s.mu.Lock()
+	s.reasons++
+	asleep := s.lease.until == 0
+	s.mu.Unlock()
+	if asleep {
+		s.wakeLoop()
+	}
+}
+
+// maySleep undoes one stayAwake.
+func (s *Session) maySleep() {
+	now := s.setup.clock.Now()
+	s.mu.Lock()
+	s.reasons--
+	s.lastNeeded = now
+	s.mu.Unlock()
+}
+
+// beginHolding counts one hold. It first wakes a dormant session, and waits for its lease until ctx ends.
+func (s *Session) beginHolding(ctx context.Context) error {
+	if s.countHold() {
+		return nil
+	}
+	s.stayAwake()
+	defer s.maySleep()
+	for {
+		s.mu.Lock()
+		awake := s.leaseBegun
+		s.mu.Unlock()
+		if err := s.Err(); err != nil {
+			return err
+		}
+		if s.countHold() {
+			return nil
+		}
+		select {
+		case <-awake:
+		case <-ctx.Done():
+			return s.transport.callEnded(ctx)
+		case <-s.Done():
+			return s.Err()
+		}
+	}
+}
+
+// countHold counts a hold if the session has a lease. From then on the session ends with its lease.
+func (s *Session) countHold() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lease.until == 0 || s.setup.clock.Now() >= s.lease.until || s.ctx.(sessionContext).Context.Err() != nil {
+		return false
+	}
+	s.holdCount++
+	return true
+}
+
+// endHolding undoes one beginHolding.
+func (s *Session) endHolding() {
+	now := s.setup.clock.Now()
+	s.mu.Lock()
+	s.holdCount--
+	s.lastNeeded = now
+	s.mu.Unlock()
+}
+
+// isAwake reports whether the session has a lease.
+func (s *Session) isAwake() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lease.until != 0
+}
+
+// fallAsleep makes the session dormant if it was not needed for a session timeout. It reports whether the session is dormant and not needed.
+func (s *Session) fallAsleep() bool {
+	now := s.setup.clock.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isNeeded() {
+		return false
+	}
+	if now-s.lastNeeded >= s.lease.timeout {
+		s.lease.endLease()
+	}
+	return s.lease.until == 0
+}
+
+// noteSuspension records when the connection was lost.
+func (s *Session) noteSuspension() {
+	now := s.setup.clock.Now()
+	s.mu.Lock()
+	s.suspendedSince = now
+	s.mu.Unlock()
+}
+
+// suspensionLeft returns how long a suspended session still waits for a connection. ends is false for a session that is not suspended, which waits
+// without a limit.
+func (s *Session) suspensionLeft() (left time.Duration, ends bool) {
+	now := s.setup.clock.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(s.suspendedSince+s.lease.timeout, s.lease.until) - now, s.state == Suspended
+}
+
+// GuardCommand announces a command that this process runs because it holds something. Call it under the hold, before the command is started.
+// If this process dies before Started is called, the session lasts until its timeout.
 func (s *Session) GuardCommand() *CommandGuard {
 	g := &CommandGuard{feed: s.setup.watchdog}
 	if g.feed == nil {
@@ -190,7 +335,7 @@ func (s *Session) GuardCommand() *CommandGuard {
 	return g
 }
 
-// enterState moves to a state and tells the client's subscribers.
+// enterState moves to a state and publishes it to the client's subscribers.
 func (s *Session) enterState(state State, cause error) {
 	s.mu.Lock()
 	if s.state == state || s.state == Lost {
@@ -200,15 +345,17 @@ func (s *Session) enterState(state State, cause error) {
 	if s.state == Connected {
 		s.ready = make(chan struct{})
 	}
+	before := s.state
 	s.state = state
 	if state == Connected {
 		close(s.ready)
 	}
 	id := s.id
 	s.mu.Unlock()
+	s.setup.measures.sessionEnters(before, state)
 	s.setup.stateChanged(StateChange{Epoch: s.epoch, SessionID: id, State: state, Cause: cause})
 	if state == Connected {
-		s.setup.connected(s)
+		s.setup.sessionConnected(s)
 	}
 }
 
@@ -219,7 +366,7 @@ func (s *Session) connectedChannel() <-chan struct{} {
 	return s.ready
 }
 
-// sessionContext is a session's context: asked for its error, it checks the clock first.
+// sessionContext is a session's context. Its Err checks the clock first.
 type sessionContext struct {
 	context.Context
 	s *Session

@@ -10,12 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
 const timeout = 10 * time.Second
 
-var config = framework.Config{SessionTimeout: timeout}
+// config is of sessions that never sleep: what they prove is what most tests are about.
+var config = framework.Config{SessionTimeout: timeout, AlwaysAwake: true}
 
 // session returns the member's session.
 func session(t *testing.T, m *zktest.Member) *framework.Session {
@@ -48,9 +50,9 @@ func TestSessionLivesOnWhileIdle(t *testing.T) {
 	})
 }
 
-// TestSessionEndsBeforeTheServerEndsIt breaks the link in each way and at many phases of the beat, and
+// TestSessionEndsBeforeServerExpiresIt breaks the link in each way and at many phases of the heartbeat, and
 // demands that the client has given up strictly before the server does.
-func TestSessionEndsBeforeTheServerEndsIt(t *testing.T) {
+func TestSessionEndsBeforeServerExpiresIt(t *testing.T) {
 	for name, fault := range map[string]func(*zktest.Link){
 		"cut":             (*zktest.Link).Cut,
 		"black hole":      func(l *zktest.Link) { l.BlackHole(true, true) },
@@ -121,7 +123,7 @@ func TestALostSessionIsFollowedByANewEpoch(t *testing.T) {
 		require.NotEqual(t, old.ID(), next.ID())
 		_, err := old.Exists(t.Context(), "/")
 		require.ErrorIs(t, err, framework.ErrSessionLost)
-		require.True(t, framework.IsTransient(err))
+		require.True(t, failure.IsTransient(err))
 		_, err = m.Exists(t.Context(), "/")
 		require.NoError(t, err)
 	})
@@ -187,7 +189,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		require.Empty(t, zk.Children("/e"))
 		_, err := m.Session(t.Context())
 		require.ErrorIs(t, err, framework.ErrClosed)
-		require.False(t, framework.IsTransient(err))
+		require.False(t, failure.IsTransient(err))
 		require.NoError(t, m.Close(t.Context()))
 	})
 }
@@ -271,4 +273,29 @@ func TestRefusedCredentialsEndConnectAtOnce(t *testing.T) {
 		require.NotContains(t, err.Error(), "secret")
 		require.False(t, errors.Is(err, context.DeadlineExceeded))
 	})
+}
+
+// TestSessionWithoutConnectionEndsWithItsLease to the moment, and not when the session tries the next server.
+func TestSessionWithoutConnectionEndsWithItsLease(t *testing.T) {
+	for name, fault := range map[string]func(*zktest.Link){
+		"cut":        (*zktest.Link).Cut,
+		"black hole": func(l *zktest.Link) { l.BlackHole(true, true) },
+		"half open":  func(l *zktest.Link) { l.HalfOpen(true); l.Reset() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for phase := range 10 {
+				synctest.Test(t, func(t *testing.T) {
+					zk := zktest.Start(t)
+					m := zk.Member(t, "a", config)
+					s := session(t, m)
+					time.Sleep(3*timeout + time.Duration(phase)*timeout/40 + time.Millisecond)
+					fault(m.Link)
+					left, began := s.LeaseRemaining(), time.Now()
+					<-s.Done()
+					require.Equal(t, left, time.Since(began))
+					m.Link.Heal()
+				})
+			}
+		})
+	}
 }

@@ -9,26 +9,29 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestASessionThatHasEndedDeletesNoNodeByItself: other clients must see all nodes of a session go at once, or they act on a node that is gone while the rest still stands.
-func TestASessionThatHasEndedDeletesNoNodeByItself(t *testing.T) {
+// TestEndedSessionDeletesNoSingleNode: other clients must see all nodes of a session go at once, or they act on a node that is gone while the rest still stands.
+func TestEndedSessionDeletesNoSingleNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
 		m := zk.Member(t, "a", config)
 		s := session(t, m)
 		require.NoError(t, s.Create(t.Context(), "/place", nil, framework.Ephemeral))
 		require.NoError(t, s.Create(t.Context(), "/ticket", nil, framework.Ephemeral))
+		require.NoError(t, s.Create(t.Context(), "/former", nil, framework.Ephemeral))
 		deletions := 0
 		zk.Observe(func(r zktest.Request) {
-			if r.Session == s.ID() && r.Op.String() == "delete" {
+			if r.Session == s.ID() && r.Op == zktest.OpDelete && r.Path == "/place" {
 				deletions++
 			}
 		})
-		var discarded *framework.Discarded
+		var discarded primitives.Discarded
 		context.AfterFunc(s.Context(), func() { discarded = s.Primitives().Discard(nil, "/place") })
 		m.Link.Delay(100 * time.Millisecond)
+		s.Primitives().Discard(nil, "/former") // Close waits for it, so that the other deletion could still be sent
 		require.NoError(t, m.Client.Close(t.Context()))
 		synctest.Wait()
 		<-discarded.Done()

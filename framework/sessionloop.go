@@ -15,7 +15,7 @@ import (
 // loopState is one state of a session's life; it returns the next, or nil at the end.
 type loopState func(*Session) loopState
 
-// runLoop runs the session until it has ended, and all of its goroutines.
+// runLoop runs the session, and returns when the session and all of its goroutines have ended.
 func (s *Session) runLoop() {
 	for st := loopState((*Session).waitForServer); st != nil; {
 		st = st(s)
@@ -24,8 +24,11 @@ func (s *Session) runLoop() {
 	s.closeConnection()
 }
 
-// waitForServer waits for an established connection.
+// waitForServer waits for an established connection. A dormant session ends when it has waited for a session timeout: the servers have very likely
+// expired it, and its calls must not wait longer for that news.
 func (s *Session) waitForServer() loopState {
+	t := time.NewTimer(time.Hour)
+	defer t.Stop()
 	for {
 		st := s.transport.mon.Status()
 		switch {
@@ -37,49 +40,74 @@ func (s *Session) waitForServer() loopState {
 		case st.Up:
 			return s.proveFirst(st)
 		}
+		if left, ends := s.suspensionLeft(); ends && left <= 0 {
+			s.endWith(fmt.Errorf("%w: no connection for a session timeout", ErrSessionLost))
+			return nil
+		} else if ends {
+			t.Reset(left)
+		}
 		select {
+		case <-t.C:
 		case <-s.transport.mon.Changed():
 		case <-s.ctx.Done():
 		}
 	}
 }
 
-// proveFirst returns the state that proves the session's life on the connection just established.
+// proveFirst returns the state that proves the session's life on the connection just established, or only that its server answers while the
+// session is dormant.
 func (s *Session) proveFirst(st link.Status) loopState {
 	return func(s *Session) loopState {
 		s.onHandshake(st.Handshake)
-		err := s.authenticate(st)
+		err := s.presentCredentials(st)
 		if err == nil {
-			err = s.beat(st.Generation)
+			err = s.proveOrAsk(st.Generation)
 		}
-		if err != nil { // a server that greets and then refuses is tried no faster than one that is down
+		if err != nil { // a server that takes connections and then refuses requests is tried as seldom as one that is down
 			s.setup.servers.recordFailure(st.Handshake.Server, fmt.Errorf("it answers, but not to a proof of life: %w", err))
-			return s.disconnected(st.Generation, err)
+			return s.giveUpConnection(st.Generation, err)
 		}
 		s.setup.servers.markProven()
-		s.watches.reconnected() // before anybody can set a watch on this connection and have it forgotten
+		s.watches.onReconnect() // before the first watch of this connection, which it must not end
 		s.enterState(Connected, nil)
 		return s.keepProving(st.Generation)
 	}
 }
 
-// keepProving returns the state that beats for as long as the connection stands.
+// keepProving returns the state that lasts as long as the connection stands: it sends heartbeats while the session is awake.
 func (s *Session) keepProving(generation int64) loopState {
 	return func(s *Session) loopState {
 		for {
-			if err := s.waitForNextBeat(generation); err != nil {
-				return s.disconnected(generation, err)
+			wait := s.waitWhileDormant
+			if s.isAwake() {
+				wait = s.waitForNextHeartbeat
 			}
-			if err := s.beat(generation); err != nil {
-				return s.disconnected(generation, err)
+			err := wait(generation)
+			if err == nil && !s.fallAsleep() {
+				err = s.proveOrAsk(generation)
+			}
+			if err != nil {
+				return s.giveUpConnection(generation, err)
 			}
 		}
 	}
 }
 
-// disconnected gives a connection up, and the session if it has ended.
-func (s *Session) disconnected(generation int64, cause error) loopState {
-	if s.ctx.Err() != nil { // the connection may still serve to say so
+// proveOrAsk proves the life of an awake session. It wakes a dormant session that is needed, if that is possible at once; otherwise it asks the server
+// for an answer of the leader.
+func (s *Session) proveOrAsk(generation int64) error {
+	if s.isAwake() {
+		return s.sendHeartbeat(generation)
+	}
+	if packet, wait, found := s.nextPacket(generation); found && wait == 0 {
+		return s.beginLease(generation, packet)
+	}
+	return s.proofSync(generation)
+}
+
+// giveUpConnection cuts a connection and suspends the session. It returns nil if the session has ended.
+func (s *Session) giveUpConnection(generation int64, cause error) loopState {
+	if s.ctx.Err() != nil { // closeConnection may use the connection to close the session
 		return nil
 	}
 	s.transport.mon.Cut(generation)
@@ -88,7 +116,8 @@ func (s *Session) disconnected(generation int64, cause error) loopState {
 		return nil
 	}
 	if s.State() == Connected {
-		s.enterState(Suspended, cause)
+		s.noteSuspension()
+		s.enterState(Suspended, fmt.Errorf("%s: %w", s.transport.mon.Status().Handshake.Server, cause))
 	}
 	return (*Session).waitForServer
 }
@@ -106,54 +135,100 @@ func (s *Session) onHandshake(h link.Handshake) {
 	s.setup.watchdog.sessionConnected(s.epoch, h)
 }
 
-// authenticate presents the credentials and lets requests pass: each connection knows none at first.
-func (s *Session) authenticate(st link.Status) error {
-	ctx, cancel := context.WithTimeout(s.ctx, beatInterval(st.Handshake.Timeout))
+// presentCredentials sends the credentials, which each new connection needs, and then lets requests pass.
+func (s *Session) presentCredentials(st link.Status) error {
+	ctx, cancel := context.WithTimeout(s.ctx, heartbeatTimeout(st.Handshake.Timeout, s.setup.cfg.furtherBack()))
 	defer cancel()
 	for _, c := range s.setup.cfg.Auth {
 		if err := (requester{ctx, s.transport, true}).addAuth(c); err != nil {
 			return err
 		}
 	}
-	s.deletions.resend(func(calls []*link.Call) { s.transport.mon.Admit(st.Generation, calls...) })
+	s.deletions.resendAll(func(calls []*link.Call) { s.transport.mon.Admit(st.Generation, calls...) })
 	return nil
 }
 
 var errConnectionGone = errors.New("connection lost")
 
-// waitForNextBeat waits until the next beat is due, or the connection is gone, or the session has ended.
-func (s *Session) waitForNextBeat(generation int64) error {
-	t := time.NewTimer(beatInterval(s.Timeout()))
+// waitForNextHeartbeat waits until the next heartbeat is due, or the connection is gone, or the session has ended.
+func (s *Session) waitForNextHeartbeat(generation int64) error {
+	pairs := s.transport.mon.PingPairs(generation)
+	s.mu.Lock()
+	t := time.NewTimer(s.lease.nextHeartbeat(pairs, s.setup.clock.Now()))
+	s.mu.Unlock()
 	defer t.Stop()
 	for {
-		if st := s.transport.mon.Status(); !st.Up || st.Generation != generation {
-			return errConnectionGone
-		}
-		select {
-		case <-t.C:
-			return nil
-		case <-s.transport.mon.Changed():
-		case <-s.ctx.Done():
-			return context.Cause(s.ctx)
+		if due, err := s.waitOnConnection(generation, t.C); due || err != nil {
+			return err
 		}
 	}
 }
 
-// closeGrace is how long an ended session waits for a connection, on which the servers can be told of its end.
+// waitWhileDormant waits until the dormant session is needed and can be woken. The server may be cut off from its ensemble and leave requests
+// unanswered: when a request has waited for a heartbeat's interval, it sends a sync.
+func (s *Session) waitWhileDormant(generation int64) error {
+	interval := heartbeatInterval(s.Timeout())
+	for {
+		_, wait, found := s.nextPacket(generation)
+		if found && wait == 0 {
+			return nil
+		}
+		if !found && s.setup.cfg.ObserverMasters { // only another connection can begin a lease
+			return errOverdue
+		}
+		if !found {
+			wait = interval
+		}
+		if err := s.waitForChange(generation, wait); err != nil {
+			return err
+		}
+		if s.transport.mon.IsStuck(generation, s.setup.clock.Now()-interval) {
+			if err := s.proofSync(generation); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// waitForChange waits until something may have changed, for no longer than d.
+func (s *Session) waitForChange(generation int64, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	_, err := s.waitOnConnection(generation, t.C)
+	return err
+}
+
+// waitOnConnection waits until something may have changed, or the time is due. It fails when the connection is gone, or the session has ended.
+func (s *Session) waitOnConnection(generation int64, timer <-chan time.Time) (due bool, err error) {
+	if !s.isCurrentConnection(generation) {
+		return false, errConnectionGone
+	}
+	select {
+	case <-timer:
+		return true, nil
+	case <-s.transport.mon.Changed():
+	case <-s.wakeUps:
+	case <-s.ctx.Done():
+		return false, context.Cause(s.ctx)
+	}
+	return false, nil
+}
+
+// closeGrace is how long an ended session waits for a connection on which it can send its close.
 const closeGrace = time.Second
 
-// closeConnection ends the connection, with a word to the server if it can be reached, and waits until the
-// library has stopped: a server that hears it deletes the session's nodes at once.
+// closeConnection closes the session on a server that can be reached, so that the servers delete its nodes at once. Then it ends the connection, and
+// waits until the library has stopped.
 func (s *Session) closeConnection() {
 	if !s.transport.mon.Status().Up {
 		s.deletions.endAll()
 	}
 	connected := s.waitForConnection()
-	told := make(chan struct{})
+	closeSent := make(chan struct{})
 	go func() {
-		defer close(told)
+		defer close(closeSent)
 		up := connected
-		if up { // what is in flight is answered first
+		if up { // requests in flight get their answers first
 			waitClosed(time.Second, s.tasks.Done())
 		}
 		for up && !s.serverAnswers() { // the library asks once, perhaps on a lost connection
@@ -162,18 +237,18 @@ func (s *Session) closeConnection() {
 		s.zk.close()
 	}()
 	if connected {
-		waitClosed(2*time.Second, told)
+		waitClosed(2*time.Second, closeSent)
 	}
 	s.transport.mon.Close()
 	s.deletions.endAll()
-	<-told
+	<-closeSent
 	<-s.zk.gone
 	<-s.tasks.Done()
 }
 
-// waitForConnection waits for the connection that is being made: the servers may open the session on it, or take it back
-// for another whole timeout. One that was closed while it was suspended waits for a connection, too. What is under way
-// when the time is over gets as much again. It reports whether there is a connection.
+// waitForConnection waits for the connection that is being made: the servers may open the session on it, or keep the session
+// for another whole timeout. A session that was closed while it was suspended waits for a connection, too. A handshake that is under way
+// after closeGrace gets closeGrace once more. It reports whether there is a connection.
 func (s *Session) waitForConnection() (up bool) {
 	closed := errors.Is(context.Cause(s.ctx), ErrClosed)
 	t := time.NewTimer(closeGrace)
@@ -196,10 +271,9 @@ func (s *Session) waitForConnection() (up bool) {
 	}
 }
 
-// serverAnswers reports whether the server answers on the present connection. One that was not admitted takes no question, and is
-// believed.
+// serverAnswers reports whether the server answers on the present connection. On a connection that was not admitted, which takes no requests, it assumes so.
 func (s *Session) serverAnswers() bool {
-	call, f := newRequest(wire.OpSync, &wire.PathRequest{Path: s.transport.ns.serverPath("/")}, readPath)
+	call, f := newRequest(wire.OpSync, &wire.PathRequest{Path: s.transport.ns.serverPath("/")}, decodePath)
 	if !s.transport.mon.Send(call) {
 		return s.transport.mon.Status().Up
 	}
@@ -216,42 +290,95 @@ func waitClosed(d time.Duration, c <-chan struct{}) {
 	}
 }
 
-// maxChecks bounds the nodes that one beat names.
+// maxChecks bounds the nodes that one heartbeat checks.
 const maxChecks = 100
 
-// beat proves the session's life once on the connection of this generation: a write without
+// sendHeartbeat proves the session's life once on the connection of this generation: a write without
 // effect, then a sync. Only what was acknowledged on that very connection counts.
-//
-// A server that has too much to do answers a request by itself, without the ensemble (ErrOverloaded). That does not prove the session's life, but the
-// connection works: the request is repeated there. An overdue beat tries another server, as without an answer.
-func (s *Session) beat(generation int64) error {
-	ctx, cancel := context.WithTimeoutCause(s.ctx, beatInterval(s.Timeout()), errOverdue)
+func (s *Session) sendHeartbeat(generation int64) error {
+	return s.sendHeartbeatWith(generation, func(l *sessionLease, _ time.Duration) { l.writeAcknowledged() })
+}
+
+// sendHeartbeatWith sends a heartbeat that moves the lease on when its write is acknowledged, before its sync.
+func (s *Session) sendHeartbeatWith(generation int64, written func(l *sessionLease, now time.Duration)) (err error) {
+	ctx, cancel := s.withHeartbeatTimeout()
 	defer cancel()
-	var sentAt time.Duration
-	err := s.whileOverloaded(ctx, func() error {
-		sentAt = s.setup.clock.Now()
-		return s.writeBeat(ctx)
-	})
+	began := s.setup.clock.Now()
+	defer func() { s.setup.measures.heartbeatEnded(s.setup.clock.Now()-began, err) }()
+	sentAt, err := s.proofWrite(ctx, generation)
 	if err != nil {
 		return err
 	}
-	if !s.isCurrentConnection(generation) {
-		return errConnectionGone
-	}
-	s.extendLease((*sessionLease).writeAcknowledged)
-	err = s.whileOverloaded(ctx, func() error { return requester{ctx, s.transport, true}.sync(s.transport.ns.serverPath("/")) })
-	if err != nil {
+	s.extendLease(written)
+	if err := s.syncWithin(ctx, generation); err != nil {
 		return err
 	}
-	if !s.isCurrentConnection(generation) {
-		return errConnectionGone
-	}
-	s.extendLease(func(l *sessionLease) { l.syncAcknowledged(sentAt) })
+	pairs := s.transport.mon.PingPairs(generation)
+	s.extendLease(func(l *sessionLease, _ time.Duration) { l.syncAcknowledged(sentAt, pairs) })
+	s.watchHeldNodes()
 	return nil
 }
 
-// whileOverloaded repeats a request with pauses until the server does not put it off any more. The error of a request that ctx ended wraps
-// ErrOverloaded too if the server has put it off.
+// beginLease begins a new lease from a packet, unless the answers come too late.
+func (s *Session) beginLease(generation int64, packet wakingPacket) error {
+	for range packet.writes - 1 {
+		ctx, cancel := s.withHeartbeatTimeout()
+		_, err := s.proofWrite(ctx, generation)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+	return s.sendHeartbeatWith(generation, func(l *sessionLease, now time.Duration) { l.beginFrom(packet, now) })
+}
+
+// nextPacket returns the packet from which a lease may begin after a wait, if there is a reason to be awake.
+func (s *Session) nextPacket(generation int64) (packet wakingPacket, wait time.Duration, found bool) {
+	pairs := s.transport.mon.PingPairs(generation)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.isNeeded() {
+		return packet, 0, false
+	}
+	return s.lease.nextPacket(pairs, s.setup.clock.Now())
+}
+
+// proofWrite sends a write without effect. It returns a reading of the clock before that.
+//
+// A server that has too much to do answers a request by itself, without the ensemble (ErrOverloaded). That does not prove the session's life, but the
+// connection works: the request is repeated there. An overdue proof tries another server, as without an answer.
+func (s *Session) proofWrite(ctx context.Context, generation int64) (sentAt time.Duration, err error) {
+	err = s.whileOverloaded(ctx, func() error {
+		sentAt = s.setup.clock.Now()
+		return s.writeHeartbeat(ctx)
+	})
+	if err == nil && !s.isCurrentConnection(generation) {
+		err = errConnectionGone
+	}
+	return sentAt, err
+}
+
+// withHeartbeatTimeout returns a context that ends, with errOverdue, when a proof is overdue.
+func (s *Session) withHeartbeatTimeout() (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(s.ctx, heartbeatTimeout(s.Timeout(), s.setup.cfg.furtherBack()), errOverdue)
+}
+
+// proofSync sends a sync, which the server answers while it follows a leader.
+func (s *Session) proofSync(generation int64) error {
+	ctx, cancel := s.withHeartbeatTimeout()
+	defer cancel()
+	return s.syncWithin(ctx, generation)
+}
+
+func (s *Session) syncWithin(ctx context.Context, generation int64) error {
+	err := s.whileOverloaded(ctx, func() error { return requester{ctx, s.transport, true}.sync(s.transport.ns.serverPath("/")) })
+	if err == nil && !s.isCurrentConnection(generation) {
+		err = errConnectionGone
+	}
+	return err
+}
+
+// whileOverloaded repeats a request, with pauses, while the server throttles it. When ctx ends meanwhile, the error wraps ErrOverloaded too.
 func (s *Session) whileOverloaded(ctx context.Context, request func() error) error {
 	back := backoff.New(s.setup.cfg.RetryBase, s.setup.cfg.RetryMax)
 	for {
@@ -273,17 +400,17 @@ func (s *Session) isCurrentConnection(generation int64) bool {
 	return st.Up && st.Generation == generation
 }
 
-// writeBeat checks held nodes in a transaction until one succeeds: each refusal names a node that
+// writeHeartbeat checks held nodes in a transaction until one succeeds: each refusal names a node that
 // another client deleted, and ends its hold.
-func (s *Session) writeBeat(ctx context.Context) error {
-	held := s.holds.nextNodes(maxChecks)
+func (s *Session) writeHeartbeat(ctx context.Context) error {
+	held := s.holds.nodesToCheck(maxChecks)
 	for {
-		rs, err := requester{ctx, s.transport, true}.multi(s.beatChecks(held)).read()
+		rs, err := requester{ctx, s.transport, true}.multi(s.heartbeatChecks(held)).asRead()
 		if errors.Is(err, ErrSuspended) || ctx.Err() != nil || err == nil {
 			return err
 		}
 		if len(held) == 0 { // a missing or forbidden root: the transaction was ordered all the same
-			return wasAgreedOn(rs, err)
+			return errorUnlessOrdered(rs, err)
 		}
 		if held, err = dropRefused(held, rs, err); err != nil {
 			return err
@@ -291,8 +418,8 @@ func (s *Session) writeBeat(ctx context.Context) error {
 	}
 }
 
-// beatChecks names the held nodes, or the root while no node is held.
-func (s *Session) beatChecks(held []*heldNode) []wire.MultiPart {
+// heartbeatChecks checks the held nodes, or the root while no node is held.
+func (s *Session) heartbeatChecks(held []*heldNode) []wire.MultiPart {
 	if len(held) == 0 {
 		return []wire.MultiPart{checkOpPart(s.transport.ns.serverPath("/"), AnyVersion)}
 	}
@@ -303,9 +430,9 @@ func (s *Session) beatChecks(held []*heldNode) []wire.MultiPart {
 	return parts
 }
 
-// wasAgreedOn tells apart a transaction that was refused by one of its operations, which the
-// ensemble has agreed on like any other, from one that was not run.
-func wasAgreedOn(rs []OpResult, err error) error {
+// errorUnlessOrdered returns nil for a transaction that one of its operations refused, since the ensemble has ordered it like any
+// other. It returns the error of a transaction that was not run.
+func errorUnlessOrdered(rs []OpResult, err error) error {
 	if len(rs) > 0 {
 		return nil
 	}
@@ -320,7 +447,7 @@ func dropRefused(held []*heldNode, rs []OpResult, err error) ([]*heldNode, error
 	}
 	cause := rs[i].Err
 	if errors.Is(cause, ErrNoNode) {
-		cause = fmt.Errorf("%w: %s", ErrNodeGone, held[i].path)
+		cause = held[i].goneError()
 	}
 	held[i].hold.End(cause)
 	return slices.Delete(held, i, i+1), nil

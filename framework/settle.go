@@ -4,14 +4,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
+
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// errNotApplied says of a write without an answer that it has not happened and will not.
+// errNotApplied says that a write without an answer has not happened and will not happen.
 var errNotApplied = errors.New("the write was not applied")
 
-// applyOnce carries a write out, once at most. A try that no server has seen is repeated. When a try was sent and the connection was lost, settle reads
-// on the next connection, behind a sync, what became of it. It returns errNotApplied if it has not happened: then it is tried
-// again. What has a transaction up to seen was there before the try.
+// applyOnce applies a write at most once. It repeats a try that was not sent. When a try was sent and the connection was lost, settle finds out
+// on the next connection, behind a sync, whether the write has happened. settle returns errNotApplied if it has not happened; then applyOnce tries
+// again. Nodes and changes with a transaction up to seen are older than the try.
 func applyOnce[T any](ctx context.Context, t *transport, try func(a requester) (T, error), settle func(a requester, seen int64) (T, error)) (T, error) {
 	for {
 		var seen int64
@@ -36,16 +38,16 @@ func applyOnce[T any](ctx context.Context, t *transport, try func(a requester) (
 		case errors.Is(err, errUnsettled):
 			return v, lost
 		case !errors.Is(err, errNotApplied):
-			return outcome[T]{v: v, err: err, lost: true}.written()
+			return outcome[T]{v: v, err: err, lost: true}.asWrite()
 		}
 	}
 }
 
-// errUnsettled says of a write without an answer that what can be read does not report whether it has happened.
+// errUnsettled says that reading does not show whether a write without an answer has happened.
 var errUnsettled = errors.New("cannot be settled")
 
-// settleSet finds out what became of a set. A node that was there before it, and has not been written since, or has no version that the set could
-// have given it, was not written by it.
+// settleSet finds out whether a set has happened. It has not if the node was not written since the try, or does not have the version or the data that
+// the set would have given it.
 func settleSet(a requester, full string, data []byte, version int32, seen int64) (Stat, error) {
 	r, err := a.get(full)
 	switch {
@@ -65,7 +67,7 @@ func settleSet(a requester, full string, data []byte, version int32, seen int64)
 	return Stat{}, errUnsettled
 }
 
-// setSameAgain writes over a node that holds the very data, so that it is certainly this call's, and its Stat too.
+// setSameAgain writes the same data once more, so that the write and the returned Stat are certainly those of this call.
 func setSameAgain(a requester, full string, data []byte, version int32) (Stat, error) {
 	st, err := a.set(full, data, version)
 	if errors.Is(err, ErrBadVersion) || errors.Is(err, ErrNoNode) {
@@ -74,8 +76,8 @@ func setSameAgain(a requester, full string, data []byte, version int32) (Stat, e
 	return st, err
 }
 
-// settleDelete finds out what became of a deletion. It did not delete a node that was there before it and still is. If no node was created or deleted in
-// the directory since, it found none.
+// settleDelete finds out whether a deletion has happened. It has not if the node from before the try still exists. If the node is missing, and no node was
+// created or deleted in its directory since the try, there was no node to delete.
 func settleDelete(a requester, full string, seen int64) error {
 	st, err := a.exists(full)
 	switch {
@@ -89,8 +91,8 @@ func settleDelete(a requester, full string, seen int64) error {
 	return checkUndisturbed(a, full, seen)
 }
 
-// settleCreate finds out what became of a create. A node that was there before it is not its own, nor is a persistent one with other data that was not
-// written since it was made.
+// settleCreate finds out whether a create has happened. A node that is older than the try belongs to another create, and so does a persistent node with
+// other data that was not written since its creation.
 func settleCreate(a requester, full string, data []byte, mode Mode, seen int64) error {
 	r, err := a.get(full)
 	switch {
@@ -110,9 +112,9 @@ func settleCreate(a requester, full string, data []byte, mode Mode, seen int64) 
 	return errUnsettled
 }
 
-// checkUndisturbed returns errNotApplied if no node was created or deleted in a node's directory since, which is missing now.
+// checkUndisturbed returns errNotApplied if no node was created or deleted in the directory of a missing node since the try, and otherwise errUnsettled.
 func checkUndisturbed(a requester, full string, seen int64) error {
-	dir, _ := Split(full)
+	dir, _ := znode.Split(full)
 	st, err := a.exists(dir)
 	switch {
 	case err == nil && st.Pzxid <= seen:

@@ -13,7 +13,7 @@ const (
 	Connected
 	// Suspended: the connection is gone; the session may come back. Holds still stand.
 	Suspended
-	// Lost: the session is over, and everything that was granted to it.
+	// Lost: the session has ended, and with it everything that was granted to the session.
 	Lost
 )
 
@@ -39,23 +39,23 @@ type StateChange struct {
 	SessionID int64
 	// State is the new state.
 	State State
-	// Cause says why, of Suspended and Lost.
+	// Cause is the reason for Suspended and Lost.
 	Cause error
 }
 
 // broadcast hands every value to every subscriber, in order, however slow it is.
 type broadcast[T any] struct {
 	mu   sync.Mutex
-	tail *entry[T]
+	tail *broadcastEntry[T]
 }
 
-type entry[T any] struct {
+type broadcastEntry[T any] struct {
 	ready chan struct{} // closed once value and next are set
 	value T
-	next  *entry[T]
+	next  *broadcastEntry[T]
 }
 
-func (e *entry[T]) isReady() bool {
+func (e *broadcastEntry[T]) isReady() bool {
 	select {
 	case <-e.ready:
 		return true
@@ -64,21 +64,21 @@ func (e *entry[T]) isReady() bool {
 	}
 }
 
-func newFeed[T any]() *broadcast[T] {
-	return &broadcast[T]{tail: &entry[T]{ready: make(chan struct{})}}
+func newBroadcast[T any]() *broadcast[T] {
+	return &broadcast[T]{tail: &broadcastEntry[T]{ready: make(chan struct{})}}
 }
 
 func (f *broadcast[T]) publish(v T) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	e := f.tail
-	e.value, e.next = v, &entry[T]{ready: make(chan struct{})}
+	e.value, e.next = v, &broadcastEntry[T]{ready: make(chan struct{})}
 	f.tail = e.next
 	close(e.ready)
 }
 
 // subscribe returns the entry of the next value.
-func (f *broadcast[T]) subscribe() *entry[T] {
+func (f *broadcast[T]) subscribe() *broadcastEntry[T] {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.tail

@@ -2,41 +2,123 @@ package framework
 
 import (
 	"context"
+	"errors"
+	"sync"
+	"time"
 
 	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/lockstep-go/lockstep/internal/link"
+	"github.com/lockstep-go/lockstep/internal/metrics"
+	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-const scope = "github.com/lockstep-go/lockstep/framework"
-
-// telemetry holds where a client and its recipes send traces and metrics.
+// telemetry is where a client and its recipes send traces and metrics. Frequent measurements first ask whether their instrument is enabled, since
+// attributes cost an allocation, also without a provider.
 type telemetry struct {
 	tracers     trace.TracerProvider
 	meters      metric.MeterProvider
 	propagators propagation.TextMapPropagator
-	losses      metric.Int64Counter
+
+	losses     metric.Int64Counter
+	states     metric.Int64UpDownCounter
+	leaseLeft  metric.Float64Histogram
+	heartbeats metric.Float64Histogram
+	requests   metric.Int64Counter
 }
 
 // newTelemetry uses OpenTelemetry's globals.
 func newTelemetry() *telemetry {
 	t := &telemetry{tracers: otel.GetTracerProvider(), propagators: otel.GetTextMapPropagator()}
-	t.measure(otel.GetMeterProvider())
+	t.useMeters(otel.GetMeterProvider())
 	return t
 }
 
-func (t *telemetry) measure(meters metric.MeterProvider) {
-	var err error
+func (t *telemetry) useMeters(meters metric.MeterProvider) {
 	t.meters = meters
-	t.losses, err = meters.Meter(scope).Int64Counter("lockstep.session.losses",
-		metric.WithUnit("{session}"), metric.WithDescription("Sessions that were lost"))
-	if err != nil {
-		otel.Handle(err)
-	}
+	t.losses = metrics.SessionLosses.Counter(meters)
+	t.states = metrics.SessionState.UpDown(meters)
+	t.leaseLeft = metrics.LeaseLeft.Histogram(meters)
+	t.heartbeats = metrics.HeartbeatDuration.Histogram(meters)
+	t.requests = metrics.Requests.Counter(meters)
 }
 
 func (t *telemetry) sessionLost() { t.losses.Add(context.Background(), 1) }
+
+var stateSets = metrics.Values(metrics.State, Connecting.String(), Connected.String(), Suspended.String())
+
+// sessionEnters counts a session in its new state in place of the one before. A lost session is not counted.
+func (t *telemetry) sessionEnters(before, after State) {
+	t.states.Add(context.Background(), -1, stateSets[before.String()])
+	if after != Lost {
+		t.states.Add(context.Background(), 1, stateSets[after.String()])
+	}
+}
+
+// sessionBegan counts a session that connects for the first time.
+func (t *telemetry) sessionBegan() {
+	t.states.Add(context.Background(), 1, stateSets[Connecting.String()])
+}
+
+// leaseExtended measures the rest of a lease before its extension.
+func (t *telemetry) leaseExtended(left time.Duration) {
+	t.leaseLeft.Record(context.Background(), left.Seconds())
+}
+
+var heartbeatSets = metrics.Values(metrics.Outcome, "proven", "failed")
+
+// heartbeatEnded measures a proof of life.
+func (t *telemetry) heartbeatEnded(took time.Duration, err error) {
+	if !t.heartbeats.Enabled(context.Background()) {
+		return
+	}
+	outcome := "proven"
+	if err != nil {
+		outcome = "failed"
+	}
+	t.heartbeats.Record(context.Background(), took.Seconds(), heartbeatSets[outcome])
+}
+
+// requestKey is an operation and an outcome.
+type requestKey struct {
+	op      wire.Op
+	outcome string
+}
+
+var requestSets sync.Map // of requestKey: metric.MeasurementOption; as many as there are
+
+// countRequest counts a request.
+func (t *telemetry) countRequest(op wire.Op, r link.Reply) {
+	ctx := context.Background()
+	if !t.requests.Enabled(ctx) {
+		return
+	}
+	key := requestKey{op, requestOutcome(r)}
+	set, ok := requestSets.Load(key)
+	if !ok {
+		set, _ = requestSets.LoadOrStore(key, metrics.With(attribute.String(metrics.Operation, op.String()), attribute.String(metrics.Outcome, key.outcome)))
+	}
+	t.requests.Add(ctx, 1, set.(metric.MeasurementOption))
+}
+
+// requestOutcome is the outcome of a request in words.
+func requestOutcome(r link.Reply) string {
+	switch {
+	case errors.Is(r.Err, link.ErrDown):
+		return "lost"
+	case r.Err != nil && !errors.Is(r.Err, link.ErrTooLong):
+		return "not sent"
+	case r.Code == wire.ThrottledOp:
+		return "overloaded"
+	case r.Code != wire.OK, r.Err != nil:
+		return "refused"
+	}
+	return "answered"
+}
 
 // WithTracerProvider makes the client and its recipes trace to p. Default the global one; nil is ignored.
 func WithTracerProvider(p trace.TracerProvider) Option {
@@ -52,7 +134,7 @@ func WithTracerProvider(p trace.TracerProvider) Option {
 func WithMeterProvider(p metric.MeterProvider) Option {
 	return func(o *options) error {
 		if p != nil {
-			o.tel.measure(p)
+			o.tel.useMeters(p)
 		}
 		return nil
 	}

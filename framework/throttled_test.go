@@ -11,14 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
 // forEver is more requests than any test sends.
 const forEver = 1 << 30
 
-// TestAThrottledBeatKeepsItsConnection throttles the write and the sync of beats: they are repeated on the same connection.
-func TestAThrottledBeatKeepsItsConnection(t *testing.T) {
+// TestThrottledHeartbeatKeepsConnection throttles the write and the sync of heartbeats: they are repeated on the same connection.
+func TestThrottledHeartbeatKeepsConnection(t *testing.T) {
 	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpSync} {
 		synctest.Test(t, func(t *testing.T) {
 			zk := zktest.Start(t)
@@ -38,9 +39,9 @@ func TestAThrottledBeatKeepsItsConnection(t *testing.T) {
 	}
 }
 
-// TestAThrottledBeatProvesNothing throttles the writes of all beats from some moment on: the server goes on answering pings, but the lease lapses.
+// TestThrottledHeartbeatDoesNotExtendLease throttles the writes of all heartbeats from some moment on: the server goes on answering pings, but the lease lapses.
 // Meanwhile the client tries other connections.
-func TestAThrottledBeatProvesNothing(t *testing.T) {
+func TestThrottledHeartbeatDoesNotExtendLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
 		var dials atomic.Int64
@@ -65,25 +66,25 @@ func TestAThrottledBeatProvesNothing(t *testing.T) {
 func TestThrottledCreatesLeaveOneNode(t *testing.T) {
 	for name, create := range map[string]struct {
 		ops []zktest.Op
-		run func(context.Context, *framework.Session) ([]framework.Created, error)
+		run func(context.Context, *framework.Session) ([]primitives.Created, error)
 	}{
-		"protected": {[]zktest.Op{zktest.OpCreate}, func(ctx context.Context, s *framework.Session) ([]framework.Created, error) {
+		"protected": {[]zktest.Op{zktest.OpCreate}, func(ctx context.Context, s *framework.Session) ([]primitives.Created, error) {
 			c, err := createProtected(ctx, s, "/dir", "n-", nil)
-			return []framework.Created{c}, err
+			return []primitives.Created{c}, err
 		}},
-		"protected, with a list": {[]zktest.Op{zktest.OpCreate, zktest.OpGetChildren2}, func(ctx context.Context, s *framework.Session) ([]framework.Created, error) {
+		"protected, with a list": {[]zktest.Op{zktest.OpCreate, zktest.OpGetChildren2}, func(ctx context.Context, s *framework.Session) ([]primitives.Created, error) {
 			c, names, err := createAndList(ctx, s, "/dir", "n-", nil)
 			if err == nil && len(names) > 0 {
 				require.Len(t, names, 1)
 			}
-			return []framework.Created{c}, err
+			return []primitives.Created{c}, err
 		}},
-		"together": {[]zktest.Op{zktest.OpMulti}, func(ctx context.Context, s *framework.Session) ([]framework.Created, error) {
-			return createTogether(ctx, s, framework.ProtectedCreate{Dir: "/dir", Name: "n-", Count: 1, Mode: framework.EphemeralSequential,
+		"together": {[]zktest.Op{zktest.OpMulti}, func(ctx context.Context, s *framework.Session) ([]primitives.Created, error) {
+			return createTogether(ctx, s, primitives.ProtectedCreate{Dir: "/dir", Name: "n-", Count: 1,
 				With: []framework.Op{framework.CheckOp("/dir", framework.AnyVersion)}})
 		}},
-		"together, of an exact name": {[]zktest.Op{zktest.OpMulti}, func(ctx context.Context, s *framework.Session) ([]framework.Created, error) {
-			return createTogether(ctx, s, framework.ProtectedCreate{Dir: "/dir", Name: "n", Plain: true, Count: 1, Mode: framework.Ephemeral})
+		"together, of an exact name": {[]zktest.Op{zktest.OpMulti}, func(ctx context.Context, s *framework.Session) ([]primitives.Created, error) {
+			return createTogether(ctx, s, primitives.ProtectedCreate{Dir: "/dir", Name: "n", Plain: true, Unnumbered: true})
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

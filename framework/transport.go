@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/backoff"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/link"
 )
 
@@ -16,18 +18,25 @@ type transport struct {
 	ns  namespace
 	cfg Config
 
-	session   context.Context        // done when the session has ended
-	connected func() <-chan struct{} // closed while the session is connected
-	sessionID func() int64
-	deleted   func(full ...string) // called with nodes that the servers have deleted, or do not have
+	session       context.Context        // done when the session has ended
+	whenConnected func() <-chan struct{} // closed while the session is connected
+	sessionID     func() int64
+	deleted       func(full ...string) // called with nodes that the servers have deleted, or do not have
+	requests      *atomic.Int64        // counts them, for the client
 }
 
-// callEnded returns why a call has ended: its context is done, perhaps because the session has ended.
+// sendRequests queues requests for the connection, and counts them.
+func (t *transport) sendRequests(calls ...*link.Call) {
+	t.requests.Add(int64(len(calls)))
+	t.mon.Offer(calls...)
+}
+
+// callEnded returns why a call has ended whose context is done: the session's end comes first, otherwise it is the context's.
 func (t *transport) callEnded(ctx context.Context) error {
 	if t.session.Err() != nil {
 		return context.Cause(t.session)
 	}
-	return Ended(ctx)
+	return failure.Ended(ctx)
 }
 
 // waitConnected waits until the session is connected.
@@ -36,7 +45,7 @@ func (t *transport) waitConnected(ctx context.Context) error {
 		return t.callEnded(ctx)
 	}
 	select {
-	case <-t.connected():
+	case <-t.whenConnected():
 		return nil
 	case <-ctx.Done():
 		return t.callEnded(ctx)
@@ -51,17 +60,17 @@ func repeatUntilKnown[T any](ctx context.Context, t *transport, f func(a request
 	return repeatWhile(ctx, t, f, func(err error) bool { return errors.Is(err, ErrSuspended) || wasNotExecuted(err) })
 }
 
-// repeatUntilSent runs f until its request was sent. A request that no server has seen, or that the servers have put off, is repeated.
+// repeatUntilSent runs f until its request was sent. It repeats a request that was not sent, or that the servers have throttled.
 func repeatUntilSent[T any](ctx context.Context, t *transport, f func(a requester) (T, error)) (T, error) {
 	return repeatWhile(ctx, t, f, wasNotExecuted)
 }
 
-// wasNotExecuted tells that a request has certainly not been carried out and may be sent again as it is.
+// wasNotExecuted reports whether a request has certainly not been executed and may be sent again.
 func wasNotExecuted(err error) bool {
 	return errors.Is(err, errNotSent) || errors.Is(err, errQueueFull) || errors.Is(err, ErrOverloaded)
 }
 
-// repeatWhile runs f as long as its error is one to be repeated, ctx lasts and the session stands.
+// repeatWhile runs f while its error is repeatable, until ctx or the session ends.
 func repeatWhile[T any](ctx context.Context, t *transport, f func(a requester) (T, error), repeatable func(error) bool) (T, error) {
 	var zero T
 	back := backoff.New(t.cfg.RetryBase, t.cfg.RetryMax)
@@ -76,7 +85,7 @@ func repeatWhile[T any](ctx context.Context, t *transport, f func(a requester) (
 		switch {
 		case errors.Is(err, errQueueFull):
 			err = t.waitForQueueRoom(ctx)
-		case tries == 1 && errors.Is(err, ErrSuspended): // most often the connection has just been replaced
+		case tries == 1 && errors.Is(err, ErrSuspended): // most likely the connection has just been replaced
 			err = nil
 		default:
 			err = t.pauseBeforeRetry(ctx, back)
@@ -87,7 +96,7 @@ func repeatWhile[T any](ctx context.Context, t *transport, f func(a requester) (
 	}
 }
 
-// waitForQueueRoom waits until the connection takes more requests, or has ended.
+// waitForQueueRoom waits until the send queue has room, or the connection has ended.
 func (t *transport) waitForQueueRoom(ctx context.Context) error {
 	select {
 	case <-t.mon.Room():
@@ -113,28 +122,28 @@ func (t *transport) pauseBeforeRetry(ctx context.Context, back *backoff.Backoff)
 	}
 }
 
-// maxRequest is what a server accepts in one request by default (jute.maxbuffer), less its head.
+// maxRequest is the largest request that a server accepts by default (jute.maxbuffer), less its header.
 const maxRequest = 0xfffff - 1024
 
-// checkPath refuses bad paths and requests that no server would take, and returns the server's path.
+// checkPath refuses bad paths and requests that are too large for a server, and returns the server's path.
 func (t *transport) checkPath(path string, size int) (string, error) {
 	if err := ValidatePath(path); err != nil {
 		return "", err
 	}
 	full := t.ns.serverPath(path)
 	if total := len(full) + size; total > maxRequest {
-		return "", fmt.Errorf("%w: path and data of %d bytes, a server takes at most %d", ErrTooLarge, total, maxRequest)
+		return "", fmt.Errorf("%w: path and data have %d bytes, a server takes at most %d", ErrTooLarge, total, maxRequest)
 	}
 	return full, nil
 }
 
-// partOverhead is what a part of a request has beside its path and its data.
+// partOverhead is the size of a part of a request without its path and data.
 const partOverhead = 64
 
-// checkRequestSize refuses a request of many parts that no server would take.
+// checkRequestSize refuses a request of many parts that is too large for a server.
 func checkRequestSize(total int) error {
 	if total > maxRequest {
-		return fmt.Errorf("%w: %d bytes, a server takes at most %d", ErrTooLarge, total, maxRequest)
+		return fmt.Errorf("%w: the request has %d bytes, a server takes at most %d", ErrTooLarge, total, maxRequest)
 	}
 	return nil
 }

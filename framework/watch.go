@@ -8,7 +8,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// watchKind is what of a node is watched.
+// watchKind is the kind of change that a watch waits for.
 type watchKind int
 
 const (
@@ -17,7 +17,7 @@ const (
 	watchChildren
 )
 
-// endedKinds tells which kinds of watch an event ends.
+// endedKinds are the kinds of watches that an event ends.
 var endedKinds = map[EventKind][]watchKind{
 	NodeCreated:     {watchExists, watchData},
 	NodeDeleted:     {watchData, watchExists, watchChildren},
@@ -27,21 +27,23 @@ var endedKinds = map[EventKind][]watchKind{
 
 // Watch waits for the next change of a node. Any number of them share one watch on the server.
 type Watch struct {
-	entry *watchEntry
-	event chan Event // holds the one event
+	entry     *watchEntry
+	transient bool        // the server's watch is removed with the last waiter
+	event     chan Event  // has room for the one event
+	tell      func(Event) // if not nil, gets the event in place of the channel; runs under the mutex of the watches, and must not block
 }
 
-// C gets the event, once. It stays empty after Stop.
+// C receives the event, once. It stays empty after Stop.
 func (w *Watch) C() <-chan Event { return w.event }
 
 // Stop ends the wait. The server's watch on an existing node stays until the node changes next, for later
-// waiters; one on a missing node, which may not come at all, is removed with its last waiter.
+// waiters. The server's watch on a missing node is removed with its last waiter, since the node may never be created.
 func (w *Watch) Stop() { w.entry.removeWaiter(w) }
 
 // sharedWatches are a session's shared watches.
 //
-// A server keeps a watch until it fires, and one of a kind for each node and connection. So it is asked
-// only where none is armed.
+// A server keeps a watch until it fires, one of each kind for each node and connection. So a request sets one
+// only if none is armed.
 type sharedWatches struct {
 	// asking keeps a read that relies on an armed watch behind the request that arms it.
 	asking sync.Mutex
@@ -58,86 +60,96 @@ type watchKey struct {
 }
 
 type watchEntry struct {
-	set *sharedWatches
-	key watchKey
+	watches *sharedWatches
+	key     watchKey
 
-	// Guarded by set.mu.
-	armed   bool
-	absent  bool // the node was missing when the watch was armed
-	waiting map[*Watch]bool
+	// Guarded by watches.mu.
+	armed     bool
+	removable bool // the server's watch is removed with the last waiter: the node was missing when it was armed, or the entry is transient
+	transient bool // a waiter is or was transient
+	waiting   map[*Watch]bool
 }
 
 func (ws *sharedWatches) init(t *transport) { ws.transport, ws.entries = t, map[watchKey]*watchEntry{} }
 
 // addWaiter adds a waiter before the node is read, so that no event is missed.
-func (ws *sharedWatches) addWaiter(key watchKey) *Watch {
+func (ws *sharedWatches) addWaiter(key watchKey, transient bool) *Watch {
+	w := &Watch{transient: transient, event: make(chan Event, 1)}
+	ws.joinEntry(key, w)
+	return w
+}
+
+func (ws *sharedWatches) joinEntry(key watchKey, w *Watch) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	e := ws.entries[key]
 	if e == nil {
-		e = &watchEntry{set: ws, key: key, waiting: map[*Watch]bool{}}
+		e = &watchEntry{watches: ws, key: key, waiting: map[*Watch]bool{}}
 		ws.entries[key] = e
 	}
-	w := &Watch{entry: e, event: make(chan Event, 1)}
+	e.transient = e.transient || w.transient
+	w.entry = e
 	e.waiting[w] = true
-	return w
 }
 
 func (e *watchEntry) removeWaiter(w *Watch) {
-	if e.key.kind == watchExists { // a watch that is asked for from now on is asked for behind its removal
-		e.set.asking.Lock()
-		defer e.set.asking.Unlock()
+	if w == nil || w.transient || e.key.kind == watchExists { // requests for the watch from now on are sent behind its removal
+		e.watches.asking.Lock()
+		defer e.watches.asking.Unlock()
 	}
 	if e.takeOutWaiter(w) {
-		e.set.transport.mon.Send(&link.Call{
+		e.watches.transport.mon.Send(&link.Call{
 			Op:   wire.OpRemoveWatches,
 			Body: &wire.NumberRequest{Path: e.key.full, Number: wire.WatcherData},
-			Done: func(link.Reply) {}, // a refusal says that it has fired
+			Done: func(link.Reply) {}, // a refusal means that the watch has fired
 		})
 	}
 }
 
-// takeOutWaiter takes a waiter out, and reports whether the server's watch is to go too. Servers know one watch for both
-// kinds that tell of data, so it stays while the other kind has an entry.
+// takeOutWaiter removes a waiter, and reports whether to remove the server's watch too. A server has one watch for data and existence together,
+// so it stays while the other kind has an entry.
 func (e *watchEntry) takeOutWaiter(w *Watch) (remove bool) {
-	e.set.mu.Lock()
-	defer e.set.mu.Unlock()
+	e.watches.mu.Lock()
+	defer e.watches.mu.Unlock()
 	delete(e.waiting, w)
-	remove = e.isOrphaned() && e.set.entries[watchKey{watchData, e.key.full}] == nil
+	remove = e.isOrphaned() && e.watches.entries[watchKey{otherDataKind[e.key.kind], e.key.full}] == nil
 	if remove {
-		e.armed, e.absent = false, false
+		e.armed, e.removable = false, false
 	}
 	e.forgetIfUnused()
 	return remove
 }
 
-// isOrphaned reports that a server watches a missing node without a waiter: for this entry, which is known or has had its event
-// before the answer. Guarded by set.mu.
+// otherDataKind is the other one of the two kinds that share a server's watch.
+var otherDataKind = map[watchKind]watchKind{watchData: watchExists, watchExists: watchData}
+
+// isOrphaned reports whether the server's watch is removable and has no waiter. The entry may have been forgotten, if its event came before the answer to the
+// request that armed it. Guarded by watches.mu.
 func (e *watchEntry) isOrphaned() bool {
-	known := e.set.entries[e.key]
-	return e.absent && len(e.waiting) == 0 && (known == e && e.armed || known == nil)
+	known := e.watches.entries[e.key]
+	return e.removable && len(e.waiting) == 0 && (known == e && e.armed || known == nil)
 }
 
-// scheduleRemoval has the server's watch removed if it has no waiter when it is set. Guarded by set.mu.
+// scheduleRemoval removes the server's watch in the background if it has no waiter. Guarded by watches.mu.
 func (e *watchEntry) scheduleRemoval() {
-	if e.key.kind == watchExists && e.isOrphaned() {
+	if e.isOrphaned() {
 		go e.removeWaiter(nil)
 	}
 }
 
-// forgetIfUnused forgets an entry without waiters that no server knows of.
+// forgetIfUnused forgets an entry without waiters and without a watch on a server. Guarded by watches.mu.
 func (e *watchEntry) forgetIfUnused() {
-	if len(e.waiting) == 0 && !e.armed && e.set.entries[e.key] == e {
-		delete(e.set.entries, e.key)
+	if len(e.waiting) == 0 && !e.armed && e.watches.entries[e.key] == e {
+		delete(e.watches.entries, e.key)
 	}
 }
 
-// armOnce marks the entry before the server is asked, and reports whether it must be asked. A forgotten entry
-// has no waiter: an event of its watch would find no entry, or another one.
+// armOnce marks the entry as armed before the request that arms it, and reports whether that request is needed. A forgotten entry
+// is not armed: it has no waiter, and the event of its watch would find no entry, or another one.
 func (e *watchEntry) armOnce() bool {
-	e.set.mu.Lock()
-	defer e.set.mu.Unlock()
-	if e.armed || e.set.entries[e.key] != e {
+	e.watches.mu.Lock()
+	defer e.watches.mu.Unlock()
+	if e.armed || e.watches.entries[e.key] != e {
 		return false
 	}
 	e.armed = true
@@ -155,9 +167,9 @@ func (ws *sharedWatches) onLibraryEvent(ev Event) {
 	}
 }
 
-// reconnected wakes every waiter to look again: what the library re-arms on a new connection may
-// have missed a change in between.
-func (ws *sharedWatches) reconnected() {
+// onReconnect ends all watches with the event Reconnected, so that waiters read again: a watch that the library re-arms on a new connection may
+// have missed a change.
+func (ws *sharedWatches) onReconnect() {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	for key, e := range ws.entries {
@@ -165,13 +177,17 @@ func (ws *sharedWatches) reconnected() {
 	}
 }
 
-// endWithEvent ends the entry with an event.
+// endWithEvent hands an event to all waiters. Guarded by watches.mu.
 func (e *watchEntry) endWithEvent(ev Event) {
 	for w := range e.waiting {
-		w.event <- ev // has room: a watch gets one event
+		if w.tell != nil {
+			w.tell(ev)
+		} else {
+			w.event <- ev // has room: a watch gets one event
+		}
 	}
 	clear(e.waiting)
-	e.armed, e.absent = false, false
+	e.armed, e.removable = false, false
 	e.forgetIfUnused()
 }
 
@@ -180,23 +196,24 @@ var watchReads = [...]struct {
 	op   wire.Op
 	read func(*wire.Decoder) readResult
 }{
-	watchData:     {wire.OpGetData, readData},
-	watchExists:   {wire.OpExists, readStat},
-	watchChildren: {wire.OpGetChildren2, readNames},
+	watchData:     {wire.OpGetData, decodeData},
+	watchExists:   {wire.OpExists, decodeStatOnly},
+	watchChildren: {wire.OpGetChildren2, decodeNames},
 }
 
-// readNode reads the node behind the request that arms the entry's watch, or arms it by the reading.
+// readNode reads the node. The read arms the entry's watch, or is sent behind the request that arms it.
 func (e *watchEntry) readNode(a requester) (readResult, error) {
 	f := make(future[readResult], 1)
-	e.set.asking.Lock()
-	a.t.mon.Send(e.prepareRead(e.armOnce(), func(r link.Reply) { f <- readAnswer(r, watchReads[e.key.kind].read) }))
-	e.set.asking.Unlock()
+	e.watches.asking.Lock()
+	a.t.mon.Send(e.prepareRead(e.armOnce(), func(r link.Reply) { f <- decodeAnswer(r, watchReads[e.key.kind].read) }))
+	e.watches.asking.Unlock()
 	o := waitForOutcome(a.ctx, a.t, f)
+	o.v.zxid = o.zxid
 	return o.v, o.err
 }
 
-// prepareRead prepares a read that sets the watch, or only reads. What the server was asked for is noted when it
-// answers, also when the caller has given up by then.
+// prepareRead prepares a read, which also arms the watch if arm is true. The entry takes in the answer, also when the caller has given up by
+// then.
 func (e *watchEntry) prepareRead(arm bool, done func(link.Reply)) *link.Call {
 	body := &wire.WatchRequest{Path: e.key.full, Watch: arm}
 	return &link.Call{Op: watchReads[e.key.kind].op, Body: body, Done: func(r link.Reply) {
@@ -207,24 +224,24 @@ func (e *watchEntry) prepareRead(arm bool, done func(link.Reply)) *link.Call {
 	}}
 }
 
-// setNoWatch tells that a read with this outcome has set no watch.
+// setNoWatch reports whether a read with this outcome has set no watch.
 func (e *watchEntry) setNoWatch(err error) bool {
 	return err != nil && !(e.key.kind == watchExists && errors.Is(err, ErrNoNode))
 }
 
-// noteOutcome notes the outcome of a request for the watch. Waiters that have joined meanwhile get an event that says that there is none,
-// except after a lost connection: they get one once it has been replaced.
+// noteOutcome takes in the outcome of a request for the watch. If it has set no watch, waiters that have joined meanwhile get an event that says so.
+// After a lost connection they get the event Reconnected on the next one instead.
 func (e *watchEntry) noteOutcome(err error) {
-	e.set.mu.Lock()
-	defer e.set.mu.Unlock()
+	e.watches.mu.Lock()
+	defer e.watches.mu.Unlock()
 	if !e.setNoWatch(err) {
-		e.absent = err != nil
+		e.removable = err != nil || e.transient
 		e.scheduleRemoval()
 		return
 	}
 	e.armed = false
 	defer func() {
-		if there := e.set.entries[watchKey{watchExists, e.key.full}]; there != nil {
+		if there := e.watches.entries[watchKey{watchExists, e.key.full}]; there != nil {
 			there.scheduleRemoval()
 		}
 	}()
@@ -235,5 +252,32 @@ func (e *watchEntry) noteOutcome(err error) {
 		e.endWithEvent(Event{Kind: NodeDeleted, Path: e.key.full})
 	default:
 		e.endWithEvent(Event{Path: e.key.full, Err: err})
+	}
+}
+
+// WatchNodes watches nodes for a change or their deletion. It sends the requests together and returns at once.
+// The event of a missing node is NodeDeleted. An event with an error says why a node is not watched.
+func (s *Session) WatchNodes(paths ...string) []*Watch {
+	out, keys := make([]*Watch, len(paths)), make([]watchKey, len(paths))
+	for i, path := range paths {
+		out[i], keys[i] = &Watch{event: make(chan Event, 1)}, watchKey{watchData, s.transport.ns.serverPath(path)}
+	}
+	s.watches.armWatches(keys, out)
+	return out
+}
+
+// armWatches adds watches and sends the requests for those that are not armed. It returns at once.
+func (ws *sharedWatches) armWatches(keys []watchKey, watches []*Watch) {
+	var calls []*link.Call
+	ws.asking.Lock()
+	defer ws.asking.Unlock()
+	for i, w := range watches {
+		ws.joinEntry(keys[i], w)
+		if e := w.entry; e.armOnce() {
+			calls = append(calls, e.prepareRead(true, func(link.Reply) {}))
+		}
+	}
+	if len(calls) > 0 {
+		ws.transport.mon.Send(calls...)
 	}
 }

@@ -148,9 +148,9 @@ func TestAWatchGivenUpBeforeItsCallHasBegun(t *testing.T) {
 	})
 }
 
-// TestNoChangeIsMissedByWhoSharesAWatch has readers follow a node that changes, all of one session. One whose read
+// TestSharedWatchMissesNoChange has readers follow a node that changes, all of one session. One whose read
 // overtook the request that armed the watch once slept through a change.
-func TestNoChangeIsMissedByWhoSharesAWatch(t *testing.T) {
+func TestSharedWatchMissesNoChange(t *testing.T) {
 	const readers, changes = 16, 300
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
@@ -193,9 +193,9 @@ func TestNoChangeIsMissedByWhoSharesAWatch(t *testing.T) {
 	})
 }
 
-// TestNobodyWatchesForWhatNeverComes: the server's watch on a missing node goes with the last who waits, and with nobody
+// TestWatchOnMissingNodeIsRemovedWithLastWaiter: the server's watch on a missing node goes with the last who waits, and with nobody
 // before; who waits again hears of the node.
-func TestNobodyWatchesForWhatNeverComes(t *testing.T) {
+func TestWatchOnMissingNodeIsRemovedWithLastWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, zk := t.Context(), zktest.Start(t)
 		s := session(t, zk.Member(t, "a", config))
@@ -240,9 +240,9 @@ func TestNobodyWatchesForWhatNeverComes(t *testing.T) {
 	})
 }
 
-// TestWhoSharesAWatchIsToldOfAChange reads a node twice at once: one request arms the watch for both readers. Each reader that has seen the former data is told
+// TestSharedWatchTellsAllOfAChange reads a node twice at once: one request arms the watch for both readers. Each reader that has seen the former data is told
 // of the change.
-func TestWhoSharesAWatchIsToldOfAChange(t *testing.T) {
+func TestSharedWatchTellsAllOfAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
 		s, other := session(t, zk.Member(t, "a", config)), session(t, zk.Member(t, "b", config))

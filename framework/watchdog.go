@@ -16,9 +16,9 @@ import (
 
 var watchdogMain atomic.Bool
 
-// WatchdogMain is to be the first call in main of a program that uses WithWatchdog: in a process that was started
-// as a watchdog it does a watchdog's work and does not return. Everywhere else it only notes that it was
-// called. What runs before main, the initialisation of packages, runs in the watchdog too. In tests, TestMain is main.
+// WatchdogMain must be the first call in main of a program that uses WithWatchdog. In a process that was started
+// as a watchdog it does the watchdog's work and does not return. Elsewhere it only remembers that it was
+// called. The watchdog, too, runs the initialisation of packages, which comes before main. In tests, TestMain is main.
 func WatchdogMain() {
 	if watchdog.IsWatchdog() {
 		os.Exit(watchdog.Main())
@@ -26,7 +26,7 @@ func WatchdogMain() {
 	watchdogMain.Store(true)
 }
 
-// watchdogFeed tells the client's watchdog what it must know. A nil one is of a client without a watchdog.
+// watchdogFeed keeps the client's watchdog informed. It is nil for a client without a watchdog.
 type watchdogFeed struct {
 	keeper *watchdog.Keeper
 	clock  clock.Clock
@@ -49,7 +49,7 @@ func newWatchdogFeed(cfg Config, dial DialFunc, clock clock.Clock, log *slog.Log
 	return f, dial, nil
 }
 
-// noteAuthorities notes by which authorities servers are verified: a certificate pool cannot be read.
+// noteAuthorities hands the authorities that verify the servers to the watchdog. It takes them from connections, since a certificate pool cannot be read.
 func (f *watchdogFeed) noteAuthorities(dial DialFunc) DialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -60,7 +60,7 @@ func (f *watchdogFeed) noteAuthorities(dial DialFunc) DialFunc {
 	}
 }
 
-// sessionConnected tells of a session, and of where it is connected.
+// sessionConnected hands a session and its server to the watchdog.
 func (f *watchdogFeed) sessionConnected(epoch int64, h link.Handshake) {
 	if f != nil {
 		server, _ := splitLabel(h.Server)
@@ -68,30 +68,30 @@ func (f *watchdogFeed) sessionConnected(epoch int64, h link.Handshake) {
 	}
 }
 
-// leaseExtended tells of the end of a session's lease, by the client's clock.
+// leaseExtended hands the end of a session's lease, by the client's clock, to the watchdog.
 func (f *watchdogFeed) leaseExtended(epoch int64, until time.Duration) {
 	if f != nil && until != 0 {
 		f.keeper.ExtendLease(epoch, func() time.Duration { return until - f.clock.Now() })
 	}
 }
 
-// close ends the watchdog: the client has ended in order.
+// close ends the watchdog of a client that was closed.
 func (f *watchdogFeed) close() {
 	if f != nil {
 		f.keeper.Close()
 	}
 }
 
-// CommandGuard has the watchdog end a command, a child process, that this process runs because it holds something:
-// before the session is closed for a dead process, and at the end of the session's lease if the process is stopped.
-// Without WithWatchdog it has no effect. Its methods may be called from any goroutine.
+// CommandGuard makes the watchdog kill a command, a child process that this process runs because it holds something.
+// If this process dies, the watchdog kills the command before it closes the session. If this process is stopped, the watchdog kills the
+// command at the end of the session's lease. Without WithWatchdog a CommandGuard has no effect. Its methods may be called from any goroutine.
 type CommandGuard struct {
 	feed *watchdogFeed
 	id   int64
 }
 
-// Started says which process the command is. It must not have been waited for. The process group that it leads, if
-// it does, is ended with it.
+// Started says which process the command is. Call it before you wait for that process. If the process leads a process
+// group, the whole group is killed.
 func (g *CommandGuard) Started(pid int) {
 	if g.feed != nil {
 		g.feed.keeper.CommandStarted(g.id, pid)

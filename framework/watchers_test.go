@@ -6,22 +6,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhoStopsIsForgotten: a waiter that gives up leaves nothing, whether a server knows of the watch or not.
-func TestWhoStopsIsForgotten(t *testing.T) {
+// TestStoppedWatchWaiterIsForgotten: a waiter that gives up leaves nothing, whether a server knows of the watch or not.
+func TestStoppedWatchWaiterIsForgotten(t *testing.T) {
 	var ws sharedWatches
 	ws.init(nil)
 	key := watchKey{watchData, "/a"}
-	first, second := ws.addWaiter(key), ws.addWaiter(key)
+	first, second := ws.addWaiter(key, false), ws.addWaiter(key, false)
 	e := ws.entries[key]
 	first.Stop()
 	require.Len(t, e.waiting, 1)
 	second.Stop()
 	require.Empty(t, ws.entries)
 
-	again := ws.addWaiter(key)
+	again := ws.addWaiter(key, false)
 	require.True(t, again.entry.armOnce())
 	for range 1000 {
-		ws.addWaiter(key).Stop()
+		ws.addWaiter(key, false).Stop()
 	}
 	require.Len(t, again.entry.waiting, 1)
 	again.Stop()

@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestAWaitForWhatNeverComesThatEndsMidwayLeavesNoWatch: the caller's context ends before the answer.
-func TestAWaitForWhatNeverComesThatEndsMidwayLeavesNoWatch(t *testing.T) {
+// TestCancelledWaitForMissingNodeLeavesNoWatch: the caller's context ends before the answer.
+func TestCancelledWaitForMissingNodeLeavesNoWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
 		m := zk.Member(t, "a", config)
@@ -29,8 +29,8 @@ func TestAWaitForWhatNeverComesThatEndsMidwayLeavesNoWatch(t *testing.T) {
 	})
 }
 
-// TestAWaitWhoseEventOvertakesItsAnswerLeavesNoWatch: the event is that of a watch that was there before.
-func TestAWaitWhoseEventOvertakesItsAnswerLeavesNoWatch(t *testing.T) {
+// TestEventBeforeAnswerLeavesNoWatch: the event is that of a watch that was there before.
+func TestEventBeforeAnswerLeavesNoWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		zk := zktest.Start(t)
@@ -51,8 +51,8 @@ func TestAWaitWhoseEventOvertakesItsAnswerLeavesNoWatch(t *testing.T) {
 	})
 }
 
-// TestAWaitThatEndsWhileTheDataIsAskedForLeavesNoWatch: somebody else asks for the missing node's data meanwhile.
-func TestAWaitThatEndsWhileTheDataIsAskedForLeavesNoWatch(t *testing.T) {
+// TestWaitEndedDuringReadLeavesNoWatch: somebody else asks for the missing node's data meanwhile.
+func TestWaitEndedDuringReadLeavesNoWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		zk := zktest.Start(t)

@@ -19,11 +19,11 @@ type zkConn struct {
 	gone chan struct{} // closed when the library's goroutines have ended
 }
 
-// openZK starts the library on one session with the context ctx. changed is called for each watch event, from the
-// receiving goroutine, and must not block.
-func openZK(ctx context.Context, cfg Config, mon *link.Monitor, srv *serverList, log *slog.Logger, changed func(Event)) (*zkConn, error) {
+// openZK starts the library on one session. pause is called before each attempt to connect; its error stops the attempt. changed is called for
+// each watch event, from the receiving goroutine, and must not block.
+func openZK(cfg Config, mon *link.Monitor, srv *serverList, log *slog.Logger, pause func() error, changed func(Event)) (*zkConn, error) {
 	dial := func(network, _ string, _ time.Duration) (net.Conn, error) {
-		if err := srv.pauseBetweenRounds(ctx, mon.Context()); err != nil {
+		if err := pause(); err != nil {
 			return nil, err
 		}
 		lookup, cancel := context.WithTimeout(mon.Context(), cfg.DialTimeout)
@@ -44,7 +44,7 @@ func openZK(ctx context.Context, cfg Config, mon *link.Monitor, srv *serverList,
 	z := &zkConn{conn: conn, gone: make(chan struct{})}
 	go func() {
 		defer close(z.gone)
-		for range events { // the callback has seen them; the channel's end is the library's end
+		for range events { // the callback has taken them in; the channel is closed when the library has stopped
 		}
 	}()
 	return z, nil
@@ -67,10 +67,10 @@ func (hostProvider) Len() int            { return 1 }
 // Connected is not believed before the session's life is proven on the connection.
 func (hostProvider) Connected() {}
 
-// Next makes the library pause, and notice that it was closed, once no connection can be had any more.
+// Next makes the library pause, and so notice that it was closed, once the monitor opens no connection any more.
 func (h hostProvider) Next() (server string, retryStart bool) { return "lockstep", h.mon.Over() }
 
-// zkLogger passes what the library says on at debug level: its errors are reported elsewhere.
+// zkLogger passes the library's messages on at debug level; the client reports the library's errors elsewhere.
 type zkLogger struct{ *slog.Logger }
 
 func (l zkLogger) Printf(format string, args ...any) { l.Debug(fmt.Sprintf(format, args...)) }

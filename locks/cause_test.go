@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -21,7 +22,7 @@ func TestACauseIsNoAnswer(t *testing.T) {
 		f := w.zk.DelayReplies(time.Second, zktest.Match{Op: zktest.OpGetData})
 		defer f.Cancel()
 		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(500*time.Millisecond, func() { cancel(framework.Wrap("get", "/x", framework.ErrNoNode)) })
+		time.AfterFunc(500*time.Millisecond, func() { cancel(failure.Wrap("get", "/x", framework.ErrNoNode)) })
 		_, err := locks.NewMutex(b.Client, path).Lock(ctx)
 		require.ErrorIs(t, err, context.Canceled)
 		require.NoError(t, held.Err())
@@ -53,6 +54,6 @@ func TestContextAndSessionEndTogether(t *testing.T) {
 		})
 		_, err := locks.NewMutex(b.Client, path).Lock(ctx)
 		require.ErrorIs(t, err, context.Canceled)
-		require.False(t, framework.IsTransient(err))
+		require.False(t, failure.IsTransient(err))
 	})
 }

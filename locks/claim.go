@@ -8,7 +8,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/waitline"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // Claim is the simplest exclusive lock: one ephemeral node, held by its creator.
@@ -19,7 +23,7 @@ import (
 // Guarantee: one holder at a time. Not guaranteed: any order of the waiters, all of which wake at the holder's end; prefer a Mutex for many
 // waiters. When another client deletes <path>, the servers refuse the holder's guard only after the holder has noticed, which is at once
 // while it is connected.
-type Claim struct{ lock lock }
+type Claim struct{ lock commonLock }
 
 // NewClaim returns a claim on path.
 func NewClaim(client *framework.Client, path string, opts ...ClaimOption) *Claim {
@@ -32,10 +36,10 @@ func (c *Claim) Path() string { return c.lock.path }
 
 // Lock waits until it has created the node. Its errors are those of Mutex.Lock, or wrap ErrNotClaim.
 func (c *Claim) Lock(ctx context.Context) (*Lease, error) {
-	return c.lock.acquire(ctx, "acquire", func(ctx context.Context, s *framework.Session) (*Lease, error) {
+	return c.lock.acquire(ctx, "acquire", 0, func(ctx context.Context, s *framework.Session) (*Lease, error) {
 		for {
 			m := pathMutexOf(s, c.lock.path)
-			if err := m.lock(ctx); err != nil {
+			if err := m.lockPath(ctx); err != nil {
 				return nil, err
 			}
 			lease, err := c.createAndLease(ctx, m)
@@ -51,7 +55,7 @@ func (c *Claim) Lock(ctx context.Context) (*Lease, error) {
 
 // TryLock creates the node at once. If any node is there already, it returns an error that wraps ErrNotAcquired.
 func (c *Claim) TryLock(ctx context.Context) (*Lease, error) {
-	return c.lock.acquire(ctx, "try", func(ctx context.Context, s *framework.Session) (*Lease, error) {
+	return c.lock.acquire(ctx, "try", 0, func(ctx context.Context, s *framework.Session) (*Lease, error) {
 		m := pathMutexOf(s, c.lock.path)
 		if !m.tryLock() {
 			return nil, ErrNotAcquired
@@ -62,7 +66,7 @@ func (c *Claim) TryLock(ctx context.Context) (*Lease, error) {
 
 // waitUntilGone waits until the node is gone, or has changed.
 func (c *Claim) waitUntilGone(ctx context.Context, s *framework.Session) error {
-	_, st, w, err := s.WatchData(ctx, c.lock.path)
+	data, st, w, err := s.WatchData(ctx, c.lock.path)
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil
 	}
@@ -73,6 +77,7 @@ func (c *Claim) waitUntilGone(ctx context.Context, s *framework.Session) error {
 		w.Stop()
 		return fmt.Errorf("%w: it has %d children and %d bytes of data", ErrNotClaim, st.NumChildren, st.DataLength)
 	}
+	waitline.LinkToHolder(ctx, data)
 	_, err = recipe.WaitForWatch(ctx, s, w)
 	return err
 }
@@ -85,18 +90,18 @@ func (c *Claim) createAndLease(ctx context.Context, m *pathMutex) (*Lease, error
 	}
 	lease := &Lease{client: c.lock.client, path: c.lock.path, kind: claimKind, node: node.Path, fence: node.fence, token: node.Zxid, session: m.s,
 		key: c.lock.key, giveBack: func(written bool) releaseProgress { return c.deleteNodesAndUnlock(m, node, written) }}
-	if err := lease.holdNodes(ctx, node.Path, node.fence); err != nil {
+	if err := lease.holdNodes(ctx, c.lock.tel, node.Path, node.fence); err != nil {
 		c.deleteNodesAndUnlock(m, node, false)
 		return nil, err
 	}
-	go endHoldWithNode(lease.hold, node.Created)
+	go endHoldWithNode(lease.session, lease.hold, node.Created)
 	return lease.watchEnd(c.lock.opts.maxHold), nil
 }
 
 // endHoldWithNode ends a hold when its node is gone, or is another node of the same name, which the proof of life cannot tell apart.
-func endHoldWithNode(h *framework.Hold, node framework.Created) {
+func endHoldWithNode(s *framework.Session, h primitives.Hold, node primitives.Created) {
 	for {
-		_, st, w, err := h.Session().WatchData(h.Context(), node.Path)
+		_, st, w, err := s.WatchData(h.Context(), node.Path)
 		if errors.Is(err, framework.ErrNoNode) || err == nil && st.Czxid != node.Zxid {
 			h.End(fmt.Errorf("%w: %s", framework.ErrNodeGone, node.Path))
 		}
@@ -114,22 +119,22 @@ func endHoldWithNode(h *framework.Hold, node framework.Created) {
 
 // claimedNode is the node of a claim, and its fence. One transaction creates both, and one deletes both.
 type claimedNode struct {
-	framework.Created
+	primitives.Created
 	fence string
 }
 
 // createNodes creates the node and its fence. m stays locked until the outcome is known, even if ctx ends before.
 func (c *Claim) createNodes(ctx context.Context, m *pathMutex) (claimedNode, error) {
 	if ctx.Err() != nil {
-		m.unlock()
-		return claimedNode{}, framework.Ended(ctx)
+		m.unlockPath()
+		return claimedNode{}, failure.Ended(ctx)
 	}
-	dir, name := framework.Split(c.lock.path)
-	fence := framework.Join(dir, framework.ProtectedPrefix+uuid.NewString()+"-"+name+"-hold")
-	node := framework.ProtectedCreate{Dir: dir, Name: name, Plain: true, Data: c.lock.data(ctx), Count: 1, Mode: framework.Ephemeral,
+	dir, name := znode.Split(c.lock.path)
+	fence := znode.Join(dir, znode.ProtectedPrefix+uuid.NewString()+"-"+name+"-hold")
+	node := primitives.ProtectedCreate{Dir: dir, Name: name, Plain: true, Data: c.lock.contenderData(ctx), Unnumbered: true,
 		With: []framework.Op{framework.CreateOp(fence, nil, framework.Ephemeral)}}
 	type outcome struct {
-		nodes []framework.Created
+		nodes []primitives.Created
 		err   error
 	}
 	done := make(chan outcome, 1)
@@ -143,7 +148,7 @@ func (c *Claim) createNodes(ctx context.Context, m *pathMutex) (claimedNode, err
 			o.err = ErrNotAcquired
 		}
 		if o.err != nil {
-			m.unlock()
+			m.unlockPath()
 			return claimedNode{}, o.err
 		}
 		return claimedNode{o.nodes[0], fence}, nil
@@ -152,16 +157,16 @@ func (c *Claim) createNodes(ctx context.Context, m *pathMutex) (claimedNode, err
 			if o := <-done; o.err == nil {
 				c.deleteNodesAndUnlock(m, claimedNode{o.nodes[0], fence}, false)
 			} else {
-				m.unlock()
+				m.unlockPath()
 			}
 		}()
-		return claimedNode{}, framework.Ended(ctx)
+		return claimedNode{}, failure.Ended(ctx)
 	}
 }
 
 // deleteNodesAndUnlock deletes the fence, and the node if it is still this one, in the background. It unlocks m when they are gone.
 func (c *Claim) deleteNodesAndUnlock(m *pathMutex, node claimedNode, written bool) releaseProgress {
-	p, deletion := c.lock.deleteInBackground(written, func(queued func()) *framework.Discarded {
+	p, deletion := c.lock.deleteInBackground(written, func(queued func()) primitives.Discarded {
 		return m.s.Primitives().DiscardOwn(queued, node.Created, node.fence)
 	})
 	gone := make(chan struct{})
@@ -169,7 +174,7 @@ func (c *Claim) deleteNodesAndUnlock(m *pathMutex, node claimedNode, written boo
 	go func() {
 		defer close(gone)
 		<-deletion.Done()
-		m.unlock()
+		m.unlockPath()
 	}()
 	return p
 }
@@ -191,7 +196,7 @@ func pathMutexOf(s *framework.Session, path string) *pathMutex {
 	return &pathMutex{s, path, locked}
 }
 
-// tryLock locks the mutex if it is free. Otherwise the use is over.
+// tryLock locks the mutex if it is free. Otherwise it ends the use of pathMutexOf.
 func (m *pathMutex) tryLock() bool {
 	select {
 	case m.locked <- struct{}{}:
@@ -202,21 +207,21 @@ func (m *pathMutex) tryLock() bool {
 	}
 }
 
-// lock waits for the mutex. With an error the use is over.
-func (m *pathMutex) lock(ctx context.Context) error {
+// lockPath waits for the mutex. With an error it ends the use, except after the end of the session, which forgets all shared values.
+func (m *pathMutex) lockPath(ctx context.Context) error {
 	select {
 	case m.locked <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		m.s.Primitives().Unshare(pathMutexKey{m.path})
-		return framework.Ended(ctx)
+		return failure.Ended(ctx)
 	case <-m.s.Done():
 		return context.Cause(m.s.Context())
 	}
 }
 
-// unlock lets the next goroutine lock the mutex, and ends the use.
-func (m *pathMutex) unlock() {
+// unlockPath lets the next goroutine lock the mutex, and ends the use.
+func (m *pathMutex) unlockPath() {
 	<-m.locked
 	m.s.Primitives().Unshare(pathMutexKey{m.path})
 }

@@ -87,8 +87,8 @@ func TestTheEndOfAClaimantsSessionFreesTheClaim(t *testing.T) {
 	})
 }
 
-// TestAClaimThatSomebodyDeletedEnds in this process with the next proof of life.
-func TestAClaimThatSomebodyDeletedEnds(t *testing.T) {
+// TestDeletedClaimEndsItsRun in this process with the next proof of life.
+func TestDeletedClaimEndsItsRun(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
 		l := held(t, t.Context(), locks.NewClaim(a.Client, pathMutex))

@@ -32,9 +32,9 @@ func TestALostReplyOfAReleaseLeavesTheNextClaimAlone(t *testing.T) {
 	})
 }
 
-// TestAClaimThatSomebodyElseHasNowEnds: deleted by an operator and claimed by another before the next proof
+// TestClaimTakenOverEndsItsRun: deleted by an operator and claimed by another before the next proof
 // of life, which would find a node of that name.
-func TestAClaimThatSomebodyElseHasNowEnds(t *testing.T) {
+func TestClaimTakenOverEndsItsRun(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
 		l := held(t, t.Context(), locks.NewClaim(a.Client, pathMutex))

@@ -65,8 +65,8 @@ func TestAKilledSessionLetsTheNextIn(t *testing.T) {
 	})
 }
 
-// TestADirectoryGoesWithItsLastContender: directories are containers, but for the semaphore's record nothing stays.
-func TestADirectoryGoesWithItsLastContender(t *testing.T) {
+// TestDirectoryIsDeletedWithLastContender: directories are containers, but for the semaphore's record nothing stays.
+func TestDirectoryIsDeletedWithLastContender(t *testing.T) {
 	for _, kind := range exclusives {
 		t.Run(kind.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -96,8 +96,8 @@ func TestADirectoryGoesWithItsLastContender(t *testing.T) {
 	}
 }
 
-// TestDirectoriesThatVanishAreMadeAgain: the server removes empty ones as fast as it can, between any two requests.
-func TestDirectoriesThatVanishAreMadeAgain(t *testing.T) {
+// TestDeletedDirectoriesAreCreatedAgain: the server removes empty ones as fast as it can, between any two requests.
+func TestDeletedDirectoriesAreCreatedAgain(t *testing.T) {
 	for _, kind := range exclusives {
 		t.Run(kind.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -136,8 +136,8 @@ func TestLocksBelowARoot(t *testing.T) {
 	})
 }
 
-// TestALockMakesWhatTheLayoutSays and nothing else; see docs/layouts.md.
-func TestALockMakesWhatTheLayoutSays(t *testing.T) {
+// TestLockCreatesDocumentedLayout and nothing else; see docs/layouts.md.
+func TestLockCreatesDocumentedLayout(t *testing.T) {
 	const uuid = `_c_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-`
 	for _, c := range []struct {
 		make  func(c *framework.Client) locks.Locker
@@ -229,8 +229,8 @@ func TestAPersistentContenderIsWaitedFor(t *testing.T) {
 	})
 }
 
-// TestAWriterGoesOnAloneByItsContext: another goroutine that asks to read waits, though it uses the same lock.
-func TestAWriterGoesOnAloneByItsContext(t *testing.T) {
+// TestDowngradeNeedsWritersContext: another goroutine that asks to read waits, though it uses the same lock.
+func TestDowngradeNeedsWritersContext(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		rw := locks.NewRWLock(w.member("m").Client, path)
 		write := held(t, t.Context(), rw)
@@ -284,8 +284,8 @@ func TestEightClientsReadAndWrite(t *testing.T) {
 	})
 }
 
-// TestAListThatIsRefusedLeavesNoNode: the directory may be written to but not read.
-func TestAListThatIsRefusedLeavesNoNode(t *testing.T) {
+// TestRefusedListLeavesNoNode: the directory may be written to but not read.
+func TestRefusedListLeavesNoNode(t *testing.T) {
 	for name, perms := range map[string]framework.Perms{"not read": framework.PermCreate | framework.PermDelete, "nor deleted from": framework.PermCreate} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
@@ -334,9 +334,9 @@ func TestALostSessionsNodeIsNoGrant(t *testing.T) {
 	})
 }
 
-// TestReadersAreNotWokenForNothing: each looks at most at the last two writers before it, and lists once when one
+// TestReadersAreNotWokenInVain: each looks at most at the last two writers before it, and lists once when one
 // of these goes, not at each writer's end. Those of one session list together.
-func TestReadersAreNotWokenForNothing(t *testing.T) {
+func TestReadersAreNotWokenInVain(t *testing.T) {
 	const readers = 20
 	rwMembers(t, func(t *testing.T, w *world, lock func() *locks.RWLock) {
 		a := newAsker(t)

@@ -120,7 +120,7 @@ func TestPermitsAfterALongOutage(t *testing.T) {
 		m := w.member("m")
 		var g gauge
 		var mu sync.Mutex
-		rounds := make([]int, goroutines)
+		granted := make([]int, goroutines)
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		for i := range goroutines {
@@ -132,21 +132,21 @@ func TestPermitsAfterALongOutage(t *testing.T) {
 						require.ErrorIs(t, err, context.Canceled)
 						return
 					}
+					mu.Lock()
+					granted[i]++
+					mu.Unlock()
 					g.add(1)
 					time.Sleep(10 * time.Millisecond)
 					g.add(-1)
 					_ = l.Release(ctx)
-					mu.Lock()
-					rounds[i]++
-					mu.Unlock()
 				}
 			})
 		}
 		served := func() (min int, sum int) {
 			mu.Lock()
 			defer mu.Unlock()
-			min = rounds[0]
-			for _, n := range rounds {
+			min = granted[0]
+			for _, n := range granted {
 				if n < min {
 					min = n
 				}
@@ -158,9 +158,9 @@ func TestPermitsAfterALongOutage(t *testing.T) {
 		before, _ := served()
 		require.Positive(t, before)
 		m.Link.Cut()
-		time.Sleep(timeout)
+		synctest.Wait()
 		_, stalled := served()
-		time.Sleep(3 * timeout)
+		time.Sleep(4 * timeout)
 		_, still := served()
 		require.Equal(t, stalled, still, "a permit without a server")
 		require.Empty(t, w.ephemerals())
@@ -191,8 +191,8 @@ func TestAClosedClientsPermitsAreFree(t *testing.T) {
 	})
 }
 
-// TestAWaiterForPermitsWhoseNodeWasDeleted queues again.
-func TestAWaiterForPermitsWhoseNodeWasDeleted(t *testing.T) {
+// TestPermitWaiterWithDeletedNode queues again.
+func TestPermitWaiterWithDeletedNode(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := w.member("m").Client
 		s := locks.NewSemaphore(c, pool, 1)
@@ -218,8 +218,8 @@ func TestAWaiterForPermitsWhoseNodeWasDeleted(t *testing.T) {
 	})
 }
 
-// TestAWaiterWhoseNodeIsDeletedAgainAndAgainPauses, longer each time.
-func TestAWaiterWhoseNodeIsDeletedAgainAndAgainPauses(t *testing.T) {
+// TestWaiterPausesWhenItsNodeIsDeletedRepeatedly, longer each time.
+func TestWaiterPausesWhenItsNodeIsDeletedRepeatedly(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, operator := w.member("m"), w.member("operator")
 		released(t, held(t, t.Context(), locks.NewSemaphore(m.Client, pool, 1)))
@@ -235,8 +235,8 @@ func TestAWaiterWhoseNodeIsDeletedAgainAndAgainPauses(t *testing.T) {
 			}
 		}
 		require.Less(t, at[1].Sub(at[0]), time.Second)
-		require.Greater(t, at[14].Sub(at[13]), framework.DefaultRetryMax/2)
-		time.Sleep(2 * framework.DefaultRetryMax)
+		require.Greater(t, at[14].Sub(at[13]), framework.Config{}.WithDefaults().RetryMax/2)
+		time.Sleep(2 * framework.Config{}.WithDefaults().RetryMax)
 		require.Equal(t, []string{"m"}, a.now())
 		a.release("m")
 	})

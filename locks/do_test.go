@@ -98,7 +98,7 @@ func TestDoTellsOfALossInside(t *testing.T) {
 	}
 }
 
-func TestDoTellsOfALossThatTheFunctionToldAlready(t *testing.T) {
+func TestDoReportsLossOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		err := locks.Do(t.Context(), locks.NewMutex(w.member("a").Client, path), func(ctx context.Context, lease *locks.Lease) error {
 			require.NoError(t, w.zk.Expire(lease.Session()))

@@ -23,6 +23,7 @@
 //	<path>/_c_<uuid>-lock-#        ephemeral sequential; data is JSON {"v":1,"owner","host","pid","since","trace"}, as in all below
 //	<path>/_c_<uuid>-__READ__#     the same of a reader, __WRIT__ of a writer
 //	<path>/locks, leases, permits  a semaphore's waiters, held permits and number; see [Semaphore]
+//	<path>~waits/_c_<uuid>-ask-#   ephemeral: an ask that has waited for a second under a lease; see [WithDeadlockMode]
 //	<path>                         a claim: ephemeral itself; its guard's node is beside it, see [Claim]
 //
 // Children of other names do not count. Contenders of another kind make every call fail with [ErrKindMixed].
@@ -31,6 +32,11 @@
 //
 // While the connection is suspended, waiters keep their places and leases stand until the session's proof of life ends. When the session
 // is lost, leases end with framework.ErrSessionLost as their cause, and waiters join again on the next session.
+//
+// # Deadlocks
+//
+// Ask for a lock with the context of the lease that you hold meanwhile. Then holders that wait for each other, in any processes, are found: the youngest ask
+// fails with a [*DeadlockError]. [Deadlocks] lists them. docs/deadlocks.md says what is found and what is not.
 //
 // # Inspection
 //

@@ -9,9 +9,9 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// TestAClaimWhoseSessionIsLostMeanwhileIsAskedForAgain: it once failed with the end of a context that was not the
+// TestClaimIsRetriedAfterLostSession: it once failed with the end of a context that was not the
 // caller's.
-func TestAClaimWhoseSessionIsLostMeanwhileIsAskedForAgain(t *testing.T) {
+func TestClaimIsRetriedAfterLostSession(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
 		_, err := m.Client.Session(t.Context())

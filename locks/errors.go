@@ -24,6 +24,8 @@ var (
 	// ErrPermits is returned when a semaphore's members do not agree on the number of permits, or when a number of permits is not
 	// possible.
 	ErrPermits = errors.New("number of permits")
+	// ErrDeadlock is returned when holders of locks wait for each other, to the youngest of their asks. The error is a *DeadlockError.
+	ErrDeadlock = waitline.ErrDeadlock
 	// ErrNotClaim is returned when the node at a claim's path belongs to no session, such as the directory of another lock. The wait
 	// for its end could last forever.
 	ErrNotClaim = errors.New("the path is taken by a node that belongs to no session")

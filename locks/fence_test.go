@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -48,7 +49,7 @@ func lateWriteIsRefused(t *testing.T, a, b *framework.Client, locker, next locks
 	asker.ask("next", next.Lock)
 	require.Empty(t, asker.now())
 	asked := 0
-	stopped := framework.SetOp("/data", []byte("late"), framework.AnyVersion).When(func() error {
+	stopped := primitives.When(framework.SetOp("/data", []byte("late"), framework.AnyVersion), func() error {
 		if asked++; asked == 1 { // Client.Multi asks once more before it sends
 			return nil
 		}

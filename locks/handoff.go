@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
 // localHandoff passes one node's lease among goroutines, one turn after the other (WithLocalHandoff). The turns that share a node are a
@@ -16,20 +16,21 @@ import (
 // Between two calls it is in one of these states: no goroutine waits or has the turn; some wait, and the node is being acquired; or one
 // goroutine has the turn, with a node or, once that was lost, without.
 type localHandoff struct {
-	lock     *lock
+	lock     *commonLock
 	giveBack func(written bool) releaseProgress // is endTurn, for all turns
 
-	mu            sync.Mutex // taken behind a turn's own and before the node's
-	waiting       list.List  // of *handoffWaiter, in the order of their calls
-	acquiring     bool       // the node
-	stopAcquiring func()     // ends the acquisition when no goroutine waits any more; nil during a try
-	node          *Lease     // nil while there is none
-	until         time.Time  // the end of the slice
+	mu            sync.Mutex      // taken behind a turn's own and before the node's
+	waiting       list.List       // of *handoffWaiter, in the order of their calls
+	acquiring     bool            // the node
+	stopAcquiring func()          // ends the acquisition when no goroutine waits any more; nil during a try
+	seeks         *contenderPlace // of the acquisition
+	node          *Lease          // nil while there is none
+	until         time.Time       // the end of the slice
 	turns         int64
 	present       *Lease // the lease of the present turn, or nil
 }
 
-func newLocalHandoff(l *lock) *localHandoff {
+func newLocalHandoff(l *commonLock) *localHandoff {
 	h := &localHandoff{lock: l}
 	h.giveBack = h.endTurn
 	return h
@@ -48,12 +49,17 @@ type handoffOutcome struct {
 	abort func()
 }
 
-// wait waits for the goroutine's turn. It has the node acquired if there is no slice.
-func (h *localHandoff) wait(ctx context.Context) (*Lease, error) {
+// waitForTurn waits for the goroutine's turn. It has the node acquired if there is no slice.
+func (h *localHandoff) waitForTurn(ctx context.Context) (lease *Lease, err error) {
 	if ctx.Err() != nil {
-		return nil, framework.Wrap("acquire", h.lock.path, framework.Ended(ctx))
+		return nil, failure.Wrap("acquire", h.lock.path, failure.Ended(ctx))
 	}
 	w := &handoffWaiter{ctx, make(chan handoffOutcome, 1)}
+	if a := h.lock.newAsk(ctx, 0); a != nil {
+		a.where = h.placeInLine
+		ctx = a.beginAsk(ctx)
+		defer func() { err = failure.Wrap("acquire", h.lock.path, a.endAsk(lease != nil, err)) }()
+	}
 	h.mu.Lock()
 	place := h.waiting.PushBack(w)
 	h.acquireNodeIfNeeded()
@@ -66,8 +72,24 @@ func (h *localHandoff) wait(ctx context.Context) (*Lease, error) {
 		return o.lease, o.err
 	case <-ctx.Done():
 		h.giveUp(w, place)
-		return nil, framework.Wrap("acquire", h.lock.path, framework.Ended(ctx))
+		return nil, failure.Wrap("acquire", h.lock.path, failure.Ended(ctx))
 	}
+}
+
+// placeInLine is where the goroutines wait for the turn: behind the node of the slice, or where it stands in line.
+func (h *localHandoff) placeInLine() (askPlace, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	root := h.lock.client.Config().Root
+	switch {
+	case h.node != nil:
+		return askPlace{Node: rootedPath(root, h.node.node), Zxid: h.node.contender.Node().Zxid, Slice: true}, true
+	case h.seeks != nil:
+		p, ok := h.seeks.placeBelow(root)
+		p.Slice = true
+		return p, ok
+	}
+	return askPlace{}, false
 }
 
 // giveUp ends the wait of one goroutine.
@@ -82,7 +104,7 @@ func (h *localHandoff) giveUp(w *handoffWaiter, place *list.Element) {
 	case o := <-w.outcome:
 		switch {
 		case o.lease != nil:
-			o.lease.end(ErrReleased)
+			o.lease.endLease(ErrReleased)
 		case o.abort != nil: // no other goroutine learns of the panic
 			o.abort()
 		}
@@ -90,16 +112,16 @@ func (h *localHandoff) giveUp(w *handoffWaiter, place *list.Element) {
 	}
 }
 
-// try takes the turn unless another goroutine has or wants a turn.
-func (h *localHandoff) try(ctx context.Context) (*Lease, error) {
+// tryTurn takes the turn unless another goroutine has or wants a turn.
+func (h *localHandoff) tryTurn(ctx context.Context) (*Lease, error) {
 	h.mu.Lock()
 	if h.present != nil || h.acquiring || h.waiting.Len() > 0 {
 		h.mu.Unlock()
-		return nil, framework.Wrap("try", h.lock.path, ErrNotAcquired)
+		return nil, failure.Wrap("try", h.lock.path, ErrNotAcquired)
 	}
 	h.acquiring = true
 	h.mu.Unlock()
-	node, err := h.lock.try(ctx)
+	node, err := h.lock.tryAcquire(ctx)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.acquiring = false
@@ -118,7 +140,9 @@ func (h *localHandoff) acquireNodeIfNeeded() {
 		return
 	}
 	first := h.waiting.Front().Value.(*handoffWaiter)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(first.ctx))
+	asking, place := withContenderPlace(withoutHeldLocks(context.WithoutCancel(first.ctx))) // each goroutine tells itself what it holds
+	ctx, cancel := context.WithCancel(asking)
+	h.seeks = place
 	h.acquiring, h.stopAcquiring = true, cancel
 	go func() {
 		defer cancel()
@@ -129,7 +153,7 @@ func (h *localHandoff) acquireNodeIfNeeded() {
 			}
 			h.nodeAcquired(ctx, o)
 		}()
-		node, err := h.lock.wait(ctx)
+		node, err := h.lock.waitUntilGranted(ctx)
 		o = handoffOutcome{lease: node, err: err}
 	}()
 }
@@ -150,7 +174,7 @@ func (h *localHandoff) nodeAcquired(acquired context.Context, o handoffOutcome) 
 			h.tellFirst(o)
 		}
 	case h.waiting.Len() == 0:
-		o.lease.end(ErrReleased)
+		o.lease.endLease(ErrReleased)
 	default:
 		h.startSlice(o.lease)
 		h.passTurn()
@@ -176,7 +200,7 @@ func (h *localHandoff) startSlice(node *Lease) {
 		}
 		h.node = nil
 		h.mu.Unlock()
-		present.end(nil)
+		present.endLease(nil)
 	})
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-func TestInspectWhatCuratorWrites(t *testing.T) {
+func TestInspectReadsCuratorNodes(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a").Client
 		put(t, a, path+"/_c_00000000-0000-0000-0000-000000000001-lock-0000000007", "10.0.0.1", framework.Ephemeral)
@@ -71,7 +71,7 @@ func TestLocksNamedAsASemaphoresPartsAreNone(t *testing.T) {
 	})
 }
 
-func TestInspectAClaimAnElectionAndNothing(t *testing.T) {
+func TestInspectClaimElectionAndMissingPath(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a").Client
 		l, err := locks.NewClaim(a, "/claims/x").Lock(t.Context())

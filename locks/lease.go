@@ -9,18 +9,19 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/lifetime"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
-// kind is what telemetry calls a lock, or one half of a read-write lock.
-type kind string
+// telemetryKind is what telemetry calls a lock, or one half of a read-write lock.
+type telemetryKind string
 
 const (
-	mutexKind     kind = "mutex"
-	readKind      kind = "read"
-	writeKind     kind = "write"
-	semaphoreKind kind = "semaphore"
-	claimKind     kind = "claim"
+	mutexKind     telemetryKind = "mutex"
+	readKind      telemetryKind = "read"
+	writeKind     telemetryKind = "write"
+	semaphoreKind telemetryKind = "semaphore"
+	claimKind     telemetryKind = "claim"
 )
 
 // Lease is what a lock grants.
@@ -31,7 +32,7 @@ const (
 type Lease struct {
 	client  *framework.Client
 	path    string
-	kind    kind
+	kind    telemetryKind
 	node    string
 	nodes   []string // all nodes, if there are several
 	fence   string   // the node that guards check, if it is not the lease's own
@@ -42,8 +43,9 @@ type Lease struct {
 	key     any // finds the lease in its contexts; nil: it cannot be found
 
 	life  *lifetime.Lifetime // how long the lease stands
-	hold  *framework.Hold    // of the lease's own nodes; nil if they belong to other leases
+	hold  primitives.Hold    // of the lease's own nodes; nil if they belong to other leases
 	outer *Lease             // the lease that has the node, of a nested lease or a turn
+	held  waitline.Held      // measures the hold
 
 	contender *waitline.Contender                // of a lease in a line, and of leases within it
 	giveBack  func(written bool) releaseProgress // deletes the nodes; written asks for releaseProgress.written
@@ -92,9 +94,6 @@ func (l *Lease) Session() int64 { return l.session.ID() }
 // Err is nil while the lease stands, else why it ended. It reads the clock, so it is right at once in a process that was paused.
 func (l *Lease) Err() error { return l.life.Err() }
 
-// Lifetime lets lifetimes of other grants end with the lease. End the lease itself with Release.
-func (l *Lease) Lifetime() *lifetime.Lifetime { return l.life }
-
 // Remaining is the time until the lease ends, unless a later proof of life extends the time. A holder without a connection has this time to stop
 // in. WithMaxHold limits it, too. It is 0 once the lease has ended.
 func (l *Lease) Remaining() time.Duration {
@@ -122,20 +121,20 @@ func (l *Lease) Remaining() time.Duration {
 // the first: they live with one session, unless the parts of a Multi belong to several clients. See Guards.
 func (l *Lease) Guard() framework.Op {
 	if len(l.parts) > 0 {
-		return l.parts[0].Guard().When(l.Err)
+		return primitives.When(l.parts[0].Guard(), l.Err)
 	}
 	for lease := l; lease != nil; lease = lease.outer {
 		lease.guarded.Store(true)
 	}
-	return framework.CheckOp(cmp.Or(l.fence, l.node), framework.AnyVersion).When(l.Err)
+	return primitives.When(framework.CheckOp(cmp.Or(l.fence, l.node), framework.AnyVersion), l.Err)
 }
 
 // Guards is Guard for each of the lease's nodes. The servers refuse the transaction when any of them is gone.
 func (l *Lease) Guards() []framework.Op {
 	var ops []framework.Op
 	l.forEachNode(func(part *Lease, node string) {
-		guard := part.Guard().When(l.Err)
-		ops = append(ops, framework.CheckOp(node, framework.AnyVersion).When(l.Err))
+		guard := primitives.When(part.Guard(), l.Err)
+		ops = append(ops, primitives.When(framework.CheckOp(node, framework.AnyVersion), l.Err))
 		if part.fence != "" {
 			ops = append(ops, guard)
 		}
@@ -160,7 +159,7 @@ func (l *Lease) forEachNode(f func(part *Lease, node string)) {
 // background, until the node is gone or the session has ended, and Client.Close waits for the deletion. The error is nil in either case. A second
 // call is harmless.
 func (l *Lease) Release(ctx context.Context) error {
-	l.end(ErrReleased)
+	l.endLease(ErrReleased)
 	select {
 	case <-l.release.gone:
 		if l.release.afterGone != nil {
@@ -172,8 +171,8 @@ func (l *Lease) Release(ctx context.Context) error {
 	return nil
 }
 
-// end ends the lease's context and then gives its nodes back; only the first call counts.
-func (l *Lease) end(cause error) { l.endAndGiveBack(cause, false) }
+// endLease ends the lease's context and then gives its nodes back; only the first call counts.
+func (l *Lease) endLease(cause error) { l.endAndGiveBack(cause, false) }
 
 // endAndGiveBack is end. written asks for the moment when the deletion is in the connection's queue.
 func (l *Lease) endAndGiveBack(cause error, written bool) {
@@ -191,19 +190,20 @@ func (l *Lease) endAndGiveBack(cause error, written bool) {
 	}
 	if l.hold != nil {
 		l.hold.End(cause)
+		l.held.End(l.life.Err(), ErrReleased, ErrMaxHold)
 	} else {
 		l.life.End(cause)
 	}
 	l.release = l.giveBack(written)
 }
 
-// holdNodes makes the lease stand for as long as a hold on its nodes. It fails when the session has ended.
-func (l *Lease) holdNodes(ctx context.Context, nodes ...string) error {
-	h, err := l.session.Primitives().Hold(leaseContext{waitline.CallerContext(ctx), l}, nodes...)
+// holdNodes makes the lease stand for as long as a hold on its nodes, which tel measures. It fails when the session has ended.
+func (l *Lease) holdNodes(ctx context.Context, tel *waitline.Telemetry, node string, more ...string) error {
+	h, err := l.session.Primitives().Hold(leaseContext{waitline.CallerContext(ctx), l}, node, more...)
 	if err != nil {
 		return err
 	}
-	l.hold, l.life = h, h.Lifetime()
+	l.hold, l.life, l.held = h, h.Lifetime(), tel.StartHold()
 	return nil
 }
 
@@ -218,7 +218,7 @@ func (l *Lease) standWithin(ctx context.Context, outer *Lease) {
 func (l *Lease) watchEnd(maxHold time.Duration) *Lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.unwatch = context.AfterFunc(l.Context(), func() { l.end(nil) })
+	l.unwatch = context.AfterFunc(l.Context(), func() { l.endLease(nil) })
 	if maxHold > 0 && !afterAllHeld(l.Context(), func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -235,7 +235,7 @@ func (l *Lease) limitHold(maxHold time.Duration) {
 		return
 	}
 	l.expires = time.Now().Add(maxHold)
-	l.limit = time.AfterFunc(maxHold, func() { l.end(ErrMaxHold) })
+	l.limit = time.AfterFunc(maxHold, func() { l.endLease(ErrMaxHold) })
 }
 
 // leaseContext has the values of the caller's context, and knows the lease by its key.
@@ -245,10 +245,28 @@ type leaseContext struct {
 }
 
 func (c leaseContext) Value(key any) any {
+	if key == (heldLocksKey{}) {
+		return &heldLocks{c.lease.standingNodes, heldLocksOf(c.Context)}
+	}
 	if lease := c.lease.findByKey(key); lease != nil {
 		return lease
 	}
 	return c.Context.Value(key)
+}
+
+// standingNodes are the nodes that the lease holds, as long as it stands.
+func (l *Lease) standingNodes() (all []heldLock) {
+	l.forEachNode(func(part *Lease, node string) {
+		if l.Err() != nil || part.Err() != nil {
+			return
+		}
+		root, zxid := part.client.Config().Root, part.token
+		if part.contender != nil { // the token of a writer that goes on as a reader is the writer's
+			zxid = part.contender.Node().Zxid
+		}
+		all = append(all, heldLock{Lock: rootedPath(root, part.path), Node: rootedPath(root, node), Zxid: zxid, turn: part.turn})
+	})
+	return all
 }
 
 // findByKey returns the lease itself or its part that the key finds, or nil.

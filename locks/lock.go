@@ -5,16 +5,18 @@ import (
 	"errors"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
-// lock is what all kinds of locks have in common: their path and options, and how a lease is acquired and released.
-type lock struct {
+// commonLock is what all kinds of locks have in common: their path and options, and how a lease is acquired and released.
+type commonLock struct {
 	client *framework.Client
 	path   string
-	kind   kind
-	opts   options
+	kind   telemetryKind
+	opts   lockOptions
 	line   *waitline.Line // nil for a claim
 	key    any            // finds a lease of this lock in its contexts; nil: leases are independent of each other
 	tel    *waitline.Telemetry
@@ -22,8 +24,8 @@ type lock struct {
 }
 
 // newLock returns a lock without a line.
-func newLock(client *framework.Client, path string, k kind, opts options, err error) lock {
-	l := lock{client: client, path: path, kind: k, opts: opts}
+func newLock(client *framework.Client, path string, k telemetryKind, opts lockOptions, err error) commonLock {
+	l := commonLock{client: client, path: path, kind: k, opts: opts}
 	if l.err = waitline.CheckPath(client, path); l.err != nil {
 		return l
 	}
@@ -34,16 +36,16 @@ func newLock(client *framework.Client, path string, k kind, opts options, err er
 }
 
 // newLineLock returns a lock with a line at its path.
-func newLineLock(client *framework.Client, path string, k kind, names waitline.Kind, opts options, err error) lock {
+func newLineLock(client *framework.Client, path string, k telemetryKind, names waitline.Kind, opts lockOptions, err error) commonLock {
 	l := newLock(client, path, k, opts, err)
 	l.line = waitline.New(path, waitline.Filter{Kind: names, Kazoo: opts.kazoo}, opts.onWait)
 	return l
 }
 
-// wait waits in line until the lock is granted.
-func (l *lock) wait(ctx context.Context) (*Lease, error) {
-	return l.acquire(ctx, "acquire", func(ctx context.Context, s *framework.Session) (*Lease, error) {
-		c, err := l.line.Wait(ctx, s, l.data(ctx))
+// waitUntilGranted waits in line until the lock is granted.
+func (l *commonLock) waitUntilGranted(ctx context.Context) (*Lease, error) {
+	return l.acquire(ctx, "acquire", 0, func(ctx context.Context, s *framework.Session) (*Lease, error) {
+		c, err := l.line.Wait(ctx, s, l.contenderData(ctx), noteContender(ctx))
 		if err != nil {
 			return nil, err
 		}
@@ -51,10 +53,10 @@ func (l *lock) wait(ctx context.Context) (*Lease, error) {
 	})
 }
 
-// try is granted the lock at once or returns an error that wraps ErrNotAcquired.
-func (l *lock) try(ctx context.Context) (*Lease, error) {
-	return l.acquire(ctx, "try", func(ctx context.Context, s *framework.Session) (*Lease, error) {
-		c, err := l.line.Try(ctx, s, l.data(ctx))
+// tryAcquire acquires the lock at once, or returns an error that wraps ErrNotAcquired.
+func (l *commonLock) tryAcquire(ctx context.Context) (*Lease, error) {
+	return l.acquire(ctx, "try", 0, func(ctx context.Context, s *framework.Session) (*Lease, error) {
+		c, err := l.line.Try(ctx, s, l.contenderData(ctx))
 		if err != nil {
 			return nil, err
 		}
@@ -63,10 +65,10 @@ func (l *lock) try(ctx context.Context) (*Lease, error) {
 }
 
 // acquire traces and measures the acquisition of a lease. Under a lease of the same lock, it returns a nested lease or refuses. Otherwise
-// it calls grant on session after session.
-func (l *lock) acquire(ctx context.Context, op string, grant func(context.Context, *framework.Session) (*Lease, error)) (lease *Lease, err error) {
+// it calls grant on session after session. permits is how many of a semaphore it wants.
+func (l *commonLock) acquire(ctx context.Context, op string, permits int, grant func(context.Context, *framework.Session) (*Lease, error)) (lease *Lease, err error) {
 	if l.err != nil {
-		return nil, framework.Wrap(op, l.path, l.err)
+		return nil, failure.Wrap(op, l.path, l.err)
 	}
 	ctx, end := l.tel.StartWait(ctx, op)
 	defer func() {
@@ -79,16 +81,40 @@ func (l *lock) acquire(ctx context.Context, op string, grant func(context.Contex
 	if outer := l.holderOf(ctx); outer != nil {
 		lease, err = l.acquireWithin(ctx, outer)
 	} else {
-		err = recipe.OnSession(ctx, l.client, func(s *framework.Session) (err error) {
-			lease, err = grant(ctx, s)
-			return err
-		})
+		lease, err = l.acquireOnSession(ctx, op, permits, grant)
 	}
-	return lease, framework.Wrap(op, l.path, err)
+	return lease, failure.Wrap(op, l.path, err)
+}
+
+// acquireOnSession calls grant on session after session. Unless it only tries, it looks for deadlocks meanwhile if the caller holds locks.
+func (l *commonLock) acquireOnSession(ctx context.Context, op string, permits int, grant func(context.Context, *framework.Session) (*Lease, error)) (lease *Lease, err error) {
+	if op != "try" {
+		if a := l.newAsk(ctx, permits); a != nil {
+			if l.line == nil { // a claim's
+				a.where = func() (askPlace, bool) { return askPlace{}, true }
+			}
+			ctx = a.beginAsk(ctx)
+			defer func() { err = a.endAsk(lease != nil, err) }()
+		}
+	}
+	err = recipe.OnSession(ctx, l.client, func(s *framework.Session) (err error) {
+		lease, err = grant(ctx, s)
+		return err
+	})
+	return lease, err
+}
+
+// newAsk returns the ask of a caller that holds locks, or nil.
+func (l *commonLock) newAsk(ctx context.Context, permits int) *activeAsk {
+	held := heldLocksOf(ctx)
+	if held == nil || l.opts.deadlock == DeadlockOff {
+		return nil
+	}
+	return &activeAsk{client: l.client, lock: l.path, permits: permits, mode: l.opts.deadlock, tel: l.tel, held: held}
 }
 
 // holderOf returns the lease of this lock that ctx belongs to, or a term of an election at its path; or nil.
-func (l *lock) holderOf(ctx context.Context) waitline.Holder {
+func (l *commonLock) holderOf(ctx context.Context) waitline.Holder {
 	if l.key == nil {
 		return nil
 	}
@@ -96,7 +122,7 @@ func (l *lock) holderOf(ctx context.Context) waitline.Holder {
 }
 
 // acquireWithin returns what may be had under a lease of the same lock.
-func (l *lock) acquireWithin(ctx context.Context, holder waitline.Holder) (*Lease, error) {
+func (l *commonLock) acquireWithin(ctx context.Context, holder waitline.Holder) (*Lease, error) {
 	outer, ok := holder.(*Lease)
 	switch {
 	case !ok:
@@ -112,7 +138,7 @@ func (l *lock) acquireWithin(ctx context.Context, holder waitline.Holder) (*Leas
 }
 
 // newNestedLease returns a lease on the node of another one, which ends with that one.
-func (l *lock) newNestedLease(ctx context.Context, outer *Lease) *Lease {
+func (l *commonLock) newNestedLease(ctx context.Context, outer *Lease) *Lease {
 	lease := &Lease{client: l.client, path: l.path, kind: l.kind, node: outer.node, token: outer.token, turn: outer.turn, session: outer.session,
 		key: outer.key, contender: outer.contender, giveBack: giveBackNothing}
 	lease.standWithin(ctx, outer)
@@ -129,8 +155,8 @@ var closedChannel = func() chan struct{} {
 }()
 
 // downgrade returns a read lease with the number and the token of a write lease. The writer's guard protects the create.
-func (l *lock) downgrade(ctx context.Context, writer *Lease) (*Lease, error) {
-	c, err := l.line.Downgrade(ctx, writer.contender, l.data(ctx), writer.Guard())
+func (l *commonLock) downgrade(ctx context.Context, writer *Lease) (*Lease, error) {
+	c, err := l.line.Downgrade(ctx, writer.contender, l.contenderData(ctx), writer.Guard())
 	if errors.Is(err, waitline.ErrPlaceLost) {
 		return nil, ErrReleased
 	}
@@ -141,14 +167,14 @@ func (l *lock) downgrade(ctx context.Context, writer *Lease) (*Lease, error) {
 }
 
 // newLeaseInLine returns the lease of a contender that is granted. It fails when the session has ended, and the contender leaves then.
-func (l *lock) newLeaseInLine(ctx context.Context, c *waitline.Contender, token int64) (*Lease, error) {
+func (l *commonLock) newLeaseInLine(ctx context.Context, c *waitline.Contender, token int64) (*Lease, error) {
 	lease := &Lease{client: l.client, path: l.path, kind: l.kind, node: c.Node().Path, token: token, session: c.Session(), key: l.key, contender: c}
 	lease.giveBack = func(written bool) releaseProgress {
 		p, deletion := l.deleteInBackground(written, c.Leave)
 		p.afterGone = func() { c.RecordRelease(deletion.Zxid()) }
 		return p
 	}
-	if err := lease.holdNodes(ctx, lease.node); err != nil {
+	if err := lease.holdNodes(ctx, l.tel, lease.node); err != nil {
 		c.Leave(nil)
 		return nil, err
 	}
@@ -157,7 +183,7 @@ func (l *lock) newLeaseInLine(ctx context.Context, c *waitline.Contender, token 
 
 // deleteInBackground starts a deletion, and returns what a Release waits for. start calls queued, unless that is nil, when the deletion
 // is in the connection's queue.
-func (l *lock) deleteInBackground(written bool, start func(queued func()) *framework.Discarded) (releaseProgress, *framework.Discarded) {
+func (l *commonLock) deleteInBackground(written bool, start func(queued func()) primitives.Discarded) (releaseProgress, primitives.Discarded) {
 	if !l.opts.asyncRelease && !written {
 		d := start(nil)
 		return releaseProgress{gone: d.Done()}, d
@@ -167,8 +193,8 @@ func (l *lock) deleteInBackground(written bool, start func(queued func()) *frame
 	return releaseProgress{written: queued, gone: d.Done()}, d
 }
 
-// data is what a contender of this lock writes into its node.
-func (l *lock) data(ctx context.Context) []byte {
+// contenderData returns what a contender of this lock writes into its node.
+func (l *commonLock) contenderData(ctx context.Context) []byte {
 	if l.opts.data != nil {
 		return l.opts.data
 	}

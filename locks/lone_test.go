@@ -75,9 +75,9 @@ func TestAnythingInBetweenMakesItLook(t *testing.T) {
 	}
 }
 
-// TestAWaiterBehindARoundIsNotPassedOver has a waiter join while the lock is held, between two rounds of
+// TestWaiterBetweenLocksOfOneClientIsNotOvertaken has a waiter join while the lock is held, between two rounds of
 // a client that would need no list.
-func TestAWaiterBehindARoundIsNotPassedOver(t *testing.T) {
+func TestWaiterBetweenLocksOfOneClientIsNotOvertaken(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
 		m := locks.NewMutex(a.Client, path)

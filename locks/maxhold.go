@@ -18,7 +18,7 @@ type heldTogetherKey struct{}
 // acquiringTogether returns a context for the acquisition of several leases. The caller calls finish when all are held.
 func acquiringTogether(ctx context.Context) (within context.Context, finish func()) {
 	h := new(heldTogether)
-	return context.WithValue(ctx, heldTogetherKey{}, h), h.finish
+	return context.WithValue(ctx, heldTogetherKey{}, h), h.finishOnce
 }
 
 // afterAllHeld has start called when the acquisition that ctx belongs to is finished. It reports false if ctx belongs to no acquisition, or to a
@@ -36,7 +36,7 @@ func afterAllHeld(ctx context.Context, start func()) bool {
 	return !h.done
 }
 
-func (h *heldTogether) finish() {
+func (h *heldTogether) finishOnce() {
 	h.mu.Lock()
 	waiting := h.waiting
 	h.done, h.waiting = true, nil

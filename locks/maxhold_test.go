@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-func TestAHoldThatIsForgottenEnds(t *testing.T) {
+func TestForgottenLeaseEnds(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, w *world, kind exclusive) {
 		began := time.Now()
 		l := held(t, t.Context(), kind.make(w.member("a").Client, locks.WithMaxHold(time.Minute)))
@@ -34,8 +34,8 @@ func TestAHoldThatIsForgottenEnds(t *testing.T) {
 	})
 }
 
-// TestTheEndOfAForgottenHoldIsTold asks the lease itself.
-func TestTheEndOfAForgottenHoldIsTold(t *testing.T) {
+// TestEndOfForgottenLeaseIsLogged asks the lease itself.
+func TestEndOfForgottenLeaseIsLogged(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, w *world, kind exclusive) {
 		c := w.member("a").Client
 		l := held(t, t.Context(), kind.make(c, locks.WithMaxHold(time.Minute)))
@@ -106,7 +106,7 @@ func TestANestedHoldEndsWithAForgottenOuter(t *testing.T) {
 	})
 }
 
-func TestAReaderThatIsForgottenLetsTheWriterIn(t *testing.T) {
+func TestForgottenReaderLetsWriterIn(t *testing.T) {
 	rwMembers(t, func(t *testing.T, w *world, lock func() *locks.RWLock) {
 		m := w.member("bounded")
 		bounded := locks.NewRWLock(m.Client, path, locks.WithMaxHold(time.Minute))
@@ -124,7 +124,7 @@ func TestAReaderThatIsForgottenLetsTheWriterIn(t *testing.T) {
 	})
 }
 
-func TestPermitsThatAreForgottenAreGivenBackTogether(t *testing.T) {
+func TestForgottenPermitsAreReleasedTogether(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		s := locks.NewSemaphore(w.member("a").Client, pool, 3, locks.WithMaxHold(time.Minute))
 		l, err := s.Acquire(t.Context(), 2)
@@ -189,8 +189,8 @@ func TestTheTimeLeftKnowsTheGreatestHold(t *testing.T) {
 	})
 }
 
-// TestTheGreatestHoldOfAPartBeginsWithTheWhole: a multi-lock that waits for longer than that keeps what it has.
-func TestTheGreatestHoldOfAPartBeginsWithTheWhole(t *testing.T) {
+// TestMaxHoldOfPartStartsWithMulti: a multi-lock that waits for longer than that keeps what it has.
+func TestMaxHoldOfPartStartsWithMulti(t *testing.T) {
 	for name, opts := range map[string][]locks.MutexOption{"mutex": nil, "slice": {locks.WithLocalHandoff(time.Hour)}} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
@@ -213,9 +213,9 @@ func TestTheGreatestHoldOfAPartBeginsWithTheWhole(t *testing.T) {
 	}
 }
 
-// TestTheGreatestHoldOfAPartIsNotLostWithTheWhole: a locker of the user's own keeps what it has asked for with the context of a multi-lock
+// TestMaxHoldOfPartOutlivesFailedMulti: a locker of the user's own keeps what it has asked for with the context of a multi-lock
 // that fails.
-func TestTheGreatestHoldOfAPartIsNotLostWithTheWhole(t *testing.T) {
+func TestMaxHoldOfPartOutlivesFailedMulti(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := w.member("a").Client
 		var kept *locks.Lease

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -70,7 +71,7 @@ func TestALockMayHaveOneNeighbourNamedAsASemaphoresPart(t *testing.T) {
 	})
 }
 
-func TestTheFirstInLineOfASemaphoreIsToldThatItWaits(t *testing.T) {
+func TestOnWaitIsCalledForFirstInSemaphoreLine(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		held, err := locks.NewSemaphore(w.member("a").Client, pool, 1).Lock(t.Context())
 		require.NoError(t, err)
@@ -125,6 +126,6 @@ func TestKazoosOwnNamesTakePart(t *testing.T) {
 // create creates a child of the lock's path, and returns what deletes it.
 func create(t *testing.T, c *framework.Client, name string) (remove func()) {
 	t.Helper()
-	require.NoError(t, c.Create(t.Context(), framework.Join(path, name), nil, framework.Ephemeral))
-	return func() { require.NoError(t, c.Delete(t.Context(), framework.Join(path, name), framework.AnyVersion)) }
+	require.NoError(t, c.Create(t.Context(), znode.Join(path, name), nil, framework.Ephemeral))
+	return func() { require.NoError(t, c.Delete(t.Context(), znode.Join(path, name), framework.AnyVersion)) }
 }

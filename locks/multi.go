@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/lifetime"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
@@ -94,7 +95,7 @@ func (m *Multi) acquireWithRetries(ctx context.Context, op string, lock func(Loc
 			}
 		}
 		if ctx.Err() != nil {
-			err = framework.Ended(ctx)
+			err = failure.Ended(ctx)
 		}
 		return nil, fmt.Errorf("%s %s: %w", op, m.Path(), err)
 	}
@@ -120,8 +121,9 @@ func (m *Multi) acquireOnce(ctx context.Context, lock func(Locker, context.Conte
 	defer finish()
 	acquiring, cancel := context.WithCancelCause(together)
 	defer cancel(nil)
+	holding := acquiring
 	for _, l := range m.lockers {
-		lease, err := lock(l, acquiring)
+		lease, err := lock(l, holding)
 		if err != nil {
 			var lost *partLostError
 			if errors.As(context.Cause(acquiring), &lost) {
@@ -130,6 +132,7 @@ func (m *Multi) acquireOnce(ctx context.Context, lock func(Locker, context.Conte
 			return nil, err
 		}
 		parts = append(parts, lease)
+		holding = withHeldLocks(holding, lease.standingNodes) // a deadlock may have a part of it in it
 		stop := context.AfterFunc(lease.Context(), func() { cancel(&partLostError{lease}) })
 		defer stop()
 	}
@@ -138,11 +141,11 @@ func (m *Multi) acquireOnce(ctx context.Context, lock func(Locker, context.Conte
 			return nil, &partLostError{p}
 		}
 	}
-	return m.combine(ctx, parts), nil
+	return m.combineLeases(ctx, parts), nil
 }
 
-// combine returns one lease on all parts.
-func (m *Multi) combine(ctx context.Context, parts []*Lease) *Lease {
+// combineLeases returns one lease on all parts.
+func (m *Multi) combineLeases(ctx context.Context, parts []*Lease) *Lease {
 	first := parts[0]
 	lease := &Lease{client: first.client, path: m.Path(), node: first.node, parts: parts, session: first.session,
 		giveBack: func(bool) releaseProgress { return releaseInBackground(parts) }}

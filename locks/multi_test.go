@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -39,7 +40,7 @@ func (w *world) changes() (seen func() []string) {
 	var mu sync.Mutex
 	var log []string
 	w.zk.Observe(func(r zktest.Request) {
-		dir, _ := framework.Split(r.Path)
+		dir, _ := znode.Split(r.Path)
 		mu.Lock()
 		defer mu.Unlock()
 		switch {
@@ -74,8 +75,8 @@ func TestAMultiLocksOrder(t *testing.T) {
 	}
 }
 
-// TestMultiLocksNeverWaitForEachOther has members ask for random selections in random order.
-func TestMultiLocksNeverWaitForEachOther(t *testing.T) {
+// TestMultiLocksDoNotDeadlock has members ask for random selections in random order.
+func TestMultiLocksDoNotDeadlock(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -111,7 +112,7 @@ func TestMultiLocksNeverWaitForEachOther(t *testing.T) {
 	})
 }
 
-func TestSomeThatCannotBeHadLeaveNoneHeld(t *testing.T) {
+func TestFailedMultiLockHoldsNoPart(t *testing.T) {
 	foo := errors.New("foo")
 	for name, bad := range map[string]func(w *world, c *framework.Client) (lock locks.Locker, want error){
 		"refused by a lock of the user's": func(_ *world, c *framework.Client) (locks.Locker, error) {
@@ -210,7 +211,7 @@ func TestMultiLocksOfMultiLocks(t *testing.T) {
 	})
 }
 
-func TestATryOfSeveralNamesTheOneThatIsTaken(t *testing.T) {
+func TestMultiTryLockNamesTheHeldLock(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a").Client, w.member("b").Client
 		taken := held(t, t.Context(), locks.NewMutex(b, "/m/b"))
@@ -272,8 +273,8 @@ func TestASessionLostInTheMiddleBeginsAgain(t *testing.T) {
 	})
 }
 
-// TestAPartThatIsLostAgainAndAgainIsAskedForWithPauses has a first lock whose lease ends as soon as it is granted. It counts the tries of a minute.
-func TestAPartThatIsLostAgainAndAgainIsAskedForWithPauses(t *testing.T) {
+// TestMultiPausesWhenPartIsLostRepeatedly has a first lock whose lease ends as soon as it is granted. It counts the tries of a minute.
+func TestMultiPausesWhenPartIsLostRepeatedly(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := w.member("a").Client
 		first, tries := locks.NewMutex(c, "/m/a"), 0

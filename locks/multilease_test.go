@@ -188,7 +188,7 @@ func TestTheReleaseOfAPartLeavesNoOther(t *testing.T) {
 	})
 }
 
-func TestMultiLocksThatCannotBe(t *testing.T) {
+func TestInvalidMultiLocksAreRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := w.member("a").Client
 		for want, m := range map[string]*locks.Multi{

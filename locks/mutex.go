@@ -15,7 +15,7 @@ import (
 //
 // Several mutexes may be made for one path, and each may be used by many goroutines at once. It is re-entrant with WithReentry only.
 type Mutex struct {
-	lock    lock
+	lock    commonLock
 	handoff *localHandoff // of WithLocalHandoff, or nil
 }
 
@@ -37,16 +37,16 @@ func (m *Mutex) Path() string { return m.lock.path }
 // framework.ErrInvalidPath, ErrKindMixed or ErrHeld. No node stays behind then.
 func (m *Mutex) Lock(ctx context.Context) (*Lease, error) {
 	if m.handoff != nil && m.lock.holderOf(ctx) == nil {
-		return m.handoff.wait(ctx)
+		return m.handoff.waitForTurn(ctx)
 	}
-	return m.lock.wait(ctx)
+	return m.lock.waitUntilGranted(ctx)
 }
 
 // TryLock acquires the lock at once or returns an error that wraps ErrNotAcquired. It waits for a session and for the servers' answers
 // until ctx ends.
 func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) {
 	if m.handoff != nil && m.lock.holderOf(ctx) == nil {
-		return m.handoff.try(ctx)
+		return m.handoff.tryTurn(ctx)
 	}
-	return m.lock.try(ctx)
+	return m.lock.tryAcquire(ctx)
 }

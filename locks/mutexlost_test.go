@@ -103,7 +103,7 @@ func TestAWaiterQueuesAgainAfterASessionLoss(t *testing.T) {
 	})
 }
 
-func TestAWaiterWhoseNodeWasDeletedQueuesAgain(t *testing.T) {
+func TestWaiterWithDeletedNodeQueuesAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		h, a := w.member("h"), w.member("a")
 		held := lock(t, h.Client)

@@ -15,19 +15,19 @@ type Option interface {
 }
 
 // MutexOption changes how a Mutex works.
-type MutexOption interface{ applyToMutex(*options) error }
+type MutexOption interface{ applyToMutex(*lockOptions) error }
 
 // RWLockOption changes how an RWLock works.
-type RWLockOption interface{ applyToRWLock(*options) error }
+type RWLockOption interface{ applyToRWLock(*lockOptions) error }
 
 // SemaphoreOption changes how a Semaphore works.
-type SemaphoreOption interface{ applyToSemaphore(*options) error }
+type SemaphoreOption interface{ applyToSemaphore(*lockOptions) error }
 
 // ClaimOption changes how a Claim works.
-type ClaimOption interface{ applyToClaim(*options) error }
+type ClaimOption interface{ applyToClaim(*lockOptions) error }
 
-// options are what the options of one lock say.
-type options struct {
+// lockOptions are the settings that the options of one lock change.
+type lockOptions struct {
 	data         []byte // nil: an owner record
 	onWait       func(ahead int)
 	reentry      bool
@@ -35,18 +35,19 @@ type options struct {
 	asyncRelease bool
 	kazoo        bool
 	handoff      time.Duration // 0: none
+	deadlock     DeadlockMode
 }
 
-// option fits all kinds. Each With function returns it as options of the kinds that use it.
-type option func(*options) error
+// anyOption fits all kinds. Each With function returns it as options of the kinds that use it.
+type anyOption func(*lockOptions) error
 
-func (o option) applyToMutex(to *options) error     { return o(to) }
-func (o option) applyToRWLock(to *options) error    { return o(to) }
-func (o option) applyToSemaphore(to *options) error { return o(to) }
-func (o option) applyToClaim(to *options) error     { return o(to) }
+func (o anyOption) applyToMutex(to *lockOptions) error     { return o(to) }
+func (o anyOption) applyToRWLock(to *lockOptions) error    { return o(to) }
+func (o anyOption) applyToSemaphore(to *lockOptions) error { return o(to) }
+func (o anyOption) applyToClaim(to *lockOptions) error     { return o(to) }
 
 // optionsOf applies the options of one kind of lock. It skips nil ones and returns the first error.
-func optionsOf[O comparable](opts []O, apply func(O, *options) error) (all options, err error) {
+func optionsOf[O comparable](opts []O, apply func(O, *lockOptions) error) (all lockOptions, err error) {
 	var none O
 	for _, o := range opts {
 		if o == none {
@@ -61,7 +62,7 @@ func optionsOf[O comparable](opts []O, apply func(O, *options) error) (all optio
 
 // WithData writes data into the contender's node instead of the owner's description, which is JSON. 64 KiB are the most.
 func WithData(data []byte) Option {
-	return option(func(o *options) error {
+	return anyOption(func(o *lockOptions) error {
 		if len(data) > maxData {
 			return fmt.Errorf("WithData: %d bytes, at most %d are allowed", len(data), maxData)
 		}
@@ -76,7 +77,7 @@ const maxData = 64 << 10
 // WithMaxHold ends each lease after d, with ErrMaxHold as its cause, and grants the lock to the next waiter. So a hold that its holder
 // forgot to release ends, too. The holder must heed the lease's context.
 func WithMaxHold(d time.Duration) Option {
-	return option(func(o *options) error {
+	return anyOption(func(o *lockOptions) error {
 		if d <= 0 {
 			return fmt.Errorf("WithMaxHold: %v, it must be more than 0", d)
 		}
@@ -89,7 +90,7 @@ func WithMaxHold(d time.Duration) Option {
 // answer. Later requests of this client reach the servers later than the deletion. A try of another client may still fail for a moment.
 // Client.Close waits until the node is gone. A claim first checks that its node is still its own, which takes the time of one read.
 func WithAsyncRelease() Option {
-	return option(func(o *options) error {
+	return anyOption(func(o *lockOptions) error {
 		o.asyncRelease = true
 		return nil
 	})
@@ -103,11 +104,26 @@ func WithOnWait(onWait func(ahead int)) interface {
 	RWLockOption
 	SemaphoreOption
 } {
-	return option(func(o *options) error {
+	return anyOption(func(o *lockOptions) error {
 		if onWait == nil {
 			return errors.New("WithOnWait: the function is nil")
 		}
 		o.onWait = onWait
+		return nil
+	})
+}
+
+// WithDeadlockMode says what this lock's asks do about deadlocks across all processes: holders that wait for each other.
+//
+// An ask with the context of a lease (see Lease.Context) is one for which that lease's holder waits. When it has waited for a second, it records in a
+// node beside the lock what it waits for and what is held for it, and looks for a cycle of such asks. In the default mode,
+// DeadlockFail, the youngest ask of the cycle fails with a *DeadlockError. Asks without a lease, and those that wait for less than a second, cost nothing.
+func WithDeadlockMode(mode DeadlockMode) Option {
+	return anyOption(func(o *lockOptions) error {
+		if mode < DeadlockFail || mode > DeadlockOff {
+			return fmt.Errorf("WithDeadlockMode: %d is no mode", mode)
+		}
+		o.deadlock = mode
 		return nil
 	})
 }
@@ -119,7 +135,7 @@ func WithReentry() interface {
 	MutexOption
 	RWLockOption
 } {
-	return option(func(o *options) error {
+	return anyOption(func(o *lockOptions) error {
 		o.reentry = true
 		return nil
 	})
@@ -133,7 +149,7 @@ func WithKazoo() interface {
 	MutexOption
 	RWLockOption
 } {
-	return option(func(o *options) error {
+	return anyOption(func(o *lockOptions) error {
 		o.kazoo = true
 		return nil
 	})
@@ -147,7 +163,7 @@ func WithKazoo() interface {
 // The servers cannot tell the turns of a slice apart. So a turn that has called Guard or Guards is the last of its slice: its node is
 // deleted with it, and the next goroutine waits in the line.
 func WithLocalHandoff(d time.Duration) MutexOption {
-	return option(func(o *options) error {
+	return anyOption(func(o *lockOptions) error {
 		if d <= 0 {
 			return fmt.Errorf("WithLocalHandoff: %v, it must be more than 0", d)
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// TestOptionsFitOnlyTheKindsThatUseThem checks what the compiler accepts: the options that each With function returns.
-func TestOptionsFitOnlyTheKindsThatUseThem(t *testing.T) {
+// TestOptionsFitTheirLockKinds checks what the compiler accepts: the options that each With function returns.
+func TestOptionsFitTheirLockKinds(t *testing.T) {
 	kinds := []reflect.Type{
 		reflect.TypeFor[locks.MutexOption](), reflect.TypeFor[locks.RWLockOption](), reflect.TypeFor[locks.SemaphoreOption](), reflect.TypeFor[locks.ClaimOption](),
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
-// owner is what a lock's contender writes into its node, as JSON. Unknown fields of later versions are ignored.
-type owner struct {
+// ownerRecord is what a lock's contender writes into its node, as JSON. Unknown fields of later versions are ignored.
+type ownerRecord struct {
 	// Version of the record.
 	Version int `json:"v"`
 	// Owner is the client's Identity.
@@ -28,9 +28,9 @@ type owner struct {
 const ownerVersion = 1
 
 // parseOwner reads a contender's data. It reports false for data of another form.
-func parseOwner(data []byte) (o owner, ok bool) {
+func parseOwner(data []byte) (o ownerRecord, ok bool) {
 	if err := json.Unmarshal(data, &o); err != nil || o.Version < 1 {
-		return owner{}, false
+		return ownerRecord{}, false
 	}
 	return o, true
 }
@@ -43,7 +43,7 @@ var host = sync.OnceValue(func() string {
 
 // encodeOwner describes the client's process, for a contender's node.
 func encodeOwner(ctx context.Context, client *framework.Client) []byte {
-	data, err := json.Marshal(owner{
+	data, err := json.Marshal(ownerRecord{
 		Version: ownerVersion, Owner: client.Config().Identity, Host: host(), PID: os.Getpid(),
 		Since: time.Now().UTC(), Trace: waitline.TraceContext(ctx, client),
 	})

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
 // permitLimit is the number of permits of one semaphore, which its members agree on in a record.
@@ -36,16 +37,16 @@ func (e *PermitsError) Error() string {
 // Unwrap returns ErrPermits.
 func (e *PermitsError) Unwrap() error { return ErrPermits }
 
-// cached returns the last known record, and reads again if n is more than that allows. It refuses n if there are fewer permits. A grant
+// cachedRecord returns the last known record, and reads again if n is more than that allows. It refuses n if there are fewer permits. A grant
 // checks the record's version again.
-func (l *permitLimit) cached(ctx context.Context, n int) (permitRecord, error) {
+func (l *permitLimit) cachedRecord(ctx context.Context, n int) (permitRecord, error) {
 	l.mu.Lock()
 	known := l.known
 	l.mu.Unlock()
 	if known != nil && n <= known.Permits {
 		return *known, nil
 	}
-	p, err := l.reread(ctx)
+	p, err := l.rereadRecord(ctx)
 	if err == nil {
 		err = l.checkFits(p, n)
 	}
@@ -59,36 +60,36 @@ func (l *permitLimit) isKnown() bool {
 	return l.known != nil
 }
 
-// remember notes the record; nil forgets the last one.
-func (l *permitLimit) remember(p *permitRecord) {
+// rememberRecord notes the record; nil forgets the last one.
+func (l *permitLimit) rememberRecord(p *permitRecord) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.known = p
 }
 
-// reread reads and remembers the record.
-func (l *permitLimit) reread(ctx context.Context) (permitRecord, error) {
-	p, err := l.read(ctx)
+// rereadRecord reads and remembers the record.
+func (l *permitLimit) rereadRecord(ctx context.Context) (permitRecord, error) {
+	p, err := l.readRecord(ctx)
 	if err == nil {
-		l.remember(&p)
+		l.rememberRecord(&p)
 	}
 	return p, err
 }
 
-// read reads the record, creates a missing one, and checks it against this member's number.
-func (l *permitLimit) read(ctx context.Context) (permitRecord, error) {
+// readRecord reads the record, creates a missing one, and checks it against this member's number.
+func (l *permitLimit) readRecord(ctx context.Context) (permitRecord, error) {
 	for {
 		data, st, err := l.client.Get(ctx, l.node)
 		switch {
 		case err == nil:
-			return l.parse(data, st)
+			return l.parseRecord(data, st)
 		case !errors.Is(err, framework.ErrNoNode):
 			return permitRecord{}, err
 		}
 		record := permitRecord{Declared: l.declared, Permits: l.declared}.encode()
 		err = l.client.Create(ctx, l.node, record, framework.Persistent)
 		switch {
-		case err == nil, errors.Is(err, framework.ErrNodeExists), framework.IsTransient(err): // read what is there now
+		case err == nil, errors.Is(err, framework.ErrNodeExists), failure.IsTransient(err): // read what is there now
 		case errors.Is(err, framework.ErrNoNode):
 			if err := l.client.MakeDirs(ctx, l.path); err != nil {
 				return permitRecord{}, err
@@ -99,7 +100,7 @@ func (l *permitLimit) read(ctx context.Context) (permitRecord, error) {
 	}
 }
 
-func (l *permitLimit) parse(data []byte, st framework.Stat) (permitRecord, error) {
+func (l *permitLimit) parseRecord(data []byte, st framework.Stat) (permitRecord, error) {
 	p, err := parsePermitRecord(data)
 	if err == nil && l.declared != p.Declared && l.declared != p.Permits {
 		err = &PermitsError{l.path, p.Permits, l.declared}
@@ -115,13 +116,13 @@ func (l *permitLimit) checkFits(p permitRecord, n int) error {
 	return nil
 }
 
-// watch reads and watches the record. It refuses n if there are fewer permits.
-func (l *permitLimit) watch(ctx context.Context, s *framework.Session, n int) (permitRecord, *framework.Watch, error) {
+// watchRecord reads and watches the record. It refuses n if there are fewer permits.
+func (l *permitLimit) watchRecord(ctx context.Context, s *framework.Session, n int) (permitRecord, *framework.Watch, error) {
 	for {
 		data, st, w, err := s.WatchData(ctx, l.node)
 		if errors.Is(err, framework.ErrNoNode) { // another client has deleted it
-			l.remember(nil)
-			if _, err := l.cached(ctx, n); err != nil {
+			l.rememberRecord(nil)
+			if _, err := l.cachedRecord(ctx, n); err != nil {
 				return permitRecord{}, nil, err
 			}
 			continue
@@ -129,9 +130,9 @@ func (l *permitLimit) watch(ctx context.Context, s *framework.Session, n int) (p
 		if err != nil {
 			return permitRecord{}, nil, err
 		}
-		p, err := l.parse(data, st)
+		p, err := l.parseRecord(data, st)
 		if err == nil {
-			l.remember(&p)
+			l.rememberRecord(&p)
 			err = l.checkFits(p, n)
 		}
 		if err != nil {
@@ -142,18 +143,18 @@ func (l *permitLimit) watch(ctx context.Context, s *framework.Session, n int) (p
 	}
 }
 
-// set changes the number of permits for all members.
-func (l *permitLimit) set(ctx context.Context, n int) error {
+// setPermits changes the number of permits for all members.
+func (l *permitLimit) setPermits(ctx context.Context, n int) error {
 	for {
-		p, err := l.read(ctx)
+		p, err := l.readRecord(ctx)
 		if err != nil {
 			return err
 		}
 		p.Permits = n
 		_, err = l.client.Set(ctx, l.node, p.encode(), p.version)
-		l.remember(nil)
+		l.rememberRecord(nil)
 		if errors.Is(err, framework.ErrOutcomeUnknown) && ctx.Err() == nil {
-			if now, failed := l.read(ctx); failed == nil && now.Permits == n {
+			if now, failed := l.readRecord(ctx); failed == nil && now.Permits == n {
 				return nil
 			}
 		}
@@ -166,18 +167,18 @@ func (l *permitLimit) set(ctx context.Context, n int) error {
 // errRecordReplaced says that permits were granted by a record that another client had deleted.
 var errRecordReplaced = errors.New("the record of the permits was replaced")
 
-// checkNotReplaced fails with errRecordReplaced if another record has taken the place of p. st is the record's Stat
-// from behind the grant, or nil. The grant's transaction has checked only the version, and a record that was deleted and created again
+// checkNotReplaced fails with errRecordReplaced if another record has taken the place of p. czxid is the record's
+// from behind the grant, or 0. The grant's transaction has checked only the version, and a record that was deleted and created again
 // begins with the same version.
-func (l *permitLimit) checkNotReplaced(ctx context.Context, s *framework.Session, p permitRecord, st *framework.Stat) error {
-	if st == nil {
+func (l *permitLimit) checkNotReplaced(ctx context.Context, s *framework.Session, p permitRecord, czxid int64) error {
+	if czxid == 0 {
 		seen, err := s.Exists(ctx, l.node)
 		if err != nil && !errors.Is(err, framework.ErrNoNode) {
 			return err
 		}
-		st = &seen
+		czxid = seen.Czxid
 	}
-	if st.Czxid != p.created {
+	if czxid != p.created {
 		return errRecordReplaced
 	}
 	return nil

@@ -52,7 +52,7 @@ func FuzzSessionID(f *testing.F) {
 	})
 }
 
-func TestARecordOfPermitsThatCannotBeUsedIsRefusedByName(t *testing.T) {
+func TestBadPermitRecordIsRefusedByName(t *testing.T) {
 	for data, says := range map[string]string{
 		"10.0.0.1": "the record of the permits", `{"v":1,"declared":3}`: "must be more than 0", `{"v":1,"declared":"3","permits":3}`: "declared",
 		`{"v":2,"declared":3,"permits":3}`: "newer release", `{"v":1,"declared":3,"permits":0}`: "must be more than 0",

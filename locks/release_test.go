@@ -25,9 +25,9 @@ func TestAReleasedLockCanBeTriedAtOnce(t *testing.T) {
 	})
 }
 
-// TestReleasingAgainChangesNothing, with an ended context or none; what was done in the background once is
+// TestSecondReleaseHasNoEffect, with an ended context or none; what was done in the background once is
 // not done twice.
-func TestReleasingAgainChangesNothing(t *testing.T) {
+func TestSecondReleaseHasNoEffect(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, w *world, kind exclusive) {
 		a, b := kind.make(w.member("a").Client), kind.make(w.member("b").Client)
 		ended, cancel := context.WithCancel(t.Context())
@@ -144,8 +144,8 @@ func TestCloseWaitsForAReleaseOnWrite(t *testing.T) {
 	})
 }
 
-// TestAPartThatCannotBeReleasedHoldsUpNoOther: the client of the last part is cut off.
-func TestAPartThatCannotBeReleasedHoldsUpNoOther(t *testing.T) {
+// TestMultiReleaseContinuesAfterFailedPart: the client of the last part is cut off.
+func TestMultiReleaseContinuesAfterFailedPart(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, c := w.member("a"), w.member("b"), w.member("c")
 		l := held(t, t.Context(), locks.NewMulti(locks.NewMutex(a.Client, "/m/a"), locks.NewMutex(b.Client, "/m/b")))
@@ -159,8 +159,8 @@ func TestAPartThatCannotBeReleasedHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// TestAnEndedContextAsksForNothing: no node is made.
-func TestAnEndedContextAsksForNothing(t *testing.T) {
+// TestEndedContextCreatesNoNode: no node is made.
+func TestEndedContextCreatesNoNode(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, w *world, kind exclusive) {
 		l := kind.make(w.member("a").Client)
 		ctx, cancel := context.WithCancel(t.Context())

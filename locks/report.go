@@ -33,7 +33,7 @@ const (
 	MixedLock LockKind = "mixed"
 )
 
-// Report lists the holders and waiters of a lock. It may be outdated: the nodes were read one after the other, and may be gone.
+// Report lists the holders and waiters of a lock. It may be outdated: the nodes were not read at one moment, and may be gone.
 type Report struct {
 	Path string   `json:"path"`
 	Kind LockKind `json:"kind"`
@@ -106,23 +106,23 @@ const maxExcerpt = 4 << 10
 func entryOf(node string, kind LockKind, data []byte, st framework.Stat) Entry {
 	e := Entry{Node: node, Session: SessionID(st.EphemeralOwner), Token: st.Czxid, Since: st.Ctime.UTC()}
 	if kind == ElectionLock && len(data) > 0 {
-		e.Owner = excerpt(data)
+		e.Owner = printableExcerpt(data)
 		return e
 	}
 	o, ours := parseOwner(data)
 	if !ours {
-		e.Foreign, e.Data = true, excerpt(data)
+		e.Foreign, e.Data = true, printableExcerpt(data)
 		return e
 	}
-	e.Owner, e.Host, e.PID, e.Trace = excerpt([]byte(o.Owner)), excerpt([]byte(o.Host)), o.PID, o.Trace
+	e.Owner, e.Host, e.PID, e.Trace = printableExcerpt([]byte(o.Owner)), printableExcerpt([]byte(o.Host)), o.PID, o.Trace
 	if !o.Since.IsZero() {
 		e.Since = o.Since
 	}
 	return e
 }
 
-// excerpt is the beginning of data that may be long, and may not be text.
-func excerpt(data []byte) string {
+// printableExcerpt is the beginning of data that may be long, and may not be text.
+func printableExcerpt(data []byte) string {
 	if len(data) <= maxExcerpt {
 		return string(data)
 	}

@@ -4,26 +4,28 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
-func TestDirectoriesThatAreTooLargeAreNotListed(t *testing.T) {
+func TestLargeDirectoriesAreNotListed(t *testing.T) {
 	i := newInspection(nil, "/x") // nothing may be asked
 	_, err := i.listChildren(t.Context(), "/x", framework.Stat{NumChildren: maxChildren + 1})
 	require.ErrorIs(t, err, framework.ErrTooLarge)
 	require.ErrorContains(t, err, "list /x: too large: 250001 children")
 }
 
-func TestHeadOfALineThatWraps(t *testing.T) {
+func TestFirstOfWrappedLine(t *testing.T) {
 	line := parseLayout([]string{"b-__WRIT__-2147483648", "c-__READ__-2147483647", "a-__READ__2147483647"}).lines[ReadWriteLock]
 	var h holderFilter
 	var holds []bool
 	for _, p := range line {
-		holds = append(holds, h.admits(p))
+		holds = append(holds, h.admitsPosition(p))
 	}
 	require.Equal(t, []bool{true, false, false}, holds)
 	require.Equal(t, "a-__READ__2147483647", line[0].Name)
@@ -91,12 +93,32 @@ func FuzzSortOut(f *testing.F) {
 		require.Equal(t, len(names), l.childCount()+len(l.parts)+len(l.others), "each is somewhere, once")
 		for kind, line := range l.lines {
 			var h holderFilter
-			require.True(t, h.admits(line[0]), "the first of %s holds", kind)
+			require.True(t, h.admitsPosition(line[0]), "the first of %s holds", kind)
 			for _, p := range line[1:] {
-				if kind == MutexLock && h.admits(p) {
+				if kind == MutexLock && h.admitsPosition(p) {
 					require.Equal(t, line[0].Seq, p.Seq)
 				}
 			}
 		}
+	})
+}
+
+func TestListReportsOmittedNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := zktest.Start(t).Member(t, "look", framework.Config{}).Client
+		for _, path := range []string{"/a/1", "/a/2", "/a/3"} {
+			_, err := NewMutex(client, path).Lock(t.Context())
+			require.NoError(t, err)
+		}
+		var found []string
+		var last error
+		for r, err := range listUpTo(t.Context(), client, "/a", 3) {
+			if last = err; err == nil {
+				found = append(found, r.Path)
+			}
+		}
+		require.Equal(t, []string{"/a/1", "/a/2"}, found)
+		require.ErrorIs(t, last, framework.ErrTooLarge)
+		require.ErrorContains(t, last, "of more than 3 nodes the others are left out, from /a/3 on")
 	})
 }

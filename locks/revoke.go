@@ -8,10 +8,13 @@ import (
 	"sync"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
-// revokeMark is what Curator's Revoker writes into the node of a holder to request its release.
-var revokeMark = []byte("__REVOKE__")
+// RevokeMark is what Revoke, like Curator's Revoker, writes into the node of a holder to request its release.
+const RevokeMark = "__REVOKE__"
+
+var revokeMark = []byte(RevokeMark)
 
 // Revoke requests that the holder of this node (see Entry.Node) releases its lease. The holder sees the request by Lease.Revoked, or, in a
 // Java program, by Curator's revocation listener. It is only a request: a holder that does not listen goes on. Revoke
@@ -31,7 +34,33 @@ func Revoke(ctx context.Context, client *framework.Client, node string) error {
 	if errors.Is(err, framework.ErrNoNode) {
 		err = ErrHolderGone
 	}
-	return framework.Wrap("revoke", node, err)
+	return failure.Wrap("revoke", node, err)
+}
+
+// Evict takes a node out of a lock, and with it its owner's hold or place. The token is the one that Inspect has reported for the node: a
+// node of the same name that is newer stays.
+//
+// Not guaranteed: that the owner stops. Its lease ends when it notices that its node is gone, which may be after the next holder was
+// granted: a fence on the tokens keeps it from doing harm. It is for operators who know that the owner hangs, or for a node that belongs
+// to no session. A claim that is given up and made again between the read and the deletion may be deleted in its place.
+//
+// The error wraps ErrHolderGone when there is no such node, framework.ErrBadVersion when its data was changed meanwhile, or
+// framework.ErrNoAuth.
+func Evict(ctx context.Context, client *framework.Client, node string, token int64) error {
+	if client == nil {
+		return errors.New("evict: the client is nil")
+	}
+	st, err := client.Exists(ctx, node)
+	if err == nil && st.Czxid != token {
+		err = fmt.Errorf("%w: the node with the token %d was replaced by one with %d", ErrHolderGone, token, st.Czxid)
+	}
+	if err == nil {
+		err = client.Delete(ctx, node, st.Version)
+	}
+	if errors.Is(err, framework.ErrNoNode) {
+		err = ErrHolderGone
+	}
+	return failure.Wrap("evict", node, err)
 }
 
 // Revoked is closed when another client requests the release of any of the lease's nodes; see Revoke. The lease goes on: the holder may
@@ -77,5 +106,5 @@ func (l *Lease) loseNodes(cause error) {
 	for owner.outer != nil {
 		owner = owner.outer
 	}
-	owner.end(cause)
+	owner.endLease(cause)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -56,8 +57,8 @@ func TestAHolderIsAskedToRelease(t *testing.T) {
 	})
 }
 
-// TestAHolderIsToldWhatWasAskedBefore looks only after it was asked.
-func TestAHolderIsToldWhatWasAskedBefore(t *testing.T) {
+// TestRevocationBeforeLookIsSeen looks only after it was asked.
+func TestRevocationBeforeLookIsSeen(t *testing.T) {
 	eachRevocable(t, func(t *testing.T, w *world, _, b *zktest.Member, l *locks.Lease) {
 		require.NoError(t, locks.Revoke(t.Context(), b.Client, l.Node()))
 		<-l.Revoked()
@@ -80,8 +81,8 @@ func TestOtherWritesAreNoRevocation(t *testing.T) {
 	})
 }
 
-// TestRevokeTheHolderThatInspectFinds finds the node as an operator does.
-func TestRevokeTheHolderThatInspectFinds(t *testing.T) {
+// TestRevokeHolderFoundByInspect finds the node as an operator does.
+func TestRevokeHolderFoundByInspect(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
 		first := lock(t, a.Client)
@@ -121,8 +122,8 @@ func TestAWaiterMayBeAskedAlready(t *testing.T) {
 	})
 }
 
-// TestRevokingAHolderGrantsNothing: waiters watch the holder's node, whose data changes.
-func TestRevokingAHolderGrantsNothing(t *testing.T) {
+// TestRevokeDoesNotGrantBeforeRelease: waiters watch the holder's node, whose data changes.
+func TestRevokeDoesNotGrantBeforeRelease(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
 		first := lock(t, a.Client)
@@ -172,21 +173,21 @@ func TestARevocationIsHeardThroughReconnects(t *testing.T) {
 	}
 }
 
-func TestAHolderThatIsGoneCannotBeAsked(t *testing.T) {
+func TestRevokeOfGoneHolderFails(t *testing.T) {
 	eachRevocable(t, func(t *testing.T, _ *world, _, b *zktest.Member, l *locks.Lease) {
 		revoked := l.Revoked()
 		released(t, l)
 		err := locks.Revoke(t.Context(), b.Client, l.Node())
 		require.ErrorIs(t, err, locks.ErrHolderGone)
 		require.ErrorContains(t, err, l.Node())
-		require.False(t, framework.IsTransient(err))
+		require.False(t, failure.IsTransient(err))
 		synctest.Wait()
 		require.NotNil(t, revoked)
 		require.False(t, asked(l), "an end is no revocation")
 	})
 }
 
-func TestWhatCannotBeRevoked(t *testing.T) {
+func TestRevokeRefusesOtherNodes(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := w.member("a").Client
 		require.NoError(t, c.MakeDirs(t.Context(), "/data"))
@@ -197,7 +198,7 @@ func TestWhatCannotBeRevoked(t *testing.T) {
 			err := locks.Revoke(t.Context(), c, node)
 			require.ErrorContains(t, err, want)
 			require.ErrorContains(t, err, "revoke "+node)
-			require.False(t, framework.IsTransient(err))
+			require.False(t, failure.IsTransient(err))
 		}
 		require.ErrorContains(t, locks.Revoke(t.Context(), nil, path), "the client is nil")
 		n, _ := w.zk.Node("/data")
@@ -273,8 +274,8 @@ func TestHoldersOfPermitsAreFoundByInspect(t *testing.T) {
 	})
 }
 
-// TestAHolderThatListensNoticesItsNodesEndAtOnce: it watches the node that somebody deletes.
-func TestAHolderThatListensNoticesItsNodesEndAtOnce(t *testing.T) {
+// TestListeningHolderNoticesDeletedNodeAtOnce: it watches the node that somebody deletes.
+func TestListeningHolderNoticesDeletedNodeAtOnce(t *testing.T) {
 	eachInheriting(t, func(t *testing.T, w *world, kind inherits) {
 		b := w.member("b")
 		l := kind.make(w.member("a").Client, locks.WithReentry())

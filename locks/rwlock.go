@@ -19,7 +19,7 @@ import (
 // A writer may downgrade its lock: RLock with the write lease's context is granted at once, with the writer's number and token. The
 // release of the write lease then admits further readers. The other way fails with ErrUpgrade. The tokens of writers rise; those
 // of readers tell them apart.
-type RWLock struct{ reader, writer lock }
+type RWLock struct{ reader, writer commonLock }
 
 // NewRWLock returns a read-write lock at path.
 func NewRWLock(client *framework.Client, path string, opts ...RWLockOption) *RWLock {
@@ -34,16 +34,16 @@ func NewRWLock(client *framework.Client, path string, opts ...RWLockOption) *RWL
 func (l *RWLock) Path() string { return l.writer.path }
 
 // Lock waits in line until this is the only holder. Its errors are those of Mutex.Lock, and ErrUpgrade.
-func (l *RWLock) Lock(ctx context.Context) (*Lease, error) { return l.writer.wait(ctx) }
+func (l *RWLock) Lock(ctx context.Context) (*Lease, error) { return l.writer.waitUntilGranted(ctx) }
 
 // TryLock acquires the lock for writing at once or returns an error that wraps ErrNotAcquired.
-func (l *RWLock) TryLock(ctx context.Context) (*Lease, error) { return l.writer.try(ctx) }
+func (l *RWLock) TryLock(ctx context.Context) (*Lease, error) { return l.writer.tryAcquire(ctx) }
 
 // RLock waits for all earlier writers. Its errors are those of Mutex.Lock.
-func (l *RWLock) RLock(ctx context.Context) (*Lease, error) { return l.reader.wait(ctx) }
+func (l *RWLock) RLock(ctx context.Context) (*Lease, error) { return l.reader.waitUntilGranted(ctx) }
 
 // TryRLock acquires the lock for reading at once or returns an error that wraps ErrNotAcquired.
-func (l *RWLock) TryRLock(ctx context.Context) (*Lease, error) { return l.reader.try(ctx) }
+func (l *RWLock) TryRLock(ctx context.Context) (*Lease, error) { return l.reader.tryAcquire(ctx) }
 
 // RLocker returns the lock's reading half, for Do and NewMulti.
 func (l *RWLock) RLocker() Locker { return readLocker{l} }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -81,7 +81,7 @@ func rwMembers(t *testing.T, test func(t *testing.T, w *world, lock func() *lock
 	})
 }
 
-func TestReadersHoldTogetherAndNobodyOvertakes(t *testing.T) {
+func TestReadersHoldTogetherInOrder(t *testing.T) {
 	rwMembers(t, func(t *testing.T, w *world, lock func() *locks.RWLock) {
 		a := newAsker(t)
 		a.ask("r1", lock().RLock)
@@ -109,7 +109,7 @@ func TestReadersHoldTogetherAndNobodyOvertakes(t *testing.T) {
 	})
 }
 
-func TestAWaitingWriterThatGivesUpLetsReadersPass(t *testing.T) {
+func TestCancelledWriterLetsReadersPass(t *testing.T) {
 	rwMembers(t, func(t *testing.T, _ *world, lock func() *locks.RWLock) {
 		a := newAsker(t)
 		a.ask("r1", lock().RLock)
@@ -148,7 +148,7 @@ func TestTriesOfReadersAndWriters(t *testing.T) {
 	})
 }
 
-func TestAWriterGoesOnAsAReader(t *testing.T) {
+func TestWriterDowngradesToReader(t *testing.T) {
 	rwMembers(t, func(t *testing.T, w *world, lock func() *locks.RWLock) {
 		a, rw := newAsker(t), lock()
 		a.ask("w1", rw.Lock)
@@ -174,7 +174,7 @@ func TestAWriterGoesOnAsAReader(t *testing.T) {
 	})
 }
 
-func TestAReaderThatWentOnMayLeaveFirst(t *testing.T) {
+func TestDowngradedReaderMayReleaseFirst(t *testing.T) {
 	rwMembers(t, func(t *testing.T, w *world, lock func() *locks.RWLock) {
 		a, rw := newAsker(t), lock()
 		a.ask("w1", rw.Lock)
@@ -242,6 +242,6 @@ func TestReadersAndMutexesDoNotMix(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Len(t, w.zk.Children(path), 1)
-		require.False(t, framework.IsTransient(locks.ErrKindMixed))
+		require.False(t, failure.IsTransient(locks.ErrKindMixed))
 	})
 }

@@ -63,8 +63,8 @@ func TestANeighbourWaitsUntilTheDeletionIsOnItsWay(t *testing.T) {
 	}
 }
 
-// TestAWaiterWhoseNodeWasDeletedIsNotGranted: it queues again behind who came later.
-func TestAWaiterWhoseNodeWasDeletedIsNotGranted(t *testing.T) {
+// TestWaiterWithDeletedNodeIsNotGranted: it queues again behind who came later.
+func TestWaiterWithDeletedNodeIsNotGranted(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		h := w.member("h")
 		holder := lock(t, h.Client)
@@ -96,8 +96,8 @@ func TestAWaiterWhoseNodeWasDeletedIsNotGranted(t *testing.T) {
 	})
 }
 
-// TestAWriterWhoseNodeWasDeletedBecomesNoReader beside the next writer.
-func TestAWriterWhoseNodeWasDeletedBecomesNoReader(t *testing.T) {
+// TestWriterWithDeletedNodeIsNotDowngraded beside the next writer.
+func TestWriterWithDeletedNodeIsNotDowngraded(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
 		l := locks.NewRWLock(a.Client, path)
@@ -110,8 +110,8 @@ func TestAWriterWhoseNodeWasDeletedBecomesNoReader(t *testing.T) {
 	})
 }
 
-// TestTheNextNumberProvesNothingAlone: the directory was removed meanwhile, and another client holds in the new one.
-func TestTheNextNumberProvesNothingAlone(t *testing.T) {
+// TestNextNumberAloneIsNotUncontended: the directory was removed meanwhile, and another client holds in the new one.
+func TestNextNumberAloneIsNotUncontended(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		other := w.member("other")
 		m := locks.NewMutex(w.member("a").Client, path)
@@ -126,8 +126,8 @@ func TestTheNextNumberProvesNothingAlone(t *testing.T) {
 	})
 }
 
-// TestAReaderIsNeverAlone: what it leaves proves nothing to the writer of its session behind it.
-func TestAReaderIsNeverAlone(t *testing.T) {
+// TestReleasedReaderIsNotUncontended: what it leaves proves nothing to the writer of its session behind it.
+func TestReleasedReaderIsNotUncontended(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		l := locks.NewRWLock(w.member("a").Client, path)
 		far := held(t, t.Context(), locks.NewRWLock(w.member("b").Client, path).RLocker())
@@ -190,6 +190,32 @@ func TestTheNextClaimOfASessionIsItsOwn(t *testing.T) {
 	}
 }
 
+// TestNextClaimWaitsForThrottledDeletion: the servers put off the deletion of the former claim's node, and the reply to the next claim is lost.
+// The next claim must not take that node, which the session still owns, for its own.
+func TestNextClaimWaitsForThrottledDeletion(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a")
+		require.NoError(t, a.MakeDirs(t.Context(), "/claims"))
+		c := locks.NewClaim(a.Client, "/claims/c")
+		former := held(t, t.Context(), c)
+		a.Link.Delay(50 * time.Millisecond)
+		lost := w.zk.DropReply(1, zktest.Match{Func: isClaim})
+		go func() {
+			<-lost.Hit()
+			w.zk.Throttle(2, zktest.Match{Op: zktest.OpExists}) // the next connection begins with a look at the former node
+		}()
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.NoError(t, former.Release(ended))
+		next := held(t, t.Context(), c)
+		<-lost.Hit()
+		require.NotEqual(t, former.Token(), next.Token())
+		time.Sleep(2 * timeout)
+		require.NoError(t, next.Err())
+		released(t, next)
+	})
+}
+
 // TestTheTokenOfSeveralIsTheHighest, whichever was granted last.
 func TestTheTokenOfSeveralIsTheHighest(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
@@ -200,8 +226,8 @@ func TestTheTokenOfSeveralIsTheHighest(t *testing.T) {
 	})
 }
 
-// TestAPartThatHasLapsedBeginsAgain: the process was stopped while it had a part and asked for the next, and no timer has fired yet.
-func TestAPartThatHasLapsedBeginsAgain(t *testing.T) {
+// TestLapsedPartOfMultiIsAcquiredAgain: the process was stopped while it had a part and asked for the next, and no timer has fired yet.
+func TestLapsedPartOfMultiIsAcquiredAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		clock := &stopped{Clock: framework.TimeClock()}
 		c := w.zk.Member(t, "a", config, framework.WithClock(clock)).Client

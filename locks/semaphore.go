@@ -6,8 +6,11 @@ import (
 	"fmt"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/waitline"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // Semaphore lets a number of permits be held at once. Its layout is that of Apache Curator's InterProcessSemaphoreV2, with one permit that
@@ -23,8 +26,8 @@ import (
 //
 // Not guaranteed: that the leases' tokens fence. They tell grants apart.
 type Semaphore struct {
-	lock   lock   // its line is in <path>/locks
-	leases string // the directory
+	lock   commonLock // its line is in <path>/locks
+	leases string     // the directory
 	limit  permitLimit
 }
 
@@ -42,9 +45,9 @@ func NewSemaphore(client *framework.Client, path string, permits int, opts ...Se
 	s := &Semaphore{lock: newLock(client, path, semaphoreKind, all, err)}
 	s.lock.key = nil // a holder of permits may acquire more
 	if s.lock.err == nil {
-		s.lock.line = waitline.New(framework.Join(path, waitline.LocksPart), waitline.Filter{Kind: waitline.Mutex}, all.onWait)
-		s.leases = framework.Join(path, waitline.LeasesPart)
-		s.limit = permitLimit{client: client, path: path, node: framework.Join(path, waitline.PermitsPart), declared: permits}
+		s.lock.line = waitline.New(znode.Join(path, waitline.LocksPart), waitline.Filter{Kind: waitline.Mutex}, all.onWait)
+		s.leases = znode.Join(path, waitline.LeasesPart)
+		s.limit = permitLimit{client: client, path: path, node: znode.Join(path, waitline.PermitsPart), declared: permits}
 	}
 	return s
 }
@@ -82,10 +85,10 @@ func (p permitLocker) TryLock(ctx context.Context) (*Lease, error) {
 // Limit is the number of permits at present.
 func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	if s.lock.err != nil {
-		return 0, framework.Wrap("limit", s.lock.path, s.lock.err)
+		return 0, failure.Wrap("limit", s.lock.path, s.lock.err)
 	}
-	p, err := s.limit.read(ctx)
-	return p.Permits, framework.Wrap("limit", s.lock.path, err)
+	p, err := s.limit.readRecord(ctx)
+	return p.Permits, failure.Wrap("limit", s.lock.path, err)
 }
 
 // Resize changes the number of permits for all members, even those that were made with another number. More permits let waiters in at once.
@@ -97,14 +100,21 @@ func (s *Semaphore) Resize(ctx context.Context, n int) error {
 		err = checkPermits(n)
 	}
 	if err == nil {
-		err = s.limit.set(ctx, n)
+		err = s.limit.setPermits(ctx, n)
 	}
-	return framework.Wrap("resize", s.lock.path, err)
+	return failure.Wrap("resize", s.lock.path, err)
 }
 
 // Acquire waits in line until it can acquire n permits at once. Its errors are those of Mutex.Lock, or wrap ErrPermits.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*Lease, error) {
-	return s.acquire(ctx, "acquire", n, s.lock.line.Wait, s.waitForRoom)
+	return s.acquire(ctx, "acquire", n, func(ctx context.Context, sess *framework.Session, data []byte) (*waitline.Contender, error) {
+		waits := noteContender(ctx)
+		c, err := s.lock.line.Wait(ctx, sess, data, waits)
+		if err == nil && waits != nil { // it may wait for permits
+			waits(c.Node())
+		}
+		return c, err
+	}, s.waitForRoom)
 }
 
 // TryAcquire acquires n permits at once. If they are not free, or if another contender waits, it returns an error that wraps
@@ -118,16 +128,16 @@ func (s *Semaphore) acquire(ctx context.Context, op string, n int,
 	join func(context.Context, *framework.Session, []byte) (*waitline.Contender, error),
 	room func(context.Context, *framework.Session, int) (permitRecord, error)) (*Lease, error) {
 	if err := s.checkRequest(ctx, n); err != nil {
-		return nil, framework.Wrap(op, s.lock.path, err)
+		return nil, failure.Wrap(op, s.lock.path, err)
 	}
-	return s.lock.acquire(ctx, op, func(ctx context.Context, sess *framework.Session) (*Lease, error) {
+	return s.lock.acquire(ctx, op, n, func(ctx context.Context, sess *framework.Session) (*Lease, error) {
 		if err := s.checkUnmixed(ctx); err != nil {
 			return nil, err
 		}
-		if _, err := s.limit.cached(ctx, n); err != nil { // do not wait for more permits than there are
+		if _, err := s.limit.cachedRecord(ctx, n); err != nil { // do not wait for more permits than there are
 			return nil, err
 		}
-		c, err := join(ctx, sess, s.lock.data(ctx))
+		c, err := join(ctx, sess, s.lock.contenderData(ctx))
 		if err != nil {
 			return nil, err
 		}
@@ -152,7 +162,7 @@ func (s *Semaphore) checkRequest(ctx context.Context, n int) error {
 		return err
 	}
 	const transaction, node = 900 << 10, 256 // bytes, the latter without path and data
-	one := node + len(s.leases) + len(s.lock.client.Config().Root) + len(s.lock.data(ctx))
+	one := node + len(s.leases) + len(s.lock.client.Config().Root) + len(s.lock.contenderData(ctx))
 	if most := min(1000, transaction/one); n > most { // one transaction creates the nodes of a lease
 		return fmt.Errorf("%w: %d, at most %d can be acquired at once", ErrPermits, n, most)
 	}
@@ -186,8 +196,8 @@ func (s *Semaphore) takePermits(ctx context.Context, c *waitline.Contender, n in
 		if err != nil {
 			return nil, err
 		}
-		created, err := c.Session().Primitives().CreateProtected(ctx, framework.ProtectedCreate{
-			Dir: s.leases, Name: leaseName, Data: s.lock.data(ctx), Count: n, Mode: framework.EphemeralSequential,
+		created, err := c.Session().Primitives().CreateProtected(ctx, primitives.ProtectedCreate{
+			Dir: s.leases, Name: leaseName, Data: s.lock.contenderData(ctx), Count: n,
 			With: []framework.Op{framework.CheckOp(s.limit.node, p.version), framework.DeleteOp(c.Node().Path, framework.AnyVersion)},
 			Stat: s.limit.node,
 		})
@@ -195,14 +205,14 @@ func (s *Semaphore) takePermits(ctx context.Context, c *waitline.Contender, n in
 		switch {
 		case err == nil:
 			c.WakeNext()
-			if err := s.limit.checkNotReplaced(ctx, c.Session(), p, created.Stat); err != nil {
+			if err := s.limit.checkNotReplaced(ctx, c.Session(), p, created.StatCzxid); err != nil {
 				return nil, s.returnPermits(ctx, c.Session(), created.Nodes, err)
 			}
 			return s.newLease(ctx, c.Session(), created.Nodes)
 		case !errors.As(err, &refused):
 			return nil, err
 		case refused.Index == n && !errors.Is(err, framework.ErrNoAuth): // resized, or deleted
-			s.limit.remember(nil)
+			s.limit.rememberRecord(nil)
 		case refused.Index > n && errors.Is(err, framework.ErrNoNode):
 			return nil, waitline.ErrPlaceLost
 		default:
@@ -212,12 +222,13 @@ func (s *Semaphore) takePermits(ctx context.Context, c *waitline.Contender, n in
 }
 
 // returnPermits gives permits back that must not be used. It returns the reason, or ErrPlaceLost if the contender has to join again.
-func (s *Semaphore) returnPermits(ctx context.Context, sess *framework.Session, created []framework.Created, reason error) error {
-	d := sess.Primitives().Discard(nil, paths(created)...)
+func (s *Semaphore) returnPermits(ctx context.Context, sess *framework.Session, created []primitives.Created, reason error) error {
+	nodes := createdPaths(created)
+	d := sess.Primitives().Discard(nil, nodes[0], nodes[1:]...)
 	if !errors.Is(reason, errRecordReplaced) {
 		return reason
 	}
-	s.limit.remember(nil)
+	s.limit.rememberRecord(nil)
 	select {
 	case <-d.Done():
 	case <-ctx.Done():
@@ -225,7 +236,7 @@ func (s *Semaphore) returnPermits(ctx context.Context, sess *framework.Session, 
 	return waitline.ErrPlaceLost
 }
 
-func paths(created []framework.Created) []string {
+func createdPaths(created []primitives.Created) []string {
 	nodes := make([]string, len(created))
 	for i, c := range created {
 		nodes[i] = c.Path
@@ -233,14 +244,17 @@ func paths(created []framework.Created) []string {
 	return nodes
 }
 
-func (s *Semaphore) newLease(ctx context.Context, sess *framework.Session, created []framework.Created) (*Lease, error) {
-	nodes := paths(created)
+func (s *Semaphore) newLease(ctx context.Context, sess *framework.Session, created []primitives.Created) (*Lease, error) {
+	nodes := createdPaths(created)
 	lease := &Lease{client: s.lock.client, path: s.lock.path, kind: semaphoreKind, node: nodes[0], nodes: nodes, token: created[0].Zxid, session: sess,
 		giveBack: func(written bool) releaseProgress {
-			p, _ := s.lock.deleteInBackground(written, func(queued func()) *framework.Discarded { return sess.Primitives().Discard(queued, nodes...) })
+			p, _ := s.lock.deleteInBackground(written, func(queued func()) primitives.Discarded {
+				return sess.Primitives().Discard(queued, nodes[0], nodes[1:]...)
+			})
 			return p
 		}}
-	if err := lease.holdNodes(ctx, nodes...); err != nil {
+	if err := lease.holdNodes(ctx, s.lock.tel, nodes[0], nodes[1:]...); err != nil {
+		sess.Primitives().Discard(nil, nodes[0], nodes[1:]...)
 		return nil, err
 	}
 	return lease.watchEnd(s.lock.opts.maxHold), nil
@@ -248,7 +262,7 @@ func (s *Semaphore) newLease(ctx context.Context, sess *framework.Session, creat
 
 // findRoom returns the record if n permits are free, and fails with ErrNotAcquired otherwise.
 func (s *Semaphore) findRoom(ctx context.Context, sess *framework.Session, n int) (permitRecord, error) {
-	p, err := s.limit.cached(ctx, n)
+	p, err := s.limit.cachedRecord(ctx, n)
 	if err != nil {
 		return permitRecord{}, err
 	}
@@ -259,7 +273,7 @@ func (s *Semaphore) findRoom(ctx context.Context, sess *framework.Session, n int
 	if len(names)+n <= p.Permits {
 		return p, nil
 	}
-	fresh, err := s.limit.reread(ctx) // another member may have resized
+	fresh, err := s.limit.rereadRecord(ctx) // another member may have resized
 	if err == nil && len(names)+n > fresh.Permits {
 		err = ErrNotAcquired
 	}
@@ -275,6 +289,8 @@ func (s *Semaphore) waitForRoom(ctx context.Context, sess *framework.Session, n 
 	if s.lock.opts.onWait != nil { // the first in line waits for holders
 		s.lock.opts.onWait(0)
 	}
+	sess.Primitives().StayAwake()
+	defer sess.Primitives().MaySleep()
 	for {
 		p, free, err := s.findRoomOrWait(ctx, sess, n)
 		if free || err != nil {
@@ -285,7 +301,7 @@ func (s *Semaphore) waitForRoom(ctx context.Context, sess *framework.Session, n 
 
 // findRoomOrWait returns the record if n permits are free, and waits for a change otherwise.
 func (s *Semaphore) findRoomOrWait(ctx context.Context, sess *framework.Session, n int) (p permitRecord, free bool, err error) {
-	p, record, err := s.limit.watch(ctx, sess, n)
+	p, record, err := s.limit.watchRecord(ctx, sess, n)
 	if err != nil {
 		return p, false, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -185,8 +186,8 @@ func TestADeletedPermitEndsTheLease(t *testing.T) {
 	})
 }
 
-// TestAnAskThatEndsAnywhereLeavesNothing ends the context at many moments, with replies lost on the way.
-func TestAnAskThatEndsAnywhereLeavesNothing(t *testing.T) {
+// TestCancelledAcquireLeavesNoNodes ends the context at many moments, with replies lost on the way.
+func TestCancelledAcquireLeavesNoNodes(t *testing.T) {
 	for at := range 40 {
 		in(t, func(t *testing.T, w *world) {
 			m := w.member("m")
@@ -218,7 +219,7 @@ func TestAnAskThatEndsAnywhereLeavesNothing(t *testing.T) {
 func TestCuratorsLeasesCount(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("m")
-		foreign, err := sessionOf(t, m).Primitives().CreateProtected(t.Context(), framework.ProtectedCreate{Dir: pool + "/leases", Name: "lease-", Data: []byte("10.0.0.1")})
+		foreign, err := sessionOf(t, m).Primitives().CreateProtected(t.Context(), primitives.ProtectedCreate{Dir: pool + "/leases", Name: "lease-", Data: []byte("10.0.0.1")})
 		require.NoError(t, err)
 		s := locks.NewSemaphore(m.Client, pool, 1)
 		_, err = s.TryLock(t.Context())
@@ -229,5 +230,23 @@ func TestCuratorsLeasesCount(t *testing.T) {
 		require.NoError(t, m.Delete(t.Context(), foreign.Nodes[0].Path, framework.AnyVersion))
 		require.Equal(t, []string{"a"}, a.now())
 		synctest.Wait()
+	})
+}
+
+// TestALostPermitGivesTheOthersBack: somebody deletes one of a holder's nodes. The next one gets all permits, though the holder has not called Release.
+func TestALostPermitGivesTheOthersBack(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a"), w.member("b")
+		lost, err := locks.NewSemaphore(a.Client, path, 3).Acquire(t.Context(), 3)
+		require.NoError(t, err)
+		require.NoError(t, b.Delete(t.Context(), lost.Node(), framework.AnyVersion))
+		ctx, cancel := context.WithTimeout(t.Context(), 2*timeout)
+		defer cancel()
+		next, err := locks.NewSemaphore(b.Client, path, 3).Acquire(ctx, 3)
+		require.NoError(t, err)
+		require.ErrorIs(t, lost.Err(), framework.ErrNodeGone)
+		released(t, next)
+		w.nothingLeft(t)
+		require.NoError(t, lost.Release(t.Context()))
 	})
 }

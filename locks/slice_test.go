@@ -136,9 +136,9 @@ func TestLocalHandoffNeedsATime(t *testing.T) {
 	})
 }
 
-// TestASliceIsNotLeftToWhoGivesUp: a turn ends at the instant at which the one that waits for it gives up. The node's lease
+// TestSliceIsNotPassedToCancelledWaiter: a turn ends at the instant at which the one that waits for it gives up. The node's lease
 // was once left to nobody then, for ever.
-func TestASliceIsNotLeftToWhoGivesUp(t *testing.T) {
+func TestSliceIsNotPassedToCancelledWaiter(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		mutex := locks.NewMutex(w.member("a").Client, path, locks.WithLocalHandoff(time.Hour))
 		other := locks.NewMutex(w.member("b").Client, path)
@@ -162,9 +162,9 @@ func TestASliceIsNotLeftToWhoGivesUp(t *testing.T) {
 	})
 }
 
-// TestATurnThatBeginsAsItsNodeEndsHoldsUpNobody: the node's lease ends at the instant at which a turn begins, whose holder
+// TestSliceTurnOnEndedNodeDoesNotBlockOthers: the node's lease ends at the instant at which a turn begins, whose holder
 // never releases it.
-func TestATurnThatBeginsAsItsNodeEndsHoldsUpNobody(t *testing.T) {
+func TestSliceTurnOnEndedNodeDoesNotBlockOthers(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := locks.NewMutex(w.member("a").Client, path, locks.WithLocalHandoff(time.Hour), locks.WithMaxHold(time.Second))
 		for i := range 3000 {
@@ -211,8 +211,8 @@ func TestASliceKeepsItsPlaceInTheLine(t *testing.T) {
 	})
 }
 
-// TestASliceThatNobodyWaitsForLeavesTheLine, also when others come as it does.
-func TestASliceThatNobodyWaitsForLeavesTheLine(t *testing.T) {
+// TestSliceWithoutWaitersLeavesTheLine, also when others come as it does.
+func TestSliceWithoutWaitersLeavesTheLine(t *testing.T) {
 	for _, times := range []struct{ delay, pause time.Duration }{{0, 0}, {time.Millisecond, 0}, {0, time.Second}} {
 		in(t, func(t *testing.T, w *world) {
 			holder := lock(t, w.member("holder").Client)
@@ -243,8 +243,8 @@ func TestASliceThatNobodyWaitsForLeavesTheLine(t *testing.T) {
 	}
 }
 
-// TestWhoWaitsForASliceIsToldWhyThereIsNone: all who wait, and who comes later asks again.
-func TestWhoWaitsForASliceIsToldWhyThereIsNone(t *testing.T) {
+// TestSliceWaiterGetsTheReason: all who wait, and who comes later asks again.
+func TestSliceWaiterGetsTheReason(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		me, other := w.member("a"), w.member("b")
 		holder := held(t, t.Context(), locks.NewMutex(other.Client, path))

@@ -21,8 +21,8 @@ type stopped struct {
 
 func (c *stopped) Now() time.Duration { return c.Clock.Now() + time.Duration(c.ahead.Load()) }
 
-// TestAStoppedProcessIsToldAtOnce by the context of each kind of lease, whatever it lies within.
-func TestAStoppedProcessIsToldAtOnce(t *testing.T) {
+// TestLeaseOfStoppedProcessEndsAtOnce by the context of each kind of lease, whatever it lies within.
+func TestLeaseOfStoppedProcessEndsAtOnce(t *testing.T) {
 	for name, take := range map[string]func(ctx context.Context, c *framework.Client) (*locks.Lease, error){
 		"mutex": func(ctx context.Context, c *framework.Client) (*locks.Lease, error) {
 			return locks.NewMutex(c, path).Lock(ctx)
@@ -69,8 +69,8 @@ func TestAStoppedProcessIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// TestAStoppedProcessIsToldAtOnceWithinDo, by the context that the function got.
-func TestAStoppedProcessIsToldAtOnceWithinDo(t *testing.T) {
+// TestDoEndsAtOnceInStoppedProcess, by the context that the function got.
+func TestDoEndsAtOnceInStoppedProcess(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		clock := &stopped{Clock: framework.TimeClock()}
 		c := w.zk.Member(t, "a", config, framework.WithClock(clock)).Client

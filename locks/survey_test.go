@@ -67,18 +67,16 @@ func TestASurveyDoesNotDescendIntoContenders(t *testing.T) {
 		lock(t, a)
 		_, err := locks.NewSemaphore(a, "/pool", 3).Acquire(t.Context(), 3)
 		require.NoError(t, err)
-		stop := w.zk.Observe(func(r zktest.Request) {
-			if r.Op == zktest.OpExists {
-				require.NotContains(t, r.Path, "-lock-")
-				require.NotContains(t, r.Path, "-lease-")
-			}
-		})
-		defer stop()
+		before := w.zk.Requests()
 		require.Len(t, survey(t, a, "/"), 2)
+		after := w.zk.Requests()
+		require.EqualValues(t, 12, after[zktest.OpMultiRead]-before[zktest.OpMultiRead], "a level more would be two requests more")
+		require.Equal(t, before[zktest.OpExists], after[zktest.OpExists])
+		require.Equal(t, before[zktest.OpGetData], after[zktest.OpGetData])
 	})
 }
 
-func TestASurveyGoesOnBesideWhatIsForbidden(t *testing.T) {
+func TestListContinuesPastForbiddenNodes(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		cfg := config
 		cfg.Auth = []framework.Credential{{Scheme: "digest", Auth: []byte("a:secret")}}
@@ -93,15 +91,15 @@ func TestASurveyGoesOnBesideWhatIsForbidden(t *testing.T) {
 	})
 }
 
-// TestASurveySkipsWhatVanishes has a lock released, and its directory deleted, between list and look.
-func TestASurveySkipsWhatVanishes(t *testing.T) {
+// TestListSkipsDeletedNodes has a lock released, and its directory deleted, between list and look.
+func TestListSkipsDeletedNodes(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a").Client, w.member("b").Client
 		l := lock(t, a)
-		f := w.zk.DelayReplies(time.Second, zktest.Match{Op: zktest.OpGetChildren2, Path: "/locks"})
+		f := w.zk.DelayReplies(time.Second, zktest.Match{Op: zktest.OpMultiRead}) // the fourth is the list of the directory
 		defer f.Cancel()
 		go func() {
-			time.Sleep(time.Second / 2)
+			time.Sleep(3*time.Second + time.Second/2)
 			require.NoError(t, l.Release(context.Background()))
 			require.NoError(t, a.Delete(context.Background(), path, framework.AnyVersion))
 		}()
@@ -136,5 +134,32 @@ func TestTheEndOfASurvey(t *testing.T) {
 		for _, err := range locks.List(t.Context(), a.Client, "relative") {
 			require.ErrorIs(t, err, framework.ErrInvalidPath)
 		}
+	})
+}
+
+// TestAListOfManyLocksIsFewRequests has locks of a team each, and one with more waiters than are read at once.
+func TestAListOfManyLocksIsFewRequests(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		s, err := w.member("a").Client.Session(t.Context())
+		require.NoError(t, err)
+		var want []string
+		for team := range 30 {
+			ops := []framework.Op{framework.CreateOp(fmt.Sprintf("/t%02d", team), nil, framework.Persistent)}
+			for n := range 10 {
+				dir := fmt.Sprintf("/t%02d/l%d", team, n)
+				want = append(want, dir+" mutex")
+				ops = append(ops, framework.CreateOp(dir, nil, framework.Persistent))
+				for i := range 5 {
+					ops = append(ops, framework.CreateOp(fmt.Sprintf("%s/_c_%036d-lock-%010d", dir, i, i), nil, framework.Ephemeral))
+				}
+			}
+			_, err := s.Multi(t.Context(), ops...)
+			require.NoError(t, err)
+		}
+		before := w.zk.Requests()
+		require.Equal(t, want, survey(t, w.member("b").Client, "/"))
+		after := w.zk.Requests()
+		require.LessOrEqual(t, after[zktest.OpMultiRead]-before[zktest.OpMultiRead], int64(20))
+		require.Equal(t, before[zktest.OpGetData], after[zktest.OpGetData])
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
 )
 
 // TestReadOnlyCallsMakeNoQueue: else a name with a slip in it would be one, and the first look would settle the order.
@@ -16,6 +18,9 @@ func TestReadOnlyCallsMakeNoQueue(t *testing.T) {
 		_, err = a.Peek(t.Context())
 		require.ErrorIs(t, err, ErrEmpty)
 		require.Empty(t, a.dead())
+		paused, err := a.Paused(t.Context())
+		require.NoError(t, err)
+		require.False(t, paused)
 		for _, remove := range []func() (int, error){
 			func() (int, error) { return a.Purge(t.Context()) },
 			func() (int, error) { return a.PurgeDead(t.Context()) },
@@ -32,5 +37,20 @@ func TestReadOnlyCallsMakeNoQueue(t *testing.T) {
 		n, err := a.Len(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
+	})
+}
+
+// TestPausedDoesNotFinishDrop: it would remove what another client may still look at.
+func TestPausedDoesNotFinishDrop(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		p := w.member("p")
+		p.put("x")
+		require.NoError(t, p.Pause(t.Context()))
+		_, err := p.client.Set(t.Context(), testPath, []byte(`{"v":2,"recipe":"queue","order":"parallel","dropped":true}`), framework.AnyVersion)
+		require.NoError(t, err)
+		paused, err := w.member("a").Paused(t.Context())
+		require.NoError(t, err)
+		require.False(t, paused)
+		require.Equal(t, 1, len(w.Children(testPath+"/items/0000000000")))
 	})
 }

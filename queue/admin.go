@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
 // SetCapacity changes the capacity of a bounded queue (WithCapacity) for all its users, now and later. Producers that wait for
@@ -22,7 +23,7 @@ func (q *Queue[T]) SetCapacity(ctx context.Context, n int) error {
 		st := q.core.store
 		err = st.repeatOnSessions(ctx, func(s *framework.Session) error { return st.setCapacity(ctx, s, n) })
 	}
-	return framework.Wrap("change", q.Path(), err)
+	return failure.Wrap("change", q.Path(), err)
 }
 
 // SetDedup changes how long the queue remembers ids (WithDedup), for all its users, now and later. A queue that has
@@ -34,7 +35,7 @@ func (q *Queue[T]) SetDedup(ctx context.Context, window time.Duration) error {
 		st := q.core.store
 		err = st.repeatOnSessions(ctx, func(s *framework.Session) error { return st.setDedup(ctx, s, window) })
 	}
-	return framework.Wrap("change", q.Path(), err)
+	return failure.Wrap("change", q.Path(), err)
 }
 
 // Drop removes the queue: its items, delayed and claimed ones too, its dead letters, its ids and
@@ -43,11 +44,11 @@ func (q *Queue[T]) SetDedup(ctx context.Context, window time.Duration) error {
 // The next use of the path makes the queue anew, by its options and else as it was known; a waiting Take does so, too.
 // To change what is stored with the queue, close all that use it first, or see SetCapacity and SetDedup. Calls in progress may end with ErrUnknown.
 func (q *Queue[T]) Drop(ctx context.Context) error {
-	err := q.core.usable()
+	err := q.core.checkUsable()
 	if err == nil {
 		err = q.core.store.dropQueue(ctx)
 	}
-	return framework.Wrap("drop", q.Path(), err)
+	return failure.Wrap("drop", q.Path(), err)
 }
 
 // Pause keeps all consumers from handing out items until Resume, prefetched ones too. Open deliveries continue, and
@@ -55,32 +56,32 @@ func (q *Queue[T]) Drop(ctx context.Context) error {
 func (q *Queue[T]) Pause(ctx context.Context) error {
 	st := q.core.store
 	err := st.repeatOnSessions(ctx, func(s *framework.Session) error {
-		_, err := s.Multi(ctx, st.nodes.checkExists(), framework.CreateOp(st.nodes.below(pausedNode), nil, framework.Persistent))
+		_, err := s.Multi(ctx, st.nodes.checkExists(), framework.CreateOp(st.nodes.childPath(pausedNode), nil, framework.Persistent))
 		if errors.Is(err, framework.ErrNodeExists) {
 			return nil
 		}
 		return err
 	})
-	return framework.Wrap("pause", q.Path(), err)
+	return failure.Wrap("pause", q.Path(), err)
 }
 
 // Resume ends a pause.
 func (q *Queue[T]) Resume(ctx context.Context) error {
 	st := q.core.store
-	err := st.repeatOnSessions(ctx, func(s *framework.Session) error { return s.DeleteIfPresent(ctx, st.nodes.below(pausedNode)) })
-	return framework.Wrap("resume", q.Path(), err)
+	err := st.repeatOnSessions(ctx, func(s *framework.Session) error { return s.DeleteIfPresent(ctx, st.nodes.childPath(pausedNode)) })
+	return failure.Wrap("resume", q.Path(), err)
 }
 
-// Paused reports whether the queue is paused.
+// Paused reports whether the queue is paused. A queue that does not exist is not, and Paused does not make it.
 func (q *Queue[T]) Paused(ctx context.Context) (bool, error) {
-	s, err := q.core.store.foundSession(ctx)
+	s, err := q.core.store.lookSession(ctx)
 	if err == nil {
-		_, err = s.Exists(ctx, q.core.store.nodes.below(pausedNode))
+		_, err = s.Exists(ctx, q.core.store.nodes.childPath(pausedNode))
 	}
-	if errors.Is(err, framework.ErrNoNode) {
+	if errors.Is(err, framework.ErrNoNode) || errors.Is(err, errAbsent) {
 		return false, nil
 	}
-	return err == nil, framework.Wrap("look", q.Path(), err)
+	return err == nil, failure.Wrap("look", q.Path(), err)
 }
 
 // changeRecord writes the record as change changes it, together with the operations that change returns. After a conflict with another client it starts again.
@@ -96,7 +97,7 @@ func (st *store) changeRecord(ctx context.Context, s *framework.Session, change 
 		}
 		after := before
 		ops, err := change(&after)
-		if err != nil || after == before {
+		if err != nil || after.Capacity == before.Capacity && after.Dedup == before.Dedup {
 			return err
 		}
 		if data, err = after.encode(); err != nil {
@@ -106,7 +107,7 @@ func (st *store) changeRecord(ctx context.Context, s *framework.Session, change 
 		switch {
 		case err == nil:
 			after.version, after.born = stat.Version+1, stat.Czxid
-			st.learn(after)
+			st.learnRecord(after)
 			return nil
 		case !errors.Is(err, framework.ErrBadVersion):
 			return err // after a lost reply the caller repeats it
@@ -122,16 +123,16 @@ func (st *store) setCapacity(ctx context.Context, s *framework.Session, n int) e
 			return nil, fmt.Errorf("%w: SetCapacity: the queue was made without a bound, and its items are not counted; drop it and make it anew with WithCapacity", ErrOption)
 		}
 		r.Capacity = n
-		data, stat, err := s.Get(ctx, st.nodes.below(inNode))
+		data, stat, err := s.Get(ctx, st.nodes.childPath(inNode))
 		if err != nil {
 			return nil, err
 		}
 		in, line, err := decodeIn(data)
 		if err != nil {
-			return nil, framework.Wrap("read", st.nodes.below(inNode), err)
+			return nil, failure.Wrap("read", st.nodes.childPath(inNode), err)
 		}
-		return []framework.Op{framework.SetOp(st.nodes.below(inNode), encodeIn(in+1, line), stat.Version),
-			framework.SetOp(st.nodes.below(outNode), nil, framework.AnyVersion)}, nil
+		return []framework.Op{framework.SetOp(st.nodes.childPath(inNode), encodeIn(in+1, line), stat.Version),
+			framework.SetOp(st.nodes.childPath(outNode), nil, framework.AnyVersion)}, nil
 	})
 	if err != nil {
 		return err
@@ -160,7 +161,7 @@ func (st *store) takeBackPlaces(ctx context.Context, s *framework.Session, capac
 				continue
 			}
 			left += p.left
-			_, err := s.Multi(ctx, framework.SetOp(st.nodes.below(inNode), encodeIn(c.in-uint32(p.left), c.line), c.version), framework.DeleteOp(p.path, p.version))
+			_, err := s.Multi(ctx, framework.SetOp(st.nodes.childPath(inNode), encodeIn(c.in-uint32(p.left), c.lineMarked), c.version), framework.DeleteOp(p.path, p.version))
 			if err != nil && !refusedByOthers(err) {
 				return err
 			}
@@ -177,10 +178,10 @@ func (st *store) takeBackPlaces(ctx context.Context, s *framework.Session, capac
 func (st *store) setDedup(ctx context.Context, s *framework.Session, window time.Duration) error {
 	return st.changeRecord(ctx, s, func(r *queueRecord) ([]framework.Op, error) {
 		r.Dedup = window.Milliseconds()
-		data, stat, err := s.Get(ctx, st.nodes.below(idsDir))
+		data, stat, err := s.Get(ctx, st.nodes.childPath(idsDir))
 		if errors.Is(err, framework.ErrNoNode) {
 			return nil, nil // no bucket was closed so far
 		}
-		return []framework.Op{framework.SetOp(st.nodes.below(idsDir), data, stat.Version)}, err
+		return []framework.Op{framework.SetOp(st.nodes.childPath(idsDir), data, stat.Version)}, err
 	})
 }

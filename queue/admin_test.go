@@ -117,6 +117,8 @@ func TestSetDedupLongerWindowHoldsForOtherProducers(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a", WithDedup(time.Minute)), w.member("b")
 		require.NoError(t, a.Put(t.Context(), "x", WithID("1")))
+		time.Sleep(61 * time.Second)
+		require.NoError(t, a.Put(t.Context(), "x", WithID("0"))) // in another bucket: the end of that one would forget the first
 		require.NoError(t, b.SetDedup(t.Context(), time.Hour))
 		for i := range 5 {
 			time.Sleep(3 * time.Minute)

@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/stretchr/testify/require"
-
-	"github.com/lockstep-go/lockstep/framework"
 )
 
 const (
@@ -56,12 +55,11 @@ type putOptions struct {
 
 func (s *featureFaultRun) run() {
 	s.putOptions = map[string]*putOptions{}
-	s.options = []Option{bound(7), WithMaxAttempts(fullAttempts), WithIdleTimeout(2 * time.Second)}
+	s.options = []Option{segmentSize(7), WithMaxAttempts(fullAttempts), WithIdleTimeout(2 * time.Second)}
 	s.consuming = s.consume
-	stored := []Option{WithOrder(s.order), WithCapacity(fullCapacity), WithDedup(5 * time.Minute), bound(7)}
+	stored := []Option{WithOrder(s.order), WithCapacity(fullCapacity), WithDedup(5 * time.Minute), segmentSize(7)}
 	operator := s.member("operator", stored...)
-	_, err := operator.Paused(s.t.Context()) // makes the queue
-	require.NoError(s.t, err)
+	require.NoError(s.t, operator.Resume(s.t.Context())) // makes the queue
 	for p := range stormProducers {
 		m := s.member(fmt.Sprint("p", p), stored...)
 		s.links = append(s.links, m.link)
@@ -213,7 +211,7 @@ func (s *featureFaultRun) repeatUntilDone(what string, f func(context.Context) e
 		if err == nil {
 			return
 		}
-		if !framework.IsTransient(err) {
+		if !failure.IsTransient(err) {
 			s.fault("%s: %v", what, err)
 			return
 		}
@@ -231,7 +229,7 @@ func (s *featureFaultRun) purge(m *member) {
 	}
 	s.mu.Unlock()
 	_, err := m.Purge(context.Background())
-	if err != nil && !framework.IsTransient(err) {
+	if err != nil && !failure.IsTransient(err) {
 		s.fault("purge: %v", err)
 	}
 	s.mu.Lock()

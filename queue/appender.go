@@ -9,52 +9,53 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// appender places a writer's new items: in the last segment of a line, or in the second at which they are due. It closes full segments.
-type appender struct {
-	store *store
-	bound int64 // items of a segment
-	tails map[itemLine]int64
-	full  map[int64]bool // seconds that have as many items as a segment
+// segmentAppender places a writer's new items: in the last segment of a chain, or in the second at which they are due. It closes full segments.
+type segmentAppender struct {
+	store        *store
+	segmentSize  int64 // items of a segment
+	lastSegments map[segmentChain]int64
+	full         map[int64]bool // seconds that have as many items as a segment
 }
 
-func newAppender(st *store, bound int64) appender {
-	return appender{store: st, bound: bound, tails: map[itemLine]int64{}, full: map[int64]bool{}}
+func newAppender(st *store, bound int64) segmentAppender {
+	return segmentAppender{store: st, segmentSize: bound, lastSegments: map[segmentChain]int64{}, full: map[int64]bool{}}
 }
 
-// forget forgets all segments and seconds, after the queue was dropped.
-func (a *appender) forget() {
-	clear(a.tails)
+// forgetSegments forgets all segments and seconds, after the queue was dropped.
+func (a *segmentAppender) forgetSegments() {
+	clear(a.lastSegments)
 	clear(a.full)
 }
 
-func (a *appender) tail(l itemLine) segmentID { return l.at(a.tails[l]) }
+func (a *segmentAppender) lastSegment(l segmentChain) segmentID { return l.segment(a.lastSegments[l]) }
 
-// addChecks adds the checks that the last segments are open, one for each line.
-func (a *appender) addChecks(t *transaction, requests []*writeRequest) {
-	checked := map[itemLine]bool{}
+// addChecks adds the checks that the last segments are open, one for each chain.
+func (a *segmentAppender) addChecks(t *transaction, requests []*writeRequest) {
+	checked := map[segmentChain]bool{}
 	for _, r := range requests {
 		for _, item := range r.items {
-			if item.delay == 0 && !checked[item.line] {
-				checked[item.line] = true
-				t.add(a.tail(item.line).checkOpen(), nil, a.handler(item.line, failAll))
+			if item.delay == 0 && !checked[item.chain] {
+				checked[item.chain] = true
+				t.addOp(a.lastSegment(item.chain).checkOpen(), nil, a.findLastIfGone(item.chain, failAll))
 			}
 		}
 	}
 }
 
 // addItems adds the creates of a request's items.
-func (a *appender) addItems(t *transaction, r *writeRequest) {
+func (a *segmentAppender) addItems(t *transaction, r *writeRequest) {
 	for i := range r.items {
 		item := &r.items[i]
 		if item.delay == 0 {
-			t.created = append(t.created, createdItem{len(t.ops), item.line, 0})
-			t.add(a.tail(item.line).appendOp(item.data), nil, a.handler(item.line, failRequest(r)))
+			t.created = append(t.created, createdItem{len(t.ops), item.chain, 0})
+			t.addOp(a.lastSegment(item.chain).appendOp(item.data), nil, a.findLastIfGone(item.chain, failRequest(r)))
 			continue
 		}
 		if item.due.IsZero() {
-			item.due = a.store.clock.Now().Add(item.delay)
+			item.due = a.store.clock.Latest().Add(item.delay) // Now may be behind the ensemble's clock, and the item would be early
 		}
 		second := item.due.Add(time.Second - 1).Unix()
 		for a.full[second] {
@@ -62,37 +63,37 @@ func (a *appender) addItems(t *transaction, r *writeRequest) {
 		}
 		dir := a.store.nodes.secondDir(second)
 		t.created = append(t.created, createdItem{op: len(t.ops), second: second})
-		t.add(framework.CreateOp(framework.Join(dir, itemPrefix), item.data, framework.PersistentSequential), nil, func(tx *framework.TxError) refusal {
+		t.addOp(framework.CreateOp(znode.Join(dir, itemPrefix), item.data, framework.PersistentSequential), nil, func(tx *framework.TxError) refusalHandling {
 			if errors.Is(tx.Err, framework.ErrNoNode) {
-				return refusal{repair: func(ctx context.Context, s *framework.Session) error { return a.makeSecond(ctx, s, dir) }}
+				return refusalHandling{repair: func(ctx context.Context, s *framework.Session) error { return a.makeSecond(ctx, s, dir) }}
 			}
 			return refuseOnly(r, tx)
 		})
 	}
 }
 
-// handler finds the line's last segment if the known one was closed or removed. Other refusals go to another handler.
-func (a *appender) handler(l itemLine, other refusalHandler) refusalHandler {
-	return func(tx *framework.TxError) refusal {
+// findLastIfGone finds the chain's last segment if the known one was closed or removed. Other refusals go to another handler.
+func (a *segmentAppender) findLastIfGone(l segmentChain, other refusalHandler) refusalHandler {
+	return func(tx *framework.TxError) refusalHandling {
 		if errors.Is(tx.Err, framework.ErrBadVersion) || errors.Is(tx.Err, framework.ErrNoNode) {
-			return refusal{repair: func(ctx context.Context, s *framework.Session) error { return a.findTail(ctx, s, l) }}
+			return refusalHandling{repair: func(ctx context.Context, s *framework.Session) error { return a.findLastSegment(ctx, s, l) }}
 		}
 		return other(tx)
 	}
 }
 
-// findTail finds a line's last segment, and makes the line if it has no segments.
-func (a *appender) findTail(ctx context.Context, s *framework.Session, l itemLine) error {
+// findLastSegment finds a chain's last segment, and makes the chain if it has no segments.
+func (a *segmentAppender) findLastSegment(ctx context.Context, s *framework.Session, l segmentChain) error {
 	if err := s.Sync(ctx, l.dir); err != nil {
 		return err
 	}
-	segments, err := l.segments(ctx, s)
+	segments, err := l.listSegments(ctx, s)
 	if err != nil {
 		return err
 	}
 	if len(segments) > 0 {
 		last := segments[len(segments)-1]
-		a.tails[l] = last.n
+		a.lastSegments[l] = last.n
 		st, err := s.Exists(ctx, last.dir())
 		if err == nil && st.Version > 0 {
 			err = last.makeNext(ctx, s)
@@ -109,17 +110,17 @@ func (a *appender) findTail(ctx context.Context, s *framework.Session, l itemLin
 	if l.tickets != "" {
 		ops = append(ops, framework.CreateOp(l.tickets, nil, framework.Persistent))
 	}
-	_, err = s.Multi(ctx, append(ops, l.at(0).makeOps()...)...)
+	_, err = s.Multi(ctx, append(ops, l.segment(0).makeOps()...)...)
 	if errors.Is(err, framework.ErrNodeExists) {
 		return nil
 	}
-	a.tails[l] = 0
+	a.lastSegments[l] = 0
 	return err
 }
 
 // makeSecond makes the directory of a second, and that of its hour.
-func (a *appender) makeSecond(ctx context.Context, s *framework.Session, second string) error {
-	hour, _ := framework.Split(second)
+func (a *segmentAppender) makeSecond(ctx context.Context, s *framework.Session, second string) error {
+	hour, _ := znode.Split(second)
 	for _, dir := range []string{hour, second} {
 		_, err := s.Multi(ctx, a.store.nodes.checkExists(), framework.CreateOp(dir, nil, framework.Container))
 		if err != nil && !errors.Is(err, framework.ErrNodeExists) {
@@ -131,18 +132,18 @@ func (a *appender) makeSecond(ctx context.Context, s *framework.Session, second 
 
 // noteApplied closes the segments in which an applied transaction has created an item with a number at the bound or beyond, and
 // remembers the seconds that are full.
-func (a *appender) noteApplied(ctx context.Context, s *framework.Session, t *transaction, results []framework.OpResult) {
-	full := map[itemLine]bool{}
+func (a *segmentAppender) noteApplied(ctx context.Context, s *framework.Session, t *transaction, results []framework.OpResult) {
+	full := map[segmentChain]bool{}
 	for _, c := range t.created {
 		if c.op >= len(results) {
 			continue
 		}
-		_, name := framework.Split(results[c.op].Path)
-		if n, ok := parseNumber(name, itemPrefix); !ok || n < a.bound-1 {
+		_, name := znode.Split(results[c.op].Path)
+		if n, ok := parseNumber(name, itemPrefix); !ok || n < a.segmentSize-1 {
 			continue
 		}
 		if c.second == 0 {
-			full[c.line] = true
+			full[c.chain] = true
 			continue
 		}
 		if len(a.full) > 10_000 {
@@ -150,9 +151,9 @@ func (a *appender) noteApplied(ctx context.Context, s *framework.Session, t *tra
 		}
 		a.full[c.second] = true
 	}
-	for _, l := range slices.SortedFunc(maps.Keys(full), func(x, y itemLine) int { return compareItems(itemID{at: x.at(0)}, itemID{at: y.at(0)}) }) {
-		if _, err := s.Multi(ctx, a.tail(l).closeOps()...); err == nil {
-			a.tails[l]++
+	for _, chain := range slices.SortedFunc(maps.Keys(full), func(x, y segmentChain) int { return compareItems(itemID{at: x.segment(0)}, itemID{at: y.segment(0)}) }) {
+		if _, err := s.Multi(ctx, a.lastSegment(chain).closeOps()...); err == nil {
+			a.lastSegments[chain]++
 		} // else another client has closed the segment, or will
 	}
 }

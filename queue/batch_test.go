@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -138,7 +139,7 @@ func TestTryTakeOfEmptyQueueDoesNotWrite(t *testing.T) {
 // TestTryTakeOfEmptyQueueCostsTwoRequests: the lists of segments are not read again.
 func TestTryTakeOfEmptyQueueCostsTwoRequests(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a, p := w.member("a"), w.member("p", bound(2))
+		a, p := w.member("a"), w.member("p", segmentSize(2))
 		p.put(names(0, 7)...)
 		p.drain(7)
 		time.Sleep(time.Minute + 100*time.Millisecond)
@@ -187,7 +188,7 @@ func (w *world) removals() (count func() int, stop func()) {
 	var n atomic.Int64
 	stop = w.Observe(func(r zktest.Request) {
 		for _, part := range r.Parts {
-			if _, name := framework.Split(part.Path); part.Op == zktest.OpDelete && strings.HasPrefix(name, itemPrefix) {
+			if _, name := znode.Split(part.Path); part.Op == zktest.OpDelete && strings.HasPrefix(name, itemPrefix) {
 				n.Add(1)
 				return
 			}
@@ -296,5 +297,26 @@ func TestTryTakeContinuesAfterLostSession(t *testing.T) {
 		require.Equal(t, "y", d.Value)
 		a.ack(d)
 		a.requireTryTakeEmpty()
+	})
+}
+
+func TestTryTakeDoesNotWaitInStrictLine(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		order := WithOrder(Strict)
+		a, b, p := w.member("a", order), w.member("b", order, WithMaxInFlight(2)), w.member("p", order)
+		p.put(names(0, 3)...)
+		d := a.take()
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := b.Take(ctx)
+			ended <- err
+		}()
+		time.Sleep(time.Second)
+		require.Len(t, w.Children(testPath+"/lock"), 2, "b stands in line")
+		b.requireTryTakeEmpty()
+		cancel()
+		require.ErrorIs(t, <-ended, context.Canceled)
+		a.ack(d)
 	})
 }

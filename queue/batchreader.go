@@ -55,8 +55,8 @@ func (b *batchReader) readAsync(path string, then func(framework.Node)) {
 	}
 }
 
-// read reads an item.
-func (b *batchReader) read(ctx context.Context, path string) framework.Node {
+// readAndWait reads an item.
+func (b *batchReader) readAndWait(ctx context.Context, path string) framework.Node {
 	answer := make(chan framework.Node, 1)
 	b.readAsync(path, func(n framework.Node) { answer <- n })
 	select {
@@ -97,7 +97,7 @@ func (b *batchReader) readBatch(batch []batchRead) {
 	for i, read := range batch {
 		paths[i] = read.path
 	}
-	nodes, err := b.s.Primitives().GetAll(b.ctx, paths...)
+	nodes, err := b.s.GetAll(b.ctx, paths...)
 	if errors.Is(err, framework.ErrTooLarge) && len(batch) > 1 {
 		b.readBatch(batch[:len(batch)/2])
 		b.readBatch(batch[len(batch)/2:])

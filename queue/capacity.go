@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // capacityCounter reserves places in a bounded queue for one writer (docs/adr/0040-room-in-blocks.md):
@@ -21,16 +23,16 @@ import (
 // places. A producer without room takes back the unused places of others. in - out is at most the capacity at any time.
 // Both counts are modulo 2^32. Since out only grows, an old reading of it is safe.
 type capacityCounter struct {
-	store   *store
-	known   bool // the fields below are as they were read last
-	in      uint32
-	line    bool  // producers stand in line: only the first of them gets places
-	version int32 // of <path>/in
-	out     uint32
-	own     reservedPlaces
-	exists  bool // the node of own
-	looked  bool // for places of dead writers
-	peers   int  // writers with a node of places, when they were listed last
+	store      *store
+	known      bool // the fields below are as they were read last
+	in         uint32
+	lineMarked bool  // producers stand in line: only the first of them gets places
+	version    int32 // of <path>/in
+	out        uint32
+	own        reservedPlaces
+	exists     bool // the node of own
+	looked     bool // for places of dead writers
+	peers      int  // writers with a node of places, when they were listed last
 }
 
 // reservedPlaces are the places of one writer, and their node.
@@ -56,11 +58,11 @@ func (c *capacityCounter) noteUsed(n int) {
 	}
 }
 
-// reserve takes places for requests, and returns those that have places. Requests behind one without places get no places. While puts of this Queue
+// reserveFor takes places for requests, and returns those that have places. Requests behind one without places get no places. While puts of this Queue
 // stand in line for room, only the first in line gets places.
-func (c *capacityCounter) reserve(ctx context.Context, s *framework.Session, marker string, requests []*writeRequest, putsWait bool) (map[*writeRequest]bool, error) {
-	_, name := framework.Split(marker)
-	if path := framework.Join(c.store.nodes.below(placesDir), name); path != c.own.path {
+func (c *capacityCounter) reserveFor(ctx context.Context, s *framework.Session, marker string, requests []*writeRequest, putsWait bool) (map[*writeRequest]bool, error) {
+	_, name := znode.Split(marker)
+	if path := znode.Join(c.store.nodes.childPath(placesDir), name); path != c.own.path {
 		*c = capacityCounter{store: c.store, own: reservedPlaces{path: path}}
 	}
 	var wanted []*writeRequest
@@ -79,7 +81,7 @@ func (c *capacityCounter) reserve(ctx context.Context, s *framework.Session, mar
 		if missing <= 0 {
 			break
 		}
-		free, err := c.reservePlaces(ctx, s, missing, wanted[0].first)
+		free, err := c.reserveBlock(ctx, s, missing, wanted[0].first)
 		if err != nil {
 			return nil, err
 		}
@@ -97,12 +99,12 @@ func (c *capacityCounter) reserve(ctx context.Context, s *framework.Session, mar
 // readState reads the counts, the writer's places if it has a path for them, and the record. It reads out before in, so that in - out is not
 // less than the true number; and the record after in, since SetCapacity writes both in one transaction.
 func (c *capacityCounter) readState(ctx context.Context, s *framework.Session) error {
-	st, err := s.Exists(ctx, c.store.nodes.below(outNode))
+	st, err := s.Exists(ctx, c.store.nodes.childPath(outNode))
 	if err != nil {
 		return err
 	}
 	c.out = uint32(st.Version)
-	nodes, err := s.Primitives().GetAll(ctx, c.store.nodes.below(inNode), cmp.Or(c.own.path, c.store.nodes.below(inNode)), c.store.nodes.path)
+	nodes, err := s.GetAll(ctx, c.store.nodes.childPath(inNode), cmp.Or(c.own.path, c.store.nodes.childPath(inNode)), c.store.nodes.path)
 	if err != nil {
 		return err
 	}
@@ -110,8 +112,8 @@ func (c *capacityCounter) readState(ctx context.Context, s *framework.Session) e
 	if in.Err != nil {
 		return in.Err
 	}
-	if c.in, c.line, err = decodeIn(in.Data); err != nil {
-		return framework.Wrap("read", c.store.nodes.below(inNode), err)
+	if c.in, c.lineMarked, err = decodeIn(in.Data); err != nil {
+		return failure.Wrap("read", c.store.nodes.childPath(inNode), err)
 	}
 	c.version = in.Stat.Version
 	if err := c.store.learnFrom(record); err != nil {
@@ -124,7 +126,7 @@ func (c *capacityCounter) readState(ctx context.Context, s *framework.Session) e
 	switch {
 	case c.exists:
 		if c.own.left, err = decodePlaces(own.Data); err != nil {
-			return framework.Wrap("read", c.own.path, err)
+			return failure.Wrap("read", c.own.path, err)
 		}
 	case !errors.Is(own.Err, framework.ErrNoNode):
 		return own.Err
@@ -133,9 +135,9 @@ func (c *capacityCounter) readState(ctx context.Context, s *framework.Session) e
 	return nil
 }
 
-// reservePlaces reserves n places, and some ahead if there are many. If there are fewer than n, it reserves no places and returns their number. After a
+// reserveBlock reserves n places, and some ahead if there are many. If there are fewer than n, it reserves no places and returns their number. After a
 // conflict with another producer, c.known is false. first says that the producer is the first in line.
-func (c *capacityCounter) reservePlaces(ctx context.Context, s *framework.Session, n int, first bool) (free int, err error) {
+func (c *capacityCounter) reserveBlock(ctx context.Context, s *framework.Session, n int, first bool) (free int, err error) {
 	free = c.freeForSure()
 	if free < n { // the count may be old
 		if err := c.readState(ctx, s); err != nil {
@@ -143,8 +145,8 @@ func (c *capacityCounter) reservePlaces(ctx context.Context, s *framework.Sessio
 		}
 		free = c.freeForSure()
 	}
-	if c.line && !first {
-		names, _, err := s.Children(ctx, c.store.nodes.below(roomDir))
+	if c.lineMarked && !first {
+		names, _, err := s.Children(ctx, c.store.nodes.childPath(roomDir))
 		if err != nil && !errors.Is(err, framework.ErrNoNode) || len(names) > 0 {
 			return 0, err
 		}
@@ -165,9 +167,9 @@ func (c *capacityCounter) reservePlaces(ctx context.Context, s *framework.Sessio
 		}
 	}
 	if free += returned; free < n {
-		if first && !c.line {
-			err = c.runTransaction(ctx, s, []framework.Op{framework.SetOp(c.store.nodes.below(inNode), encodeIn(c.in, true), c.version)})
-			c.line = true
+		if first && !c.lineMarked {
+			err = c.runTransaction(ctx, s, []framework.Op{framework.SetOp(c.store.nodes.childPath(inNode), encodeIn(c.in, true), c.version)})
+			c.lineMarked = true
 			c.version++
 		}
 		return free, err
@@ -177,7 +179,7 @@ func (c *capacityCounter) reservePlaces(ctx context.Context, s *framework.Sessio
 		block += min(maxAhead, (free-n)/(2*(c.peers+2)))
 	}
 	in := c.in + uint32(block-returned)
-	ops := []framework.Op{framework.SetOp(c.store.nodes.below(inNode), encodeIn(in, first && c.line), c.version)}
+	ops := []framework.Op{framework.SetOp(c.store.nodes.childPath(inNode), encodeIn(in, first && c.lineMarked), c.version)}
 	count := strconv.AppendInt(nil, int64(c.own.left+block), 10)
 	if c.exists {
 		ops = append(ops, framework.SetOp(c.own.path, count, c.own.version))
@@ -193,7 +195,7 @@ func (c *capacityCounter) reservePlaces(ctx context.Context, s *framework.Sessio
 	if c.exists {
 		c.own.version++
 	}
-	c.in, c.line, c.exists, c.looked = in, first && c.line, true, true
+	c.in, c.lineMarked, c.exists, c.looked = in, first && c.lineMarked, true, true
 	c.version++
 	c.own.left += block
 	return 0, nil
@@ -216,7 +218,7 @@ func (c *capacityCounter) runTransaction(ctx context.Context, s *framework.Sessi
 		return err
 	}
 	if refused.Op == "create" && errors.Is(err, framework.ErrNoNode) {
-		err = s.Create(ctx, c.store.nodes.below(placesDir), nil, framework.Persistent)
+		err = s.Create(ctx, c.store.nodes.childPath(placesDir), nil, framework.Persistent)
 		if err != nil && !errors.Is(err, framework.ErrNodeExists) {
 			return err
 		}
@@ -226,14 +228,14 @@ func (c *capacityCounter) runTransaction(ctx context.Context, s *framework.Sessi
 
 // unusedByOthers lists the unused places of other writers, and those of dead writers among them.
 func (c *capacityCounter) unusedByOthers(ctx context.Context, s *framework.Session) (all, dead []reservedPlaces, err error) {
-	names, _, err := s.Children(ctx, c.store.nodes.below(placesDir))
+	names, _, err := s.Children(ctx, c.store.nodes.childPath(placesDir))
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil, nil, nil
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	writers, _, err := s.Children(ctx, c.store.nodes.below(writersDir)) // after the places: a writer makes its marker first
+	writers, _, err := s.Children(ctx, c.store.nodes.childPath(writersDir)) // after the places: a writer makes its marker first
 	if err != nil && !errors.Is(err, framework.ErrNoNode) {
 		return nil, nil, err
 	}
@@ -241,9 +243,9 @@ func (c *capacityCounter) unusedByOthers(ctx context.Context, s *framework.Sessi
 	for some := range slices.Chunk(names, 100) {
 		paths := make([]string, len(some))
 		for i, name := range some {
-			paths[i] = framework.Join(c.store.nodes.below(placesDir), name)
+			paths[i] = znode.Join(c.store.nodes.childPath(placesDir), name)
 		}
-		nodes, err := s.Primitives().GetAll(ctx, paths...)
+		nodes, err := s.GetAll(ctx, paths...)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -273,7 +275,7 @@ func (c *capacityCounter) returnUnused(s *framework.Session) {
 		}
 		ops := []framework.Op{framework.DeleteOp(c.own.path, c.own.version)}
 		if c.own.left > 0 {
-			ops = append(ops, framework.SetOp(c.store.nodes.below(inNode), encodeIn(c.in-uint32(c.own.left), c.line), c.version))
+			ops = append(ops, framework.SetOp(c.store.nodes.childPath(inNode), encodeIn(c.in-uint32(c.own.left), c.lineMarked), c.version))
 		}
 		if c.runTransaction(s.Context(), s, ops) != nil || c.known {
 			return

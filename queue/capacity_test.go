@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -336,7 +336,7 @@ func capacityFaultRun(t *testing.T, w *world, seed uint64, r *rand.Rand) {
 // present counts all items but dead letters, at one moment.
 func (w *world) itemCount() (n int) {
 	for _, node := range w.Tree(testPath) {
-		dir, name := framework.Split(node.Path)
+		dir, name := znode.Split(node.Path)
 		if strings.HasPrefix(name, itemPrefix) && !strings.HasPrefix(dir, testPath+"/dead") {
 			n++
 		}

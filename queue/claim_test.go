@@ -337,27 +337,48 @@ func TestNackAfterLostReply(t *testing.T) {
 	})
 }
 
-// TestNackAfterRedoSegmentWasRemoved: its consumer does not know yet that the lane goes on in another.
+// TestNackAfterRedoSegmentWasRemoved: its consumer does not know yet that the lane goes on in another, and draws after the item is there.
 func TestNackAfterRedoSegmentWasRemoved(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, p := w.member("a", WithMaxInFlight(2)), w.member("p")
 		a.put(names(0, 3)...)
 		require.NoError(t, a.take().Nack(t.Context(), 0, nil))
-		a.drain(1)
+		require.Equal(t, names(0, 1), a.drain(1))
 		d := a.take()
 		redo := p.core.store.nodes.redo
 		s, err := p.client.Session(t.Context())
 		require.NoError(t, err)
-		_, err = s.Multi(t.Context(), redo.at(0).closeOps()...)
+		_, err = s.Multi(t.Context(), redo.segment(0).closeOps()...)
 		require.NoError(t, err)
-		require.NoError(t, redo.at(0).remove(t.Context(), s))
+		require.NoError(t, redo.segment(0).removeIfEmpty(t.Context(), s))
 		require.Equal(t, []string{"0000000001"}, w.Children(redo.dir))
+		returns, draws := creates(redo.segment(1).dir()), creates(redo.segment(0).ticketDir())
+		refused := false
+		defer w.Observe(func(r zktest.Request) { refused = refused || returns(r) && draws(r) })()
+		fault := w.Throttle(1, zktest.Match{Op: zktest.OpMulti, Func: func(zktest.Request) bool { return refused }}) // puts the next try off
 		require.NoError(t, d.Nack(t.Context(), 0, errors.New("again")))
+		<-fault.Hit()
 		d = a.take()
 		require.Equal(t, "item 1", d.Value)
 		require.Equal(t, 2, d.Attempt)
 		a.ack(d)
 		require.Equal(t, names(2, 3), a.drain(1))
+	})
+}
+
+// TestReturnedItemComesNextBeforeItsSignal: the consumer that has returned it need not hear of that from the servers.
+func TestReturnedItemComesNextBeforeItsSignal(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a", WithMaxInFlight(2))
+		a.put(names(0, 2)...)
+		d := a.take()
+		views := a.core.consumer.session.Load().order.(*parallelOrder).views
+		views.mu.Lock()
+		views.watch.Stop()
+		views.watch = nil // the event is not there yet
+		views.mu.Unlock()
+		require.NoError(t, d.Nack(t.Context(), 0, nil))
+		require.Equal(t, names(0, 2), a.drain(2))
 	})
 }
 
@@ -382,11 +403,11 @@ func TestRecovererDiesWhileOthersWait(t *testing.T) {
 // ticket is drawn, so that no later ring of a put wakes the others.
 func TestLaneItemsInSeveralSegmentsWakeAsManyConsumers(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		p := w.member("p", bound(3))
+		p := w.member("p", segmentSize(3))
 		p.put("zero")
 		var got []chan *Delivery[string]
 		for i := range 8 {
-			m := w.member(fmt.Sprint("m", i), WithMaxInFlight(1), bound(3))
+			m := w.member(fmt.Sprint("m", i), WithMaxInFlight(1), segmentSize(3))
 			if i == 0 {
 				m.drain(1)
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -23,7 +24,7 @@ type claimedItem struct {
 	env       envelope
 	data      []byte // as stored; kept in a strict queue only
 	decodeErr error  // why the item cannot be read, or nil
-	tenure    tenure
+	tenure    itemTenure
 
 	mu       sync.Mutex
 	settled  error       // why it cannot be settled any more, or nil
@@ -34,8 +35,8 @@ type claimedItem struct {
 	unseen   bool // it goes back, and no caller has had it
 }
 
-// tenure is the time in which no other consumer can have the item.
-type tenure interface {
+// itemTenure is the time in which no other consumer can have the item.
+type itemTenure interface {
 	Context() context.Context
 	Err() error
 	End(cause error)
@@ -71,8 +72,8 @@ func (c *claimedItem) leaveOps() []framework.Op {
 	return append(c.removeOps(), c.session.store.countLeaving()...)
 }
 
-// request is a request that is valid only while the claim is.
-func (c *claimedItem) request(ops []framework.Op, items ...newItem) *writeRequest {
+// newRequest is a request that is valid only while the claim is.
+func (c *claimedItem) newRequest(ops []framework.Op, items ...newItem) *writeRequest {
 	r := &writeRequest{session: c.session.s, ops: ops, items: items}
 	if c.lease != nil {
 		r.requires = []precondition{leaseHeld{c.lease}}
@@ -93,16 +94,16 @@ func (c *claimedItem) uncountRequest() *writeRequest {
 	if err != nil {
 		return nil
 	}
-	return c.request([]framework.Op{framework.SetOp(c.node, data, c.version)})
+	return c.newRequest([]framework.Op{framework.SetOp(c.node, data, c.version)})
 }
 
 // guard is the operation that the servers refuse once another consumer can have the item: a ticket's name belongs to one claim, and in a strict
 // queue each further claim raises the item's version.
 func (c *claimedItem) guard() framework.Op {
 	if c.ticket != "" {
-		return framework.CheckOp(c.ticket, framework.AnyVersion).When(c.tenure.Err)
+		return primitives.When(framework.CheckOp(c.ticket, framework.AnyVersion), c.tenure.Err)
 	}
-	return framework.CheckOp(c.node, c.version).When(c.tenure.Err)
+	return primitives.When(framework.CheckOp(c.node, c.version), c.tenure.Err)
 }
 
 // token is the transaction that has created the item's node, plus the number of its changes. Each change took a
@@ -138,7 +139,7 @@ func (c *claimedItem) markSettled(reason error) error {
 		return nil
 	}
 	if c.session.ctx.Err() == nil {
-		c.end(reason) // makes room: the consumer session continues
+		c.endDelivery(reason) // makes room: the consumer session continues
 	}
 	return reason
 }
@@ -158,16 +159,16 @@ func (c *claimedItem) reopen() {
 func (c *claimedItem) endWith(r *writeRequest, finished func(error)) {
 	r.then = func(_ []framework.OpResult, err error) {
 		err = settlementError(err)
-		c.end(err)
+		c.endDelivery(err)
 		finished(err)
 	}
-	c.session.claims.settling(c)
+	c.session.claims.beginSettling(c)
 }
 
 // writeLast writes a request that ends the delivery.
 func (c *claimedItem) writeLast(r *writeRequest, finished func(error)) {
 	c.endWith(r, finished)
-	c.session.write(r)
+	c.session.writeRequests(r)
 }
 
 // settlementError is the error of a settlement after its request has failed with err.
@@ -179,22 +180,22 @@ func settlementError(err error) error {
 	return err
 }
 
-// end ends the tenure and makes room for another delivery. If the item was not settled, its ticket is given up, so that the recoverer returns it.
-func (c *claimedItem) end(err error) {
+// endDelivery ends the tenure and makes room for another delivery. If the item was not settled, its ticket is given up, so that the recoverer returns it.
+func (c *claimedItem) endDelivery(err error) {
 	if err == nil {
 		err = ErrSettled
 	} else if c.ticket != "" {
-		c.session.write(c.request([]framework.Op{framework.DeleteOp(c.ticket, framework.AnyVersion), c.session.store.nodes.signalRecoverer()}))
+		c.session.writeRequests(c.newRequest([]framework.Op{framework.DeleteOp(c.ticket, framework.AnyVersion), c.session.store.nodes.signalRecoverer()}))
 	}
 	c.tenure.End(err)
 	c.session.itemSettled(c.session.store.nodes.segmentOf(c.node))
-	c.session.claims.closed(c)
+	c.session.claims.removeSettled(c)
 }
 
 // ack removes the item.
 func (c *claimedItem) ack(finished func(error)) {
 	if r := c.ackRequest(finished); r != nil {
-		c.session.write(append([]*writeRequest{r}, c.session.nextAfterAcks(1)...)...)
+		c.session.writeRequests(append([]*writeRequest{r}, c.session.nextAfterAcks(1)...)...)
 	}
 }
 
@@ -204,7 +205,7 @@ func (c *claimedItem) ackRequest(finished func(error)) *writeRequest {
 		finished(err)
 		return nil
 	}
-	r := c.request(c.leaveOps())
+	r := c.newRequest(c.leaveOps())
 	c.endWith(r, finished)
 	return r
 }
@@ -215,18 +216,18 @@ func (c *claimedItem) ackWith(ops []framework.Op, finished func(error)) {
 		finished(err)
 		return
 	}
-	r := c.request(c.leaveOps())
+	r := c.newRequest(c.leaveOps())
 	r.with = ops
 	r.then = func(_ []framework.OpResult, err error) {
 		if errors.Is(err, ErrRefused) {
 			c.reopen()
 		} else {
 			err = settlementError(err)
-			c.end(err)
+			c.endDelivery(err)
 		}
 		finished(err)
 	}
-	c.session.write(r)
+	c.session.writeRequests(r)
 }
 
 // nack gives the item back after a failed attempt: at once, later, or to the dead letters if its attempts are used up.
@@ -260,14 +261,14 @@ func (c *claimedItem) buryUnseen(reason error) {
 	}
 }
 
-// expire removes an item that has expired, or makes it a dead letter. Its claim is no attempt.
-func (c *claimedItem) expire() {
+// endTenure removes an item that has expired, or makes it a dead letter. Its claim is no attempt.
+func (c *claimedItem) endTenure() {
 	if c.markSettled(ErrSettled) != nil {
 		return
 	}
 	c.attempt--
 	if c.session.settings.dropExpired {
-		c.writeLast(c.request(c.leaveOps()), func(error) {})
+		c.writeLast(c.newRequest(c.leaveOps()), func(error) {})
 		return
 	}
 	c.moveToDeadLetters(errExpired, func(error) {})
@@ -279,11 +280,11 @@ func (c *claimedItem) moveToDeadLetters(reason error, finished func(error)) {
 	e.header.Raw = e.header.Raw || c.decodeErr != nil
 	data, err := e.encode()
 	if err != nil {
-		c.end(err)
+		c.endDelivery(err)
 		finished(err)
 		return
 	}
-	c.writeLast(c.request(c.leaveOps(), newItem{line: c.session.store.nodes.dead, data: data}), finished)
+	c.writeLast(c.newRequest(c.leaveOps(), newItem{chain: c.session.store.nodes.dead, data: data}), finished)
 }
 
 // takeBack ends a delivery that its caller has not settled, and gives the item back with a number of attempts. Then it calls given, also if

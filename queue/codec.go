@@ -35,24 +35,24 @@ func (plainCodec[T]) Encode(v T) ([]byte, error) { return []byte(v), nil }
 
 func (plainCodec[T]) Decode(data []byte) (T, error) { return T(data), nil }
 
-// encode calls the codec. A codec that panics has failed.
-func encode[T any](c Codec[T], v T) (data []byte, err error) {
-	defer recovered(&err)
+// encodeValue calls the codec. A codec that panics has failed.
+func encodeValue[T any](c Codec[T], v T) (data []byte, err error) {
+	defer recoverPanic(&err)
 	if data, err = c.Encode(v); err != nil {
 		return nil, fmt.Errorf("%w: encode: %w", ErrCodec, err)
 	}
 	return data, nil
 }
 
-func decode[T any](c Codec[T], data []byte) (v T, err error) {
-	defer recovered(&err)
+func decodeValue[T any](c Codec[T], data []byte) (v T, err error) {
+	defer recoverPanic(&err)
 	if v, err = c.Decode(data); err != nil {
 		return v, fmt.Errorf("%w: decode: %w", ErrCodec, err)
 	}
 	return v, nil
 }
 
-func recovered(err *error) {
+func recoverPanic(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%w: panic: %v", ErrCodec, p)
 	}

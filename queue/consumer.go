@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/background"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -27,7 +28,7 @@ type consumer struct {
 
 func newConsumer(st *store, settings *settings, w *writer, work context.Context, tasks *background.Tasks) *consumer {
 	return &consumer{store: st, settings: settings, writer: w, work: work, tasks: tasks,
-		takes: takeQueue{kicked: make(chan struct{}, 1)}, state: newStateReader(st)}
+		takes: takeQueue{changed: make(chan struct{}, 1)}, state: newStateReader(st)}
 }
 
 // take waits for an item.
@@ -36,26 +37,26 @@ func (c *consumer) take(ctx context.Context) (*claimedItem, error) {
 		return nil, err
 	}
 	call := newTakeCall()
-	if err := c.addCall(call); err != nil {
+	if err := c.addTakeCall(call); err != nil {
 		return nil, err
 	}
 	select {
 	case got := <-call.got:
 		return got.item, got.err
 	case <-ctx.Done():
-		if item := c.takes.remove(call); item != nil {
+		if item := c.takes.removeCall(call); item != nil {
 			c.takes.handBack(item)
 		}
-		return nil, framework.Ended(ctx)
+		return nil, failure.Ended(ctx)
 	}
 }
 
-// addCall queues a call, and starts the consumer if it does not run.
-func (c *consumer) addCall(call *takeCall) error {
+// addTakeCall queues a call, and starts the consumer if it does not run.
+func (c *consumer) addTakeCall(call *takeCall) error {
 	if err := context.Cause(c.work); err != nil {
 		return err
 	}
-	return c.takes.add(call, func() error {
+	return c.takes.enqueueCall(call, func() error {
 		if !c.tasks.Start(c.runSessions) {
 			return ErrClosed
 		}
@@ -84,7 +85,7 @@ func (c *consumer) runSessions() {
 			if c.takes.endUnlessCalled() {
 				return
 			}
-		case framework.IsTransient(err) || errors.Is(err, framework.ErrNodeGone):
+		case failure.IsTransient(err) || errors.Is(err, framework.ErrNodeGone):
 			_ = back.Pause(c.work) // the next round sees the end of work
 		case err != nil:
 			c.takes.failAll(err)
@@ -106,8 +107,8 @@ func (c *consumer) runSession(s *framework.Session) error {
 		cs.order = newParallelOrder(cs)
 	}
 	c.session.Store(cs)
-	c.takes.begin(cs.claims)
-	err := cs.run()
+	c.takes.setClaims(cs.claims)
+	err := cs.claimUntilEnd()
 	if errors.Is(err, framework.ErrNoNode) || errors.Is(err, ErrNotQueue) || errors.Is(err, errDropped) || errors.Is(err, errVacant) {
 		// Was the queue dropped and made anew? The watch of the record may have read the new one already.
 		switch replaced, failed := c.store.wasReplaced(c.work, s, record.born); {
@@ -117,7 +118,7 @@ func (c *consumer) runSession(s *framework.Session) error {
 			err = fmt.Errorf("%w: %w", errPlaceLost, err)
 		}
 	}
-	c.takes.begin(nil)
+	c.takes.setClaims(nil)
 	c.session.Store(nil)
 	if lost := s.Err(); lost != nil && !errors.Is(err, errIdle) {
 		return lost // calls that the end of the session has ended return other errors

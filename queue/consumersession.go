@@ -12,6 +12,8 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/background"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -28,12 +30,13 @@ type consumerSession struct {
 	tasks    background.Tasks
 	removals *background.Tasks // the Queue's: removals of segments may outlast the consumer session
 
-	order  claimOrder
-	claims *sessionClaims
-	gate   *pauseGate
-	reads  *batchReader
-	refs   segmentRefs
-	place  linePlace
+	order   claimOrder
+	claims  *sessionClaims
+	gate    *pauseGate
+	reads   *batchReader
+	cancels *cancelMarks
+	refs    segmentRefs
+	place   linePlace
 }
 
 // claimOrder is how a consumer session claims items: in parallel, by tickets, or strictly, under the queue's lock.
@@ -48,11 +51,11 @@ type claimOrder interface {
 	putBack(c *claimedItem, attempts int, given func())
 	// hasPassed reports whether the consumer session has left a segment behind.
 	hasPassed(at segmentID) bool
-	// claimable returns how many items of a state the consumer session could claim, and whether that is not decided yet since claims are on their
+	// countClaimable returns how many items of a state the consumer session could claim, and whether that is not decided yet since claims are on their
 	// way. first says that it is the first consumer in line.
-	claimable(state queueState, first bool) (n int, undecided bool)
-	// awaited returns the items that claims wait for.
-	awaited() []string
+	countClaimable(state queueState, first bool) (n int, undecided bool)
+	// awaitedItems returns the items that claims wait for.
+	awaitedItems() []string
 }
 
 // errPlaceLost ends a consumer session that has lost its place in line; another one begins.
@@ -68,26 +71,28 @@ func newConsumerSession(st *store, settings *settings, w *writer, takes *takeQue
 	cs.claims = newSessionClaims(takes, cs.ctx, cs.gate, settings, settings.windowSize(st.record().Order))
 	cs.gate.onResume = cs.claims.handOutAfterPause
 	cs.reads = newBatchReader(cs.ctx, s, &cs.tasks)
+	cs.cancels = newCancelMarks(s, st.nodes.childPath(cancelsDir))
 	cs.place.ctx, cs.place.leave = context.WithCancel(s.Context())
 	return cs
 }
 
-// run claims items until the session or the Queue ends, or the idle timeout is over. Then it gives all items back and leaves the line.
-func (cs *consumerSession) run() error {
+// claimUntilEnd claims items until the session or the Queue ends, or the idle timeout is over. Then it gives all items back and leaves the line.
+func (cs *consumerSession) claimUntilEnd() error {
 	stop := context.AfterFunc(cs.s.Context(), func() { cs.cancel(context.Cause(cs.s.Context())) })
 	defer stop()
-	cs.tasks.Start(func() { cs.end(cs.gate.watch(cs.ctx, cs.s, cs.store.nodes.below(pausedNode))) })
-	cs.tasks.Start(func() { cs.end(cs.store.watchRecord(cs.ctx, cs.s)) })
+	cs.tasks.Start(func() { cs.endOnError(cs.gate.followNode(cs.ctx, cs.s, cs.store.nodes.childPath(pausedNode))) })
+	cs.tasks.Start(func() { cs.endOnError(cs.store.watchRecord(cs.ctx, cs.s)) })
 	err := cs.order.claimItems()
-	cs.end(err)
+	cs.endOnError(err)
 	<-cs.tasks.Done()
+	cs.cancels.stopWatch(true)
 	cs.takeBackAll()
 	cs.leaveLine()
 	return err
 }
 
-// end ends the consumer session, if err is not nil. Only the first error counts.
-func (cs *consumerSession) end(err error) {
+// endOnError ends the consumer session, if err is not nil. Only the first error counts.
+func (cs *consumerSession) endOnError(err error) {
 	if err != nil {
 		cs.cancel(err)
 	}
@@ -98,13 +103,13 @@ func (cs *consumerSession) claimLoop(claim, rest func()) error {
 	cs.place.stands.Store(true)
 	for cs.ctx.Err() == nil {
 		claim()
-		idle, left := cs.claims.idle()
+		idle, left := cs.claims.isIdle()
 		if idle {
 			return errIdle
 		}
 		timer := time.NewTimer(left)
 		select {
-		case <-cs.claims.takes.kicked:
+		case <-cs.claims.takes.changed:
 		case <-timer.C:
 			rest()
 		case <-cs.ctx.Done():
@@ -122,19 +127,78 @@ func (cs *consumerSession) nextAfterAcks(acks int) []*writeRequest {
 	return cs.order.nextAfterAcks(acks)
 }
 
-// deliver hands a claimed item out, or keeps it ready. An item that cannot be read, or has used up its attempts, goes to the dead letters.
-func (cs *consumerSession) deliver(c *claimedItem) {
-	err := c.decodeErr
+// deliverItem hands a claimed item out, or keeps it ready. An item that cannot be read, or has used up its attempts, goes to the dead letters. A
+// cancelled item is removed. The items of a strict queue are delivered in order, so each waits for the removal of the one before.
+func (cs *consumerSession) deliverItem(c *claimedItem) {
+	cancelled, err := cs.removeIfCancelled(c)
+	if cancelled {
+		cs.claims.addClaimed(c, false)
+		if c.markSettled(ErrSettled) == nil {
+			c.endDelivery(err)
+		}
+		return
+	}
+	cs.endOnError(err)
+	err = c.decodeErr
 	if most := cs.settings.maxAttempts; err == nil && most > 0 && c.attempt > most {
 		c.attempt--
 		err = fmt.Errorf("%w: attempt %d ended without an answer", ErrLost, c.attempt)
 	}
-	cs.claims.claimed(c, err == nil)
+	cs.claims.addClaimed(c, err == nil)
 	c.settleWhenLost()
 	if err != nil {
 		c.buryUnseen(err)
 	}
-	cs.claims.takes.kick()
+	cs.claims.takes.noteChange()
+}
+
+// removeIfCancelled removes a claimed item that Cancel has marked, with its claim and its marks, and reports whether it has. If Cancel has
+// withdrawn the mark meanwhile, the servers refuse the removal, and the item is delivered. If the item has gone, removeIfCancelled also returns an
+// error, and the claim may still be there.
+func (cs *consumerSession) removeIfCancelled(c *claimedItem) (bool, error) {
+	if c.env.header.ID == "" || c.decodeErr != nil {
+		return false, nil
+	}
+	back := recipe.NewBackoff(cs.store.client)
+	for unknown := false; ; { // whether a removal was sent, and its outcome is unknown
+		marks, err := cs.cancels.marksOf(cs.ctx, c.env.header)
+		if err == nil && len(marks) == 0 && !unknown {
+			return false, nil
+		}
+		removal := c.leaveOps()
+		if c.lease != nil {
+			removal = append([]framework.Op{c.lease.Guard()}, removal...)
+		}
+		switch {
+		case err == nil && len(marks) == 0:
+			_, err = cs.s.Exists(cs.ctx, c.node)
+			if err == nil { // Cancel has withdrawn the mark, and the removal was not done
+				return false, nil
+			}
+			if errors.Is(err, framework.ErrNoNode) {
+				return true, fmt.Errorf("%w: %w", ErrLost, err)
+			}
+		case err == nil:
+			ops := removal
+			for _, mark := range marks {
+				ops = append(ops, framework.DeleteOp(mark, framework.AnyVersion))
+			}
+			_, err = cs.s.Multi(cs.ctx, ops...)
+			unknown = true
+		}
+		var refused *framework.TxError
+		switch {
+		case err == nil:
+			return true, nil
+		case errors.As(err, &refused) && refused.Index >= len(removal) && errors.Is(err, framework.ErrNoNode):
+			unknown = false
+			cs.cancels.stopWatch(false)
+		case errors.As(err, &refused) && refusedByOthers(err): // the item was purged, or an earlier try has removed it and its reply was lost
+			return true, fmt.Errorf("%w: %w", ErrLost, err)
+		case !failure.IsTransient(err) || back.Pause(cs.ctx) != nil:
+			return false, err
+		}
+	}
 }
 
 // takeBackAll gives back all items that were not settled. Only those that were handed out have had an attempt.
@@ -174,11 +238,11 @@ type linePlace struct {
 func (cs *consumerSession) standInLine(granted func(lease *locks.Lease, ready func())) error {
 	joined := make(chan struct{})
 	ready := sync.OnceFunc(func() { close(joined) })
-	line := locks.NewMutex(cs.store.client, cs.store.nodes.below(lockDir), locks.WithOnWait(func(int) { ready() }))
+	line := locks.NewMutex(cs.store.client, cs.store.nodes.childPath(lockDir), locks.WithOnWait(func(int) { ready() }))
 	cs.place.taken.Go(func() {
 		lease, err := line.Lock(cs.place.ctx)
 		if err != nil {
-			cs.end(err)
+			cs.endOnError(err)
 			return
 		}
 		defer func() { _ = lease.Release(context.WithoutCancel(cs.place.ctx)) }() // returns no error
@@ -189,7 +253,7 @@ func (cs *consumerSession) standInLine(granted func(lease *locks.Lease, ready fu
 				granted(lease, ready)
 			}
 			if cs.ctx.Err() == nil {
-				cs.end(fmt.Errorf("%w: %w", errPlaceLost, context.Cause(lease.Context())))
+				cs.endOnError(fmt.Errorf("%w: %w", errPlaceLost, context.Cause(lease.Context())))
 			}
 		})
 		<-cs.place.ctx.Done()
@@ -212,8 +276,8 @@ func (cs *consumerSession) leaveLine() {
 	cs.place.taken.Wait()
 }
 
-// write writes requests before the consumer session leaves the line.
-func (cs *consumerSession) write(requests ...*writeRequest) {
+// writeRequests writes requests before the consumer session leaves the line.
+func (cs *consumerSession) writeRequests(requests ...*writeRequest) {
 	for _, r := range requests {
 		then := r.then
 		if !cs.place.owed.Begin() {
@@ -226,7 +290,7 @@ func (cs *consumerSession) write(requests ...*writeRequest) {
 			}
 		}
 	}
-	cs.writer.add(requests...)
+	cs.writer.addRequests(requests...)
 }
 
 // segmentRefs counts the unsettled claims of a consumer session, by segment. When it has left a segment behind and settled its claims there,
@@ -236,14 +300,14 @@ type segmentRefs struct {
 	n  map[segmentID]int
 }
 
-func (r *segmentRefs) add(at segmentID) {
+func (r *segmentRefs) addClaim(at segmentID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.n[at]++
 }
 
-// drop counts one claim less, and reports whether it was the last.
-func (r *segmentRefs) drop(at segmentID) bool {
+// dropClaim counts one claim less, and reports whether it was the last.
+func (r *segmentRefs) dropClaim(at segmentID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.n[at]--; r.n[at] > 0 {
@@ -253,7 +317,7 @@ func (r *segmentRefs) drop(at segmentID) bool {
 	return true
 }
 
-func (r *segmentRefs) empty(at segmentID) bool {
+func (r *segmentRefs) isUnused(at segmentID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.n[at] == 0
@@ -261,19 +325,19 @@ func (r *segmentRefs) empty(at segmentID) bool {
 
 // itemSettled counts one claim less in a segment.
 func (cs *consumerSession) itemSettled(at segmentID) {
-	if cs.refs.drop(at) && cs.order.hasPassed(at) {
+	if cs.refs.dropClaim(at) && cs.order.hasPassed(at) {
 		cs.removeIfDone(at)
 	}
 }
 
 // segmentPassed is called when the consumer session has left a segment behind.
 func (cs *consumerSession) segmentPassed(at segmentID) {
-	if cs.refs.empty(at) {
+	if cs.refs.isUnused(at) {
 		cs.removeIfDone(at)
 	}
 }
 
 // removeIfDone removes a segment in the background, if it is closed and empty.
 func (cs *consumerSession) removeIfDone(at segmentID) {
-	cs.removals.Start(func() { _ = at.remove(cs.s.Context(), cs.s) })
+	cs.removals.Start(func() { _ = at.removeIfEmpty(cs.s.Context(), cs.s) })
 }

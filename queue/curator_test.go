@@ -103,7 +103,7 @@ func TestConsumerContinuesAfterLongPartition(t *testing.T) {
 // a segment.
 func TestCostDoesNotDependOnQueueLength(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		a, b := w.member("a", order, bound(1000)), w.member("b", order)
+		a, b := w.member("a", order, segmentSize(1000)), w.member("b", order)
 		cost := func() (requests int) {
 			synctest.Wait()
 			stop := w.Observe(func(r zktest.Request) {

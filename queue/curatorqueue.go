@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 const simplePrefix = "qn-"
@@ -34,11 +36,11 @@ func NewCuratorQueue(client *framework.Client, path string) *CuratorQueue {
 // Put puts data at the end. Its errors wrap framework.ErrTooLarge, framework.ErrNoAuth, framework.ErrClosed or the end of
 // ctx, or ErrUnknown: the reply was lost, and the item may be in the queue.
 func (q *CuratorQueue) Put(ctx context.Context, data []byte) error {
-	return q.do(ctx, "put", func(s *framework.Session) error {
+	return q.doOnSessions(ctx, "put", func(s *framework.Session) error {
 		for {
-			_, err := s.Multi(ctx, framework.CreateOp(framework.Join(q.path, simplePrefix), data, framework.PersistentSequential))
+			_, err := s.Multi(ctx, framework.CreateOp(znode.Join(q.path, simplePrefix), data, framework.PersistentSequential))
 			if !errors.Is(err, framework.ErrNoNode) {
-				return unsettled(ctx, err)
+				return wrapIfUnknown(ctx, err)
 			}
 			if err := s.MakeDirs(ctx, q.path); err != nil {
 				return err
@@ -50,7 +52,7 @@ func (q *CuratorQueue) Put(ctx context.Context, data []byte) error {
 // Take waits for an item, removes the first one and returns it. ErrUnknown says that the reply was lost, and the item may
 // be gone.
 func (q *CuratorQueue) Take(ctx context.Context) (data []byte, err error) {
-	err = q.do(ctx, "take", func(s *framework.Session) error {
+	err = q.doOnSessions(ctx, "take", func(s *framework.Session) error {
 		for {
 			names, _, changed, err := s.WatchChildren(ctx, q.path)
 			if errors.Is(err, framework.ErrNoNode) {
@@ -62,7 +64,7 @@ func (q *CuratorQueue) Take(ctx context.Context) (data []byte, err error) {
 			if err != nil {
 				return err
 			}
-			data, err = q.first(ctx, s, names, true)
+			data, err = q.readFirst(ctx, s, names, true)
 			if !errors.Is(err, ErrEmpty) {
 				changed.Stop()
 				return err
@@ -73,7 +75,7 @@ func (q *CuratorQueue) Take(ctx context.Context) (data []byte, err error) {
 				return context.Cause(s.Context())
 			case <-ctx.Done():
 				changed.Stop()
-				return framework.Ended(ctx)
+				return failure.Ended(ctx)
 			}
 		}
 	})
@@ -82,16 +84,16 @@ func (q *CuratorQueue) Take(ctx context.Context) (data []byte, err error) {
 
 // Poll is Take without waiting: it returns ErrEmpty if there is no item.
 func (q *CuratorQueue) Poll(ctx context.Context) (data []byte, err error) {
-	return q.look(ctx, "poll", true)
+	return q.firstNow(ctx, "poll", true)
 }
 
 // Peek returns the first item without removing it, or ErrEmpty.
 func (q *CuratorQueue) Peek(ctx context.Context) (data []byte, err error) {
-	return q.look(ctx, "peek", false)
+	return q.firstNow(ctx, "peek", false)
 }
 
-func (q *CuratorQueue) look(ctx context.Context, op string, remove bool) (data []byte, err error) {
-	err = q.do(ctx, op, func(s *framework.Session) error {
+func (q *CuratorQueue) firstNow(ctx context.Context, op string, remove bool) (data []byte, err error) {
+	err = q.doOnSessions(ctx, op, func(s *framework.Session) error {
 		if err := s.Sync(ctx, q.path); err != nil {
 			return err
 		}
@@ -100,15 +102,15 @@ func (q *CuratorQueue) look(ctx context.Context, op string, remove bool) (data [
 			return ErrEmpty
 		}
 		if err == nil {
-			data, err = q.first(ctx, s, names, remove)
+			data, err = q.readFirst(ctx, s, names, remove)
 		}
 		return err
 	})
 	return data, err
 }
 
-// first reads the first item that still exists, and on request removes it.
-func (q *CuratorQueue) first(ctx context.Context, s *framework.Session, names []string, remove bool) ([]byte, error) {
+// readFirst reads the first item that still exists, and on request removes it.
+func (q *CuratorQueue) readFirst(ctx context.Context, s *framework.Session, names []string, remove bool) ([]byte, error) {
 	var items []int64
 	for _, name := range names {
 		if n, ok := parseNumber(name, simplePrefix); ok {
@@ -117,11 +119,11 @@ func (q *CuratorQueue) first(ctx context.Context, s *framework.Session, names []
 	}
 	slices.Sort(items)
 	for _, n := range items {
-		path := framework.Join(q.path, simplePrefix+number(n))
+		path := znode.Join(q.path, simplePrefix+formatNumber(n))
 		data, _, err := s.Get(ctx, path)
 		if err == nil && remove {
 			_, err = s.Multi(ctx, framework.DeleteOp(path, framework.AnyVersion))
-			err = unsettled(ctx, err)
+			err = wrapIfUnknown(ctx, err)
 		}
 		if !errors.Is(err, framework.ErrNoNode) {
 			return data, err
@@ -130,10 +132,10 @@ func (q *CuratorQueue) first(ctx context.Context, s *framework.Session, names []
 	return nil, ErrEmpty
 }
 
-// do runs f on session after session: it repeats f if the session was lost before anything was sent.
-func (q *CuratorQueue) do(ctx context.Context, op string, f func(*framework.Session) error) error {
+// doOnSessions runs f on session after session: it repeats f if the session was lost before anything was sent.
+func (q *CuratorQueue) doOnSessions(ctx context.Context, op string, f func(*framework.Session) error) error {
 	if q.err != nil {
-		return framework.Wrap(op, q.path, q.err)
+		return failure.Wrap(op, q.path, q.err)
 	}
 	for {
 		s, err := q.client.Session(ctx)
@@ -143,17 +145,17 @@ func (q *CuratorQueue) do(ctx context.Context, op string, f func(*framework.Sess
 		if errors.Is(err, framework.ErrSessionLost) && !errors.Is(err, ErrUnknown) && ctx.Err() == nil {
 			continue
 		}
-		return framework.Wrap(op, q.path, err)
+		return failure.Wrap(op, q.path, err)
 	}
 }
 
-// unsettled adds ErrUnknown to a transaction's error if its outcome is unknown.
-func unsettled(ctx context.Context, err error) error {
+// wrapIfUnknown adds ErrUnknown to a transaction's error if its outcome is unknown.
+func wrapIfUnknown(ctx context.Context, err error) error {
 	var tx *framework.TxError
 	if err == nil || errors.As(err, &tx) || errors.Is(err, framework.ErrTooLarge) {
 		return err
 	}
-	if framework.IsTransient(err) || ctx.Err() != nil {
+	if failure.IsTransient(err) || ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
 	return err

@@ -10,13 +10,15 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/background"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// dedup remembers the ids of recent items. <path>/ids holds the number of the present bucket; the version of <path>/ids/<n> is
+// dedupBuckets remembers the ids of recent items. <path>/ids holds the number of the present bucket; the version of <path>/ids/<n> is
 // 0 while the bucket is open. A bucket has 64 directories of names, which are hashes. A put with an id creates its name in the
 // present bucket, and creates and deletes it in the bucket before, which the servers refuse if it exists there. When a bucket has
 // been open for the window, the next put opens another one, and buckets before the last are removed.
-type dedup struct {
+type dedupBuckets struct {
 	store   *store
 	tasks   *background.Tasks
 	work    context.Context // ends the removal of old ids
@@ -28,38 +30,43 @@ type dedup struct {
 
 const shards = 64
 
-func (d *dedup) dir() string { return d.store.nodes.below(idsDir) }
+func (d *dedupBuckets) dir() string { return d.store.nodes.childPath(idsDir) }
 
-func (d *dedup) path(n int64) string { return framework.Join(d.dir(), number(n)) }
+func (d *dedupBuckets) bucketPath(n int64) string { return znode.Join(d.dir(), formatNumber(n)) }
 
 // checkOpen is refused once the present bucket was closed.
-func (d *dedup) checkOpen() framework.Op { return framework.CheckOp(d.path(d.bucket), 0) }
+func (d *dedupBuckets) checkOpen() framework.Op { return framework.CheckOp(d.bucketPath(d.bucket), 0) }
 
-// name is an id's node below a bucket.
-func (d *dedup) name(n int64, id string) string {
+// idNode is an id's node below a bucket.
+func (d *dedupBuckets) idNode(n int64, id string) string {
+	shard := znode.Join(d.bucketPath(n), formatNumber(int64(sha256.Sum256([]byte(id))[0])%shards))
+	return znode.Join(shard, hashedID(id))
+}
+
+// hashedID is an id as a part of a node's name.
+func hashedID(id string) string {
 	h := sha256.Sum256([]byte(id))
-	shard := framework.Join(d.path(n), number(int64(h[0])%shards))
-	return framework.Join(shard, base64.RawURLEncoding.EncodeToString(h[:16]))
+	return base64.RawURLEncoding.EncodeToString(h[:16])
 }
 
 // addOps adds the operations that remember a request's id. They are refused with ErrNodeExists if the id is remembered already.
-func (d *dedup) addOps(t *transaction, r *writeRequest) {
-	refused := func(tx *framework.TxError) refusal {
+func (d *dedupBuckets) addOps(t *transaction, r *writeRequest) {
+	refused := func(tx *framework.TxError) refusalHandling {
 		if errors.Is(tx.Err, framework.ErrNodeExists) {
 			return refuseOnly(r, ErrDuplicate)
 		}
 		return refuseOnly(r, tx)
 	}
-	t.add(framework.CreateOp(d.name(d.bucket, r.id), nil, framework.Persistent), nil, refused)
+	t.addOp(framework.CreateOp(d.idNode(d.bucket, r.id), nil, framework.Persistent), nil, refused)
 	if d.bucket > 0 {
-		former := d.name(d.bucket-1, r.id)
-		t.add(framework.CreateOp(former, nil, framework.Persistent), nil, refused)
-		t.add(framework.DeleteOp(former, framework.AnyVersion), nil, refused)
+		former := d.idNode(d.bucket-1, r.id)
+		t.addOp(framework.CreateOp(former, nil, framework.Persistent), nil, refused)
+		t.addOp(framework.DeleteOp(former, framework.AnyVersion), nil, refused)
 	}
 }
 
-// refresh reads which bucket is the present one, and opens the next one when it is time.
-func (d *dedup) refresh(ctx context.Context, s *framework.Session) error {
+// openBucket reads which bucket is the present one, and opens the next one when it is time.
+func (d *dedupBuckets) openBucket(ctx context.Context, s *framework.Session) error {
 	for {
 		if !d.known {
 			if err := d.readBucket(ctx, s); err != nil {
@@ -79,7 +86,7 @@ func (d *dedup) refresh(ctx context.Context, s *framework.Session) error {
 }
 
 // readBucket reads the present bucket, or makes the first.
-func (d *dedup) readBucket(ctx context.Context, s *framework.Session) error {
+func (d *dedupBuckets) readBucket(ctx context.Context, s *framework.Session) error {
 	data, st, err := s.Get(ctx, d.dir())
 	if errors.Is(err, framework.ErrNoNode) {
 		_, err := s.Multi(ctx, append([]framework.Op{d.store.nodes.checkExists(), framework.CreateOp(d.dir(), []byte("0"), framework.Persistent)}, d.openOps(0)...)...)
@@ -91,11 +98,11 @@ func (d *dedup) readBucket(ctx context.Context, s *framework.Session) error {
 	if err != nil {
 		return err
 	}
-	n, err := strconv.ParseInt(string(data), 10, 64)
-	if err != nil || n < 0 {
-		return framework.Wrap("read", d.dir(), errCount)
+	n, err := decodeBucket(data)
+	if err != nil {
+		return failure.Wrap("read", d.dir(), err)
 	}
-	bucket, err := s.Exists(ctx, d.path(n))
+	bucket, err := s.Exists(ctx, d.bucketPath(n))
 	if errors.Is(err, framework.ErrNoNode) || err == nil && bucket.Version > 0 {
 		return s.Sync(ctx, d.dir()) // it was closed meanwhile
 	}
@@ -111,19 +118,19 @@ func (d *dedup) readBucket(ctx context.Context, s *framework.Session) error {
 }
 
 // openOps are the operations that make a bucket.
-func (d *dedup) openOps(n int64) []framework.Op {
-	ops := []framework.Op{framework.CreateOp(d.path(n), nil, framework.Persistent)}
+func (d *dedupBuckets) openOps(n int64) []framework.Op {
+	ops := []framework.Op{framework.CreateOp(d.bucketPath(n), nil, framework.Persistent)}
 	for i := range int64(shards) {
-		ops = append(ops, framework.CreateOp(framework.Join(d.path(n), number(i)), nil, framework.Persistent))
+		ops = append(ops, framework.CreateOp(znode.Join(d.bucketPath(n), formatNumber(i)), nil, framework.Persistent))
 	}
 	return ops
 }
 
 // nextBucket opens the next bucket, and removes those before the present one in the background. If another client was faster, it is read again.
-func (d *dedup) nextBucket(ctx context.Context, s *framework.Session) error {
+func (d *dedupBuckets) nextBucket(ctx context.Context, s *framework.Session) error {
 	ops := append([]framework.Op{
 		framework.SetOp(d.dir(), strconv.AppendInt(nil, d.bucket+1, 10), d.version),
-		framework.SetOp(d.path(d.bucket), []byte("closed"), 0),
+		framework.SetOp(d.bucketPath(d.bucket), []byte("closed"), 0),
 	}, d.openOps(d.bucket+1)...)
 	d.known = false
 	_, err := s.Multi(ctx, ops...)
@@ -147,7 +154,16 @@ func removeBuckets(ctx context.Context, s *framework.Session, dir string, before
 		if n >= before || err != nil {
 			return err
 		}
-		err = removeTree(ctx, s, framework.Join(dir, number(n)))
+		err = removeTree(ctx, s, znode.Join(dir, formatNumber(n)))
 	}
 	return err
+}
+
+// decodeBucket reads the number of the present bucket.
+func decodeBucket(data []byte) (int64, error) {
+	n, err := strconv.ParseInt(string(data), 10, 64)
+	if err != nil || n < 0 {
+		return 0, errCount
+	}
+	return n, nil
 }

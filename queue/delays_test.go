@@ -34,6 +34,22 @@ func TestDelayIsKeptAfterALateReply(t *testing.T) {
 	})
 }
 
+// TestDelayIsKeptOnASlowLink: the estimate of the ensemble's clock is behind it by the time that an answer took. The item would be due a second sooner.
+func TestDelayIsKeptOnASlowLink(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		b, p := w.member("b"), w.member("p")
+		p.link.Delay(30 * time.Millisecond) // one way
+		p.put("x")
+		b.drain(1)
+		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second + 20*time.Millisecond)))
+		began := time.Now()
+		require.NoError(t, p.Put(t.Context(), "late", WithDelay(2*time.Second)))
+		d := b.take()
+		require.GreaterOrEqual(t, time.Since(began), 2*time.Second)
+		b.ack(d)
+	})
+}
+
 // TestDelayedPutOnSlowLink: the second that it is due at is made before the transaction, and must be the same then.
 func TestDelayedPutOnSlowLink(t *testing.T) {
 	for _, delay := range []time.Duration{100, 200, 300, 600} {

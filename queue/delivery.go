@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
 // Delivery is an item that this process has claimed. Settle it once, by Ack or Nack.
@@ -17,7 +18,8 @@ type Delivery[T any] struct {
 	// Value is the value that was put.
 	Value T
 	// Attempt counts from 1 how often the item was claimed. A consumer that died between a claim and its delivery
-	// counts too. In a parallel queue a Take that ended without an item may count, if it ended just before the item was put.
+	// counts too. In a parallel queue a claim that was given up about when the item was put or given back may count: one of a Take that ended
+	// without an item, or one that was made ahead (WithPrefetch). Each put and each return of an item explains at most one such attempt.
 	Attempt int
 	// ID is the producer's name of the item (WithID), or "".
 	ID string
@@ -50,7 +52,7 @@ func (d *Delivery[T]) Node() string { return d.item.node }
 func (d *Delivery[T]) Ack(ctx context.Context) error { return d.AckAsync().Wait(ctx) }
 
 // AckAsync is Ack without waiting. Acknowledgements that are on their way at once share transactions.
-func (d *Delivery[T]) AckAsync() *Pending { return d.pending("ack", d.item.ack) }
+func (d *Delivery[T]) AckAsync() *Pending { return d.beginSettling("ack", d.item.ack) }
 
 // AckWith is Ack together with the caller's own operations, in one transaction: all of it happens, or no part. If the servers refuse
 // one of the operations, the error wraps ErrRefused, no part was done, and the delivery is still open: it can be settled in
@@ -58,9 +60,9 @@ func (d *Delivery[T]) AckAsync() *Pending { return d.pending("ack", d.item.ack) 
 // errors are those of Ack.
 func (d *Delivery[T]) AckWith(ctx context.Context, ops ...framework.Op) error {
 	if err := checkOps("AckWith", ops); err != nil {
-		return framework.Wrap("ack", d.Node(), err)
+		return failure.Wrap("ack", d.Node(), err)
 	}
-	return d.pending("ack", func(finished func(error)) { d.item.ackWith(ops, finished) }).Wait(ctx)
+	return d.beginSettling("ack", func(finished func(error)) { d.item.ackWith(ops, finished) }).Wait(ctx)
 }
 
 // Guard is an operation for a transaction (Client.Multi) that makes it succeed only while this delivery has the item. It fails
@@ -82,7 +84,7 @@ func (d *Delivery[T]) Token() int64 { return d.item.token() }
 // it dies, is closed or leaves after its idle timeout (WithIdleTimeout), the next consumer gets the item at once.
 func (d *Delivery[T]) Nack(ctx context.Context, after time.Duration, reason error) error {
 	if after < 0 {
-		return framework.Wrap("nack", d.Node(), fmt.Errorf("%w: after %v is negative", ErrOption, after))
+		return failure.Wrap("nack", d.Node(), fmt.Errorf("%w: after %v is negative", ErrOption, after))
 	}
 	if after == 0 {
 		after = d.item.session.store.retryDelay(d.Attempt)
@@ -92,20 +94,20 @@ func (d *Delivery[T]) Nack(ctx context.Context, after time.Duration, reason erro
 
 // nack is Nack without waiting, and without the retry policy.
 func (d *Delivery[T]) nack(after time.Duration, reason error) *Pending {
-	return d.pending("nack", func(finished func(error)) { d.item.nack(after, reason, finished) })
+	return d.beginSettling("nack", func(finished func(error)) { d.item.nack(after, reason, finished) })
 }
 
 // bury makes the item a dead letter.
 func (d *Delivery[T]) bury(reason error) *Pending {
-	return d.pending("bury", func(finished func(error)) { d.item.bury(reason, finished) })
+	return d.beginSettling("bury", func(finished func(error)) { d.item.bury(reason, finished) })
 }
 
-// pending begins to settle the delivery, and counts the outcome.
-func (d *Delivery[T]) pending(op string, begin func(finished func(error))) *Pending {
+// beginSettling begins to settle the delivery, and counts the outcome.
+func (d *Delivery[T]) beginSettling(op string, begin func(finished func(error))) *Pending {
 	p, began := newPending(), time.Now()
 	begin(func(err error) {
-		d.tel.ended(op, began, err)
-		p.finish(framework.Wrap(op, d.Node(), err))
+		d.tel.recordEnd(op, began, err)
+		p.finish(failure.Wrap(op, d.Node(), err))
 	})
 	return p
 }

@@ -24,8 +24,9 @@
 //	<path>                                persistent: the record, JSON {"v":2,"recipe":"queue","order",…}
 //	<path>/items/<seg>/i-#                persistent: an item; see docs/layouts.md for its bytes
 //	<path>/lanes/<lane>/<seg>/i-#         persistent: items that go first: returned ones (redo), and those with a priority
-//	<path>/tickets/<line>/<seg>/t-<id>-#  ephemeral: the claim of the item with its number, of items or a lane (parallel)
+//	<path>/tickets/<chain>/<seg>/t-<id>-# ephemeral: the claim of the item with its number, of items or a lane (parallel)
 //	<path>/lock                           a locks.Mutex: the consumers; the first is the only one (strict), or the recoverer (parallel)
+//	<path>/cancels/<id>-<put>-<call>      persistent: marks of items that were cancelled (Cancel)
 //	<path>/writers/<uuid>                 container: settles lost replies
 //
 // docs/adr/0021, 0022 and 0038 give the reasons.
@@ -38,6 +39,25 @@
 //
 // # Where to read
 //
-// A put goes from queue.go to writer.go, which sends transactions. A take goes from queue.go over consumer.go and takes.go, which matches calls with claimed
-// items, to parallel.go or strict.go, which claim them. An acknowledgement goes from delivery.go over claimeditem.go to writer.go.
+// A put:
+//
+//	queue.go          PutBatch encodes the values into a writeRequest (request.go)
+//	writer.go         collects requests into transactions and sends them; fence.go settles lost replies
+//	appender.go       adds the creates of items at the end of the last segment
+//
+// A take:
+//
+//	queue.go          Take waits for a claimed item and decodes it
+//	takes.go          matches calls of Take with claimed items, within the limits of WithMaxInFlight and WithPrefetch
+//	parallel.go       claims items by tickets; segmentviews.go plans where to draw them
+//	strict.go         claims items under the queue's lock; strictreader.go reads them ahead
+//
+// An acknowledgement:
+//
+//	delivery.go       Ack, Nack, AckWith
+//	claimeditem.go    turns each into a writeRequest that also removes the claim
+//	writer.go         sends it, with requests that claim the next items
+//
+// Around these: consumer.go and consumersession.go begin and end a consumer with each session; layout.go names all nodes, and segments.go lists them;
+// recoverer.go returns the items of dead consumers.
 package queue

@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // dropQueue marks the record and removes the markers of all writers in one transaction: writers make no markers while the mark is there, so no
@@ -43,13 +45,13 @@ func (st *store) dropQueue(ctx context.Context) error {
 				return err
 			}
 			_, err = s.Multi(ctx, append(ops, framework.SetOp(st.nodes.path, data, stat.Version),
-				framework.CreateOp(st.nodes.below(droppedNode), nil, framework.Persistent))...)
+				framework.CreateOp(st.nodes.childPath(droppedNode), nil, framework.Persistent))...)
 		}
 		if err == nil {
 			marked = true
 			err = st.finishDrop(ctx, s)
 		}
-		if err == nil || !errors.Is(err, errAgain) && !framework.IsTransient(err) && !refusedByOthers(err) {
+		if err == nil || !errors.Is(err, errConflict) && !failure.IsTransient(err) && !refusedByOthers(err) {
 			return err
 		}
 	}
@@ -57,12 +59,12 @@ func (st *store) dropQueue(ctx context.Context) error {
 
 // removeMarkersOps remove the markers of up to 300 writers.
 func (st *store) removeMarkersOps(ctx context.Context, s *framework.Session) (ops []framework.Op, err error) {
-	writers, _, err := s.Children(ctx, st.nodes.below(writersDir))
+	writers, _, err := s.Children(ctx, st.nodes.childPath(writersDir))
 	if err != nil && !errors.Is(err, framework.ErrNoNode) {
 		return nil, err
 	}
 	for _, name := range writers[:min(len(writers), 300)] {
-		marker := framework.Join(st.nodes.below(writersDir), name)
+		marker := znode.Join(st.nodes.childPath(writersDir), name)
 		children, _, err := s.Children(ctx, marker)
 		if errors.Is(err, framework.ErrNoNode) {
 			continue
@@ -71,14 +73,14 @@ func (st *store) removeMarkersOps(ctx context.Context, s *framework.Session) (op
 			return nil, err
 		}
 		for _, child := range children {
-			ops = append(ops, framework.DeleteOp(framework.Join(marker, child), framework.AnyVersion))
+			ops = append(ops, framework.DeleteOp(znode.Join(marker, child), framework.AnyVersion))
 		}
 		ops = append(ops, framework.DeleteOp(marker, framework.AnyVersion))
 	}
 	return ops, nil
 }
 
-// finishDrop removes a queue after its record was marked, the markers of writers first. It returns errAgain if other clients have interfered.
+// finishDrop removes a queue after its record was marked, the markers of writers first. It returns errConflict if other clients have interfered.
 func (st *store) finishDrop(ctx context.Context, s *framework.Session) error {
 	st.stale.Store(true)
 	names, _, err := s.Children(ctx, st.nodes.path)
@@ -88,12 +90,12 @@ func (st *store) finishDrop(ctx context.Context, s *framework.Session) error {
 	if err != nil {
 		return err
 	}
-	mark := st.nodes.below(droppedNode)
+	mark := st.nodes.childPath(droppedNode)
 	for _, name := range append([]string{writersDir}, names...) {
 		if name == droppedNode {
 			continue
 		}
-		if err = removeTree(ctx, s, framework.Join(st.nodes.path, name), framework.CheckOp(mark, framework.AnyVersion)); err != nil {
+		if err = removeTree(ctx, s, znode.Join(st.nodes.path, name), framework.CheckOp(mark, framework.AnyVersion)); err != nil {
 			break
 		}
 	}
@@ -101,7 +103,7 @@ func (st *store) finishDrop(ctx context.Context, s *framework.Session) error {
 		_, err = s.Multi(ctx, framework.DeleteOp(mark, framework.AnyVersion), framework.DeleteOp(st.nodes.path, framework.AnyVersion))
 	}
 	if refusedByOthers(err) {
-		return errAgain
+		return errConflict
 	}
 	return err
 }

@@ -16,7 +16,7 @@ import (
 // TestDroppedQueueIsMadeAnew: by its users, with the same record and without items.
 func TestDroppedQueueIsMadeAnew(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		p := w.member("p", order, WithCapacity(50), WithDedup(time.Minute), WithMaxAttempts(1), bound(4))
+		p := w.member("p", order, WithCapacity(50), WithDedup(time.Minute), WithMaxAttempts(1), segmentSize(4))
 		a, b := w.member("a"), w.member("b")
 		p.put(names(0, 10)...)
 		require.NoError(t, p.Put(t.Context(), "urgent", WithPriority(3), WithID("1")))

@@ -8,6 +8,8 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/background"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // engine is the untyped part of a Queue: the stored queue, one writer, one consumer, and their lifetime.
@@ -43,9 +45,9 @@ func newEngine(client *framework.Client, path string, opts []Option) *engine {
 			e.err = err
 		}
 	}
-	e.store = &store{client: client, nodes: newLayout(path), given: e.settings.record, usable: e.usable}
+	e.store = &store{client: client, nodes: newLayout(path), given: e.settings.record, checkUsable: e.checkUsable}
 	e.putLine = &putLine{store: e.store, work: e.work, tasks: &e.tasks}
-	e.writer = newWriter(e.store, e.settings.bound, e.work, e.life, &e.tasks, e.putLine.waiting)
+	e.writer = newWriter(e.store, e.settings.segmentSize, e.work, e.life, &e.tasks, e.putLine.hasPuts)
 	e.putLine.writer = e.writer
 	e.consumer = newConsumer(e.store, &e.settings, e.writer, e.work, &e.tasks)
 	if e.err == nil {
@@ -58,20 +60,14 @@ func checkArguments(client *framework.Client, path string) error {
 	if client == nil {
 		return fmt.Errorf("%w: the client is nil", ErrOption)
 	}
-	if err := framework.ValidatePath(path); err != nil {
-		return err
-	}
-	if path == "/" {
-		return fmt.Errorf("%w %q: the root cannot be a queue", framework.ErrInvalidPath, path)
-	}
-	return nil
+	return recipe.CheckClientAndPath(client, path, "a queue")
 }
 
-// path is the queue's path.
-func (e *engine) path() string { return e.store.nodes.path }
+// queuePath is the queue's path.
+func (e *engine) queuePath() string { return e.store.nodes.path }
 
-// usable returns the error of wrong arguments, or ErrClosed after Close.
-func (e *engine) usable() error {
+// checkUsable returns the error of wrong arguments, or ErrClosed after Close.
+func (e *engine) checkUsable() error {
 	if e.err != nil {
 		return e.err
 	}
@@ -80,11 +76,11 @@ func (e *engine) usable() error {
 
 // put writes a put and waits, also for room unless the Queue fails when the queue is full.
 func (e *engine) put(ctx context.Context, r *writeRequest) error {
-	_, err := e.writer.do(ctx, r)
+	_, err := e.writer.writeAndWait(ctx, r)
 	if !errors.Is(err, ErrFull) || e.settings.failWhenFull || r.adds > e.store.record().Capacity {
 		return err
 	}
-	return e.putLine.put(ctx, r)
+	return e.putLine.putInTurn(ctx, r)
 }
 
 // close ends the consumer, then the writer.
@@ -95,13 +91,13 @@ func (e *engine) close(ctx context.Context) error {
 			defer close(e.closed)
 			<-e.tasks.Done()
 			e.kill(ErrClosed)
-			e.writer.end()
+			e.writer.removeOwnNodes()
 		}()
 	})
 	select {
 	case <-e.closed:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("queue: close: %w", framework.Ended(ctx))
+		return fmt.Errorf("queue: close: %w", failure.Ended(ctx))
 	}
 }

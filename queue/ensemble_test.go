@@ -71,7 +71,7 @@ func (r *crowd) open() (*framework.Client, *Queue[string]) {
 	if err != nil {
 		panic(err)
 	}
-	return c, New(c, "/q", Text(), WithOrder(r.order), bound(50), WithPrefetch(1))
+	return c, New(c, "/q", Text(), WithOrder(r.order), segmentSize(50), WithPrefetch(1))
 }
 
 func (r *crowd) produce(ctx context.Context, p int) {

@@ -91,7 +91,7 @@ func ensembleConfig(servers []string, root string) framework.Config {
 }
 
 func ensembleOptions(o Order) []Option {
-	return []Option{WithOrder(o), bound(400), WithMaxInFlight(2 * handful), WithPrefetch(handful)}
+	return []Option{WithOrder(o), segmentSize(400), WithMaxInFlight(2 * handful), WithPrefetch(handful)}
 }
 
 func (s *ensembleRun) producer(p, batches int) {

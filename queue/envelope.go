@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // envelopeVersion begins every stored item.
@@ -32,44 +32,28 @@ type envelope struct {
 // itemHeader describes an item beside its payload.
 type itemHeader struct {
 	// ID is the producer's name of the item (WithID).
-	ID string
+	ID string `json:"id,omitempty"`
 	// Priority is the lane, 0 to 9.
-	Priority int
+	Priority int `json:"prio,omitempty"`
 	// Attempts were made before the item was stored here; the node's version counts those since.
-	Attempts int
+	Attempts int `json:"tries,omitempty"`
 	// Unseen is the number of changes of the node's version that were no attempts.
-	Unseen int
+	Unseen int `json:"unseen,omitempty"`
 	// Error is why the last attempt failed.
-	Error string
+	Error string `json:"err,omitempty"`
 	// Raw says of a dead letter that its payload is all that was stored.
-	Raw bool
+	Raw bool `json:"raw,omitempty"`
 	// Trace is the producer's trace context.
-	Trace map[string]string
+	Trace map[string]string `json:"trace,omitempty"`
 	// Put is the time of the item's put in milliseconds, or 0: then it is the time of its node. See decodeItem.
-	Put int64
+	Put int64 `json:"put,omitempty"`
 	// Headers are the producer's own headers.
-	Headers map[string]string
+	Headers map[string]string `json:"headers,omitempty"`
 	// TTL is the time from the put until the item expires, in milliseconds, or 0.
-	TTL int64
+	TTL int64 `json:"ttl,omitempty"`
 
-	rest map[string]json.RawMessage // of later releases
+	unknown recipe.Unknown
 }
-
-// storedHeader is the header as JSON.
-type storedHeader struct {
-	ID       string            `json:"id,omitempty"`
-	Priority int               `json:"prio,omitempty"`
-	Attempts int               `json:"tries,omitempty"`
-	Unseen   int               `json:"unseen,omitempty"`
-	Error    string            `json:"err,omitempty"`
-	Raw      bool              `json:"raw,omitempty"`
-	Trace    map[string]string `json:"trace,omitempty"`
-	Put      int64             `json:"put,omitempty"`
-	Headers  map[string]string `json:"headers,omitempty"`
-	TTL      int64             `json:"ttl,omitempty"`
-}
-
-var storedNames = []string{"id", "prio", "tries", "unseen", "err", "raw", "trace", "put", "headers", "ttl"}
 
 // errEnvelope is wrapped by the errors of bytes that are no item.
 var errEnvelope = errors.New("not an item")
@@ -96,21 +80,11 @@ func (e envelope) encodeNew() ([]byte, error) {
 }
 
 func (h itemHeader) encode() ([]byte, error) {
-	known, err := json.Marshal(storedHeader{h.ID, h.Priority, h.Attempts, h.Unseen, h.Error, h.Raw, h.Trace, h.Put, h.Headers, h.TTL})
-	if err != nil {
-		return nil, err
-	}
-	if len(h.rest) > 0 {
-		all := maps.Clone(h.rest)
-		if err := json.Unmarshal(known, &all); err != nil {
-			return nil, err
-		}
-		return json.Marshal(all)
-	}
-	if string(known) == "{}" {
+	data, err := h.unknown.EncodeFields(h)
+	if string(data) == "{}" {
 		return nil, nil
 	}
-	return known, nil
+	return data, err
 }
 
 // decodeEnvelope reads an item. Its errors wrap errEnvelope or ErrNewer.
@@ -140,24 +114,15 @@ func decodeHeader(head []byte) (h itemHeader, err error) {
 	if len(head) == 0 {
 		return h, nil
 	}
-	var s storedHeader
-	if err := json.Unmarshal(head, &s); err != nil {
+	if h.unknown, err = recipe.DecodeFields(head, &h); err != nil {
 		return h, err
 	}
-	if s.Priority < 0 || s.Priority > math.MaxInt32 { // a later release may have more than MaxPriority
-		return h, fmt.Errorf("prio %d is not between 0 and %d", s.Priority, math.MaxInt32)
+	if h.Priority < 0 || h.Priority > math.MaxInt32 { // a later release may have more than MaxPriority
+		return h, fmt.Errorf("prio %d is not between 0 and %d", h.Priority, math.MaxInt32)
 	}
-	if s.Attempts < 0 || s.Unseen < 0 || s.Put < 0 || s.TTL < 0 || s.TTL > int64(maxDelay/time.Millisecond) {
-		return h, fmt.Errorf("tries %d, unseen %d, put %d or ttl %d cannot be", s.Attempts, s.Unseen, s.Put, s.TTL)
+	if h.Attempts < 0 || h.Unseen < 0 || h.Put < 0 || h.TTL < 0 || h.TTL > int64(maxDelay/time.Millisecond) {
+		return h, fmt.Errorf("tries %d, unseen %d, put %d or ttl %d cannot be", h.Attempts, h.Unseen, h.Put, h.TTL)
 	}
-	if err := json.Unmarshal(head, &h.rest); err != nil {
-		return h, err
-	}
-	for _, name := range storedNames {
-		delete(h.rest, name)
-	}
-	h.ID, h.Priority, h.Attempts, h.Unseen, h.Error, h.Raw, h.Trace = s.ID, s.Priority, s.Attempts, s.Unseen, s.Error, s.Raw, s.Trace
-	h.Put, h.Headers, h.TTL = s.Put, s.Headers, s.TTL
 	return h, nil
 }
 
@@ -171,8 +136,8 @@ func decodeItem(data []byte, st framework.Stat) (envelope, error) {
 	return e, err
 }
 
-// enqueued is the time of the item's put, by the ensemble's clock.
-func (h itemHeader) enqueued() time.Time { return time.UnixMilli(h.Put) }
+// enqueuedAt is the time of the item's put, by the ensemble's clock.
+func (h itemHeader) enqueuedAt() time.Time { return time.UnixMilli(h.Put) }
 
 // maxReason bounds what is kept of an error's text.
 const maxReason = 1024
@@ -187,9 +152,9 @@ func (e envelope) afterFailure(attempts int, reason error) envelope {
 	return e
 }
 
-// expired reports whether the item must not be handed out any more.
-func (h itemHeader) expired(now time.Time) bool {
-	return h.TTL > 0 && !now.Before(h.enqueued().Add(time.Duration(h.TTL)*time.Millisecond))
+// hasExpired reports whether the item must not be handed out any more.
+func (h itemHeader) hasExpired(now time.Time) bool {
+	return h.TTL > 0 && !now.Before(h.enqueuedAt().Add(time.Duration(h.TTL)*time.Millisecond))
 }
 
 // headersSize is the number of bytes that the producer's headers take when they are stored.

@@ -3,6 +3,8 @@ package queue
 import (
 	"errors"
 	"fmt"
+
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 var (
@@ -24,14 +26,21 @@ var (
 	ErrProcessingTimeout = errors.New("processing took too long")
 	// ErrDraining is the cause with which a handler's context in Work ends after the grace (WithGrace).
 	ErrDraining = errors.New("consumer is draining: its grace is over")
-	// ErrUnfinished is returned by Work when handlers had not returned at the end of the grace. Their items were given back.
-	ErrUnfinished = errors.New("handlers did not finish in time")
+	// ErrUnfinished is returned by Work when handlers had not returned at the end of the grace. Their items were given back. Purge returns it
+	// when consumers have given items back as fast as it has removed them.
+	ErrUnfinished = errors.New("not finished in time")
 	// ErrFull is returned when a bounded queue has no room, or other producers wait for it, and the put does not wait.
 	ErrFull = errors.New("queue is full")
 	// ErrBacklog is returned by PutAsync when as many bytes wait to be sent as WithBacklog allows. The item was not put.
 	ErrBacklog = errors.New("too many bytes wait to be sent")
 	// ErrDuplicate is returned when an item with the same id was put shortly before (WithDedup). The item was not put again.
 	ErrDuplicate = errors.New("duplicate item")
+	// ErrTaken is returned by Cancel when a consumer has the item, or has had it. The item was not cancelled.
+	ErrTaken = errors.New("a consumer has the item")
+	// ErrDone is returned by Cancel when the item has left the queue: it was acknowledged, cancelled, purged, or is a dead letter.
+	ErrDone = errors.New("the item is not in the queue any more")
+	// ErrUnknownID is returned by Cancel when the queue does not remember the id: no item was put with it, or long ago.
+	ErrUnknownID = errors.New("unknown id")
 	// ErrRefused is returned when the servers have refused one of the caller's own operations in a put or an acknowledgement
 	// (WithOps, AckWith). The whole transaction was refused. The error also wraps a *framework.TxError with the operation's index among them.
 	ErrRefused = errors.New("an operation of the caller was refused")
@@ -40,7 +49,7 @@ var (
 	// ErrNotQueue is returned when the node at the path is not a queue.
 	ErrNotQueue = errors.New("path is not a queue")
 	// ErrNewer is returned when a newer release has stored the queue, or an item, in a form that this one cannot read.
-	ErrNewer = errors.New("stored by a newer release")
+	ErrNewer = recipe.ErrNewer
 	// ErrCodec is returned when an item cannot be encoded. It is also the reason of dead letters that cannot be decoded.
 	ErrCodec = errors.New("codec")
 	// ErrOption is returned for an invalid argument or option.

@@ -95,7 +95,7 @@ func TestInvalidExpiriesAreRefused(t *testing.T) {
 // TestOldDeadLettersAreRemoved by one consumer, a few at a time, and by the next one when it has died.
 func TestOldDeadLettersAreRemoved(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		opts := []Option{order, WithMaxAttempts(1), WithDeadExpiry(time.Hour), WithMaxInFlight(100), WithIdleTimeout(24 * time.Hour), bound(200)}
+		opts := []Option{order, WithMaxAttempts(1), WithDeadExpiry(time.Hour), WithMaxInFlight(100), WithIdleTimeout(24 * time.Hour), segmentSize(200)}
 		a, b := w.member("a", opts...), w.member("b", opts...)
 		bury := func(n int) {
 			for range n {
@@ -133,7 +133,7 @@ func TestOldDeadLettersAreRemoved(t *testing.T) {
 		a.kill()
 		time.Sleep(time.Hour)
 		require.Empty(t, b.dead())
-		segments, err := b.core.store.nodes.dead.segments(t.Context(), must(b.client.Session(t.Context())))
+		segments, err := b.core.store.nodes.dead.listSegments(t.Context(), must(b.client.Session(t.Context())))
 		require.NoError(t, err)
 		require.Len(t, segments, 1, fmt.Sprint(segments))
 	})

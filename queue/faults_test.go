@@ -67,7 +67,7 @@ const (
 
 func (s *faultRun) run() {
 	for p := range stormProducers {
-		s.producer(p, bound(20), s.produce)
+		s.producer(p, segmentSize(20), s.produce)
 	}
 	for range stormConsumers {
 		s.startConsumer()
@@ -113,7 +113,7 @@ func (s *faultRun) produce(m *member, p int, r *rand.Rand) {
 // startConsumer starts a consumer.
 func (s *faultRun) startConsumer() {
 	s.made++
-	opts := []Option{WithOrder(s.order), bound(20)}
+	opts := []Option{WithOrder(s.order), segmentSize(20)}
 	if s.order == Parallel {
 		opts = append(opts, WithMaxInFlight(3), WithPrefetch(s.rand.IntN(3)))
 	}
@@ -162,7 +162,7 @@ func (s *faultRun) finish() {
 	s.check(s.t)
 }
 
-// left counts the items that are left, in the queue's line, in its lanes, and among its dead letters.
+// left counts the items that are left, in the base chain, in the lanes, and among its dead letters.
 func (w *world) left() (n int) {
 	dirs := []string{testPath + "/items", testPath + "/dead"}
 	for _, lane := range w.Children(testPath + "/lanes") {

@@ -18,7 +18,7 @@ import (
 
 func TestPriorityItemsGoFirst(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		a := w.member("a", order, bound(3))
+		a := w.member("a", order, segmentSize(3))
 		for i := range 5 {
 			for _, priority := range []int{0, 2, 9, 1} {
 				require.NoError(t, a.Put(t.Context(), fmt.Sprintf("%d.%d", priority, i), WithPriority(priority)))
@@ -50,7 +50,7 @@ func TestPriorityItemWakesIdleConsumer(t *testing.T) {
 
 func TestDelayedItemsComeWhenTheyAreDue(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		a := w.member("a", order, bound(2))
+		a := w.member("a", order, segmentSize(2))
 		began := time.Now()
 		for _, s := range []int{5000, 90, 10, 10, 10} {
 			require.NoError(t, a.Put(t.Context(), fmt.Sprint(s), WithDelay(time.Duration(s)*time.Second)))
@@ -91,7 +91,7 @@ func TestNackWithDelay(t *testing.T) {
 
 func TestDeadLetters(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		a := w.member("a", order, WithMaxAttempts(3), bound(2))
+		a := w.member("a", order, WithMaxAttempts(3), segmentSize(2))
 		a.put("poison", "good")
 		for attempt := range 3 {
 			d := a.take()
@@ -294,7 +294,7 @@ func TestPausedQueueHandsOutNoItems(t *testing.T) {
 
 func TestPurgeRemovesPresentItems(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		a := w.member("a", order, bound(4))
+		a := w.member("a", order, segmentSize(4))
 		a.put(names(0, 10)...)
 		require.NoError(t, a.Put(t.Context(), "urgent", WithPriority(3)))
 		require.NoError(t, a.Put(t.Context(), "later", WithDelay(time.Hour)))
@@ -321,11 +321,11 @@ func TestPeekReturnsFirstItem(t *testing.T) {
 		a.put(names(0, 2)...)
 		v, err := a.Peek(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, "item 0", v)
+		require.Equal(t, "item 0", v.Value)
 		require.NoError(t, a.Put(t.Context(), "urgent", WithPriority(1)))
 		v, err = a.Peek(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, "urgent", v)
+		require.Equal(t, "urgent", v.Value)
 	})
 }
 

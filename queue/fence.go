@@ -11,7 +11,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // fence settles lost replies of one writer, by a node of its own, the marker <path>/writers/<uuid>. Each transaction
@@ -28,25 +30,25 @@ type fence struct {
 
 var errMarkerGone = errors.New("the writer's marker is gone")
 
-// ready reports whether the marker exists, and has a child of this session. The servers remove a marker without children.
-func (f *fence) ready(s *framework.Session) bool { return f.marker != "" && f.session == s }
+// isReady reports whether the marker exists, and has a child of this session. The servers remove a marker without children.
+func (f *fence) isReady(s *framework.Session) bool { return f.marker != "" && f.session == s }
 
-// prepare makes the marker and its ephemeral child. It returns errMarkerGone if the servers have removed the marker.
-func (f *fence) prepare(ctx context.Context, s *framework.Session) error {
+// makeMarkerWithChild makes the marker and its ephemeral child. It returns errMarkerGone if the servers have removed the marker.
+func (f *fence) makeMarkerWithChild(ctx context.Context, s *framework.Session) error {
 	if f.marker == "" {
 		if err := f.makeMarker(ctx, s); err != nil {
 			return err
 		}
 	}
 	asked := time.Now()
-	err := s.Create(ctx, f.child(s), nil, framework.Ephemeral)
+	err := s.Create(ctx, f.childPath(s), nil, framework.Ephemeral)
 	if errors.Is(err, framework.ErrNoNode) {
 		return errMarkerGone
 	}
 	if err != nil && !errors.Is(err, framework.ErrNodeExists) {
 		return err
 	}
-	st, missing := s.Exists(ctx, f.child(s))
+	st, missing := s.Exists(ctx, f.childPath(s))
 	if missing != nil {
 		return missing
 	}
@@ -59,9 +61,9 @@ func (f *fence) prepare(ctx context.Context, s *framework.Session) error {
 
 // makeMarker makes the marker in a transaction that checks the record: a queue that is being dropped gets no new markers.
 func (f *fence) makeMarker(ctx context.Context, s *framework.Session) error {
-	writers := f.store.nodes.below(writersDir)
+	writers := f.store.nodes.childPath(writersDir)
 	if f.next == "" {
-		f.next = framework.Join(writers, uuid.NewString())
+		f.next = znode.Join(writers, uuid.NewString())
 	}
 	for {
 		record := framework.CheckOp(f.store.nodes.path, f.store.record().version)
@@ -89,8 +91,8 @@ func (f *fence) makeMarker(ctx context.Context, s *framework.Session) error {
 	}
 }
 
-// op is the operation of the next transaction that sets the marker.
-func (f *fence) op() framework.Op {
+// markerOp is the operation of the next transaction that sets the marker.
+func (f *fence) markerOp() framework.Op {
 	return framework.SetOp(f.marker, strconv.AppendInt(nil, f.count+1, 10), f.version)
 }
 
@@ -100,23 +102,23 @@ func (f *fence) noteApplied() {
 	f.count++
 }
 
-// forget forgets the marker, which the servers have removed.
-func (f *fence) forget() { f.marker = "" }
+// forgetMarker forgets the marker, which the servers have removed.
+func (f *fence) forgetMarker() { f.marker = "" }
 
-// resolve reports whether the last transaction was applied, after its reply was lost. If not, it cannot be applied any more.
+// wasApplied reports whether the last transaction was applied, after its reply was lost. If not, it cannot be applied any more.
 // The error is framework.ErrNoNode if the marker is gone, or says why the outcome remains unknown.
-func (f *fence) resolve(ctx context.Context) (applied bool, err error) {
+func (f *fence) wasApplied(ctx context.Context) (applied bool, err error) {
 	err = recipe.OnSession(ctx, f.store.client, func(s *framework.Session) (err error) {
-		applied, err = f.set(ctx, s)
+		applied, err = f.setMarker(ctx, s)
 		return err
-	}, framework.IsTransient)
+	}, failure.IsTransient)
 	if err == nil && applied {
 		f.count++
 	}
 	return applied, err
 }
 
-func (f *fence) set(ctx context.Context, s *framework.Session) (applied bool, err error) {
+func (f *fence) setMarker(ctx context.Context, s *framework.Session) (applied bool, err error) {
 	data := fmt.Appendf(nil, "%d fence", f.count)
 	st, err := s.Set(ctx, f.marker, data, f.version)
 	if err == nil {
@@ -134,12 +136,12 @@ func (f *fence) set(ctx context.Context, s *framework.Session) (applied bool, er
 	return !bytes.Equal(found, data), nil
 }
 
-// remove removes the marker after the last transaction.
-func (f *fence) remove() {
+// removeMarker removes the marker after the last transaction.
+func (f *fence) removeMarker() {
 	if f.marker == "" || f.session == nil {
 		return
 	}
-	child := framework.DeleteOp(f.child(f.session), framework.AnyVersion)
+	child := framework.DeleteOp(f.childPath(f.session), framework.AnyVersion)
 	err := f.writeUntilAnswered(child, framework.DeleteOp(f.marker, framework.AnyVersion))
 	if errors.Is(err, framework.ErrNotEmpty) { // a former session has not ended yet; the servers remove the rest then
 		_ = f.writeUntilAnswered(child)
@@ -158,7 +160,7 @@ func (f *fence) writeUntilAnswered(ops ...framework.Op) error {
 	}
 }
 
-// child is the marker's child of a session.
-func (f *fence) child(s *framework.Session) string {
-	return framework.Join(f.marker, strconv.FormatInt(s.ID(), 16))
+// childPath is the marker's child of a session.
+func (f *fence) childPath(s *framework.Session) string {
+	return znode.Join(f.marker, strconv.FormatInt(s.ID(), 16))
 }

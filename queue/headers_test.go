@@ -24,7 +24,7 @@ func requirePut(t *testing.T, d *Delivery[string], at time.Time) {
 // TestHeadersAndPutTimeAreKept whatever becomes of the item.
 func TestHeadersAndPutTimeAreKept(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		a := w.member("a", order, WithMaxAttempts(4), bound(2))
+		a := w.member("a", order, WithMaxAttempts(4), segmentSize(2))
 		a.put("first") // makes the queue
 		a.ack(a.take())
 		time.Sleep(time.Minute)
@@ -52,7 +52,7 @@ func TestHeadersAndPutTimeAreKept(t *testing.T) {
 		require.Equal(t, began.UnixMilli(), letters[0].EnqueuedAt.UnixMilli())
 		_, err := b.Requeue(t.Context())
 		require.NoError(t, err)
-		item, err := b.PeekItem(t.Context())
+		item, err := b.Peek(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, "x", item.Value)
 		require.Equal(t, someHeaders, item.Headers)

@@ -7,15 +7,16 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // newHousekeeping returns the tasks of the first consumer in line: moving delayed items, and removing old dead letters. Each runs until its
 // context ends, and then returns an error.
 func newHousekeeping(cs *consumerSession) []func(context.Context) error {
 	mover := delayMover{cs.store, cs.writer, cs.s, cs.reads}
-	tasks := []func(context.Context) error{mover.run}
+	tasks := []func(context.Context) error{mover.moveUntilEnd}
 	if cs.settings.deadExpiry > 0 {
-		tasks = append(tasks, deadRemover{cs.store, cs.writer, cs.s, cs.settings.deadExpiry}.run)
+		tasks = append(tasks, deadRemover{cs.store, cs.writer, cs.s, cs.settings.deadExpiry}.removeUntilEnd)
 	}
 	return tasks
 }
@@ -29,13 +30,13 @@ type delayMover struct {
 	reads  *batchReader
 }
 
-// run moves delayed items until ctx ends.
-func (m delayMover) run(ctx context.Context) error {
+// moveUntilEnd moves delayed items until ctx ends.
+func (m delayMover) moveUntilEnd(ctx context.Context) error {
 	if err := m.writer.readClock(ctx, m.s); err != nil {
 		return err
 	}
 	for {
-		_, _, more, err := m.s.WatchData(ctx, m.store.nodes.below(laterDir))
+		_, _, more, err := m.s.WatchData(ctx, m.store.nodes.childPath(laterDir))
 		if err != nil {
 			return err
 		}
@@ -99,7 +100,7 @@ func (m delayMover) moveItems(ctx context.Context, dir string, items []int64) er
 	for i, k := range items {
 		answer := make(chan framework.Node, 1)
 		read[i] = answer
-		m.reads.readAsync(framework.Join(dir, itemPrefix+number(k)), func(n framework.Node) { answer <- n })
+		m.reads.readAsync(znode.Join(dir, itemPrefix+formatNumber(k)), func(n framework.Node) { answer <- n })
 	}
 	var requests []*writeRequest
 	moved := make(chan error, len(items))
@@ -111,11 +112,11 @@ func (m delayMover) moveItems(ctx context.Context, dir string, items []int64) er
 		if n.Err != nil {
 			return n.Err
 		}
-		r := m.moveRequest(framework.Join(dir, itemPrefix+number(k)), n)
+		r := m.moveRequest(znode.Join(dir, itemPrefix+formatNumber(k)), n)
 		r.then = func(_ []framework.OpResult, err error) { moved <- err }
 		requests = append(requests, r)
 	}
-	m.writer.add(requests...)
+	m.writer.addRequests(requests...)
 	for range requests {
 		select {
 		case err := <-moved:
@@ -135,7 +136,7 @@ func (m delayMover) moveRequest(item string, n framework.Node) *writeRequest {
 	e, err := decodeItem(n.Data, n.Stat)
 	to, ops := m.store.nodes.putTarget(e.header.Priority, 0)
 	if e.header.Attempts > 0 {
-		to, ops = newItem{line: m.store.nodes.redo}, []framework.Op{m.store.nodes.signalLanes()}
+		to, ops = newItem{chain: m.store.nodes.redo}, []framework.Op{m.store.nodes.signalLanes()}
 	}
 	to.data = n.Data
 	if err == nil {
@@ -154,8 +155,8 @@ type deadRemover struct {
 	expiry time.Duration
 }
 
-// run removes old dead letters until ctx ends.
-func (d deadRemover) run(ctx context.Context) error {
+// removeUntilEnd removes old dead letters until ctx ends.
+func (d deadRemover) removeUntilEnd(ctx context.Context) error {
 	if err := d.writer.readClock(ctx, d.s); err != nil {
 		return err
 	}
@@ -182,12 +183,12 @@ const (
 // buried: the first one that has not expired ends the round.
 func (d deadRemover) removeExpired(ctx context.Context) (time.Duration, error) {
 	removed := 0
-	segments, err := d.store.nodes.dead.segments(ctx, d.s)
+	segments, err := d.store.nodes.dead.listSegments(ctx, d.s)
 	if err != nil {
 		return 0, err
 	}
 	for i, at := range segments {
-		items, err := at.items(ctx, d.s)
+		items, err := at.listItems(ctx, d.s)
 		if err != nil {
 			return 0, err
 		}
@@ -201,7 +202,7 @@ func (d deadRemover) removeExpired(ctx context.Context) (time.Duration, error) {
 			}
 		}
 		if i < len(segments)-1 {
-			_ = at.remove(ctx, d.s) // refused if it is open or not empty
+			_ = at.removeIfEmpty(ctx, d.s) // refused if it is open or not empty
 		}
 	}
 	return d.expiry, nil // of the dead letters that are buried from now on
@@ -211,7 +212,7 @@ func (d deadRemover) removeExpired(ctx context.Context) (time.Duration, error) {
 func (d deadRemover) removeSome(ctx context.Context, at segmentID, items []int64) (wait time.Duration, err error) {
 	var ops []framework.Op
 	for _, k := range items {
-		st, err := d.s.Exists(ctx, at.item(k))
+		st, err := d.s.Exists(ctx, at.itemNode(k))
 		if errors.Is(err, framework.ErrNoNode) {
 			continue
 		}
@@ -221,12 +222,12 @@ func (d deadRemover) removeSome(ctx context.Context, at segmentID, items []int64
 		if wait = st.Ctime.Add(d.expiry).Sub(d.store.clock.Now()); wait > 0 {
 			break
 		}
-		ops = append(ops, framework.DeleteOp(at.item(k), st.Version))
+		ops = append(ops, framework.DeleteOp(at.itemNode(k), st.Version))
 	}
 	if len(ops) == 0 {
 		return max(0, wait), nil
 	}
-	_, err = d.writer.do(ctx, &writeRequest{session: d.s, ops: ops})
+	_, err = d.writer.writeAndWait(ctx, &writeRequest{session: d.s, ops: ops})
 	var refused *framework.TxError
 	if errors.As(err, &refused) && errors.Is(err, framework.ErrNoNode) { // one was requeued or removed meanwhile
 		return nextExpired, nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
 // Counts are the numbers of a queue's items.
@@ -31,18 +32,18 @@ func (q *Queue[T]) Len(ctx context.Context) (int, error) {
 func (q *Queue[T]) Counts(ctx context.Context) (c Counts, err error) {
 	s, err := q.core.store.lookSession(ctx)
 	if err == nil {
-		c, err = q.core.store.nodes.count(ctx, s)
+		c, err = q.core.store.nodes.countItems(ctx, s)
 	}
-	return c, framework.Wrap("count", q.Path(), ignoreAbsent(err))
+	return c, failure.Wrap("count", q.Path(), ignoreAbsent(err))
 }
 
-func (l *layout) count(ctx context.Context, s *framework.Session) (c Counts, err error) {
-	lines, err := l.listLines(ctx, s)
+func (l *layout) countItems(ctx context.Context, s *framework.Session) (c Counts, err error) {
+	chains, err := l.listChains(ctx, s)
 	if err != nil {
 		return c, err
 	}
-	for _, line := range append(lines, l.dead) {
-		segments, err := line.segments(ctx, s)
+	for _, line := range append(chains, l.dead) {
+		segments, err := line.listSegments(ctx, s)
 		if err != nil {
 			return c, err
 		}
@@ -89,25 +90,19 @@ type Item[T any] struct {
 
 // Peek returns the first item without claiming it. A consumer may have it. The error wraps ErrEmpty if there is no item, or
 // ErrCodec if the item cannot be decoded.
-func (q *Queue[T]) Peek(ctx context.Context) (value T, err error) {
-	item, err := q.PeekItem(ctx)
-	return item.Value, err
-}
-
-// PeekItem is Peek, and returns the item's other fields too.
-func (q *Queue[T]) PeekItem(ctx context.Context) (item Item[T], err error) {
-	node, e, err := q.core.store.peek(ctx)
+func (q *Queue[T]) Peek(ctx context.Context) (item Item[T], err error) {
+	node, e, err := q.core.store.peekItem(ctx)
 	if err == nil {
-		item.Value, err = decode(q.codec, e.payload)
+		item.Value, err = decodeValue(q.codec, e.payload)
 		h := e.header
 		item.Node, item.Attempts, item.ID, item.Priority, item.Headers = node, h.Attempts, h.ID, h.Priority, h.Headers
-		item.EnqueuedAt, item.LastError = h.enqueued(), h.Error
+		item.EnqueuedAt, item.LastError = h.enqueuedAt(), h.Error
 	}
-	return item, framework.Wrap("peek", q.Path(), err)
+	return item, failure.Wrap("peek", q.Path(), err)
 }
 
-// peek reads the first item, with all its known attempts in the header.
-func (st *store) peek(ctx context.Context) (node string, e envelope, err error) {
+// peekItem reads the first item, with all its known attempts in the header.
+func (st *store) peekItem(ctx context.Context) (node string, e envelope, err error) {
 	s, err := st.lookSession(ctx)
 	if errors.Is(err, errAbsent) {
 		return "", e, ErrEmpty
@@ -115,12 +110,12 @@ func (st *store) peek(ctx context.Context) (node string, e envelope, err error) 
 	if err != nil {
 		return "", e, err
 	}
-	lines, err := st.nodes.listLines(ctx, s)
+	chains, err := st.nodes.listChains(ctx, s)
 	if err != nil {
 		return "", e, err
 	}
-	for _, l := range lines {
-		for item, err := range l.eachItem(ctx, s, false) {
+	for _, chain := range chains {
+		for item, err := range chain.eachItem(ctx, s, false) {
 			if err != nil {
 				return "", e, err
 			}
@@ -132,6 +127,40 @@ func (st *store) peek(ctx context.Context) (node string, e envelope, err error) 
 		}
 	}
 	return "", e, ErrEmpty
+}
+
+// Oldest returns the time of the put of the oldest of the items that are first in line, of each priority and of those that were given back, by the ensemble's clock. It is zero if there
+// is none. A consumer may have the item. Of an item that cannot be read it is the time at which its node was created.
+func (q *Queue[T]) Oldest(ctx context.Context) (time.Time, error) {
+	oldest, err := q.core.store.findOldest(ctx)
+	return oldest, failure.Wrap("find the oldest item", q.Path(), ignoreAbsent(err))
+}
+
+func (st *store) findOldest(ctx context.Context) (oldest time.Time, err error) {
+	s, err := st.lookSession(ctx)
+	if err != nil {
+		return oldest, err
+	}
+	chains, err := st.nodes.listChains(ctx, s)
+	if err != nil {
+		return oldest, err
+	}
+	for _, chain := range chains {
+		for item, err := range chain.eachItem(ctx, s, false) {
+			if err != nil {
+				return oldest, err
+			}
+			put := item.node.Stat.Ctime.UTC()
+			if e, err := decodeItem(item.node.Data, item.node.Stat); err == nil {
+				put = e.header.enqueuedAt().UTC()
+			}
+			if oldest.IsZero() || put.Before(oldest) {
+				oldest = put
+			}
+			break
+		}
+	}
+	return oldest, nil
 }
 
 // DeadLetter is an item that was given up: its attempts were used up, it could not be decoded, or it has expired (WithExpiry).
@@ -159,7 +188,7 @@ func (q *Queue[T]) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error]
 	return func(yield func(DeadLetter, error) bool) {
 		for item, err := range q.core.store.deadItems(ctx) {
 			if err != nil {
-				yield(DeadLetter{}, framework.Wrap("list dead letters", q.Path(), err))
+				yield(DeadLetter{}, failure.Wrap("list dead letters", q.Path(), err))
 				return
 			}
 			e, err := decodeEnvelope(item.node.Data)
@@ -169,7 +198,7 @@ func (q *Queue[T]) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error]
 			letter := DeadLetter{Node: item.path, ID: e.header.ID, Attempts: e.header.Attempts, Reason: e.header.Error, Data: e.payload,
 				Headers: e.header.Headers, Buried: item.node.Stat.Ctime}
 			if e.header.Put > 0 {
-				letter.EnqueuedAt = e.header.enqueued()
+				letter.EnqueuedAt = e.header.enqueuedAt()
 			}
 			if !yield(letter, nil) {
 				return
@@ -191,10 +220,10 @@ func (q *Queue[T]) Requeue(ctx context.Context, nodes ...string) (n int, err err
 		}
 		var done bool
 		if err == nil {
-			done, err = q.core.requeue(ctx, item)
+			done, err = q.core.requeueLetter(ctx, item)
 		}
 		if err != nil {
-			return n, framework.Wrap("requeue", q.Path(), err)
+			return n, failure.Wrap("requeue", q.Path(), err)
 		}
 		if done {
 			n++
@@ -203,8 +232,8 @@ func (q *Queue[T]) Requeue(ctx context.Context, nodes ...string) (n int, err err
 	return n, nil
 }
 
-// requeue moves one dead letter. It returns false if another client has done so.
-func (e *engine) requeue(ctx context.Context, item readItem) (bool, error) {
+// requeueLetter moves one dead letter. It returns false if another client has done so.
+func (e *engine) requeueLetter(ctx context.Context, item readItem) (bool, error) {
 	data := item.node.Data
 	env, err := decodeItem(data, item.node.Stat)
 	if err == nil && env.header.Raw {
@@ -217,7 +246,7 @@ func (e *engine) requeue(ctx context.Context, item readItem) (bool, error) {
 	}
 	to, ops := e.store.nodes.putTarget(env.header.Priority, 0)
 	to.data = data
-	_, err = e.writer.do(ctx, &writeRequest{session: item.session, adds: 1, ops: append(ops, framework.DeleteOp(item.path, item.node.Stat.Version)), items: []newItem{to}})
+	_, err = e.writer.writeAndWait(ctx, &writeRequest{session: item.session, adds: 1, ops: append(ops, framework.DeleteOp(item.path, item.node.Stat.Version)), items: []newItem{to}})
 	if errors.Is(err, framework.ErrNoNode) {
 		return false, nil
 	}
@@ -245,29 +274,29 @@ func (st *store) deadItems(ctx context.Context) iter.Seq2[readItem, error] {
 	}
 }
 
-// eachItem yields the items of a line in order. On request it removes empty segments before the last one.
-func (l itemLine) eachItem(ctx context.Context, s *framework.Session, removeEmpty bool) iter.Seq2[readItem, error] {
+// eachItem yields the items of a chain in order. On request it removes empty segments before the last one.
+func (l segmentChain) eachItem(ctx context.Context, s *framework.Session, removeEmpty bool) iter.Seq2[readItem, error] {
 	return func(yield func(readItem, error) bool) {
-		segments, err := l.segments(ctx, s)
+		segments, err := l.listSegments(ctx, s)
 		if err != nil {
 			yield(readItem{}, err)
 			return
 		}
 		for i, at := range segments {
-			items, err := at.items(ctx, s)
+			items, err := at.listItems(ctx, s)
 			if err != nil {
 				yield(readItem{}, err)
 				return
 			}
 			if removeEmpty && len(items) == 0 && i < len(segments)-1 {
-				_ = at.remove(ctx, s) // refused if it is open or not empty
+				_ = at.removeIfEmpty(ctx, s) // refused if it is open or not empty
 			}
 			for _, k := range items {
-				data, st, err := s.Get(ctx, at.item(k))
+				data, st, err := s.Get(ctx, at.itemNode(k))
 				if errors.Is(err, framework.ErrNoNode) {
 					continue
 				}
-				if !yield(readItem{s, at.item(k), framework.Node{Data: data, Stat: st}}, err) || err != nil {
+				if !yield(readItem{s, at.itemNode(k), framework.Node{Data: data, Stat: st}}, err) || err != nil {
 					return
 				}
 			}

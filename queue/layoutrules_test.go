@@ -164,10 +164,13 @@ func TestIdleConsumerSignalsAgain(t *testing.T) {
 		_, err := b.Len(t.Context())
 		require.NoError(t, err)
 		b.link.Delay(slow)
-		w.beforeRequest(b, zktest.OpGetChildren2, testPath+"/lanes", func() {
+		put := func() {
 			if err := p.Put(t.Context(), "urgent", WithPriority(1)); err != nil {
 				t.Error(err)
 			}
+		}
+		w.beforeRequest(b, zktest.OpGetChildren2, testPath+"/lanes", func() { // it looks whether there is anything to claim
+			w.beforeRequest(b, zktest.OpGetChildren2, testPath+"/lanes", put) // it has joined the line
 		})
 		d := b.take()
 		require.Equal(t, "urgent", d.Value)
@@ -180,26 +183,26 @@ func TestIdleConsumerSignalsAgain(t *testing.T) {
 // then; an open segment, or one with items, is not removed.
 func TestSegmentIsClosedAndRemovedOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a := w.member("a", bound(2))
+		a := w.member("a", segmentSize(2))
 		l := a.core.store.nodes.base
-		b := w.member("b", bound(2))
+		b := w.member("b", segmentSize(2))
 		s, err := b.client.Session(t.Context())
 		require.NoError(t, err)
 		a.put("x")
-		require.NoError(t, l.at(0).remove(t.Context(), s))
+		require.NoError(t, l.segment(0).removeIfEmpty(t.Context(), s))
 		require.Len(t, w.Children(l.dir), 1, "it has an item")
 		a.drain(1)
 		require.NoError(t, a.Close(t.Context()))
-		require.NoError(t, l.at(0).remove(t.Context(), s))
+		require.NoError(t, l.segment(0).removeIfEmpty(t.Context(), s))
 		require.Len(t, w.Children(l.dir), 1, "it is open")
 		b.put("y", "z")
 		require.Equal(t, []string{"0000000000", "0000000001"}, w.Children(l.dir))
-		_, err = b.client.Multi(t.Context(), l.at(0).closeOps()...)
+		_, err = b.client.Multi(t.Context(), l.segment(0).closeOps()...)
 		require.ErrorIs(t, err, framework.ErrBadVersion)
 		require.Equal(t, []string{"y", "z"}, b.drain(2))
 		time.Sleep(time.Minute)
 		require.Equal(t, []string{"0000000001"}, w.Children(l.dir))
-		_, err = b.client.Multi(t.Context(), l.at(0).closeOps()...)
+		_, err = b.client.Multi(t.Context(), l.segment(0).closeOps()...)
 		require.ErrorIs(t, err, framework.ErrNoNode)
 	})
 }
@@ -207,7 +210,7 @@ func TestSegmentIsClosedAndRemovedOnce(t *testing.T) {
 // TestSegmentOfDeadConsumerIsRemoved: no consumer acknowledges in it.
 func TestSegmentOfDeadConsumerIsRemoved(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a, b := w.member("a", bound(2)), w.member("b", WithMaxInFlight(2))
+		a, b := w.member("a", segmentSize(2)), w.member("b", WithMaxInFlight(2))
 		a.put(names(0, 3)...)
 		b.take()
 		b.take()

@@ -10,7 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var floodItems = flag.Int("flood.items", 16_000, "how many items each flood has; 1,000,000 take minutes")
+var floodItems = flag.Int("flood.items", 16_000, "how many items each flood has, half with -short; 1,000,000 take minutes")
+
+func floodSize() int {
+	if testing.Short() {
+		return *floodItems / 2
+	}
+	return *floodItems
+}
 
 const (
 	floodProducers = 8
@@ -30,23 +37,22 @@ func TestNoItemIsLostUnderLoad(t *testing.T) {
 }
 
 func (s *faultRun) putManyAtOnce() {
-	batches := *floodItems / floodProducers / floodBatch
+	batches := floodSize() / floodProducers / floodBatch
 	require.Positive(s.t, batches, "-flood.items=%d are too few", *floodItems)
 	began := time.Now()
 	s.pause = 600 * time.Millisecond
 	s.consuming = func(ctx context.Context, w *worker, r *rand.Rand) {
 		s.takeBatches(ctx, w.Queue, 200*time.Millisecond, r)
 	}
-	s.options = []Option{bound(1000), WithMaxInFlight(4 * handful), WithPrefetch(handful)}
+	s.options = []Option{segmentSize(1000), WithMaxInFlight(4 * handful), WithPrefetch(handful)}
 	if s.order == Strict { // the order of two goroutines' starts would not be known
 		s.hands = 1
 	}
-	full := []Option{WithOrder(s.order), WithCapacity(*floodItems / 2)}
+	full := []Option{WithOrder(s.order), WithCapacity(floodSize() / 2)}
 	maker := s.member("maker", full...)
-	_, err := maker.Paused(s.t.Context())
-	require.NoError(s.t, err)
+	require.NoError(s.t, maker.Resume(s.t.Context())) // makes the queue
 	for p := range floodProducers {
-		s.producer(p, bound(1000), func(m *member, p int, r *rand.Rand) {
+		s.producer(p, segmentSize(1000), func(m *member, p int, r *rand.Rand) {
 			s.putBatches(m.Queue, p, batches, floodBatch, 1500*time.Millisecond, r)
 		})
 	}
@@ -59,7 +65,7 @@ func (s *faultRun) putManyAtOnce() {
 		return isPut() && acked >= all*19/20
 	})
 	s.finish()
-	if capacity := *floodItems / 2; capacity <= 10_000 { // else it takes too long
+	if capacity := floodSize() / 2; capacity <= 10_000 { // else it takes too long
 		s.requireRoom(maker, capacity)
 	}
 	s.t.Logf("%v", s.history)

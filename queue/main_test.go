@@ -62,9 +62,9 @@ func (w *world) member(name string, opts ...Option) *member {
 	return &member{q, m.Client, m.Link, w.t}
 }
 
-// bound makes segments short.
-func bound(n int64) Option {
-	return func(s *settings) error { s.bound = n; return nil }
+// segmentSize makes segments short.
+func segmentSize(n int64) Option {
+	return func(s *settings) error { s.segmentSize = n; return nil }
 }
 
 func within(t *testing.T, d time.Duration) context.Context {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
 )
 
 // A consumer that waits for an item has its ticket before the item is put. If it ends, nobody has had that item: its
@@ -64,6 +66,29 @@ func TestItemForDeadConsumerCountsNoAttempt(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestItemPutAsItsTicketGoesCountsNoAttempt: one transaction of another consumer has put the item and given up its ticket. The recoverer is
+// faster than that consumer, which would look for the item then.
+func TestItemPutAsItsTicketGoesCountsNoAttempt(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		recoverer, other := w.member("recoverer", WithMaxInFlight(1)), w.member("other").client
+		recoverer.put("zero")
+		busy := recoverer.take()
+		data, _, err := other.Get(t.Context(), busy.Node())
+		require.NoError(t, err)
+		tickets := testPath + "/tickets/items/0000000000/t-other-"
+		_, err = other.Multi(t.Context(), framework.CreateOp(tickets, nil, framework.EphemeralSequential))
+		require.NoError(t, err)
+		_, err = other.Multi(t.Context(), framework.CreateOp(testPath+"/items/0000000000/i-", data, framework.PersistentSequential),
+			framework.DeleteOp(tickets+"0000000001", framework.AnyVersion), framework.SetOp(testPath+"/tickets", nil, framework.AnyVersion))
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		recoverer.ack(busy)
+		d := recoverer.take()
+		require.Equal(t, 1, d.Attempt)
+		recoverer.ack(d)
+	})
 }
 
 // TestMissingNumberIsWatchedAfterReconnect: the servers forget a connection's watches.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -204,7 +205,7 @@ func TestGuardIsRefusedAfterRedelivery(t *testing.T) {
 				a.put("x")
 				d := a.take()
 				guard, token := d.Guard(), d.Token()
-				late := guard.When(func() error { return nil }) // as one that was asked before and is on its way
+				late := primitives.When(guard, func() error { return nil }) // as one that was asked before and is on its way
 				_, err := b.client.Multi(t.Context(), guard, node("a"))
 				require.NoError(t, err)
 				end(a, d)
@@ -224,7 +225,7 @@ func TestGuardIsRefusedAfterRedelivery(t *testing.T) {
 				require.Equal(t, 0, tx.Index)
 				require.NotErrorIs(t, err, framework.ErrNoNode, "not sent at all")
 				require.NotErrorIs(t, err, framework.ErrBadVersion, "not sent at all")
-				late = got.Guard().When(func() error { return nil })
+				late = primitives.When(got.Guard(), func() error { return nil })
 				_, err = b.client.Multi(t.Context(), late, node("b"))
 				require.NoError(t, err)
 				taker.ack(got)

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 )
 
 // Defaults of the options.
@@ -27,8 +28,8 @@ const (
 	maxHeaderBytes = 16 << 10
 )
 
-// defaultBound is how many items a segment takes before the next one is opened: a list of it has about 60 kB.
-const defaultBound = 4000
+// defaultSegmentSize is how many items a segment takes before the next one is opened: a list of it has about 60 kB.
+const defaultSegmentSize = 4000
 
 // Option changes how a Queue works. If it returns an error, each call of the Queue does.
 type Option func(*settings) error
@@ -45,11 +46,11 @@ type settings struct {
 	maxAttempts   int // 0: any number
 	dropExpired   bool
 	deadExpiry    time.Duration // 0: dead letters stay
-	bound         int64         // items of a segment
+	segmentSize   int64         // items of a segment
 }
 
 func defaultSettings() settings {
-	return settings{record: queueRecord{V: recordVersion, Recipe: recordRecipe}, bound: defaultBound, idleTimeout: DefaultIdleTimeout,
+	return settings{record: queueRecord{Recipe: recordRecipe}, segmentSize: defaultSegmentSize, idleTimeout: DefaultIdleTimeout,
 		prefetchBytes: DefaultPrefetchBytes, backlog: DefaultBacklog}
 }
 
@@ -68,7 +69,7 @@ func (s *settings) windowSize(o Order) int {
 // ErrMismatch if another order is stored.
 func WithOrder(o Order) Option {
 	return func(s *settings) error {
-		if !o.known() {
+		if !o.isKnown() {
 			return fmt.Errorf("%w: WithOrder: %q, want %q or %q", ErrOption, o, Parallel, Strict)
 		}
 		s.record.Order = o
@@ -101,7 +102,7 @@ func WithPrefetch(n int) Option {
 }
 
 // WithPrefetchBytes bounds the bytes of prefetched items: beyond n, this Queue claims no items ahead. The consumer of a
-// strict queue also reads ahead, at most n bytes of each line. Default 8 MiB.
+// strict queue also reads ahead, at most n bytes of each chain. Default 8 MiB.
 func WithPrefetchBytes(n int) Option {
 	return func(s *settings) error {
 		if n <= 0 {
@@ -188,11 +189,11 @@ func WithDedup(d time.Duration) Option {
 // Default: the stored policy; no wait if the queue is made now. The calls fail with ErrMismatch if another policy is stored.
 func WithRetry(p RetryPolicy) Option {
 	return func(s *settings) error {
-		p, err := p.complete()
+		p, err := p.withDefaults()
 		if err != nil {
 			return err
 		}
-		s.record.Retry = &storedRetry{p.Min.Milliseconds(), p.Max.Milliseconds(), p.Factor, p.Jitter}
+		s.record.Retry = &storedRetry{Min: p.Min.Milliseconds(), Max: p.Max.Milliseconds(), Factor: p.Factor, Jitter: p.Jitter}
 		return nil
 	}
 }
@@ -218,20 +219,20 @@ func WithDeadExpiry(d time.Duration) Option {
 	}
 }
 
-// putting is how one item is put.
-type putting struct {
+// putSettings is how one item is put.
+type putSettings struct {
 	header itemHeader
 	delay  time.Duration
 	with   []framework.Op
 }
 
 // PutOption changes how an item is put. If it returns an error, the put does.
-type PutOption func(*putting) error
+type PutOption func(*putSettings) error
 
 // WithPriority puts the item before all of lower priorities, from 0, the default, to MaxPriority. Items of one priority stay
 // in order.
 func WithPriority(n int) PutOption {
-	return func(p *putting) error {
+	return func(p *putSettings) error {
 		if n < 0 || n > MaxPriority {
 			return fmt.Errorf("%w: WithPriority: %d is not between 0 and %d", ErrOption, n, MaxPriority)
 		}
@@ -240,10 +241,10 @@ func WithPriority(n int) PutOption {
 	}
 }
 
-// WithDelay delays the item for d, by the ensemble's clock, rounded up to a second. Then the queue's consumers put it at the
+// WithDelay delays the item for at least d, by the ensemble's clock, rounded up to a second. Then the queue's consumers put it at the
 // end. It counts as in the queue meanwhile.
 func WithDelay(d time.Duration) PutOption {
-	return func(p *putting) error {
+	return func(p *putSettings) error {
 		if d < 0 || d > maxDelay {
 			return fmt.Errorf("%w: WithDelay: %v is not between 0 and %v", ErrOption, d, maxDelay)
 		}
@@ -257,7 +258,7 @@ func WithDelay(d time.Duration) PutOption {
 // "expired", or removes it (WithDropExpired). That is no attempt. Until a consumer finds it, an expired item stays in the
 // queue and takes room in a bounded one. An open delivery continues. A dead letter that is requeued does not expire again.
 func WithExpiry(d time.Duration) PutOption {
-	return func(p *putting) error {
+	return func(p *putSettings) error {
 		if d < time.Second || d > maxDelay {
 			return fmt.Errorf("%w: WithExpiry: %v is not between 1s and %v", ErrOption, d, maxDelay)
 		}
@@ -270,7 +271,7 @@ func WithExpiry(d time.Duration) PutOption {
 // refuse one of them, the put fails with ErrRefused. They must not touch the queue's nodes. If the queue has to send the put
 // again, it sends them again; it does so only if the put was not done. So they happen once, like the put. A put of a batch does them once.
 func WithOps(ops ...framework.Op) PutOption {
-	return func(p *putting) error {
+	return func(p *putSettings) error {
 		if err := checkOps("WithOps", ops); err != nil {
 			return err
 		}
@@ -282,7 +283,7 @@ func WithOps(ops ...framework.Op) PutOption {
 // checkOps refuses operations with an invalid path.
 func checkOps(what string, ops []framework.Op) error {
 	for i, op := range ops {
-		if err := framework.ValidatePath(op.Path()); err != nil {
+		if err := framework.ValidatePath(primitives.Path(op)); err != nil {
 			return fmt.Errorf("%w: %s: operation %d: %w", ErrOption, what, i, err)
 		}
 	}
@@ -293,7 +294,7 @@ func checkOps(what string, ops []framework.Op) error {
 // delivery and dead letter of the item shows them. Names are not empty, and both are UTF-8. Trace context is kept apart: a header does
 // not replace it.
 func WithHeaders(headers map[string]string) PutOption {
-	return func(p *putting) error {
+	return func(p *putSettings) error {
 		size := 0
 		for name, value := range headers {
 			if name == "" || !utf8.ValidString(name) || !utf8.ValidString(value) {
@@ -312,11 +313,15 @@ func WithHeaders(headers map[string]string) PutOption {
 // WithID names the item. A queue with WithDedup refuses another item with the same id for a time. In a queue without it the
 // put fails with ErrOption, since the id would have no effect.
 func WithID(id string) PutOption {
-	return func(p *putting) error {
-		if id == "" || len(id) > maxID {
-			return fmt.Errorf("%w: WithID: an id of %d bytes, want 1 to %d", ErrOption, len(id), maxID)
-		}
+	return func(p *putSettings) error {
 		p.header.ID = id
-		return nil
+		return checkID("WithID", id)
 	}
+}
+
+func checkID(of, id string) error {
+	if id == "" || len(id) > maxID {
+		return fmt.Errorf("%w: %s: an id of %d bytes, want 1 to %d", ErrOption, of, len(id), maxID)
+	}
+	return nil
 }

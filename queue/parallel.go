@@ -8,11 +8,14 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// parallelOrder claims items by tickets: ticket k of a segment claims item k, in the lanes and in the base line alike
+// parallelOrder claims items by tickets: ticket k of a segment claims item k, in the lanes and in the base chain alike
 // (docs/adr/0038-one-claim-mechanism-for-all-lines.md).
 type parallelOrder struct {
 	cs      *consumerSession
@@ -26,14 +29,14 @@ func newParallelOrder(cs *consumerSession) *parallelOrder {
 
 // claimItems draws as many tickets as are wanted.
 func (p *parallelOrder) claimItems() error {
-	defer p.views.end()
+	defer p.views.stopWatch()
 	if err := p.cs.standInLine(p.recoverItems); err != nil {
 		return err
 	}
 	return p.cs.claimLoop(func() {
 		ctx := p.cs.claims.waitContext()
-		if n := p.cs.claims.begin(p.cs.claims.size, false); n > 0 {
-			p.cs.tasks.Start(func() { p.draw(ctx, n) })
+		if n := p.cs.claims.reserveClaims(p.cs.claims.size, false); n > 0 {
+			p.cs.tasks.Start(func() { p.drawTickets(ctx, n) })
 		}
 	}, func() { p.cs.releaseAhead(p.cs.settings.idleTimeout) })
 }
@@ -44,43 +47,43 @@ func (p *parallelOrder) recoverItems(lease *locks.Lease, ready func()) {
 	defer cancel(nil)
 	defer context.AfterFunc(p.cs.ctx, func() { cancel(context.Cause(p.cs.ctx)) })()
 	for _, task := range newHousekeeping(p.cs) {
-		p.cs.tasks.Start(func() { p.cs.end(task(ctx)) })
+		p.cs.tasks.Start(func() { p.cs.endOnError(task(ctx)) })
 	}
 	r := &recoverer{store: p.cs.store, writer: p.cs.writer, s: p.cs.s, views: p.views, lease: lease, ctx: ctx, tasks: &p.cs.tasks,
 		removeIfDone: p.cs.removeIfDone, again: make(chan struct{}, 1), stopWatches: func() {}}
-	err := r.run(ready)
+	err := r.recoverUntilEnd(ready)
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	p.cs.end(err)
+	p.cs.endOnError(err)
 }
 
-// draw draws tickets for n claims, after a read of the lanes if they are stale. The claims continue in the background.
-func (p *parallelOrder) draw(ctx context.Context, n int) {
+// drawTickets draws tickets for n claims, after a read of the lanes if they are stale. The claims continue in the background.
+func (p *parallelOrder) drawTickets(ctx context.Context, n int) {
 	for n > 0 {
-		if err := p.views.refresh(ctx); err != nil {
+		if err := p.views.refreshIfStale(ctx); err != nil {
 			p.endClaims(ctx, n, err)
 			return
 		}
 		var requests []*writeRequest
 		requests, n = p.drawRequests(ctx, n)
-		p.cs.writer.add(requests...)
+		p.cs.writer.addRequests(requests...)
 	}
 }
 
 // nextAfterAcks expects a call of Take after each acknowledgement, and draws the tickets that are wanted then, unless the lanes are stale.
 func (p *parallelOrder) nextAfterAcks(acks int) []*writeRequest {
-	p.cs.claims.expect(acks)
+	p.cs.claims.expectTakes(acks)
 	if p.views.isStale() {
 		return nil
 	}
 	ctx := p.cs.claims.waitContext()
-	n := p.cs.claims.begin(p.cs.claims.size, false)
+	n := p.cs.claims.reserveClaims(p.cs.claims.size, false)
 	if n == 0 {
 		return nil
 	}
 	requests, rest := p.drawRequests(ctx, n)
-	if rest > 0 && !p.cs.tasks.Start(func() { p.draw(ctx, rest) }) {
+	if rest > 0 && !p.cs.tasks.Start(func() { p.drawTickets(ctx, rest) }) {
 		p.endClaims(ctx, rest, context.Cause(p.cs.ctx))
 	}
 	return requests
@@ -94,7 +97,7 @@ func (p *parallelOrder) drawRequests(ctx context.Context, n int) (requests []*wr
 			p.endClaims(ctx, len(d.names), context.Cause(p.cs.ctx))
 			continue
 		}
-		requests = append(requests, &writeRequest{session: p.cs.s, ops: d.ops(p.cs.store.nodes), then: func(results []framework.OpResult, err error) {
+		requests = append(requests, &writeRequest{session: p.cs.s, ops: d.drawOps(p.cs.store.nodes), then: func(results []framework.OpResult, err error) {
 			p.drawAnswered(ctx, d, results, err)
 		}})
 	}
@@ -119,15 +122,15 @@ func (p *parallelOrder) claimDrawn(ctx context.Context, d *ticketDraw, results [
 	switch {
 	case errors.As(err, &refused) && !errors.Is(err, framework.ErrNoAuth):
 		if errors.Is(err, framework.ErrNoNode) {
-			p.views.skip(d.at)
+			p.views.skipSegment(d.at)
 		}
-		p.draw(ctx, len(d.names))
+		p.drawTickets(ctx, len(d.names))
 		return
 	case err == nil && results == nil: // the reply was lost
 		names, err = p.findTickets(d)
 	case err == nil:
 		for _, r := range results[len(results)-len(d.names):] {
-			_, name := framework.Split(r.Path)
+			_, name := znode.Split(r.Path)
 			names = append(names, name)
 		}
 	}
@@ -138,9 +141,9 @@ func (p *parallelOrder) claimDrawn(ctx context.Context, d *ticketDraw, results [
 			continue
 		}
 		missing--
-		p.cs.refs.add(t.item.at)
+		p.cs.refs.addClaim(t.item.at)
 		p.views.ticketDrawn(t)
-		p.cs.tasks.Start(func() { p.redeem(ctx, t) })
+		p.cs.tasks.Start(func() { p.redeemTicket(ctx, t) })
 	}
 	if missing > 0 {
 		p.endClaims(ctx, missing, err)
@@ -153,10 +156,10 @@ func (p *parallelOrder) findTickets(d *ticketDraw) (found []string, err error) {
 	s, back := p.cs.s, recipe.NewBackoff(p.cs.store.client)
 	for {
 		var names []string
-		if err = s.Sync(s.Context(), d.at.tickets()); err == nil {
-			names, _, err = s.Children(s.Context(), d.at.tickets())
+		if err = s.Sync(s.Context(), d.at.ticketDir()); err == nil {
+			names, _, err = s.Children(s.Context(), d.at.ticketDir())
 		}
-		if framework.IsTransient(err) && back.Pause(s.Context()) == nil {
+		if failure.IsTransient(err) && back.Pause(s.Context()) == nil {
 			continue
 		}
 		return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
@@ -167,26 +170,26 @@ func (p *parallelOrder) findTickets(d *ticketDraw) (found []string, err error) {
 
 // endClaims ends n claims without items. If the consumer session continues, and the lanes may have items for other consumers, it tells the recoverer.
 func (p *parallelOrder) endClaims(ctx context.Context, n int, err error) {
-	p.cs.claims.failed(n)
+	p.cs.claims.claimsFailed(n)
 	if ctx.Err() == nil {
-		p.cs.end(err)
+		p.cs.endOnError(err)
 	} else if p.cs.ctx.Err() == nil && p.views.mayHaveUnclaimed() {
-		p.cs.write(&writeRequest{session: p.cs.s, ops: []framework.Op{p.cs.store.nodes.signalRecoverer()}})
+		p.cs.writeRequests(&writeRequest{session: p.cs.s, ops: []framework.Op{p.cs.store.nodes.signalRecoverer()}})
 	}
 }
 
-// redeem waits for a ticket's item and delivers it. In place of a void ticket it draws another one.
-func (p *parallelOrder) redeem(ctx context.Context, t *ticket) {
+// redeemTicket waits for a ticket's item and delivers it. In place of a void ticket it draws another one.
+func (p *parallelOrder) redeemTicket(ctx context.Context, t *segmentTicket) {
 	c, err := p.claimTicketItem(ctx, t)
 	if errors.Is(err, errVoidTicket) {
-		p.redraw(ctx, t)
+		p.replaceTicket(ctx, t)
 		return
 	}
 	if err == nil {
 		err = p.cs.gate.waitUntilOpen(ctx)
 	}
 	if err == nil {
-		p.cs.deliver(c)
+		p.cs.deliverItem(c)
 		if t.brief {
 			p.keepBriefly(c)
 		}
@@ -200,20 +203,20 @@ func (p *parallelOrder) redeem(ctx context.Context, t *ticket) {
 	p.endClaims(ctx, 1, err)
 }
 
-// redraw gives a void ticket up and draws another one.
-func (p *parallelOrder) redraw(ctx context.Context, t *ticket) {
-	err := p.views.refresh(ctx)
-	if err != nil || t.item.at.line != p.cs.store.nodes.base { // the recoverer has to know
+// replaceTicket gives a void ticket up and draws another one.
+func (p *parallelOrder) replaceTicket(ctx context.Context, t *segmentTicket) {
+	err := p.views.refreshIfStale(ctx)
+	if err != nil || t.item.at.chain != p.cs.store.nodes.base { // the recoverer has to know
 		p.deleteTicket(t)
 	} else {
-		p.cs.write(&writeRequest{session: p.cs.s, ops: []framework.Op{framework.DeleteOp(t.node, framework.AnyVersion)},
+		p.cs.writeRequests(&writeRequest{session: p.cs.s, ops: []framework.Op{framework.DeleteOp(t.node, framework.AnyVersion)},
 			then: func([]framework.OpResult, error) { p.cs.itemSettled(t.item.at) }})
 	}
 	if err != nil {
 		p.endClaims(ctx, 1, err)
 		return
 	}
-	p.draw(ctx, 1)
+	p.drawTickets(ctx, 1)
 }
 
 // errVoidTicket says that a ticket's number will not get an item any more.
@@ -221,7 +224,7 @@ var errVoidTicket = errors.New("void ticket")
 
 // claimTicketItem waits for a ticket's item, or returns errVoidTicket. If it returns an item and an error, the item
 // came as the wait ended: it goes back as one that no caller has had.
-func (p *parallelOrder) claimTicketItem(ctx context.Context, t *ticket) (*claimedItem, error) {
+func (p *parallelOrder) claimTicketItem(ctx context.Context, t *segmentTicket) (*claimedItem, error) {
 	n, err := p.waitForItem(ctx, t)
 	if errors.Is(err, errVoidTicket) {
 		return nil, err
@@ -244,10 +247,10 @@ func (p *parallelOrder) claimTicketItem(ctx context.Context, t *ticket) (*claime
 }
 
 // waitForItem waits for a ticket's item. In a lane it does not wait, since tickets are drawn there for items that exist.
-func (p *parallelOrder) waitForItem(ctx context.Context, t *ticket) (framework.Node, error) {
-	inBase := t.item.at.line == p.cs.store.nodes.base
+func (p *parallelOrder) waitForItem(ctx context.Context, t *segmentTicket) (framework.Node, error) {
+	inBase := t.item.at.chain == p.cs.store.nodes.base
 	passed := p.views.hasPassed(t.item.at) // before the item is read
-	n := p.cs.reads.read(ctx, t.item.node())
+	n := p.cs.reads.readAndWait(ctx, t.item.node())
 	if inBase {
 		p.views.waited.Store(errors.Is(n.Err, framework.ErrNoNode))
 	}
@@ -256,11 +259,11 @@ func (p *parallelOrder) waitForItem(ctx context.Context, t *ticket) (framework.N
 			return n, errVoidTicket
 		}
 		if !inBase { // other consumers have drawn more tickets than there are items, or the item was purged
-			p.views.skip(t.item.at)
+			p.views.skipSegment(t.item.at)
 			return n, errVoidTicket
 		}
 		if !signalled && p.views.mayHaveUnclaimed() { // the recoverer may have looked before this ticket existed
-			p.cs.write(&writeRequest{session: p.cs.s, ops: []framework.Op{p.cs.store.nodes.signalLanes()}})
+			p.cs.writeRequests(&writeRequest{session: p.cs.s, ops: []framework.Op{p.cs.store.nodes.signalLanes()}})
 		}
 		p.setWaiting(t, true)
 		err := p.watchItem(ctx, t)
@@ -268,13 +271,13 @@ func (p *parallelOrder) waitForItem(ctx context.Context, t *ticket) (framework.N
 		if err != nil {
 			return n, err
 		}
-		n = p.cs.reads.read(ctx, t.item.node())
+		n = p.cs.reads.readAndWait(ctx, t.item.node())
 	}
 	return n, n.Err
 }
 
 // setWaiting notes for TryTake whether a ticket waits for its item.
-func (p *parallelOrder) setWaiting(t *ticket, waits bool) {
+func (p *parallelOrder) setWaiting(t *segmentTicket, waits bool) {
 	p.cs.claims.takes.mu.Lock()
 	defer p.cs.claims.takes.mu.Unlock()
 	if waits {
@@ -285,7 +288,7 @@ func (p *parallelOrder) setWaiting(t *ticket, waits bool) {
 }
 
 // watchItem waits until the item exists or its segment has changed. It returns errVoidTicket if the item cannot come any more.
-func (p *parallelOrder) watchItem(ctx context.Context, t *ticket) error {
+func (p *parallelOrder) watchItem(ctx context.Context, t *segmentTicket) error {
 	at, s := t.item.at, p.cs.s
 	_, created, err := s.WatchExists(ctx, t.item.node())
 	if err == nil {
@@ -298,7 +301,7 @@ func (p *parallelOrder) watchItem(ctx context.Context, t *ticket) error {
 	defer created.Stop()
 	_, st, changed, err := s.WatchData(ctx, at.dir())
 	if errors.Is(err, framework.ErrNoNode) {
-		p.views.skip(at)
+		p.views.skipSegment(at)
 		return errVoidTicket
 	}
 	if err != nil {
@@ -308,7 +311,7 @@ func (p *parallelOrder) watchItem(ctx context.Context, t *ticket) error {
 	if st.Version > 0 || childrenEver(st) > t.item.k {
 		if _, err = s.Exists(ctx, t.item.node()); errors.Is(err, framework.ErrNoNode) {
 			if st.Version > 0 {
-				p.views.skip(at)
+				p.views.skipSegment(at)
 			}
 			err = errVoidTicket // the number was given to another node, or is closed
 		}
@@ -325,9 +328,9 @@ func (p *parallelOrder) watchItem(ctx context.Context, t *ticket) error {
 
 // deleteTicket deletes a ticket that still waits for its item, and tells the recoverer. If the item comes in between, its header
 // is made to say that this claim was no attempt.
-func (p *parallelOrder) deleteTicket(t *ticket) {
+func (p *parallelOrder) deleteTicket(t *segmentTicket) {
 	s := p.cs.s
-	_, err := p.cs.writer.do(context.Background(), &writeRequest{session: s, ops: []framework.Op{framework.DeleteOp(t.node, framework.AnyVersion)}})
+	_, err := p.cs.writer.writeAndWait(context.Background(), &writeRequest{session: s, ops: []framework.Op{framework.DeleteOp(t.node, framework.AnyVersion)}})
 	p.cs.itemSettled(t.item.at)
 	notice := []framework.Op{p.cs.store.nodes.signalRecoverer()}
 	if err == nil {
@@ -335,39 +338,44 @@ func (p *parallelOrder) deleteTicket(t *ticket) {
 			c := &claimedItem{session: p.cs, node: t.item.node(), version: st.Version}
 			if c.readItem(data, st); c.decodeErr == nil {
 				if r := c.uncountRequest(); r != nil {
-					_, _ = p.cs.writer.do(context.Background(), r) // refused if the recoverer was faster
+					_, _ = p.cs.writer.writeAndWait(context.Background(), r) // refused if the recoverer was faster
 				}
 			}
 		}
 	}
-	p.cs.write(&writeRequest{session: s, ops: notice})
+	p.cs.writeRequests(&writeRequest{session: s, ops: notice})
 }
 
 // giveBack moves an item to the lane redo, where it is claimed next, or to the delayed items.
 func (p *parallelOrder) giveBack(c *claimedItem, attempts int, after time.Duration, reason error, finished func(error)) {
 	data, err := c.env.afterFailure(attempts, reason).encode()
 	if err != nil {
-		c.end(err)
+		c.endDelivery(err)
 		finished(err)
 		return
 	}
 	nodes := p.cs.store.nodes
 	if after > 0 {
-		c.writeLast(c.request(append(c.removeOps(), nodes.signalDelayed()), newItem{delay: after, data: data}), finished)
+		c.writeLast(c.newRequest(append(c.removeOps(), nodes.signalDelayed()), newItem{delay: after, data: data}), finished)
 		return
 	}
-	r := c.request(c.removeOps(), newItem{line: nodes.redo, data: data})
+	r := c.newRequest(c.removeOps(), newItem{chain: nodes.redo, data: data})
 	c.endWith(r, finished)
 	if c.unseen || !p.drawReturned(r) {
+		ended := r.then
 		r.ops = append(r.ops, nodes.signalLanes())
+		r.then = func(results []framework.OpResult, err error) {
+			p.views.invalidate() // this consumer's own signal may come after its next draw
+			ended(results, err)
+		}
 	}
-	p.cs.write(r)
+	p.cs.writeRequests(r)
 }
 
 // putBack gives an item back at once. An item that cannot be read stays; the recoverer returns it.
 func (p *parallelOrder) putBack(c *claimedItem, attempts int, given func()) {
 	if c.decodeErr != nil {
-		c.end(ErrClosed)
+		c.endDelivery(ErrClosed)
 		given()
 		return
 	}
@@ -382,9 +390,9 @@ func (p *parallelOrder) drawReturned(r *writeRequest) bool {
 	if d == nil || p.cs.ctx.Err() != nil {
 		return false
 	}
-	p.cs.claims.expect(1)
-	if p.cs.claims.begin(1, false) == 0 {
-		p.cs.claims.expect(-1)
+	p.cs.claims.expectTakes(1)
+	if p.cs.claims.reserveClaims(1, false) == 0 {
+		p.cs.claims.expectTakes(-1)
 		return false
 	}
 	if !p.cs.tasks.Begin() {
@@ -392,17 +400,21 @@ func (p *parallelOrder) drawReturned(r *writeRequest) bool {
 		return false
 	}
 	removal, then := slices.Clip(r.ops), r.then
-	r.ops = append(removal, d.ops(p.cs.store.nodes)...)
-	drawn := r.ops[len(removal)].Path()
+	r.ops = append(removal, d.drawOps(p.cs.store.nodes)...)
+	drawn := primitives.Path(r.ops[len(removal)])
 	r.then = func(results []framework.OpResult, err error) {
 		var refused *framework.TxError
 		if errors.As(err, &refused) && refused.Path == drawn && errors.Is(err, framework.ErrNoNode) {
-			again := r.retryCopy() // the segment of the ticket was removed: without the draw
-			again.ops, again.then = append(removal, p.cs.store.nodes.signalLanes()), then
-			p.cs.write(again)
-		} else {
-			then(results, err)
+			again := r.retryCopy() // the segment of the ticket was removed: without the draw, which follows the item
+			again.ops = append(removal, p.cs.store.nodes.signalLanes())
+			again.then = func(results []framework.OpResult, lost error) {
+				then(results, lost)
+				p.drawAnswered(ctx, d, nil, err)
+			}
+			p.cs.writeRequests(again)
+			return
 		}
+		then(results, err)
 		if err == nil && results != nil {
 			results = results[len(removal):]
 		}
@@ -425,14 +437,14 @@ func (p *parallelOrder) keepBriefly(c *claimedItem) {
 		return // all items go back
 	}
 	if p.cs.claims.releaseIfReady(c) {
-		p.cs.claims.expect(-1)
+		p.cs.claims.expectTakes(-1)
 		c.takeBack(c.attempt-1, func() {})
 	}
 }
 
 func (p *parallelOrder) hasPassed(at segmentID) bool { return p.views.hasPassed(at) }
 
-func (p *parallelOrder) awaited() (items []string) {
+func (p *parallelOrder) awaitedItems() (items []string) {
 	p.cs.claims.takes.mu.Lock()
 	defer p.cs.claims.takes.mu.Unlock()
 	for item := range p.waiting {
@@ -441,8 +453,8 @@ func (p *parallelOrder) awaited() (items []string) {
 	return items
 }
 
-// claimable counts the items without tickets. Claims on their way are undecided, unless their tickets wait for items that have not come.
-func (p *parallelOrder) claimable(state queueState, _ bool) (n int, undecided bool) {
+// countClaimable counts the items without tickets. Claims on their way are undecided, unless their tickets wait for items that have not come.
+func (p *parallelOrder) countClaimable(state queueState, _ bool) (n int, undecided bool) {
 	claims := p.cs.claims
 	claims.takes.mu.Lock()
 	defer claims.takes.mu.Unlock()
@@ -452,5 +464,5 @@ func (p *parallelOrder) claimable(state queueState, _ bool) (n int, undecided bo
 			making--
 		}
 	}
-	return state.unclaimed(), making > 0 || state.arrived > 0 || len(claims.ready) > 0
+	return state.countUnclaimed(), making > 0 || state.arrived > 0 || len(claims.ready) > 0
 }

@@ -18,7 +18,7 @@ type pauseGate struct {
 
 func newPauseGate() *pauseGate { return &pauseGate{opened: make(chan struct{}), paused: true} }
 
-func (g *pauseGate) set(paused bool) {
+func (g *pauseGate) setPaused(paused bool) {
 	g.mu.Lock()
 	changed := g.paused != paused
 	g.paused = paused
@@ -58,17 +58,17 @@ func (g *pauseGate) waitUntilOpen(ctx context.Context) error {
 	}
 }
 
-// watch opens and closes the gate with the node, until ctx ends.
-func (g *pauseGate) watch(ctx context.Context, s *framework.Session, node string) error {
+// followNode opens and closes the gate with the node, until ctx ends.
+func (g *pauseGate) followNode(ctx context.Context, s *framework.Session, node string) error {
 	for {
 		_, w, err := s.WatchExists(ctx, node)
 		switch {
 		case errors.Is(err, framework.ErrNoNode):
-			g.set(false)
+			g.setPaused(false)
 		case err != nil:
 			return err
 		default:
-			g.set(true)
+			g.setPaused(true)
 		}
 		if err := waitForWatch(ctx, w); err != nil {
 			return err

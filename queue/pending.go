@@ -3,7 +3,7 @@ package queue
 import (
 	"context"
 
-	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
 // Pending is a put, or an acknowledgement, that is on its way.
@@ -28,6 +28,6 @@ func (p *Pending) Wait(ctx context.Context) error {
 	case <-p.done:
 		return p.err
 	case <-ctx.Done():
-		return framework.Ended(ctx)
+		return failure.Ended(ctx)
 	}
 }

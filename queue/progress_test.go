@@ -14,7 +14,7 @@ import (
 // five, three were claimed, one of them acknowledged.
 func TestStrictItemsClaimedBeforeCrashComeAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a, b := w.member("a", WithOrder(Strict), WithMaxInFlight(3), bound(2)), w.member("b", WithOrder(Strict), bound(2))
+		a, b := w.member("a", WithOrder(Strict), WithMaxInFlight(3), segmentSize(2)), w.member("b", WithOrder(Strict), segmentSize(2))
 		a.put(names(0, 5)...)
 		require.NoError(t, a.Put(t.Context(), "urgent", WithPriority(3)))
 		for range 2 {
@@ -105,12 +105,12 @@ func FuzzDecodeProgress(f *testing.F) {
 		}
 		again, err := decodeProgress(p.encode())
 		require.NoError(t, err)
-		require.Equal(t, p.Lines, again.Lines)
-		at := itemLine{dir: "/q/items"}.at(3)
-		p.reach(itemID{at, 5})
+		require.Equal(t, p.Chains, again.Chains)
+		at := segmentChain{dir: "/q/items"}.segment(3)
+		p.noteClaimed(itemID{at, 5})
 		require.True(t, p.covers(itemID{at, 5}))
-		require.True(t, p.covers(itemID{at.line.at(2), 9}))
+		require.True(t, p.covers(itemID{at.chain.segment(2), 9}))
 		require.False(t, p.covers(itemID{at, 6}))
-		require.False(t, p.covers(itemID{at.line.at(4), 0}))
+		require.False(t, p.covers(itemID{at.chain.segment(4), 0}))
 	})
 }

@@ -3,20 +3,25 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // Purge removes the items that are in the queue when it is called: also those that consumers have (their
 // acknowledgement then returns ErrLost), and delayed ones; not the dead letters. It returns how many it has
-// removed. Items that are put, or come due, while it runs may be removed or stay. If it returns an error, some items may be left.
+// removed. A consumer of a parallel queue may still hand out a removed item that it had claimed ahead (WithPrefetch). Items that
+// are put, or come due, while it runs may be removed or stay. If it returns an error, some items may be left: the error
+// wraps ErrUnfinished if consumers give items back all the time.
 func (q *Queue[T]) Purge(ctx context.Context) (n int, err error) {
 	s, err := q.core.store.lookSession(ctx)
 	if err == nil {
 		n, err = q.core.store.purgeAll(ctx, s)
 	}
-	return n, framework.Wrap("purge", q.Path(), ignoreAbsent(err))
+	return n, failure.Wrap("purge", q.Path(), ignoreAbsent(err))
 }
 
 // PurgeDead removes the dead letters and returns their number. If several callers run at once, two may count the same letter after a lost reply.
@@ -33,7 +38,7 @@ func (q *Queue[T]) PurgeDead(ctx context.Context) (n int, err error) {
 		if err == nil {
 			n++
 		} else if !errors.Is(err, framework.ErrNoNode) {
-			return n, framework.Wrap("purge", q.Path(), err)
+			return n, failure.Wrap("purge", q.Path(), err)
 		}
 	}
 	return n, nil
@@ -43,17 +48,18 @@ func (q *Queue[T]) PurgeDead(ctx context.Context) (n int, err error) {
 // time.
 const mostReturns = 20
 
-// purgeAll empties all lines and removes the delayed items. Then it empties the places for given back items until they are empty: such an item
-// may have left a line before that was emptied.
+// purgeAll empties all chains and removes the delayed items. Then it empties the places for given back items until they are empty: such an item
+// may have left a chain before that was emptied.
 func (st *store) purgeAll(ctx context.Context, s *framework.Session) (n int, err error) {
-	lines, err := st.nodes.listLines(ctx, s)
+	chains, err := st.nodes.listChains(ctx, s)
 	if err != nil {
 		return 0, err
 	}
+	removed := 0
 	for round := range mostReturns {
-		removed := 0
-		for _, l := range lines {
-			k, err := st.purgeLine(ctx, s, l)
+		removed = 0
+		for _, chain := range chains {
+			k, err := st.purgeChain(ctx, s, chain)
 			removed += k
 			if err != nil && !(round > 0 && errors.Is(err, framework.ErrNoNode)) { // no item was ever given back
 				return n + removed, err
@@ -65,14 +71,15 @@ func (st *store) purgeAll(ctx context.Context, s *framework.Session) (n int, err
 		if err != nil || round > 0 && removed == 0 {
 			return n, err
 		}
-		lines = []itemLine{st.nodes.redo}
+		chains = []segmentChain{st.nodes.redo}
 	}
-	return n, nil
+	return n, fmt.Errorf("%w: consumers have given items back in each of %d rounds, %d in the last one, and there may be more: pause the queue and purge it again",
+		ErrUnfinished, mostReturns, removed)
 }
 
-// purgeLine closes a line's last segment, so that its consumers continue in the next one, and empties all segments up to the closed one.
-func (st *store) purgeLine(ctx context.Context, s *framework.Session, l itemLine) (n int, err error) {
-	segments, err := l.segments(ctx, s)
+// purgeChain closes a chain's last segment, so that its consumers continue in the next one, and empties all segments up to the closed one.
+func (st *store) purgeChain(ctx context.Context, s *framework.Session, l segmentChain) (n int, err error) {
+	segments, err := l.listSegments(ctx, s)
 	if err != nil || len(segments) == 0 {
 		return 0, err
 	}
@@ -86,7 +93,7 @@ func (st *store) purgeLine(ctx context.Context, s *framework.Session, l itemLine
 		if err != nil {
 			return n, err
 		}
-		_ = at.remove(ctx, s) // refused while consumers have tickets
+		_ = at.removeIfEmpty(ctx, s) // refused while consumers have tickets
 	}
 	return n, nil
 }
@@ -97,7 +104,7 @@ func (st *store) purgeMarkOps() []framework.Op {
 	if st.record().Order != Strict {
 		return nil
 	}
-	return []framework.Op{framework.SetOp(st.nodes.below(itemsDir), nil, framework.AnyVersion)}
+	return []framework.Op{framework.SetOp(st.nodes.childPath(itemsDir), nil, framework.AnyVersion)}
 }
 
 func (st *store) purgeDelayed(ctx context.Context, s *framework.Session) (n int, err error) {
@@ -124,7 +131,7 @@ func (st *store) emptyDir(ctx context.Context, s *framework.Session, dir string,
 	for some := range slices.Chunk(items, 400) {
 		ops := slices.Clone(with)
 		for _, k := range some {
-			ops = append(append(ops, framework.DeleteOp(framework.Join(dir, itemPrefix+number(k)), framework.AnyVersion)), st.countLeaving()...)
+			ops = append(append(ops, framework.DeleteOp(znode.Join(dir, itemPrefix+formatNumber(k)), framework.AnyVersion)), st.countLeaving()...)
 		}
 		_, err := s.Multi(ctx, ops...)
 		var tx *framework.TxError
@@ -136,7 +143,7 @@ func (st *store) emptyDir(ctx context.Context, s *framework.Session, dir string,
 			return n, err
 		}
 		for _, k := range some {
-			removed, err := st.removeItem(ctx, s, framework.Join(dir, itemPrefix+number(k)), with)
+			removed, err := st.removeItem(ctx, s, znode.Join(dir, itemPrefix+formatNumber(k)), with)
 			if removed {
 				n++
 			}

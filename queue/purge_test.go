@@ -3,12 +3,15 @@ package queue
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -97,9 +100,8 @@ func TestPurgeEndsOnlyRemovedDeliveries(t *testing.T) {
 func TestItemsOfDeadConsumerComeBackBehindEmptyClosedSegment(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, recoverer := w.member("a"), w.member("b"), w.member("recoverer")
-		_, err := a.Paused(t.Context()) // makes the queue
-		require.NoError(t, err)
-		_, err = a.client.Multi(t.Context(), a.core.store.nodes.base.at(0).closeOps()...)
+		require.NoError(t, a.Resume(t.Context())) // makes the queue
+		_, err := a.client.Multi(t.Context(), a.core.store.nodes.base.segment(0).closeOps()...)
 		require.NoError(t, err)
 		a.put(names(0, 2)...)
 		first := recoverer.take()
@@ -114,7 +116,7 @@ func TestItemsOfDeadConsumerComeBackBehindEmptyClosedSegment(t *testing.T) {
 	})
 }
 
-// TestPurgeRemovesItemsGivenBackMeanwhile: a consumer gives an item back, into a line of its own, while the purge is at the line that the item came from.
+// TestPurgeRemovesItemsGivenBackMeanwhile: a consumer gives an item back, into the lane redo, while the purge is at the chain that the item came from.
 func TestPurgeRemovesItemsGivenBackMeanwhile(t *testing.T) {
 	for name, after := range map[string]time.Duration{"at once": 0, "for later": time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -141,6 +143,39 @@ func TestPurgeRemovesItemsGivenBackMeanwhile(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestPurgeThatDoesNotFinishSaysSo: items are given back as fast as the purge removes them.
+func TestPurgeThatDoesNotFinishSaysSo(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		p, purger := w.member("p"), w.member("purger")
+		p.put("x")
+		d := p.take()
+		data, _, err := p.client.Get(t.Context(), d.Node())
+		require.NoError(t, err)
+		require.NoError(t, d.Nack(t.Context(), 0, nil))
+		require.NoError(t, p.Close(t.Context()))
+		purger.link.Delay(50 * time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
+		var busy sync.WaitGroup
+		busy.Go(func() {
+			for redo := testPath + "/lanes/redo"; ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
+				segments := w.Children(redo)
+				last := redo + "/" + slices.Max(segments) + "/i-"
+				_, _ = p.client.Multi(ctx, framework.CreateOp(last, data, framework.PersistentSequential))
+			}
+		})
+		n, err := purger.Purge(t.Context())
+		require.ErrorIs(t, err, ErrUnfinished)
+		require.GreaterOrEqual(t, n, mostReturns)
+		cancel()
+		busy.Wait()
+		_, err = purger.Purge(t.Context())
+		require.NoError(t, err)
+		left, err := purger.Counts(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, Counts{}, left)
+	})
 }
 
 // TestPurgeDeadAfterLostReply: the letter is gone, and so is the doubt.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/background"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/locks"
 )
@@ -40,49 +41,49 @@ type waitingPut struct {
 // putsInTurn is how many puts a Queue writes when it is first in line.
 const putsInTurn = 64
 
-// waiting reports whether puts wait.
-func (l *putLine) waiting() bool {
+// hasPuts reports whether puts wait.
+func (l *putLine) hasPuts() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.puts) > 0
 }
 
-// put waits for room, behind earlier puts, and writes the request.
-func (l *putLine) put(ctx context.Context, r *writeRequest) error {
+// putInTurn waits for room, behind earlier puts, and writes the request.
+func (l *putLine) putInTurn(ctx context.Context, r *writeRequest) error {
 	wait := &waitingPut{request: r, done: make(chan error, 1)}
 	l.mu.Lock()
 	l.puts = append(l.puts, wait)
 	start := !l.running
 	l.running = true
 	l.mu.Unlock()
-	if start && !l.tasks.Start(l.run) {
-		l.fail(ErrClosed)
+	if start && !l.tasks.Start(l.takeTurns) {
+		l.failAll(ErrClosed)
 	}
 	select {
 	case err := <-wait.done:
 		return err
 	case <-ctx.Done():
-		if l.withdraw(wait) {
-			return framework.Ended(ctx)
+		if l.withdrawPut(wait) {
+			return failure.Ended(ctx)
 		}
-		return fmt.Errorf("%w: %w", framework.Ended(ctx), ErrUnknown)
+		return fmt.Errorf("%w: %w", failure.Ended(ctx), ErrUnknown)
 	}
 }
 
-// withdraw takes a put back. It returns false if the put is on its way to the servers.
-func (l *putLine) withdraw(wait *waitingPut) bool {
+// withdrawPut takes a put back. It returns false if the put is on its way to the servers.
+func (l *putLine) withdrawPut(wait *waitingPut) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	back := !wait.trying || l.writer.withdraw(wait.request)
+	back := !wait.trying || l.writer.withdrawRequest(wait.request)
 	if back && wait.trying {
 		l.noteTried(wait)
 	}
-	l.remove(wait)
+	l.removePut(wait)
 	return back
 }
 
-// remove removes a put from the line; l.mu is held.
-func (l *putLine) remove(wait *waitingPut) {
+// removePut removes a put from the line; l.mu is held.
+func (l *putLine) removePut(wait *waitingPut) {
 	l.puts = slices.DeleteFunc(l.puts, func(other *waitingPut) bool { return other == wait })
 	if len(l.puts) == 0 && l.leave != nil {
 		l.leave()
@@ -97,8 +98,8 @@ func (l *putLine) noteTried(wait *waitingPut) {
 	}
 }
 
-// fail ends all puts with an error.
-func (l *putLine) fail(err error) {
+// failAll ends all puts with an error.
+func (l *putLine) failAll(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, wait := range l.puts {
@@ -107,8 +108,8 @@ func (l *putLine) fail(err error) {
 	l.puts, l.running = nil, false
 }
 
-// run stands in line again and again until no put waits.
-func (l *putLine) run() {
+// takeTurns stands in line again and again until no put waits.
+func (l *putLine) takeTurns() {
 	for {
 		ctx, cancel := context.WithCancel(l.work)
 		l.mu.Lock()
@@ -121,11 +122,11 @@ func (l *putLine) run() {
 		}
 		l.mu.Unlock()
 		err := recipe.OnSession(ctx, l.store.client, func(*framework.Session) error { return l.takeTurn(ctx) },
-			framework.IsTransient, func(err error) bool { return errors.Is(err, framework.ErrNodeGone) })
+			failure.IsTransient, func(err error) bool { return errors.Is(err, framework.ErrNodeGone) })
 		withdrawn := ctx.Err() != nil && l.work.Err() == nil // the last put was; others may have come since
 		cancel()
 		if err != nil && !withdrawn {
-			l.fail(cmp.Or(context.Cause(l.work), err))
+			l.failAll(cmp.Or(context.Cause(l.work), err))
 			return
 		}
 	}
@@ -133,7 +134,7 @@ func (l *putLine) run() {
 
 // takeTurn stands in line, and writes some puts when it is first and there is room.
 func (l *putLine) takeTurn(ctx context.Context) error {
-	lease, err := locks.NewMutex(l.store.client, l.store.nodes.below(roomDir)).Lock(ctx)
+	lease, err := locks.NewMutex(l.store.client, l.store.nodes.childPath(roomDir)).Lock(ctx)
 	if err != nil {
 		return err
 	}
@@ -143,8 +144,8 @@ func (l *putLine) takeTurn(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		_, _, left, err := s.WatchData(ctx, l.store.nodes.below(outNode))
-		if framework.IsTransient(err) && lease.Err() == nil && ctx.Err() == nil {
+		_, _, left, err := s.WatchData(ctx, l.store.nodes.childPath(outNode))
+		if failure.IsTransient(err) && lease.Err() == nil && ctx.Err() == nil {
 			continue // keep the place in line
 		}
 		if err != nil {
@@ -180,7 +181,7 @@ func (l *putLine) writeSome() bool {
 				return
 			}
 			wait.done <- err
-			l.remove(wait)
+			l.removePut(wait)
 		}
 		requests[i] = wait.request
 	}
@@ -188,7 +189,7 @@ func (l *putLine) writeSome() bool {
 	if len(requests) == 0 {
 		return true
 	}
-	l.writer.add(requests...)
+	l.writer.addRequests(requests...)
 	<-tried
 	l.mu.Lock()
 	defer l.mu.Unlock()

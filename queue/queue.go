@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
 // Queue puts items of one type into a queue and takes them out. Many goroutines may use it at once. If a program makes several
@@ -30,7 +31,7 @@ func New[T any](client *framework.Client, path string, codec Codec[T], opts ...O
 }
 
 // Path is the queue's path.
-func (q *Queue[T]) Path() string { return q.core.path() }
+func (q *Queue[T]) Path() string { return q.core.queuePath() }
 
 // Close stops taking. Open deliveries end, with ErrClosed as the cause of their contexts, and their items go
 // to other consumers. Puts and acknowledgements in progress are finished. If ctx ends first, Close returns its error
@@ -57,12 +58,12 @@ func (q *Queue[T]) Put(ctx context.Context, value T, opts ...PutOption) error {
 // 500,000 bytes together, counting the codec's bytes and the headers. Its guarantee and its errors are those of Put.
 // The options apply to each value.
 func (q *Queue[T]) PutBatch(ctx context.Context, values []T, opts ...PutOption) error {
-	r, end, err := q.prepare(ctx, values, opts)
+	r, end, err := q.preparePut(ctx, values, opts)
 	if err == nil {
 		err = q.core.put(ctx, r)
 		end(err)
 	}
-	return framework.Wrap("put", q.Path(), err)
+	return failure.Wrap("put", q.Path(), err)
 }
 
 // PutAsync is Put without waiting. Puts that are on their way at once share transactions, in the order of the calls.
@@ -70,14 +71,14 @@ func (q *Queue[T]) PutBatch(ctx context.Context, values []T, opts ...PutOption) 
 // If as many bytes wait to be sent as WithBacklog allows, it fails with ErrBacklog.
 func (q *Queue[T]) PutAsync(ctx context.Context, value T, opts ...PutOption) *Pending {
 	pending := newPending()
-	r, end, err := q.prepare(ctx, []T{value}, opts)
+	r, end, err := q.preparePut(ctx, []T{value}, opts)
 	if err != nil {
-		pending.finish(framework.Wrap("put", q.Path(), err))
+		pending.finish(failure.Wrap("put", q.Path(), err))
 		return pending
 	}
 	r.then = func(_ []framework.OpResult, err error) {
 		end(err)
-		pending.finish(framework.Wrap("put", q.Path(), err))
+		pending.finish(failure.Wrap("put", q.Path(), err))
 	}
 	if err := q.core.writer.addWithin(q.core.settings.backlog, r); err != nil {
 		r.then(nil, err)
@@ -85,15 +86,15 @@ func (q *Queue[T]) PutAsync(ctx context.Context, value T, opts ...PutOption) *Pe
 	return pending
 }
 
-// prepare encodes values into a request, or refuses them before anything is sent. It begins a span; end ends it with the outcome.
-func (q *Queue[T]) prepare(ctx context.Context, values []T, opts []PutOption) (r *writeRequest, end func(error), err error) {
-	if err := q.core.usable(); err != nil {
+// preparePut encodes values into a request, or refuses them before anything is sent. It begins a span; end ends it with the outcome.
+func (q *Queue[T]) preparePut(ctx context.Context, values []T, opts []PutOption) (r *writeRequest, end func(error), err error) {
+	if err := q.core.checkUsable(); err != nil {
 		return nil, nil, err
 	}
 	if len(values) == 0 {
 		return nil, nil, fmt.Errorf("%w: a batch without values", ErrOption)
 	}
-	var how putting
+	var how putSettings
 	for _, o := range opts {
 		if o == nil {
 			continue
@@ -105,15 +106,15 @@ func (q *Queue[T]) prepare(ctx context.Context, values []T, opts []PutOption) (r
 	if ttl := time.Duration(how.header.TTL) * time.Millisecond; ttl > 0 && how.delay >= ttl {
 		return nil, nil, fmt.Errorf("%w: WithExpiry: %v is over before the item comes, after %v (WithDelay)", ErrOption, ttl, how.delay)
 	}
-	how.header.Trace, end = q.core.tel.put(ctx, len(values))
-	if r, err = q.encode(how, values); err != nil {
+	how.header.Trace, end = q.core.tel.startPut(ctx, len(values))
+	if r, err = q.encodePut(how, values); err != nil {
 		end(err)
 	}
 	return r, end, err
 }
 
-// encode makes the request that puts values.
-func (q *Queue[T]) encode(how putting, values []T) (*writeRequest, error) {
+// encodePut makes the request that puts values.
+func (q *Queue[T]) encodePut(how putSettings, values []T) (*writeRequest, error) {
 	headers, err := how.header.headersSize()
 	if err != nil {
 		return nil, err
@@ -125,7 +126,7 @@ func (q *Queue[T]) encode(how putting, values []T) (*writeRequest, error) {
 	r := &writeRequest{ops: ops, with: how.with, adds: len(values), id: how.header.ID}
 	size := 0
 	for _, v := range values {
-		payload, err := encode(q.codec, v)
+		payload, err := encodeValue(q.codec, v)
 		if err != nil {
 			return nil, err
 		}
@@ -151,36 +152,36 @@ func (q *Queue[T]) encode(how putting, values []T) (*writeRequest, error) {
 // A Queue from which no item was taken for the idle timeout (WithIdleTimeout) first looks, without a write. It joins the line of
 // consumers when there is an item, or after 100 ms. So a shorter call on an empty queue costs the servers some reads only.
 func (q *Queue[T]) Take(ctx context.Context) (*Delivery[T], error) {
-	if err := q.core.usable(); err != nil {
-		return nil, framework.Wrap("take", q.Path(), err)
+	if err := q.core.checkUsable(); err != nil {
+		return nil, failure.Wrap("take", q.Path(), err)
 	}
 	began := time.Now()
 	for {
 		item, err := q.core.consumer.take(ctx)
 		if err != nil {
-			return nil, framework.Wrap("take", q.Path(), err)
+			return nil, failure.Wrap("take", q.Path(), err)
 		}
-		if d := q.open(ctx, began, item); d != nil {
+		if d := q.openDelivery(ctx, began, item); d != nil {
 			return d, nil
 		}
 	}
 }
 
-// open makes a delivery of a claimed item. If the item has expired or cannot be decoded, it goes to the dead letters, and open returns nil.
-func (q *Queue[T]) open(ctx context.Context, began time.Time, item *claimedItem) *Delivery[T] {
+// openDelivery makes a delivery of a claimed item. If the item has expired or cannot be decoded, it goes to the dead letters, and open returns nil.
+func (q *Queue[T]) openDelivery(ctx context.Context, began time.Time, item *claimedItem) *Delivery[T] {
 	header := item.env.header
-	if header.expired(q.core.store.clock.Now()) {
-		item.expire()
+	if header.hasExpired(q.core.store.clock.Now()) {
+		item.endTenure()
 		return nil
 	}
-	value, err := decode(q.codec, item.env.payload)
+	value, err := decodeValue(q.codec, item.env.payload)
 	if err != nil {
 		item.buryUnseen(err)
 		return nil
 	}
 	return &Delivery[T]{Value: value, Attempt: item.attempt, ID: header.ID, Priority: header.Priority, LastError: header.Error,
-		Headers: maps.Clone(header.Headers), EnqueuedAt: header.enqueued(),
-		item: item, tel: &q.core.tel, ctx: q.core.tel.taken(ctx, item.tenure.Context(), began, header, item.attempt)}
+		Headers: maps.Clone(header.Headers), EnqueuedAt: header.enqueuedAt(),
+		item: item, tel: &q.core.tel, ctx: q.core.tel.recordTake(ctx, item.tenure.Context(), began, header, item.attempt)}
 }
 
 // TryTake claims an item if there is one now, and else returns ErrEmpty without waiting for one.
@@ -196,7 +197,7 @@ func (q *Queue[T]) open(ctx context.Context, began time.Time, item *claimedItem)
 func (q *Queue[T]) TryTake(ctx context.Context) (*Delivery[T], error) {
 	ds, err := q.takeNow(ctx, 1)
 	if err != nil {
-		return nil, framework.Wrap("take", q.Path(), err)
+		return nil, failure.Wrap("take", q.Path(), err)
 	}
 	return ds[0], nil
 }
@@ -206,7 +207,7 @@ func (q *Queue[T]) TryTake(ctx context.Context) (*Delivery[T], error) {
 // each delivery on its own, or several with AckAll. If an error comes after the first item, TakeBatch returns the items it has.
 func (q *Queue[T]) TakeBatch(ctx context.Context, n int) ([]*Delivery[T], error) {
 	if n <= 0 {
-		return nil, framework.Wrap("take", q.Path(), fmt.Errorf("%w: a batch of %d, at least 1", ErrOption, n))
+		return nil, failure.Wrap("take", q.Path(), fmt.Errorf("%w: a batch of %d, at least 1", ErrOption, n))
 	}
 	first, err := q.Take(ctx)
 	if err != nil {
@@ -224,7 +225,7 @@ func (q *Queue[T]) TakeBatch(ctx context.Context, n int) ([]*Delivery[T], error)
 
 // takeNow takes up to n items that can be claimed now; ErrEmpty if there is no such item.
 func (q *Queue[T]) takeNow(ctx context.Context, n int) (out []*Delivery[T], err error) {
-	if err := q.core.usable(); err != nil {
+	if err := q.core.checkUsable(); err != nil {
 		return nil, err
 	}
 	began := time.Now()
@@ -234,7 +235,7 @@ func (q *Queue[T]) takeNow(ctx context.Context, n int) (out []*Delivery[T], err 
 			return nil, err
 		}
 		for _, item := range items {
-			if d := q.open(ctx, began, item); d != nil {
+			if d := q.openDelivery(ctx, began, item); d != nil {
 				out = append(out, d)
 			}
 		}
@@ -265,14 +266,14 @@ func AckAll[T any](ctx context.Context, deliveries ...*Delivery[T]) error {
 	pending := make([]*Pending, len(deliveries))
 	acks := map[*consumerSession][]*writeRequest{}
 	for i, d := range deliveries {
-		pending[i] = d.pending("ack", func(finished func(error)) {
+		pending[i] = d.beginSettling("ack", func(finished func(error)) {
 			if r := d.item.ackRequest(finished); r != nil {
 				acks[d.item.session] = append(acks[d.item.session], r)
 			}
 		})
 	}
 	for cs, requests := range acks {
-		cs.write(append(requests, cs.nextAfterAcks(len(requests))...)...)
+		cs.writeRequests(append(requests, cs.nextAfterAcks(len(requests))...)...)
 	}
 	var errs []error
 	for _, p := range pending {

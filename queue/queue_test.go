@@ -45,7 +45,7 @@ func TestConsumerWaitsForItems(t *testing.T) {
 
 func TestSegmentsRollAndAreRemoved(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		a, b := w.member("a", order, bound(5)), w.member("b", order, bound(5))
+		a, b := w.member("a", order, segmentSize(5)), w.member("b", order, segmentSize(5))
 		a.put(names(0, 33)...)
 		require.Len(t, w.Children(testPath+"/items"), 7)
 		require.Equal(t, names(0, 33), b.drain(33))
@@ -62,7 +62,7 @@ func TestSegmentsRollAndAreRemoved(t *testing.T) {
 
 func TestBatchStaysTogether(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		a := w.member("a", order, bound(4))
+		a := w.member("a", order, segmentSize(4))
 		require.NoError(t, a.PutBatch(t.Context(), names(0, 10)))
 		require.NoError(t, a.PutBatch(t.Context(), names(10, 20)))
 		require.Equal(t, names(0, 20), a.drain(20))
@@ -71,7 +71,7 @@ func TestBatchStaysTogether(t *testing.T) {
 
 func TestAsynchronousPutsKeepTheirOrderAndShareTransactions(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a := w.member("a", bound(100))
+		a := w.member("a", segmentSize(100))
 		a.put("first")
 		before := w.Requests()[zktest.OpMulti]
 		var pending []*Pending

@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// stateReader reads what a queue holds. It remembers the segments of each line, so that it costs one read while these stay the same.
+// stateReader reads what a queue holds. It remembers the segments of each chain, so that it costs one read while these stay the same.
 type stateReader struct {
 	store        *store
 	reading      chan struct{} // held by the reader; guards the rest
@@ -17,9 +17,9 @@ type stateReader struct {
 	lanesChanged int64 // the last transaction that has changed the list of lanes
 }
 
-// segmentList is the segments of a line. It is valid while the directory's last change is the same.
+// segmentList is the segments of a chain. It is valid while the directory's last change is the same.
 type segmentList struct {
-	line     itemLine
+	chain    segmentChain
 	changed  int64 // the last transaction that has changed the list
 	segments []segmentID
 }
@@ -31,26 +31,26 @@ type queueState struct {
 	due       bool     // a delayed item is due, or may be
 	asked     []string // the items that were asked for
 	arrived   int      // how many of these exist
-	lines     []lineState
+	chains    []chainState
 }
 
-// lineState is what a line holds.
-type lineState struct {
-	line      itemLine
+// chainState is what a chain holds.
+type chainState struct {
+	chain     segmentChain
 	items     int
 	unclaimed int // items without tickets
 }
 
-func (s queueState) items() (n int) {
-	for _, l := range s.lines {
-		n += l.items
+func (s queueState) countItems() (n int) {
+	for _, counted := range s.chains {
+		n += counted.items
 	}
 	return n
 }
 
-func (s queueState) unclaimed() (n int) {
-	for _, l := range s.lines {
-		n += l.unclaimed
+func (s queueState) countUnclaimed() (n int) {
+	for _, counted := range s.chains {
+		n += counted.unclaimed
 	}
 	return n
 }
@@ -59,15 +59,15 @@ func newStateReader(st *store) stateReader {
 	return stateReader{store: st, reading: make(chan struct{}, 1)}
 }
 
-// read reads what the queue holds, and which of some items exist. It does not write. r.reading is held.
-func (r *stateReader) read(ctx context.Context, s *framework.Session, items []string) (queueState, error) {
+// readState reads what the queue holds, and which of some items exist. It does not write. r.reading is held.
+func (r *stateReader) readState(ctx context.Context, s *framework.Session, items []string) (queueState, error) {
 	nodes := r.store.nodes
 	for {
-		paths := append([]string{nodes.below(lockDir), nodes.below(pausedNode), nodes.below(laterDir), nodes.below(lanesDir)}, items...)
+		paths := append([]string{nodes.childPath(lockDir), nodes.childPath(pausedNode), nodes.childPath(laterDir), nodes.childPath(lanesDir)}, items...)
 		for _, list := range r.lists {
-			paths = append(paths, list.line.dir)
+			paths = append(paths, list.chain.dir)
 			for _, at := range list.segments {
-				paths = append(paths, at.dir(), at.tickets())
+				paths = append(paths, at.dir(), at.ticketDir())
 			}
 		}
 		read, err := readMany(ctx, s, paths)
@@ -94,15 +94,15 @@ func (r *stateReader) read(ctx context.Context, s *framework.Session, items []st
 		current := r.lists != nil && lanes.Stat.Pzxid == r.lanesChanged
 		for _, list := range r.lists {
 			current = next().Stat.Pzxid == list.changed && current
-			l := lineState{line: list.line}
+			counted := chainState{chain: list.chain}
 			for range list.segments {
 				segment, tickets := next().Stat, next().Stat
-				l.items += int(segment.NumChildren)
+				counted.items += int(segment.NumChildren)
 				if segment.NumChildren > 0 {
-					l.unclaimed += max(0, int(childrenEver(segment)-childrenEver(tickets)))
+					counted.unclaimed += max(0, int(childrenEver(segment)-childrenEver(tickets)))
 				}
 			}
-			state.lines = append(state.lines, l)
+			state.chains = append(state.chains, counted)
 		}
 		if current {
 			if later.Stat.NumChildren > 0 {
@@ -110,32 +110,32 @@ func (r *stateReader) read(ctx context.Context, s *framework.Session, items []st
 			}
 			return state, err
 		}
-		if err := r.listSegments(ctx, s); err != nil {
+		if err := r.listAllSegments(ctx, s); err != nil {
 			return state, err
 		}
 	}
 }
 
-// listSegments lists the segments of all lines, those of later releases' lanes too.
-func (r *stateReader) listSegments(ctx context.Context, s *framework.Session) error {
-	lanes, st, err := s.Children(ctx, r.store.nodes.below(lanesDir))
+// listAllSegments lists the segments of all chains, those of later releases' lanes too.
+func (r *stateReader) listAllSegments(ctx context.Context, s *framework.Session) error {
+	lanes, st, err := s.Children(ctx, r.store.nodes.childPath(lanesDir))
 	if err != nil {
 		return err
 	}
 	var lists []segmentList
 	for _, name := range append(lanes, "") {
-		l := r.store.nodes.base
+		chain := r.store.nodes.base
 		if name != "" {
-			l = r.store.nodes.lane(name)
+			chain = r.store.nodes.laneNamed(name)
 		}
-		names, dir, err := s.Children(ctx, l.dir)
+		names, dir, err := s.Children(ctx, chain.dir)
 		if err != nil {
 			return err
 		}
-		list := segmentList{line: l, changed: dir.Pzxid}
+		list := segmentList{chain: chain, changed: dir.Pzxid}
 		for _, name := range names {
-			if n, err := strconv.ParseInt(name, 10, 64); err == nil && number(n) == name {
-				list.segments = append(list.segments, l.at(n))
+			if n, err := strconv.ParseInt(name, 10, 64); err == nil && formatNumber(n) == name {
+				list.segments = append(list.segments, chain.segment(n))
 			}
 		}
 		lists = append(lists, list)

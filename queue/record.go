@@ -2,8 +2,11 @@ package queue
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // Order is what a queue promises about the order of deliveries. It is stored with the queue.
@@ -18,11 +21,10 @@ const (
 	Strict Order = "strict"
 )
 
-func (o Order) known() bool { return o == Parallel || o == Strict }
+func (o Order) isKnown() bool { return o == Parallel || o == Strict }
 
 // queueRecord is the data of the queue's node. SetCapacity and SetDedup change it; the order and the retry policy stay.
 type queueRecord struct {
-	V        int    `json:"v"`
 	Recipe   string `json:"recipe"`
 	Order    Order  `json:"order"`
 	Capacity int    `json:"capacity,omitempty"`
@@ -33,6 +35,7 @@ type queueRecord struct {
 	// Dropped says that the queue is being removed.
 	Dropped bool `json:"dropped,omitempty"`
 
+	unknown recipe.Unknown
 	version int32 // the node's
 	born    int64 // the transaction that has created the node; 0 if this Queue has made it and not read it since
 }
@@ -45,23 +48,31 @@ const (
 // decodeRecord is the one reader of queues' records. Its errors wrap ErrNotQueue or ErrNewer.
 func decodeRecord(data []byte) (queueRecord, error) {
 	var r queueRecord
-	if err := json.Unmarshal(data, &r); err != nil || r.Recipe != recordRecipe {
+	var err error
+	r.unknown, err = recipe.Decode(data, recordVersion, &r)
+	if r.Recipe != recordRecipe {
 		return r, fmt.Errorf("%w: it holds %.40q", ErrNotQueue, data)
 	}
-	if r.V > recordVersion {
-		return r, fmt.Errorf("%w: record of version %d, this release reads %d", ErrNewer, r.V, recordVersion)
+	if errors.Is(err, ErrNewer) {
+		return r, err
 	}
-	if r.V >= 0 && r.V < recordVersion {
-		return r, fmt.Errorf("%w: record of version %d, a layout from before the first release; this one reads %d: drain the queue with the program that made it, or delete it",
-			ErrNotQueue, r.V, recordVersion)
+	var stored struct {
+		V int `json:"v"`
 	}
-	if r.V < 0 || !r.Order.known() || r.Capacity < 0 || r.Dedup < 0 || r.Retry != nil && !r.Retry.usable() {
+	if err == nil {
+		err = json.Unmarshal(data, &stored)
+	}
+	if err != nil || !r.Order.isKnown() || r.Capacity < 0 || r.Dedup < 0 || r.Retry != nil && !r.Retry.isValid() {
 		return r, fmt.Errorf("%w: its record cannot be read: %.80q", ErrNotQueue, data)
+	}
+	if stored.V < recordVersion {
+		return r, fmt.Errorf("%w: record of version %d, a layout from before the first release; this one reads %d: drain the queue with the program that made it, or delete it",
+			ErrNotQueue, stored.V, recordVersion)
 	}
 	return r, nil
 }
 
-func (r queueRecord) encode() ([]byte, error) { return json.Marshal(r) }
+func (r queueRecord) encode() ([]byte, error) { return r.unknown.Encode(recordVersion, r) }
 
 // checkOptions returns a *MismatchError if the stored record differs from the options of a Queue. Options that were not given agree with any record.
 func (r queueRecord) checkOptions(given queueRecord) error {
@@ -72,7 +83,7 @@ func (r queueRecord) checkOptions(given queueRecord) error {
 		return &MismatchError{mismatchCapacity, orNone(r.Capacity != 0, r.Capacity), orNone(true, given.Capacity)}
 	case given.Dedup != 0 && r.Dedup != given.Dedup:
 		return &MismatchError{mismatchDedup, orNone(r.Dedup != 0, r.dedupWindow()), orNone(true, given.dedupWindow())}
-	case given.Retry != nil && (r.Retry == nil || *r.Retry != *given.Retry):
+	case given.Retry != nil && (r.Retry == nil || r.Retry.policy() != given.Retry.policy()):
 		return &MismatchError{"retry policy", orNone(r.Retry != nil, r.Retry), orNone(true, given.Retry)}
 	}
 	return nil

@@ -9,6 +9,8 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/background"
+	"github.com/lockstep-go/lockstep/internal/primitives"
+	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -24,17 +26,17 @@ type recoverer struct {
 	tasks        *background.Tasks
 	removeIfDone func(segmentID)
 
-	members     []string // of the line, when it was listed last
+	departed    int64 // places that were ever given up in the line, when it was listed last
 	missing     map[segmentID]map[int64]bool
 	woke        int64              // the read of the lanes that consumers were woken for last
-	open        segmentID          // the last segment of the base line, when it was swept last
+	open        segmentID          // the last segment of the base chain, when it was swept last
 	again       chan struct{}      // has a token when there is a reason for another sweep
 	stopWatches context.CancelFunc // ends the watches for missing numbers
 }
 
-// run sweeps when a consumer has left the line, after a notice, and for a missing number. After a sweep, and after a signal, it wakes idle consumers.
+// recoverUntilEnd sweeps when a consumer has left the line, after a notice, and for a missing number. After a sweep, and after a signal, it wakes idle consumers.
 // It calls ready after the first sweep.
-func (r *recoverer) run(ready func()) error {
+func (r *recoverer) recoverUntilEnd(ready func()) error {
 	var members, notices *framework.Watch
 	defer func() {
 		r.stopWatches()
@@ -47,26 +49,26 @@ func (r *recoverer) run(ready func()) error {
 	for sweep := true; ; {
 		var err error
 		if members == nil {
-			var names []string
-			if names, _, members, err = r.s.WatchChildren(r.ctx, r.store.nodes.below(lockDir)); err != nil {
+			var line framework.Stat
+			if _, line, members, err = r.s.WatchChildren(r.ctx, r.store.nodes.childPath(lockDir)); err != nil {
 				return err
 			}
-			sweep = r.hasDeparted(names) || sweep
+			sweep = r.hasDeparted(line) || sweep
 		}
 		if notices == nil {
-			if _, _, notices, err = r.s.WatchData(r.ctx, r.store.nodes.below(ticketsDir)); err != nil {
+			if _, _, notices, err = r.s.WatchData(r.ctx, r.store.nodes.childPath(ticketsDir)); err != nil {
 				return err
 			}
 			sweep = true
 		}
 		if sweep {
-			if err = r.sweep(); err != nil {
+			if err = r.sweepSegments(); err != nil {
 				return err
 			}
 			r.views.invalidate()
 		}
 		ready()
-		if err = r.views.refresh(r.ctx); err == nil {
+		if err = r.views.refreshIfStale(r.ctx); err == nil {
 			err = r.wakeIdleConsumers()
 		}
 		if err != nil {
@@ -89,11 +91,12 @@ func (r *recoverer) run(ready func()) error {
 	}
 }
 
-// hasDeparted reports whether a consumer has left the line since it was listed last.
-func (r *recoverer) hasDeparted(names []string) bool {
-	before := r.members
-	r.members = slices.Clone(names)
-	return slices.ContainsFunc(before, func(name string) bool { return !slices.Contains(names, name) })
+// hasDeparted reports whether a consumer has left the line since it was listed last. It compares counts: one that has joined and left since then was in
+// neither list. The counts are of one node, since the recoverer's place keeps the directory of the line.
+func (r *recoverer) hasDeparted(line framework.Stat) bool {
+	before := r.departed
+	r.departed = childrenEver(line) - int64(line.NumChildren)
+	return r.departed != before
 }
 
 func (r *recoverer) sweepAgain() {
@@ -114,11 +117,11 @@ type segmentContents struct {
 	closed  bool
 }
 
-// inspect reads the number of tickets, then the tickets, then the number of items, then the items. So a ticket below the first number that is
+// inspectSegment reads the number of tickets, then the tickets, then the number of items, then the items. So a ticket below the first number that is
 // missing has gone for good, and a number that the items have not reached is unused.
-func (r *recoverer) inspect(at segmentID) (in segmentContents, err error) {
+func (r *recoverer) inspectSegment(at segmentID) (in segmentContents, err error) {
 	in.at = at
-	nodes, err := r.s.Primitives().GetAll(r.ctx, at.tickets(), at.dir())
+	nodes, err := r.s.GetAll(r.ctx, at.ticketDir(), at.dir())
 	if err != nil {
 		return in, err
 	}
@@ -139,25 +142,25 @@ func (r *recoverer) inspect(at segmentID) (in segmentContents, err error) {
 		return in, err
 	}
 	in.put, in.closed = childrenEver(st), st.Version > 0
-	in.items, err = at.items(r.ctx, r.s)
+	in.items, err = at.listItems(r.ctx, r.s)
 	return in, err
 }
 
 // listTickets lists the tickets of a segment. It returns how many were drawn, and the transaction that has changed the list last.
 func (r *recoverer) listTickets(in *segmentContents) (drawn, changed int64, err error) {
-	names, st, err := r.s.Children(r.ctx, in.at.tickets())
+	names, st, err := r.s.Children(r.ctx, in.at.ticketDir())
 	in.tickets = map[int64]string{}
 	for _, name := range names {
 		if k, ok := ticketNumber(name); ok {
-			in.tickets[k] = framework.Join(in.at.tickets(), name)
+			in.tickets[k] = znode.Join(in.at.ticketDir(), name)
 		}
 	}
 	return childrenEver(st), st.Pzxid, err
 }
 
-// sweep looks at all segments in which tickets were drawn.
-func (r *recoverer) sweep() error {
-	lines, err := r.store.nodes.listLines(r.ctx, r.s)
+// sweepSegments looks at all segments in which tickets were drawn.
+func (r *recoverer) sweepSegments() error {
+	chains, err := r.store.nodes.listChains(r.ctx, r.s)
 	if err != nil {
 		return err
 	}
@@ -165,20 +168,20 @@ func (r *recoverer) sweep() error {
 	ctx, cancel := context.WithCancel(r.ctx)
 	before := r.missing
 	r.stopWatches, r.missing = cancel, map[segmentID]map[int64]bool{}
-	for _, l := range lines {
-		segments, err := l.segments(r.ctx, r.s)
+	for _, chain := range chains {
+		segments, err := chain.listSegments(r.ctx, r.s)
 		if err != nil {
 			return err
 		}
 		for _, at := range segments {
-			in, err := r.inspect(at)
+			in, err := r.inspectSegment(at)
 			if errors.Is(err, framework.ErrNoNode) {
 				continue // it was removed
 			}
 			if err != nil {
 				return err
 			}
-			if l == r.store.nodes.base {
+			if chain == r.store.nodes.base {
 				r.open = at
 			}
 			if in.drawn == 0 && (!in.closed || in.put > 0) {
@@ -244,7 +247,7 @@ func (r *recoverer) returnOrphans(in segmentContents, orphans []int64, missed ma
 		outcomes := make([]error, len(some))
 		var requests []*writeRequest
 		for i, k := range some {
-			data, st, err := r.s.Get(r.ctx, in.at.item(k))
+			data, st, err := r.s.Get(r.ctx, in.at.itemNode(k))
 			if errors.Is(err, framework.ErrNoNode) {
 				continue
 			}
@@ -252,17 +255,17 @@ func (r *recoverer) returnOrphans(in segmentContents, orphans []int64, missed ma
 				return err
 			}
 			claims := 1
-			if missed[k] || st.Czxid > in.changed {
+			if missed[k] || st.Czxid >= in.changed { // equal: one transaction has put the item and deleted the ticket
 				claims = 0
 			}
 			nodes := r.store.nodes
 			done.Add(1)
 			requests = append(requests, &writeRequest{session: r.s,
-				ops:   []framework.Op{framework.DeleteOp(in.at.item(k), st.Version), nodes.signalLanes()},
-				items: []newItem{{line: nodes.redo, data: countClaims(data, st, claims)}},
+				ops:   []framework.Op{framework.DeleteOp(in.at.itemNode(k), st.Version), nodes.signalLanes()},
+				items: []newItem{{chain: nodes.redo, data: countClaims(data, st, claims)}},
 				then:  func(_ []framework.OpResult, err error) { outcomes[i] = err; done.Done() }})
 		}
-		r.writer.add(requests...)
+		r.writer.addRequests(requests...)
 		done.Wait()
 		for _, err := range outcomes {
 			var refused *framework.TxError
@@ -301,7 +304,7 @@ func (r *recoverer) watchFor(ctx context.Context, missing itemID) {
 			r.sweepAgain()
 		}
 	}()
-	_, created, err := r.s.WatchExists(ctx, missing.at.item(missing.k-1))
+	_, created, err := r.s.WatchExists(ctx, missing.at.itemNode(missing.k-1))
 	if created != nil {
 		defer created.Stop()
 	}
@@ -339,7 +342,7 @@ func (r *recoverer) wakeIdleConsumers() error {
 	return r.voidNumbers(in, in.put, end)
 }
 
-// listIdleTickets reads the tickets of the open segment of the base line, and then its number of items.
+// listIdleTickets reads the tickets of the open segment of the base chain, and then its number of items.
 func (r *recoverer) listIdleTickets() (in segmentContents, err error) {
 	for {
 		var st framework.Stat
@@ -354,7 +357,7 @@ func (r *recoverer) listIdleTickets() (in segmentContents, err error) {
 		if err != nil && !errors.Is(err, framework.ErrNoNode) {
 			return in, err
 		}
-		segments, err := r.store.nodes.base.segments(r.ctx, r.s) // the segment was closed
+		segments, err := r.store.nodes.base.listSegments(r.ctx, r.s) // the segment was closed
 		if err != nil {
 			return in, err
 		}
@@ -377,12 +380,12 @@ func (r *recoverer) voidNumbers(in segmentContents, from, to int64) error {
 			if ticket := in.tickets[k]; ticket != "" {
 				ops = append(ops, framework.SetOp(ticket, nil, 0))
 			}
-			ops = append(ops, framework.CreateOp(in.at.item(k), nil, framework.Persistent), framework.DeleteOp(in.at.item(k), 0))
+			ops = append(ops, framework.CreateOp(in.at.itemNode(k), nil, framework.Persistent), framework.DeleteOp(in.at.itemNode(k), 0))
 		}
-		_, err := r.writer.do(context.Background(), &writeRequest{session: r.s, requires: []precondition{leaseHeld{r.lease}}, ops: ops})
+		_, err := r.writer.writeAndWait(context.Background(), &writeRequest{session: r.s, requires: []precondition{leaseHeld{r.lease}}, ops: ops})
 		var refused *framework.TxError
 		switch {
-		case errors.As(err, &refused) && refused.Path == r.lease.Guard().Path():
+		case errors.As(err, &refused) && refused.Path == primitives.Path(r.lease.Guard()):
 			return fmt.Errorf("%w: %w", errPlaceLost, err)
 		case errors.As(err, &refused) && !errors.Is(err, framework.ErrNoAuth):
 			r.sweepAgain()

@@ -47,6 +47,36 @@ func TestTicketDrawnDuringSweepOwnsItsItem(t *testing.T) {
 	})
 }
 
+// TestConsumerThatCameAndDiedDuringSweepIsNoticed: the recoverer has listed the line before that consumer joined it, and lists it again after it died.
+// The two lists are the same.
+func TestConsumerThatCameAndDiedDuringSweepIsNoticed(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		brief, c := w.member("brief"), w.member("c")
+		recoverer, sweep := w.sweepWithHook(1, func() {})
+		died := make(chan struct{})
+		w.beforeRequest(recoverer, zktest.OpGetChildren2, testPath+"/tickets/items/", func() {
+			defer close(died)
+			require.Equal(t, "item 2", brief.take().Value)
+			s, err := brief.client.Session(t.Context())
+			if err == nil {
+				err = w.Expire(s.ID())
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		sweep()
+		<-died
+		time.Sleep(time.Minute)
+		for _, want := range []string{"item 1", "item 2"} {
+			d := c.take()
+			require.Equal(t, want, d.Value)
+			require.Equal(t, 2, d.Attempt)
+			c.ack(d)
+		}
+	})
+}
+
 // TestNumberUsedDuringSweepIsNotMissing: the recoverer has asked how many items there were before that item was put, taken and
 // acknowledged. If it made the servers skip a number then, it would be that of a consumer which waits.
 func TestNumberUsedDuringSweepIsNotMissing(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 )
 
 // writeRequest is operations for the writer, which applies all of them or no operation.
@@ -33,10 +34,10 @@ type precondition interface {
 	ops() []framework.Op
 }
 
-// newItem is an item for the end of a line, or for a later second.
+// newItem is an item for the end of a chain, or for a later second.
 type newItem struct {
-	line  itemLine
-	delay time.Duration // 0: the item goes to line
+	chain segmentChain
+	delay time.Duration // 0: the item goes to chain
 	due   time.Time     // by the ensemble's clock; the writer sets it when it first tries the request
 	data  []byte
 }
@@ -63,7 +64,7 @@ func (r *writeRequest) measureSize() {
 		r.size += len(item.data) + opOverhead
 	}
 	for _, op := range r.with {
-		r.size += op.Size() + opOverhead
+		r.size += primitives.Size(op) + opOverhead
 	}
 }
 
@@ -81,9 +82,9 @@ func (l *layout) putTarget(priority int, delay time.Duration) (newItem, []framew
 	case delay > 0:
 		return newItem{delay: delay}, []framework.Op{l.signalDelayed()}
 	case priority > 0:
-		return newItem{line: l.lane(strconv.Itoa(priority))}, []framework.Op{l.signalLanes()}
+		return newItem{chain: l.laneNamed(strconv.Itoa(priority))}, []framework.Op{l.signalLanes()}
 	}
-	return newItem{line: l.base}, nil
+	return newItem{chain: l.base}, nil
 }
 
 // transaction is the operations of several requests, each with a handler of its refusal.
@@ -97,21 +98,21 @@ type transaction struct {
 // createdItem is an operation that creates an item.
 type createdItem struct {
 	op     int // its index
-	line   itemLine
+	chain  segmentChain
 	second int64 // of a delayed item; else 0
 }
 
 // refusalHandler says what to do when the servers refuse a transaction because of one operation.
-type refusalHandler func(*framework.TxError) refusal
+type refusalHandler func(*framework.TxError) refusalHandling
 
-// refusal is what to do with a refused transaction, before it is sent again.
-type refusal struct {
+// refusalHandling is what to do with a refused transaction, before it is sent again.
+type refusalHandling struct {
 	fails  func(*writeRequest) bool // the requests that fail with err; nil if no request fails
 	err    error
 	repair func(context.Context, *framework.Session) error // nil if there is no need
 }
 
-func (t *transaction) add(op framework.Op, owner *writeRequest, handler refusalHandler) {
+func (t *transaction) addOp(op framework.Op, owner *writeRequest, handler refusalHandler) {
 	t.ops = append(t.ops, op)
 	t.owners = append(t.owners, owner)
 	t.handlers = append(t.handlers, handler)
@@ -119,20 +120,20 @@ func (t *transaction) add(op framework.Op, owner *writeRequest, handler refusalH
 
 // failRequest is the handler of an operation of one request: its refusal fails that request.
 func failRequest(r *writeRequest) refusalHandler {
-	return func(tx *framework.TxError) refusal { return refuseOnly(r, tx) }
+	return func(tx *framework.TxError) refusalHandling { return refuseOnly(r, tx) }
 }
 
-func refuseOnly(r *writeRequest, err error) refusal {
-	return refusal{fails: func(other *writeRequest) bool { return other == r }, err: err}
+func refuseOnly(r *writeRequest, err error) refusalHandling {
+	return refusalHandling{fails: func(other *writeRequest) bool { return other == r }, err: err}
 }
 
 // failAll is a handler that fails the whole transaction.
-func failAll(tx *framework.TxError) refusal {
-	return refusal{repair: func(context.Context, *framework.Session) error { return tx }}
+func failAll(tx *framework.TxError) refusalHandling {
+	return refusalHandling{repair: func(context.Context, *framework.Session) error { return tx }}
 }
 
-// results divides the results among the requests, each in the order of its ops.
-func (t *transaction) results(all []framework.OpResult) map[*writeRequest][]framework.OpResult {
+// resultsByRequest divides the results among the requests, each in the order of its ops.
+func (t *transaction) resultsByRequest(all []framework.OpResult) map[*writeRequest][]framework.OpResult {
 	by := map[*writeRequest][]framework.OpResult{}
 	for i, owner := range t.owners {
 		if owner != nil && i < len(all) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // RetryPolicy is how long an item waits after a failed attempt. It is stored with the queue, so it is the same for all
@@ -25,6 +27,21 @@ type storedRetry struct {
 	Max    int64   `json:"max"`
 	Factor float64 `json:"factor"`
 	Jitter float64 `json:"jitter,omitempty"`
+
+	unknown recipe.Unknown
+}
+
+// UnmarshalJSON reads a stored policy and keeps the fields that it does not know.
+func (s *storedRetry) UnmarshalJSON(data []byte) (err error) {
+	type fields storedRetry
+	s.unknown, err = recipe.DecodeFields(data, (*fields)(s))
+	return err
+}
+
+// MarshalJSON writes the policy as it is stored.
+func (s storedRetry) MarshalJSON() ([]byte, error) {
+	type fields storedRetry
+	return s.unknown.EncodeFields(fields(s))
 }
 
 // policy is the stored policy as an application gives it.
@@ -32,8 +49,8 @@ func (s storedRetry) policy() RetryPolicy {
 	return RetryPolicy{Min: time.Duration(s.Min) * time.Millisecond, Max: time.Duration(s.Max) * time.Millisecond, Factor: s.Factor, Jitter: s.Jitter}
 }
 
-// complete fills in the defaults, or refuses a value.
-func (p RetryPolicy) complete() (RetryPolicy, error) {
+// withDefaults fills in the defaults, or refuses a value.
+func (p RetryPolicy) withDefaults() (RetryPolicy, error) {
 	if p.Factor == 0 {
 		p.Factor = 2
 	}
@@ -53,8 +70,8 @@ func (p RetryPolicy) complete() (RetryPolicy, error) {
 	return p, nil
 }
 
-// usable reports whether a stored policy can be used.
-func (s storedRetry) usable() bool {
+// isValid reports whether a stored policy can be used.
+func (s storedRetry) isValid() bool {
 	most := maxDelay.Milliseconds()
 	return s.Min >= 1 && s.Min <= s.Max && s.Max <= most && s.Factor >= 1 && s.Factor <= 100 && s.Jitter >= 0 && s.Jitter <= 1
 }
@@ -63,8 +80,8 @@ func (s storedRetry) String() string {
 	return fmt.Sprintf("%v to %v, factor %v, jitter %v", time.Duration(s.Min)*time.Millisecond, time.Duration(s.Max)*time.Millisecond, s.Factor, s.Jitter)
 }
 
-// wait is how long an item waits after an attempt, counted from 1. chance is from 0 to less than 1.
-func (s storedRetry) wait(attempt int, chance float64) time.Duration {
+// delayAfter is how long an item waits after an attempt, counted from 1. chance is from 0 to less than 1.
+func (s storedRetry) delayAfter(attempt int, chance float64) time.Duration {
 	ms := math.Min(float64(s.Max), float64(s.Min)*math.Pow(s.Factor, float64(max(0, attempt-1))))
 	return time.Duration(ms * (1 - s.Jitter*chance) * float64(time.Millisecond))
 }

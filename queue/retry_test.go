@@ -14,18 +14,18 @@ func TestRetryPoliciesAreChecked(t *testing.T) {
 	for _, p := range []RetryPolicy{{}, {Min: time.Microsecond}, {Min: -time.Second}, {Min: time.Second, Max: time.Millisecond},
 		{Min: time.Second, Max: 11 * 365 * 24 * time.Hour}, {Min: time.Second, Factor: 0.5}, {Min: time.Second, Factor: math.NaN()},
 		{Min: time.Second, Factor: math.Inf(1)}, {Min: time.Second, Jitter: -0.1}, {Min: time.Second, Jitter: 1.1}, {Min: time.Second, Jitter: math.NaN()}} {
-		_, err := p.complete()
+		_, err := p.withDefaults()
 		require.ErrorIs(t, err, ErrOption, "%+v", p)
 	}
-	p, err := RetryPolicy{Min: time.Second}.complete()
+	p, err := RetryPolicy{Min: time.Second}.withDefaults()
 	require.NoError(t, err)
 	require.Equal(t, RetryPolicy{Min: time.Second, Max: 1000 * time.Second, Factor: 2}, p)
 	s := storedRetry{Min: 100, Max: 5000, Factor: 3, Jitter: 0.5}
 	for attempt, want := range []time.Duration{100, 100, 300, 900, 2700, 5000, 5000} {
-		require.Equal(t, want*time.Millisecond, s.wait(attempt, 0))
+		require.Equal(t, want*time.Millisecond, s.delayAfter(attempt, 0))
 	}
-	require.Equal(t, 5*time.Second, s.wait(math.MaxInt32, 0))
-	require.Equal(t, 75*time.Millisecond, s.wait(1, 0.5))
+	require.Equal(t, 5*time.Second, s.delayAfter(math.MaxInt32, 0))
+	require.Equal(t, 75*time.Millisecond, s.delayAfter(1, 0.5))
 }
 
 // TestRetryPolicyDelaysFailedAttempts: the one stored with the queue, also for those who were not told of it.

@@ -13,7 +13,7 @@ import (
 // off and removed. This was once told as a path that is no queue.
 func TestTakeContinuesAfterListedSegmentsAreRemoved(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a, b, c := w.member("a", bound(2)), w.member("b", bound(2)), w.member("c", bound(2))
+		a, b, c := w.member("a", segmentSize(2)), w.member("b", segmentSize(2)), w.member("c", segmentSize(2))
 		a.put("x")
 		first := c.take() // it is the recoverer, so that the other one lists for itself alone
 		s, err := b.client.Session(t.Context())

@@ -8,32 +8,35 @@ import (
 	"slices"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// segments lists a line's segments in order. A line that does not exist has no segments.
-func (l itemLine) segments(ctx context.Context, s *framework.Session) ([]segmentID, error) {
+// What a session reads and writes of the nodes that layout.go names: it lists chains, segments and items, and removes segments and trees.
+
+// listSegments lists a chain's segments in order. A chain that does not exist has no segments.
+func (l segmentChain) listSegments(ctx context.Context, s *framework.Session) ([]segmentID, error) {
 	numbers, err := numbersIn(ctx, s, l.dir, "")
 	segments := make([]segmentID, len(numbers))
 	for i, n := range numbers {
-		segments[i] = l.at(n)
+		segments[i] = l.segment(n)
 	}
 	return segments, err
 }
 
-// items lists the numbers of a segment's items in order. A segment that does not exist has no items.
-func (s segmentID) items(ctx context.Context, session *framework.Session) ([]int64, error) {
+// listItems lists the numbers of a segment's items in order. A segment that does not exist has no items.
+func (s segmentID) listItems(ctx context.Context, session *framework.Session) ([]int64, error) {
 	return numbersIn(ctx, session, s.dir(), itemPrefix)
 }
 
-// remove removes the segment if it is closed and empty. The servers refuse the removal if an item or a ticket is created meanwhile.
-func (s segmentID) remove(ctx context.Context, session *framework.Session) error {
+// removeIfEmpty removes the segment if it is closed and empty. The servers refuse the removal if an item or a ticket is created meanwhile.
+func (s segmentID) removeIfEmpty(ctx context.Context, session *framework.Session) error {
 	st, err := session.Exists(ctx, s.dir())
 	if err != nil || st.Version == 0 || st.NumChildren > 0 {
 		return err
 	}
 	ops := []framework.Op{framework.DeleteOp(s.dir(), st.Version)}
-	if s.line.tickets != "" {
-		ops = append(ops, framework.DeleteOp(s.tickets(), framework.AnyVersion))
+	if s.chain.tickets != "" {
+		ops = append(ops, framework.DeleteOp(s.ticketDir(), framework.AnyVersion))
 	}
 	_, err = session.Multi(ctx, ops...)
 	return err
@@ -42,31 +45,31 @@ func (s segmentID) remove(ctx context.Context, session *framework.Session) error
 // makeNext makes the segment behind this one, which is closed and the last of its line: an operator has closed it, since this package makes the
 // next segment in the transaction that closes one.
 func (s segmentID) makeNext(ctx context.Context, session *framework.Session) error {
-	_, err := session.Multi(ctx, append([]framework.Op{framework.CheckOp(s.dir(), framework.AnyVersion)}, s.next().makeOps()...)...)
+	_, err := session.Multi(ctx, append([]framework.Op{framework.CheckOp(s.dir(), framework.AnyVersion)}, s.nextSegment().makeOps()...)...)
 	if errors.Is(err, framework.ErrNodeExists) || errors.Is(err, framework.ErrNoNode) {
 		return nil // another client was faster, and may have removed the closed one
 	}
 	return err
 }
 
-// listLanes lists the lanes in the order in which their items go.
-func (l *layout) listLanes(ctx context.Context, s *framework.Session) ([]itemLine, error) {
-	names, _, err := s.Children(ctx, l.below(lanesDir))
+// listLanes lists the lanes in the order in which consumers get their items.
+func (l *layout) listLanes(ctx context.Context, s *framework.Session) ([]segmentChain, error) {
+	names, _, err := s.Children(ctx, l.childPath(lanesDir))
 	if err != nil {
 		return nil, err
 	}
-	var lanes []itemLine
+	var lanes []segmentChain
 	for _, name := range names {
 		if _, ok := lanePriority(name); ok || name == redoLane {
-			lanes = append(lanes, l.lane(name))
+			lanes = append(lanes, l.laneNamed(name))
 		}
 	}
-	slices.SortFunc(lanes, func(a, b itemLine) int { return compareItems(itemID{at: a.at(0)}, itemID{at: b.at(0)}) })
+	slices.SortFunc(lanes, func(a, b segmentChain) int { return compareItems(itemID{at: a.segment(0)}, itemID{at: b.segment(0)}) })
 	return lanes, nil
 }
 
-// listLines lists the lanes and the base line in the order in which their items go.
-func (l *layout) listLines(ctx context.Context, s *framework.Session) ([]itemLine, error) {
+// listChains lists the lanes and the base chain in the order in which consumers get their items. The dead letters are not among them.
+func (l *layout) listChains(ctx context.Context, s *framework.Session) ([]segmentChain, error) {
 	lanes, err := l.listLanes(ctx, s)
 	return append(lanes, l.base), err
 }
@@ -75,13 +78,13 @@ func (l *layout) listLines(ctx context.Context, s *framework.Session) ([]itemLin
 // hour it yields that hour's directory with second -1.
 func (l *layout) delayedSeconds(ctx context.Context, s *framework.Session) iter.Seq2[delayedSecond, error] {
 	return func(yield func(delayedSecond, error) bool) {
-		hours, err := numbersIn(ctx, s, l.below(laterDir), "")
+		hours, err := numbersIn(ctx, s, l.childPath(laterDir), "")
 		if err != nil {
 			yield(delayedSecond{}, err)
 			return
 		}
 		for _, hour := range hours {
-			dir := framework.Join(l.below(laterDir), number(hour))
+			dir := znode.Join(l.childPath(laterDir), formatNumber(hour))
 			seconds, err := numbersIn(ctx, s, dir, "")
 			if err != nil {
 				yield(delayedSecond{}, err)
@@ -129,7 +132,7 @@ func numbersIn(ctx context.Context, s *framework.Session, dir, prefix string) ([
 func readMany(ctx context.Context, s *framework.Session, paths []string) ([]framework.Node, error) {
 	nodes := make([]framework.Node, 0, len(paths))
 	for some := range slices.Chunk(paths, 500) {
-		got, err := s.Primitives().GetAll(ctx, some...)
+		got, err := s.GetAll(ctx, some...)
 		if err != nil {
 			return nil, err
 		}
@@ -162,11 +165,11 @@ func removeTree(ctx context.Context, s *framework.Session, path string, with ...
 	for some := range slices.Chunk(names, 500) {
 		ops := slices.Clone(with)
 		for _, name := range some {
-			ops = append(ops, framework.DeleteOp(framework.Join(path, name), framework.AnyVersion))
+			ops = append(ops, framework.DeleteOp(znode.Join(path, name), framework.AnyVersion))
 		}
 		if _, err := s.Multi(ctx, ops...); err != nil { // some have children, or are gone
 			for _, name := range some {
-				if err := removeTree(ctx, s, framework.Join(path, name), with...); err != nil {
+				if err := removeTree(ctx, s, znode.Join(path, name), with...); err != nil {
 					return err
 				}
 			}

@@ -9,10 +9,11 @@ import (
 	"sync/atomic"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// ticket claims the item with its number in its segment.
-type ticket struct {
+// segmentTicket claims the item with its number in its segment.
+type segmentTicket struct {
 	item  itemID
 	node  string
 	brief bool // its item goes back soon unless a call of Take wants it
@@ -25,33 +26,33 @@ type ticketDraw struct {
 	checked bool     // it is refused unless the directory of the tickets has this version
 	version int32
 	brief   bool // the tickets are
-	signal  bool // tells the other consumers: the items of the line's next segment can be claimed now
+	signal  bool // tells the other consumers: the items of the chain's next segment can be claimed now
 }
 
-// ops are the operations of the draw, the creates last.
-func (d *ticketDraw) ops(nodes *layout) (ops []framework.Op) {
+// drawOps are the operations of the draw, the creates last.
+func (d *ticketDraw) drawOps(nodes *layout) (ops []framework.Op) {
 	if d.checked {
-		ops = append(ops, framework.SetOp(d.at.tickets(), nil, d.version))
+		ops = append(ops, framework.SetOp(d.at.ticketDir(), nil, d.version))
 	}
 	if d.signal {
 		ops = append(ops, nodes.signalLanes())
 	}
 	for _, name := range d.names {
-		ops = append(ops, framework.CreateOp(framework.Join(d.at.tickets(), name), nil, framework.EphemeralSequential))
+		ops = append(ops, framework.CreateOp(znode.Join(d.at.ticketDir(), name), nil, framework.EphemeralSequential))
 	}
 	return ops
 }
 
 // ticketOf is the ticket of a draw with a node's name, which ends with the number that the server gave.
-func (d *ticketDraw) ticketOf(name string) (*ticket, error) {
+func (d *ticketDraw) ticketOf(name string) (*segmentTicket, error) {
 	k, ok := ticketNumber(name)
 	if !ok {
 		return nil, fmt.Errorf("queue: the server has named a ticket %q", name)
 	}
-	return &ticket{itemID{d.at, k}, framework.Join(d.at.tickets(), name), d.brief}, nil
+	return &segmentTicket{itemID{d.at, k}, znode.Join(d.at.ticketDir(), name), d.brief}, nil
 }
 
-// segmentView is what a consumer knows of the segment of a line in which it draws tickets.
+// segmentView is what a consumer knows of the segment of a chain in which it draws tickets.
 type segmentView struct {
 	at      segmentID // n is -1 before a segment was found
 	known   bool      // the rest is
@@ -61,8 +62,8 @@ type segmentView struct {
 	version int32 // of the directory of its tickets
 }
 
-// unclaimed is the number of items without tickets, as far as is known.
-func (v *segmentView) unclaimed() int64 {
+// countUnclaimed is the number of items without tickets, as far as is known.
+func (v *segmentView) countUnclaimed() int64 {
 	if !v.known {
 		return 0
 	}
@@ -84,7 +85,7 @@ func (v *segmentView) updateFrom(segment, tickets framework.Node) (usedUp bool, 
 	return v.closed && (v.drawn >= v.put || segment.Stat.NumChildren == 0), nil
 }
 
-// segmentViews are a consumer's views of the lines of a parallel queue, from which it plans its draws. The lanes have to be read again after a signal since the
+// segmentViews are a consumer's views of the chains of a parallel queue, from which it plans its draws. The lanes have to be read again after a signal since the
 // last read, and after a draw was refused (docs/adr/0038-one-claim-mechanism-for-all-lines.md).
 type segmentViews struct {
 	nodes   *layout
@@ -95,7 +96,7 @@ type segmentViews struct {
 	names   atomic.Int64    // tickets named so far
 	reading chan struct{}   // held by the goroutine that reads
 	signals chan struct{}   // has a token after a signal was noticed: for the recoverer
-	waited  atomic.Bool     // the last ticket of the base line had to wait for its item: other consumers may wait, too
+	waited  atomic.Bool     // the last ticket of the base chain had to wait for its item: other consumers may wait, too
 
 	mu     sync.Mutex
 	base   segmentView
@@ -109,7 +110,7 @@ type segmentViews struct {
 }
 
 func newSegmentViews(nodes *layout, s *framework.Session, id string, window int, onLeave func(segmentID)) *segmentViews {
-	return &segmentViews{nodes: nodes, s: s, id: id, window: window, onLeave: onLeave, base: segmentView{at: nodes.base.at(-1)}, listed: -1, dirty: 1,
+	return &segmentViews{nodes: nodes, s: s, id: id, window: window, onLeave: onLeave, base: segmentView{at: nodes.base.segment(-1)}, listed: -1, dirty: 1,
 		reading: make(chan struct{}, 1), signals: make(chan struct{}, 1)}
 }
 
@@ -157,8 +158,8 @@ func (v *segmentViews) invalidate() {
 	v.dirty++
 }
 
-// refresh reads the lanes if they are stale. One caller at a time asks the servers.
-func (v *segmentViews) refresh(ctx context.Context) error {
+// refreshIfStale reads the lanes if they are stale. One caller at a time asks the servers.
+func (v *segmentViews) refreshIfStale(ctx context.Context) error {
 	if !v.isStale() {
 		return nil
 	}
@@ -174,8 +175,8 @@ func (v *segmentViews) refresh(ctx context.Context) error {
 	return v.readLanes(ctx)
 }
 
-// end stops the watch. Later reads leave none.
-func (v *segmentViews) end() {
+// stopWatch stops the watch. Later reads leave none.
+func (v *segmentViews) stopWatch() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.ended = true
@@ -186,7 +187,7 @@ func (v *segmentViews) end() {
 
 // readLanes sets the watch of the signal, and then reads the lanes.
 func (v *segmentViews) readLanes(ctx context.Context) error {
-	_, st, w, err := v.s.WatchData(ctx, v.nodes.below(lanesDir))
+	_, st, w, err := v.s.WatchData(ctx, v.nodes.childPath(lanesDir))
 	if err != nil {
 		return err
 	}
@@ -217,16 +218,16 @@ func (v *segmentViews) readLanes(ctx context.Context) error {
 			return err
 		}
 	}
-	v.update(lanes, base, st.Cversion, answers)
+	v.storeRead(lanes, base, st.Cversion, answers)
 	return nil
 }
 
-// update takes in what was read, and calls onLeave for the segments left behind.
-func (v *segmentViews) update(lanes []segmentView, base segmentView, listed int32, answers int64) {
+// storeRead takes in what was read, and calls onLeave for the segments left behind.
+func (v *segmentViews) storeRead(lanes []segmentView, base segmentView, listed int32, answers int64) {
 	v.mu.Lock()
 	var left []segmentID
 	for _, read := range append(slices.Clone(lanes), base) {
-		if before := v.viewOf(read.at.line); before != nil && before.at.n >= 0 && before.at != read.at {
+		if before := v.viewOf(read.at.chain); before != nil && before.at.n >= 0 && before.at != read.at {
 			left = append(left, before.at)
 		}
 	}
@@ -248,9 +249,9 @@ func (v *segmentViews) listLanes(ctx context.Context, before []segmentView) (vie
 	if err != nil {
 		return nil, err
 	}
-	for _, l := range lanes {
-		view := segmentView{at: l.at(-1)}
-		if i := slices.IndexFunc(before, func(known segmentView) bool { return known.at.line == l }); i >= 0 {
+	for _, lane := range lanes {
+		view := segmentView{at: lane.segment(-1)}
+		if i := slices.IndexFunc(before, func(known segmentView) bool { return known.at.chain == lane }); i >= 0 {
 			view = before[i]
 		}
 		views = append(views, view)
@@ -267,9 +268,9 @@ func (v *segmentViews) readCounts(ctx context.Context, views []segmentView) erro
 				return err
 			}
 		}
-		paths = append(paths, views[i].at.dir(), views[i].at.tickets())
+		paths = append(paths, views[i].at.dir(), views[i].at.ticketDir())
 	}
-	nodes, err := v.s.Primitives().GetAll(ctx, paths...)
+	nodes, err := v.s.GetAll(ctx, paths...)
 	if err != nil {
 		return err
 	}
@@ -285,19 +286,19 @@ func (v *segmentViews) readCounts(ctx context.Context, views []segmentView) erro
 	return nil
 }
 
-// findSegment finds the first segment of a line that is not used up: it has an item without a ticket, or is open.
+// findSegment finds the first segment of a chain that is not used up: it has an item without a ticket, or is open.
 // If an operator has closed the last one, findSegment makes the next.
 func (v *segmentViews) findSegment(ctx context.Context, view *segmentView) error {
 	for {
-		segments, err := view.at.line.segments(ctx, v.s)
+		segments, err := view.at.chain.listSegments(ctx, v.s)
 		if err != nil {
 			return err
 		}
 		if len(segments) == 0 {
-			return fmt.Errorf("%w: %s has no segment to take from", ErrNotQueue, view.at.line.dir)
+			return fmt.Errorf("%w: %s has no segment to take from", ErrNotQueue, view.at.chain.dir)
 		}
 		for _, at := range segments {
-			nodes, err := v.s.Primitives().GetAll(ctx, at.dir(), at.tickets())
+			nodes, err := v.s.GetAll(ctx, at.dir(), at.ticketDir())
 			if err != nil {
 				return err
 			}
@@ -317,20 +318,20 @@ func (v *segmentViews) findSegment(ctx context.Context, view *segmentView) error
 // consumers can draw at once before there are more tickets than items.
 const plentyFactor = 8
 
-// planDraws divides n tickets among the lines: to each lane, in order, as many as it has unclaimed items, and the rest to the base line. It
+// planDraws divides n tickets among the chains: to each lane, in order, as many as it has unclaimed items, and the rest to the base chain. It
 // returns how many remain to be drawn after another read, since a lane continues in another segment.
 func (v *segmentViews) planDraws(n int) (draws []*ticketDraw, rest int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, lane := range v.lanes {
-		if m := min(int64(n), lane.unclaimed()); m > 0 {
+		if m := min(int64(n), lane.countUnclaimed()); m > 0 {
 			d := v.newDraw(lane, int(m))
-			if d.checked = lane.unclaimed() < int64(plentyFactor*v.window); d.checked {
+			if d.checked = lane.countUnclaimed() < int64(plentyFactor*v.window); d.checked {
 				d.version = lane.version
 				lane.version++
 			}
 			lane.drawn += m
-			if d.signal = lane.closed && lane.unclaimed() == 0; d.signal {
+			if d.signal = lane.closed && lane.countUnclaimed() == 0; d.signal {
 				lane.known = false
 				v.dirty++
 			}
@@ -351,7 +352,7 @@ func (v *segmentViews) planDraws(n int) (draws []*ticketDraw, rest int) {
 // may have been told, but in this consumer's view one is unclaimed as before.
 func (v *segmentViews) countReturned(at segmentID) {
 	v.mu.Lock()
-	if view := v.viewOf(at.line); view != nil && view.known && view.at == at {
+	if view := v.viewOf(at.chain); view != nil && view.known && view.at == at {
 		view.put++
 		v.reads++ // the recoverer may have woken consumers for the items of the last read
 	}
@@ -367,7 +368,7 @@ func (v *segmentViews) countReturned(at segmentID) {
 func (v *segmentViews) planReturned() *ticketDraw {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.waited.Load() || len(v.lanes) == 0 || !v.lanes[0].known || v.lanes[0].at.line != v.nodes.redo {
+	if v.waited.Load() || len(v.lanes) == 0 || !v.lanes[0].known || v.lanes[0].at.chain != v.nodes.redo {
 		return nil
 	}
 	d := v.newDraw(v.lanes[0], 1)
@@ -384,21 +385,21 @@ func (v *segmentViews) newDraw(view *segmentView, n int) *ticketDraw {
 }
 
 // ticketDrawn counts a ticket that was drawn.
-func (v *segmentViews) ticketDrawn(t *ticket) {
+func (v *segmentViews) ticketDrawn(t *segmentTicket) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if view := v.viewOf(t.item.at.line); view != nil && view.at == t.item.at {
+	if view := v.viewOf(t.item.at.chain); view != nil && view.at == t.item.at {
 		view.drawn = max(view.drawn, t.item.k+1)
 	}
 }
 
-// viewOf is the view of a line, or nil; v.mu is held.
-func (v *segmentViews) viewOf(l itemLine) *segmentView {
-	if l == v.base.at.line {
+// viewOf is the view of a chain, or nil; v.mu is held.
+func (v *segmentViews) viewOf(l segmentChain) *segmentView {
+	if l == v.base.at.chain {
 		return &v.base
 	}
 	for _, lane := range v.lanes {
-		if lane.at.line == l {
+		if lane.at.chain == l {
 			return lane
 		}
 	}
@@ -409,15 +410,15 @@ func (v *segmentViews) viewOf(l itemLine) *segmentView {
 func (v *segmentViews) hasPassed(at segmentID) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	view := v.viewOf(at.line)
+	view := v.viewOf(at.chain)
 	return view != nil && view.known && view.at.n > at.n
 }
 
-// skip makes the next read find another segment than this one, which is closed.
-func (v *segmentViews) skip(at segmentID) {
+// skipSegment makes the next read find another segment than this one, which is closed.
+func (v *segmentViews) skipSegment(at segmentID) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if view := v.viewOf(at.line); view != nil && view.at == at {
+	if view := v.viewOf(at.chain); view != nil && view.at == at {
 		view.known = false
 		v.dirty++
 	}
@@ -440,7 +441,7 @@ func (v *segmentViews) unclaimedInLanes() (n, read int64) {
 // sumUnclaimed is unclaimedInLanes; v.mu is held.
 func (v *segmentViews) sumUnclaimed() (n int64) {
 	for _, lane := range v.lanes {
-		n += lane.unclaimed()
+		n += lane.countUnclaimed()
 	}
 	return n
 }

@@ -9,15 +9,17 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // store is a queue as ZooKeeper holds it: its nodes, its record, and the ensemble's clock.
 type store struct {
-	client *framework.Client
-	nodes  *layout
-	clock  recipe.EnsembleClock
-	usable func() error // an error of the arguments, or ErrClosed after Close
+	client      *framework.Client
+	nodes       *layout
+	clock       recipe.EnsembleClock
+	checkUsable func() error // an error of the arguments, or ErrClosed after Close
 
 	given queueRecord                 // by the options of this Queue
 	found atomic.Pointer[queueRecord] // nil until the queue was found or made
@@ -25,10 +27,10 @@ type store struct {
 }
 
 var (
-	errVacant  = errors.New("the node has no data and can become a queue")
-	errAgain   = errors.New("another client was faster")
-	errDropped = errors.New("the queue is being dropped")
-	errAbsent  = errors.New("the queue does not exist yet")
+	errVacant   = errors.New("the node has no data and can become a queue")
+	errConflict = errors.New("another client has changed the queue at the same time")
+	errDropped  = errors.New("the queue is being dropped")
+	errAbsent   = errors.New("the queue does not exist yet")
 )
 
 // record is the queue's record, as far as this Queue knows. The queue was found before.
@@ -39,7 +41,7 @@ func (st *store) countLeaving() []framework.Op {
 	if st.record().Capacity == 0 {
 		return nil
 	}
-	return []framework.Op{framework.SetOp(st.nodes.below(outNode), nil, framework.AnyVersion)}
+	return []framework.Op{framework.SetOp(st.nodes.childPath(outNode), nil, framework.AnyVersion)}
 }
 
 // retryDelay is how long an item waits after a failed attempt, by the queue's retry policy.
@@ -48,7 +50,7 @@ func (st *store) retryDelay(attempt int) time.Duration {
 	if retry == nil {
 		return 0
 	}
-	return retry.wait(attempt, rand.Float64())
+	return retry.delayAfter(attempt, rand.Float64())
 }
 
 // findOrMake reads the queue's record, or makes the queue. It first finishes a Drop that was interrupted.
@@ -60,7 +62,7 @@ func (st *store) findOrMake(ctx context.Context, s *framework.Session) error {
 		err := st.readRecord(ctx, s)
 		if errors.Is(err, errDropped) {
 			if err = st.finishDrop(ctx, s); err == nil {
-				err = errAgain
+				err = errConflict
 			}
 		}
 		if errors.Is(err, framework.ErrNoNode) || errors.Is(err, errVacant) {
@@ -69,7 +71,7 @@ func (st *store) findOrMake(ctx context.Context, s *framework.Session) error {
 		switch {
 		case err == nil:
 			return nil
-		case !errors.Is(err, errAgain):
+		case !errors.Is(err, errConflict):
 			return err
 		}
 	}
@@ -77,7 +79,7 @@ func (st *store) findOrMake(ctx context.Context, s *framework.Session) error {
 
 // readRecord reads the record and compares it with the options. After the first time it compares only what cannot be changed.
 func (st *store) readRecord(ctx context.Context, s *framework.Session) error {
-	nodes, err := s.Primitives().GetAll(ctx, st.nodes.path, st.nodes.below(itemsDir))
+	nodes, err := s.GetAll(ctx, st.nodes.path, st.nodes.childPath(itemsDir))
 	if err != nil {
 		return err
 	}
@@ -96,7 +98,7 @@ func (st *store) readRecord(ctx context.Context, s *framework.Session) error {
 		return errDropped
 	}
 	if errors.Is(items.Err, framework.ErrNoNode) {
-		return fmt.Errorf("%w: %s is missing: a part of the queue was deleted; Drop removes the rest", ErrNotQueue, st.nodes.below(itemsDir))
+		return fmt.Errorf("%w: %s is missing: a part of the queue was deleted; Drop removes the rest", ErrNotQueue, st.nodes.childPath(itemsDir))
 	}
 	given := st.given
 	if st.found.Load() != nil { // changes since this Queue began are valid for it, too
@@ -106,13 +108,13 @@ func (st *store) readRecord(ctx context.Context, s *framework.Session) error {
 		return err
 	}
 	r.version, r.born = queue.Stat.Version, queue.Stat.Czxid
-	st.learn(r)
+	st.learnRecord(r)
 	st.stale.Store(false)
 	return nil
 }
 
-// learn stores a record that was read, unless a later one of the same queue is known.
-func (st *store) learn(r queueRecord) {
+// learnRecord stores a record that was read, unless a later one of the same queue is known.
+func (st *store) learnRecord(r queueRecord) {
 	for {
 		known := st.found.Load()
 		if known != nil && known.born == r.born && known.version > r.version || st.found.CompareAndSwap(known, &r) {
@@ -131,7 +133,7 @@ func (st *store) learnFrom(n framework.Node) error {
 		return err
 	}
 	if r.version, r.born = n.Stat.Version, n.Stat.Czxid; !r.Dropped { // else no put succeeds any more
-		st.learn(r)
+		st.learnRecord(r)
 	}
 	return nil
 }
@@ -173,7 +175,7 @@ func (st *store) makeQueue(ctx context.Context, s *framework.Session, vacant boo
 		ops = append(ops, framework.SetOp(st.nodes.path, data, 0))
 		r.version = 1
 	} else {
-		above, _ := framework.Split(st.nodes.path)
+		above, _ := znode.Split(st.nodes.path)
 		if err := s.MakeDirs(ctx, above); err != nil {
 			return err
 		}
@@ -181,19 +183,19 @@ func (st *store) makeQueue(ctx context.Context, s *framework.Session, vacant boo
 		r.version = 0
 	}
 	for _, dir := range []string{itemsDir, ticketsDir, lanesDir, laterDir} {
-		ops = append(ops, framework.CreateOp(st.nodes.below(dir), nil, framework.Persistent))
+		ops = append(ops, framework.CreateOp(st.nodes.childPath(dir), nil, framework.Persistent))
 	}
 	if r.Capacity > 0 {
-		ops = append(ops, framework.CreateOp(st.nodes.below(inNode), encodeIn(0, false), framework.Persistent),
-			framework.CreateOp(st.nodes.below(outNode), nil, framework.Persistent),
-			framework.CreateOp(st.nodes.below(placesDir), nil, framework.Persistent))
+		ops = append(ops, framework.CreateOp(st.nodes.childPath(inNode), encodeIn(0, false), framework.Persistent),
+			framework.CreateOp(st.nodes.childPath(outNode), nil, framework.Persistent),
+			framework.CreateOp(st.nodes.childPath(placesDir), nil, framework.Persistent))
 	}
 	ops = append(ops, framework.CreateOp(st.nodes.base.tickets, nil, framework.Persistent))
-	_, err = s.Multi(ctx, append(ops, st.nodes.base.at(0).makeOps()...)...)
+	_, err = s.Multi(ctx, append(ops, st.nodes.base.segment(0).makeOps()...)...)
 	switch {
 	case errors.Is(err, framework.ErrNodeExists), errors.Is(err, framework.ErrBadVersion),
 		errors.Is(err, framework.ErrNoNode), errors.Is(err, framework.ErrSuspended):
-		return errAgain
+		return errConflict
 	case err == nil:
 		st.found.Store(&r)
 		st.stale.Store(false)
@@ -231,24 +233,9 @@ func (st *store) wasReplaced(ctx context.Context, s *framework.Session, born int
 	return now == 0 || now != born, nil
 }
 
-// foundSession returns a session on which the queue was found or made. Reads see all that was written before the call.
-func (st *store) foundSession(ctx context.Context) (*framework.Session, error) {
-	if err := st.usable(); err != nil {
-		return nil, err
-	}
-	s, err := st.client.Session(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := st.findOrMake(ctx, s); err != nil {
-		return nil, err
-	}
-	return s, s.Sync(ctx, st.nodes.path)
-}
-
-// lookSession is foundSession for read-only calls: it makes no queue, and returns errAbsent instead.
+// lookSession returns a session for read-only calls of a queue that exists, or errAbsent. Reads see all that was written before the call.
 func (st *store) lookSession(ctx context.Context) (*framework.Session, error) {
-	if err := st.usable(); err != nil {
+	if err := st.checkUsable(); err != nil {
 		return nil, err
 	}
 	s, err := st.client.Session(ctx)
@@ -281,7 +268,7 @@ const mostMissing = 10
 func (st *store) repeatOnSessions(ctx context.Context, f func(*framework.Session) error) error {
 	missing := 0
 	return recipe.OnSession(ctx, st.client, func(s *framework.Session) error {
-		err := st.usable()
+		err := st.checkUsable()
 		if err == nil {
 			err = st.findOrMake(ctx, s)
 		}
@@ -296,7 +283,7 @@ func (st *store) repeatOnSessions(ctx context.Context, f func(*framework.Session
 			return recipe.ErrAgain
 		}
 		return err
-	}, framework.IsTransient)
+	}, failure.IsTransient)
 }
 
 // waitForWatch waits until a watch fires or ctx ends, and stops the watch.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/lifetime"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -25,7 +26,7 @@ func (o *strictOrder) claimItems() error {
 	if err := o.cs.standInLine(o.holdLock); err != nil {
 		return err
 	}
-	return o.cs.claimLoop(func() { o.cs.writer.add(o.nextAfterAcks(0)...) }, func() {})
+	return o.cs.claimLoop(func() { o.cs.writer.addRequests(o.nextAfterAcks(0)...) }, func() {})
 }
 
 // nextAfterAcks claims the next items. A claim counts an attempt, so it expects no further calls of Take.
@@ -39,17 +40,17 @@ func (o *strictOrder) nextAfterAcks(int) []*writeRequest {
 // giveBack makes the item the first again, after a time. It stays in its place in the queue.
 func (o *strictOrder) giveBack(c *claimedItem, _ int, after time.Duration, _ error, finished func(error)) {
 	o.holder.Load().returnFirst(c, after)
-	c.end(nil)
+	c.endDelivery(nil)
 	finished(nil)
 }
 
 // putBack ends the delivery. Its item is in its place in the queue.
 func (o *strictOrder) putBack(c *claimedItem, _ int, given func()) {
-	c.end(ErrClosed)
+	c.endDelivery(ErrClosed)
 	given()
 }
 
-// hasPassed reports whether the reader of a line has left a segment behind.
+// hasPassed reports whether the reader of a chain has left a segment behind.
 func (o *strictOrder) hasPassed(at segmentID) bool {
 	h := o.holder.Load()
 	if h == nil {
@@ -57,28 +58,28 @@ func (o *strictOrder) hasPassed(at segmentID) bool {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.ContainsFunc(h.readers, func(r *strictReader) bool { return r.line == at.line && r.at.Load() > at.n })
+	return slices.ContainsFunc(h.readers, func(r *strictReader) bool { return r.chain == at.chain && r.at.Load() > at.n })
 }
 
-func (o *strictOrder) awaited() []string { return nil }
+func (o *strictOrder) awaitedItems() []string { return nil }
 
-// claimable counts the items that the holder of the lock may claim now: not those that are open, and not those behind an item that was given back
+// countClaimable counts the items that the holder of the lock may claim now: not those that are open, and not those behind an item that was given back
 // for a time. An item that was claimed before goes alone.
-func (o *strictOrder) claimable(state queueState, first bool) (n int, undecided bool) {
+func (o *strictOrder) countClaimable(state queueState, first bool) (n int, undecided bool) {
 	h := o.holder.Load()
 	switch {
 	case !first:
 		return 0, false
 	case h == nil:
-		return state.items(), false
+		return state.countItems(), false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	next, _ := h.first()
+	next, _ := h.firstItem()
 	alone := h.solo || next != nil && next.claimed
-	above := int64(-1) // the rank of the line of an item that waits
+	above := int64(-1) // the rank of the chain of an item that waits
 	if len(h.returned) > 0 && time.Until(h.returned[0].when) > 0 {
-		above = h.returned[0].item.id.at.line.rank()
+		above = h.returned[0].item.id.at.chain.rank()
 	}
 	claims := o.cs.claims
 	claims.takes.mu.Lock()
@@ -89,13 +90,13 @@ func (o *strictOrder) claimable(state queueState, first bool) (n int, undecided 
 	case len(claims.held) > 0 && alone:
 		return 0, false
 	}
-	for _, l := range state.lines {
-		if l.line.rank() > above {
-			n += l.items
+	for _, counted := range state.chains {
+		if counted.chain.rank() > above {
+			n += counted.items
 		}
 	}
 	for c := range claims.held {
-		if o.cs.store.nodes.segmentOf(c.node).line.rank() > above {
+		if o.cs.store.nodes.segmentOf(c.node).chain.rank() > above {
 			n--
 		}
 	}
@@ -112,13 +113,13 @@ func (o *strictOrder) holdLock(lease *locks.Lease, ready func()) {
 	o.holder.Store(h)
 	defer h.tasks.Wait()
 	if err := h.loadProgress(); err != nil {
-		cs.end(err)
+		cs.endOnError(err)
 		return
 	}
 	for _, task := range newHousekeeping(cs) {
-		h.tasks.Go(func() { cs.end(task(ctx)) })
+		h.tasks.Go(func() { cs.endOnError(task(ctx)) })
 	}
-	cs.end(h.readLines())
+	cs.endOnError(h.readChains())
 	<-ctx.Done()
 	h.finishClaims()
 	h.uncountUnseen()
@@ -159,13 +160,13 @@ type returnedItem struct {
 func (h *lockHolder) loadProgress() error {
 	nodes, s := h.cs.store.nodes, h.cs.s
 	for {
-		read, err := s.Primitives().GetAll(h.ctx, nodes.below(itemsDir), nodes.below(claimedNode))
+		read, err := s.GetAll(h.ctx, nodes.childPath(itemsDir), nodes.childPath(claimedNode))
 		if err != nil {
 			return err
 		}
 		items, claimed := read[0], read[1]
 		if items.Err == nil && errors.Is(claimed.Err, framework.ErrNoNode) {
-			_, err := s.Multi(h.ctx, nodes.checkExists(), framework.CreateOp(nodes.below(claimedNode), nil, framework.Persistent))
+			_, err := s.Multi(h.ctx, nodes.checkExists(), framework.CreateOp(nodes.childPath(claimedNode), nil, framework.Persistent))
 			if err != nil && !errors.Is(err, framework.ErrNodeExists) {
 				return err
 			}
@@ -182,38 +183,38 @@ func (h *lockHolder) loadProgress() error {
 	}
 }
 
-// readLines starts a reader for the base line and for each lane, as they appear.
-func (h *lockHolder) readLines() error {
+// readChains starts a reader for the base chain and for each lane, as they appear.
+func (h *lockHolder) readChains() error {
 	nodes, s := h.cs.store.nodes, h.cs.s
 	for {
-		_, _, signal, err := s.WatchData(h.ctx, nodes.below(lanesDir))
+		_, _, signal, err := s.WatchData(h.ctx, nodes.childPath(lanesDir))
 		if err != nil {
 			return err
 		}
-		lines, err := nodes.listLines(h.ctx, s)
+		chains, err := nodes.listChains(h.ctx, s)
 		if err != nil {
 			signal.Stop()
 			return err
 		}
-		h.startReaders(lines)
+		h.startReaders(chains)
 		if err := waitForWatch(h.ctx, signal); err != nil {
 			return err
 		}
 	}
 }
 
-func (h *lockHolder) startReaders(lines []itemLine) {
+func (h *lockHolder) startReaders(chains []segmentChain) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, l := range lines {
-		if slices.ContainsFunc(h.readers, func(r *strictReader) bool { return r.line == l }) {
+	for _, chain := range chains {
+		if slices.ContainsFunc(h.readers, func(r *strictReader) bool { return r.chain == chain }) {
 			continue
 		}
-		r := newStrictReader(h.cs, l, h.before)
+		r := newStrictReader(h.cs, chain, h.before)
 		h.readers = append(h.readers, r)
-		h.tasks.Go(func() { h.cs.end(r.readLine(h.ctx)) })
+		h.tasks.Go(func() { h.cs.endOnError(r.readChain(h.ctx)) })
 	}
-	slices.SortFunc(h.readers, func(a, b *strictReader) int { return cmp.Compare(b.line.rank(), a.line.rank()) })
+	slices.SortFunc(h.readers, func(a, b *strictReader) int { return cmp.Compare(b.chain.rank(), a.chain.rank()) })
 }
 
 // nextClaims returns requests that claim the items that are wanted, in order.
@@ -226,7 +227,7 @@ func (h *lockHolder) nextClaims() (requests []*writeRequest) {
 			break
 		}
 		h.onWay.Add(1)
-		requests = append(requests, h.claim(item))
+		requests = append(requests, h.claimRequest(item))
 	}
 	return requests
 }
@@ -236,25 +237,25 @@ func (h *lockHolder) nextClaims() (requests []*writeRequest) {
 func (h *lockHolder) nextItem() *fetchedItem {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	busy := h.cs.claims.busy()
+	busy := h.cs.claims.isBusy()
 	if h.solo && busy {
 		return nil
 	}
-	item, take := h.first()
-	if item == nil || item.claimed && busy || h.cs.claims.begin(1, item.claimed) == 0 {
+	item, take := h.firstItem()
+	if item == nil || item.claimed && busy || h.cs.claims.reserveClaims(1, item.claimed) == 0 {
 		return nil
 	}
 	take()
 	if h.solo = item.claimed; !item.claimed {
-		h.reached.reach(item.id)
+		h.reached.noteClaimed(item.id)
 	}
 	return item
 }
 
-// first finds the next item, and how to take it. An item that was given back for a time holds up its line and those of lower rank; h.mu is held.
-func (h *lockHolder) first() (item *fetchedItem, take func()) {
+// firstItem finds the next item, and how to take it. An item that was given back for a time holds up its chain and those of lower rank; h.mu is held.
+func (h *lockHolder) firstItem() (item *fetchedItem, take func()) {
 	for _, r := range h.readers {
-		if len(h.returned) > 0 && h.returned[0].item.id.at.line.rank() >= r.line.rank() {
+		if len(h.returned) > 0 && h.returned[0].item.id.at.chain.rank() >= r.chain.rank() {
 			first := h.returned[0]
 			if time.Until(first.when) > 0 {
 				h.wakeAt(first.when)
@@ -263,7 +264,7 @@ func (h *lockHolder) first() (item *fetchedItem, take func()) {
 			return first.item, func() { h.returned = h.returned[1:] }
 		}
 		idle := r.idle.Load() // before its items are looked at
-		if f := h.head(r); f != nil {
+		if f := h.headOf(r); f != nil {
 			return f, func() { delete(h.heads, r); r.itemTaken(f) }
 		}
 		if !idle || h.heads[r] != nil {
@@ -277,12 +278,12 @@ func (h *lockHolder) first() (item *fetchedItem, take func()) {
 func (h *lockHolder) wakeAt(at time.Time) {
 	if !at.Equal(h.waking) {
 		h.waking = at
-		time.AfterFunc(time.Until(at), h.cs.claims.takes.kick)
+		time.AfterFunc(time.Until(at), h.cs.claims.takes.noteChange)
 	}
 }
 
-// head is a reader's first item, if it was read; h.mu is held.
-func (h *lockHolder) head(r *strictReader) *fetchedItem {
+// headOf is a reader's first item, if it was read; h.mu is held.
+func (h *lockHolder) headOf(r *strictReader) *fetchedItem {
 	for {
 		f := h.heads[r]
 		if f == nil {
@@ -303,16 +304,16 @@ func (h *lockHolder) head(r *strictReader) *fetchedItem {
 		}
 		delete(h.heads, r)
 		if !errors.Is(f.node.Err, framework.ErrNoNode) {
-			h.cs.end(f.node.Err)
+			h.cs.endOnError(f.node.Err)
 			return nil
 		}
 		h.cs.tasks.Start(func() { h.cs.itemSettled(f.id.at) }) // another program's node had the number, or the item was purged
 	}
 }
 
-// claim is the request that claims an item and delivers it. The first claim of an item is written as the progress of its line. Each further claim
+// claimRequest is the request that claims an item and delivers it. The first claim of an item is written as the progress of its chain. Each further claim
 // raises the item's version.
-func (h *lockHolder) claim(f *fetchedItem) *writeRequest {
+func (h *lockHolder) claimRequest(f *fetchedItem) *writeRequest {
 	version := f.node.Stat.Version
 	r := &writeRequest{session: h.cs.s, requires: []precondition{leaseHeld{h.lease}}}
 	if f.claimed {
@@ -325,18 +326,18 @@ func (h *lockHolder) claim(f *fetchedItem) *writeRequest {
 		defer h.onWay.Done()
 		if err != nil {
 			h.cs.itemSettled(f.id.at)
-			h.cs.claims.failed(1)
+			h.cs.claims.claimsFailed(1)
 			h.claimFailed(f, err)
 			return
 		}
-		c := &claimedItem{session: h.cs, node: f.id.node(), version: version, lease: h.lease, data: f.node.Data, tenure: h.lease.Lifetime().Child(h.lease.Context())}
+		c := &claimedItem{session: h.cs, node: f.id.node(), version: version, lease: h.lease, data: f.node.Data, tenure: lifetime.Of(h.lease.Context()).Child(h.lease.Context())}
 		c.readItem(f.node.Data, f.node.Stat)
 		if h.isBehindReturned(f) {
-			h.cs.claims.failed(1)
+			h.cs.claims.claimsFailed(1)
 			h.returnUnseen(c)
 			return
 		}
-		h.cs.deliver(c)
+		h.cs.deliverItem(c)
 	}
 	return r
 }
@@ -348,8 +349,8 @@ func (f firstClaims) ops() []framework.Op {
 	f.h.mu.Lock()
 	defer f.h.mu.Unlock()
 	nodes := f.h.cs.store.nodes
-	return []framework.Op{framework.CheckOp(nodes.below(itemsDir), f.h.purges),
-		framework.SetOp(nodes.below(claimedNode), f.h.reached.encode(), framework.AnyVersion)}
+	return []framework.Op{framework.CheckOp(nodes.childPath(itemsDir), f.h.purges),
+		framework.SetOp(nodes.childPath(claimedNode), f.h.reached.encode(), framework.AnyVersion)}
 }
 
 // claimFailed handles a claim that has failed: the item was purged, or the lock was lost, which ends the consumer session. A
@@ -358,7 +359,7 @@ func (h *lockHolder) claimFailed(f *fetchedItem, err error) {
 	var tx *framework.TxError
 	if !f.claimed && errors.As(err, &tx) {
 		h.mu.Lock()
-		h.reached.lower(f.id)
+		h.reached.noteUnclaimed(f.id)
 		h.mu.Unlock()
 	}
 	switch {
@@ -368,7 +369,7 @@ func (h *lockHolder) claimFailed(f *fetchedItem, err error) {
 	default:
 		err = fmt.Errorf("%w: %w", errPlaceLost, err)
 	}
-	h.cs.end(err)
+	h.cs.endOnError(err)
 }
 
 // returnFirst makes an item the first again, after a time. Claimed items behind it that no call of Take has got go behind it.
@@ -384,7 +385,7 @@ func (h *lockHolder) returnFirst(c *claimedItem, after time.Duration) {
 func (h *lockHolder) returnUnseen(c *claimedItem) {
 	if c.markSettled(errTakenBack) == nil {
 		h.addReturned(c, c.version > 0, 0)
-		c.end(nil)
+		c.endDelivery(nil)
 	}
 }
 
@@ -395,7 +396,7 @@ func (h *lockHolder) addReturned(c *claimedItem, claimed bool, after time.Durati
 	st.Version = c.version
 	f := &fetchedItem{id: h.cs.store.nodes.itemOf(c.node), claimed: claimed, node: framework.Node{Data: c.data, Stat: st}}
 	h.returned = append(h.returned, returnedItem{f, time.Now().Add(after)})
-	h.cs.refs.add(f.id.at)
+	h.cs.refs.addClaim(f.id.at)
 	slices.SortFunc(h.returned, func(a, b returnedItem) int { return compareItems(a.item.id, b.item.id) })
 }
 
@@ -414,7 +415,7 @@ func (h *lockHolder) finishClaims() {
 	h.onWay.Wait()
 }
 
-// uncountUnseen takes back the claims of items that no call of Take has got: the next holder does not count them as attempts. In each line
+// uncountUnseen takes back the claims of items that no call of Take has got: the next holder does not count them as attempts. In each chain
 // these items are the last that were claimed.
 func (h *lockHolder) uncountUnseen() {
 	ready := h.cs.claims.readyItems()
@@ -422,20 +423,20 @@ func (h *lockHolder) uncountUnseen() {
 	changed := len(ready)+len(h.returned) > 0
 	for _, c := range ready {
 		if c.version == 0 {
-			h.reached.lower(h.cs.store.nodes.itemOf(c.node))
+			h.reached.noteUnclaimed(h.cs.store.nodes.itemOf(c.node))
 		} else if r := c.uncountRequest(); r != nil {
-			h.cs.write(r)
+			h.cs.writeRequests(r)
 		}
 	}
 	for _, r := range h.returned {
 		if !r.item.claimed {
-			h.reached.lower(r.item.id)
+			h.reached.noteUnclaimed(r.item.id)
 		}
 	}
 	data := h.reached.encode()
 	h.mu.Unlock()
 	if changed {
-		h.cs.write(&writeRequest{session: h.cs.s, requires: []precondition{leaseHeld{h.lease}},
-			ops: []framework.Op{framework.SetOp(h.cs.store.nodes.below(claimedNode), data, framework.AnyVersion)}})
+		h.cs.writeRequests(&writeRequest{session: h.cs.s, requires: []precondition{leaseHeld{h.lease}},
+			ops: []framework.Op{framework.SetOp(h.cs.store.nodes.childPath(claimedNode), data, framework.AnyVersion)}})
 	}
 }

@@ -20,10 +20,10 @@ type fetchedItem struct {
 	node    framework.Node
 }
 
-// strictReader reads a line's items in order, for the holder of a strict queue's lock.
+// strictReader reads a chain's items in order, for the holder of a strict queue's lock.
 type strictReader struct {
 	cs     *consumerSession
-	line   itemLine
+	chain  segmentChain
 	before claimProgress     // of the holders before this one
 	out    chan *fetchedItem // in order; the consumer session is kicked when there is another
 	at     atomic.Int64      // the number of the segment
@@ -34,20 +34,20 @@ type strictReader struct {
 	less   chan struct{}     // has a token after bytes has changed
 }
 
-func newStrictReader(cs *consumerSession, line itemLine, before claimProgress) *strictReader {
-	r := &strictReader{cs: cs, line: line, before: before, out: make(chan *fetchedItem, max(readAhead, cs.claims.size)), less: make(chan struct{}, 1)}
+func newStrictReader(cs *consumerSession, line segmentChain, before claimProgress) *strictReader {
+	r := &strictReader{cs: cs, chain: line, before: before, out: make(chan *fetchedItem, max(readAhead, cs.claims.size)), less: make(chan struct{}, 1)}
 	r.most.Store(int64(max(1, cs.settings.prefetchBytes/firstLookups)))
 	return r
 }
 
-// readLine reads until ctx ends.
-func (r *strictReader) readLine(ctx context.Context) error {
-	segments, err := r.line.segments(ctx, r.cs.s)
+// readChain reads until ctx ends.
+func (r *strictReader) readChain(ctx context.Context) error {
+	segments, err := r.chain.listSegments(ctx, r.cs.s)
 	if err != nil {
 		return err
 	}
 	if len(segments) == 0 { // another client is about to make the first
-		return fmt.Errorf("%w: %s has no segments", framework.ErrSessionLost, r.line.dir)
+		return fmt.Errorf("%w: %s has no segments", framework.ErrSessionLost, r.chain.dir)
 	}
 	for at := segments[0]; ; {
 		r.at.Store(at.n)
@@ -67,7 +67,7 @@ func (r *strictReader) readLine(ctx context.Context) error {
 // segmentAfter is the segment behind a closed one. It makes that segment if an operator has closed the last one.
 func (r *strictReader) segmentAfter(ctx context.Context, at segmentID) (segmentID, error) {
 	for {
-		segments, err := r.line.segments(ctx, r.cs.s)
+		segments, err := r.chain.listSegments(ctx, r.cs.s)
 		if err != nil {
 			return at, err
 		}
@@ -77,7 +77,7 @@ func (r *strictReader) segmentAfter(ctx context.Context, at segmentID) (segmentI
 			}
 		}
 		if len(segments) == 0 {
-			return at, fmt.Errorf("%w: %s has no segments", framework.ErrSessionLost, r.line.dir)
+			return at, fmt.Errorf("%w: %s has no segments", framework.ErrSessionLost, r.chain.dir)
 		}
 		if err := segments[len(segments)-1].makeNext(ctx, r.cs.s); err != nil {
 			return at, err
@@ -87,13 +87,13 @@ func (r *strictReader) segmentAfter(ctx context.Context, at segmentID) (segmentI
 
 // readSegment reads one segment to its end: first the items in the list, then each new one by its number.
 func (r *strictReader) readSegment(ctx context.Context, at segmentID) error {
-	items, err := at.items(ctx, r.cs.s)
+	items, err := at.listItems(ctx, r.cs.s)
 	if err != nil {
 		return err
 	}
 	next := int64(0)
 	for _, k := range items {
-		if err := r.fetch(ctx, itemID{at, k}); err != nil {
+		if err := r.fetchItem(ctx, itemID{at, k}); err != nil {
 			return err
 		}
 		next = k + 1
@@ -107,11 +107,11 @@ func (r *strictReader) readSegment(ctx context.Context, at segmentID) error {
 			return err
 		}
 		for put := childrenEver(st); next < put && err == nil; next++ {
-			err = r.fetch(ctx, itemID{at, next})
+			err = r.fetchItem(ctx, itemID{at, next})
 		}
 		closed := st.Version > 0
 		if err == nil && !closed {
-			err = r.waitForItem(ctx, at.item(next), changed)
+			err = r.waitForItem(ctx, at.itemNode(next), changed)
 		}
 		changed.Stop()
 		if err != nil || closed {
@@ -131,7 +131,7 @@ func (r *strictReader) waitForItem(ctx context.Context, item string, changed *fr
 	}
 	r.idle.Store(true)
 	defer r.idle.Store(false)
-	r.cs.claims.takes.kick()
+	r.cs.claims.takes.noteChange()
 	select {
 	case <-created.C():
 	case <-changed.C():
@@ -155,8 +155,8 @@ func (r *strictReader) noteLess() {
 	}
 }
 
-// fetch asks for an item, when there is room for it.
-func (r *strictReader) fetch(ctx context.Context, id itemID) error {
+// fetchItem asks for an item, when there is room for it.
+func (r *strictReader) fetchItem(ctx context.Context, id itemID) error {
 	for r.bytes.Load() > 0 && r.bytes.Load()+r.most.Load() > int64(r.cs.settings.prefetchBytes) {
 		select {
 		case <-r.less:
@@ -172,7 +172,7 @@ func (r *strictReader) fetch(ctx context.Context, id itemID) error {
 	}
 	assumed := r.most.Load()
 	r.bytes.Add(assumed)
-	r.cs.refs.add(id.at)
+	r.cs.refs.addClaim(id.at)
 	r.cs.reads.readAsync(id.node(), func(n framework.Node) {
 		f.node = n
 		size := int64(len(n.Data))
@@ -183,7 +183,7 @@ func (r *strictReader) fetch(ctx context.Context, id itemID) error {
 		r.noteLess()
 		f.claimed = n.Stat.Version > 0 || r.before.covers(id)
 		close(f.done)
-		r.cs.claims.takes.kick()
+		r.cs.claims.takes.noteChange()
 	})
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 
 // takeQueue holds the calls of Take of one Queue, in order. It hands claimed items out to them, over all consumer sessions.
 type takeQueue struct {
-	kicked chan struct{} // has a token when something has changed that the consumer session has to look at
+	changed chan struct{} // has a token when something has changed that the consumer session has to look at
 
 	mu      sync.Mutex
 	calls   []*takeCall
@@ -31,8 +31,8 @@ type takeResult struct {
 
 func newTakeCall() *takeCall { return &takeCall{make(chan takeResult, 1)} }
 
-// add queues a call. It calls start, which starts the consumer, if that does not run.
-func (q *takeQueue) add(call *takeCall, start func() error) error {
+// enqueueCall queues a call. It calls start, which starts the consumer, if that does not run.
+func (q *takeQueue) enqueueCall(call *takeCall, start func() error) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.running {
@@ -47,16 +47,16 @@ func (q *takeQueue) add(call *takeCall, start func() error) error {
 		q.claims.expected = max(0, q.claims.expected-1)
 		q.claims.handOutReady()
 	}
-	q.kick()
+	q.noteChange()
 	return nil
 }
 
-// remove removes a call, and returns what it was handed meanwhile, or nil.
-func (q *takeQueue) remove(call *takeCall) *claimedItem {
+// removeCall removes a call, and returns what it was handed meanwhile, or nil.
+func (q *takeQueue) removeCall(call *takeCall) *claimedItem {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.calls = slices.DeleteFunc(q.calls, func(other *takeCall) bool { return other == call })
-	q.kick()
+	q.noteChange()
 	select {
 	case got := <-call.got:
 		return got.item
@@ -75,7 +75,7 @@ func (q *takeQueue) takeReady() *claimedItem {
 		q.claims.handOutReady()
 	}
 	q.mu.Unlock()
-	return q.remove(call)
+	return q.removeCall(call)
 }
 
 // handBack hands an item to the next call, after the call that got it has ended.
@@ -89,10 +89,10 @@ func (q *takeQueue) handBack(c *claimedItem) {
 	}
 }
 
-// kick makes the consumer session look at what has changed.
-func (q *takeQueue) kick() {
+// noteChange makes the consumer session look at what has changed.
+func (q *takeQueue) noteChange() {
 	select {
-	case q.kicked <- struct{}{}:
+	case q.changed <- struct{}{}:
 	default:
 	}
 }
@@ -121,8 +121,8 @@ func (q *takeQueue) isRunning() bool {
 	return q.running
 }
 
-// begin makes claims those of the present consumer session; nil if there is no session.
-func (q *takeQueue) begin(claims *sessionClaims) {
+// setClaims makes claims those of the present consumer session; nil if there is no session.
+func (q *takeQueue) setClaims(claims *sessionClaims) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.claims = claims
@@ -177,11 +177,11 @@ func (s *sessionClaims) handOutAfterPause() {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()
 	s.handOutReady()
-	s.takes.kick()
+	s.takes.noteChange()
 }
 
-// begin counts as many claims as are wanted, up to most, and returns their number. On demand, only claims for waiting calls of Take are wanted.
-func (s *sessionClaims) begin(most int, onDemand bool) (n int) {
+// reserveClaims counts as many claims as are wanted, up to most, and returns their number. On demand, only claims for waiting calls of Take are wanted.
+func (s *sessionClaims) reserveClaims(most int, onDemand bool) (n int) {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()
 	wanted := len(s.takes.calls)
@@ -205,16 +205,16 @@ func (s *sessionClaims) wantedAhead(waiting int) int {
 	return min(s.settings.prefetch, max(1, s.settings.prefetchBytes/s.largest))
 }
 
-// failed counts n claims that came to an end without an item.
-func (s *sessionClaims) failed(n int) {
+// claimsFailed counts n claims that came to an end without an item.
+func (s *sessionClaims) claimsFailed(n int) {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()
 	s.making -= n
-	s.takes.kick()
+	s.takes.noteChange()
 }
 
-// claimed hands an item out, or keeps it ready. An item for the dead letters is not handed out.
-func (s *sessionClaims) claimed(c *claimedItem, handOut bool) {
+// addClaimed hands an item out, or keeps it ready. An item for the dead letters is not handed out.
+func (s *sessionClaims) addClaimed(c *claimedItem, handOut bool) {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()
 	s.making--
@@ -227,8 +227,8 @@ func (s *sessionClaims) claimed(c *claimedItem, handOut bool) {
 	}
 }
 
-// settling makes room for another delivery: this one is being settled.
-func (s *sessionClaims) settling(c *claimedItem) {
+// beginSettling makes room for another delivery: this one is being settled.
+func (s *sessionClaims) beginSettling(c *claimedItem) {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()
 	s.moveToEnding(c)
@@ -245,8 +245,8 @@ func (s *sessionClaims) moveToEnding(c *claimedItem) {
 	}
 }
 
-// closed counts an item that was settled, or lost.
-func (s *sessionClaims) closed(c *claimedItem) {
+// removeSettled counts an item that was settled, or lost.
+func (s *sessionClaims) removeSettled(c *claimedItem) {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()
 	s.moveToEnding(c)
@@ -254,7 +254,7 @@ func (s *sessionClaims) closed(c *claimedItem) {
 		s.ending--
 	}
 	s.noteUse(c)
-	s.takes.kick()
+	s.takes.noteChange()
 }
 
 // noteUse starts the idle timeout again, unless no caller has had the item; takes.mu is held.
@@ -264,22 +264,22 @@ func (s *sessionClaims) noteUse(c *claimedItem) {
 	}
 }
 
-// expect expects n calls of Take more, or less if n is negative.
-func (s *sessionClaims) expect(n int) {
+// expectTakes expects n calls of Take more, or less if n is negative.
+func (s *sessionClaims) expectTakes(n int) {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()
 	s.expected = max(0, min(s.expected+n, s.size))
 }
 
-// busy reports whether a claim is on its way or a delivery is open.
-func (s *sessionClaims) busy() bool {
+// isBusy reports whether a claim is on its way or a delivery is open.
+func (s *sessionClaims) isBusy() bool {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()
 	return s.making+len(s.ready)+len(s.held) > 0
 }
 
-// idle reports whether the consumer session was not used for the idle timeout, or else how long to wait before the next look.
-func (s *sessionClaims) idle() (bool, time.Duration) {
+// isIdle reports whether the consumer session was not used for the idle timeout, or else how long to wait before the next look.
+func (s *sessionClaims) isIdle() (bool, time.Duration) {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()
 	left := s.settings.idleTimeout - time.Since(s.takes.last)
@@ -356,8 +356,8 @@ func (s *sessionClaims) readyItems() []*claimedItem {
 	return slices.Clone(s.ready)
 }
 
-// full reports whether the window has no room for another delivery.
-func (s *sessionClaims) full() bool {
+// isFull reports whether the window has no room for another delivery.
+func (s *sessionClaims) isFull() bool {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()
 	return len(s.held) >= s.size

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
@@ -14,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/metrics"
 )
 
 // The names follow OpenTelemetry's conventions for messaging, which are still in development. Only this file knows them.
@@ -35,23 +35,9 @@ type telemetry struct {
 
 func newTelemetry(c *framework.Client, path string) telemetry {
 	t := telemetry{client: c, path: path, tracer: c.TracerProvider().Tracer(scope)}
-	m := c.MeterProvider().Meter(scope)
-	count := func(name, unit, description string) metric.Int64Counter {
-		n, err := m.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(description))
-		if err != nil {
-			otel.Handle(err)
-		}
-		return n
-	}
-	t.sent = count("messaging.client.sent.messages", "{message}", "Items that were put, or not")
-	t.consumed = count("messaging.client.consumed.messages", "{message}", "Items that were taken")
-	t.settled = count("lockstep.queue.settled", "{item}", "Deliveries that have ended, by outcome")
-	var err error
-	t.duration, err = m.Float64Histogram("messaging.client.operation.duration", metric.WithUnit("s"),
-		metric.WithDescription("Time that puts, and acknowledgements, took"))
-	if err != nil {
-		otel.Handle(err)
-	}
+	p := c.MeterProvider()
+	t.sent, t.consumed, t.settled = metrics.QueueSent.Counter(p), metrics.QueueConsumed.Counter(p), metrics.QueueSettled.Counter(p)
+	t.duration = metrics.QueueDuration.Histogram(p)
 	return t
 }
 
@@ -63,30 +49,30 @@ var (
 	ends    = byOutcome(nil)
 )
 
-// operation is a kind of call, with the attributes of its spans and metrics.
-type operation struct {
+// tracedOperation is a kind of call, with the attributes of its spans and metrics.
+type tracedOperation struct {
 	attrs []attribute.KeyValue
 	plain metric.MeasurementOption
 	with  map[string]metric.MeasurementOption // by outcome
 }
 
-func newOperation(name, kind string) operation {
+func newOperation(name, kind string) tracedOperation {
 	attrs := []attribute.KeyValue{attribute.String("messaging.system", system),
 		attribute.String("messaging.operation.name", name), attribute.String("messaging.operation.type", kind)}
-	return operation{attrs, metric.WithAttributes(attrs...), byOutcome(attrs)}
+	return tracedOperation{attrs, metrics.With(attrs...), byOutcome(attrs)}
 }
 
 // byOutcome are the attributes with each outcome.
 func byOutcome(attrs []attribute.KeyValue) map[string]metric.MeasurementOption {
 	with := map[string]metric.MeasurementOption{}
 	for _, how := range allOutcomes {
-		with[how] = metric.WithAttributes(append(slices.Clip(attrs), attribute.String("lockstep.outcome", how))...)
+		with[how] = metrics.With(append(slices.Clip(attrs), attribute.String("lockstep.outcome", how))...)
 	}
 	return with
 }
 
-// put begins a producer's span. It returns its trace context for the items, and a function that ends the span.
-func (t *telemetry) put(ctx context.Context, items int) (map[string]string, func(error)) {
+// startPut begins a producer's span. It returns its trace context for the items, and a function that ends the span.
+func (t *telemetry) startPut(ctx context.Context, items int) (map[string]string, func(error)) {
 	began := time.Now()
 	ctx, span := t.tracer.Start(ctx, "put "+t.path, trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(puts.attrs...),
 		trace.WithAttributes(attribute.String("messaging.destination.name", t.path), attribute.Int("messaging.batch.message_count", items)))
@@ -97,14 +83,14 @@ func (t *telemetry) put(ctx context.Context, items int) (map[string]string, func
 			span.SetStatus(codes.Error, err.Error())
 		}
 		span.End()
-		with := puts.with[outcome(err)]
+		with := puts.with[outcomeOf(err)]
 		t.sent.Add(ctx, int64(items), with)
 		t.duration.Record(ctx, time.Since(began).Seconds(), with)
 	}
 }
 
-// taken makes a consumer's span, which began with the call of Take and links to the producer's. It returns held with that span.
-func (t *telemetry) taken(ctx, held context.Context, began time.Time, header itemHeader, attempt int) context.Context {
+// recordTake makes a consumer's span, which began with the call of Take and links to the producer's. It returns held with that span.
+func (t *telemetry) recordTake(ctx, held context.Context, began time.Time, header itemHeader, attempt int) context.Context {
 	producer := trace.SpanContextFromContext(t.client.Propagators().Extract(context.Background(), propagation.MapCarrier(header.Trace)))
 	opts := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithTimestamp(began), trace.WithAttributes(takes.attrs...),
 		trace.WithAttributes(attribute.String("messaging.destination.name", t.path), attribute.Int("lockstep.queue.attempt", attempt))}
@@ -120,10 +106,10 @@ func (t *telemetry) taken(ctx, held context.Context, began time.Time, header ite
 	return trace.ContextWithSpan(held, span)
 }
 
-// ended counts the end of a delivery.
-func (t *telemetry) ended(how string, began time.Time, err error) {
+// recordEnd counts the end of a delivery.
+func (t *telemetry) recordEnd(how string, began time.Time, err error) {
 	if err != nil {
-		how = outcome(err)
+		how = outcomeOf(err)
 	}
 	ctx := context.Background()
 	t.settled.Add(ctx, 1, ends[how])
@@ -133,7 +119,7 @@ func (t *telemetry) ended(how string, began time.Time, err error) {
 // allOutcomes are the values of the attribute lockstep.outcome.
 var allOutcomes = []string{"ack", "nack", "bury", "done", "lost", "settled before", "full", "duplicate", "refused", "unknown", "given up", "error"}
 
-func outcome(err error) string {
+func outcomeOf(err error) string {
 	switch {
 	case err == nil:
 		return "done"

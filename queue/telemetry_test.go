@@ -59,14 +59,16 @@ func TestEachWayToSettleIsCounted(t *testing.T) {
 func TestConsumerSpanLinksToProducer(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		recorder, reader := tracetest.NewSpanRecorder(), metric.NewManualReader()
-		m := w.Member(t, "a", config,
-			framework.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))),
-			framework.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))),
-			framework.WithPropagators(propagation.TraceContext{}))
-		q := New(m.Client, testPath, Text())
-		defer q.Close(t.Context())
-		require.NoError(t, q.Put(t.Context(), "x"))
-		d, err := q.Take(t.Context())
+		measured := framework.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
+		queueOf := func(name string) *Queue[string] {
+			return New(w.Member(t, name, config, measured, framework.WithPropagators(propagation.TraceContext{}),
+				framework.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)))).Client, testPath, Text())
+		}
+		producer, consumer := queueOf("a"), queueOf("b")
+		defer producer.Close(t.Context())
+		defer consumer.Close(t.Context())
+		require.NoError(t, producer.Put(t.Context(), "x"))
+		d, err := consumer.Take(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, d.Ack(t.Context()))
 

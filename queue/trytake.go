@@ -6,18 +6,19 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// claimable returns how many items this consumer could claim at a moment of the call, after a sync, and whether that is undecided yet, since claims
+// countClaimable returns how many items this consumer could claim at a moment of the call, after a sync, and whether that is undecided yet, since claims
 // are on their way. The number may be too high, since other consumers claim at the same time. It does not write. Unless always, it returns 1 if the
 // consumer runs.
-func (c *consumer) claimable(ctx context.Context, always bool) (n int, undecided bool, err error) {
+func (c *consumer) countClaimable(ctx context.Context, always bool) (n int, undecided bool, err error) {
 	select {
 	case c.state.reading <- struct{}{}:
 		defer func() { <-c.state.reading }()
 	case <-ctx.Done():
-		return 0, false, framework.Ended(ctx)
+		return 0, false, failure.Ended(ctx)
 	}
 	if !always && c.takes.isRunning() {
 		return 1, false, nil
@@ -29,9 +30,9 @@ func (c *consumer) claimable(ctx context.Context, always bool) (n int, undecided
 	var awaited []string
 	cs := c.session.Load()
 	if cs != nil {
-		awaited = cs.order.awaited()
+		awaited = cs.order.awaitedItems()
 	}
-	state, err := c.state.read(ctx, s, awaited)
+	state, err := c.state.readState(ctx, s, awaited)
 	if errors.Is(err, framework.ErrNoNode) { // the queue is being dropped
 		c.store.stale.Store(true)
 		return 0, false, nil
@@ -46,14 +47,14 @@ func (c *consumer) claimable(ctx context.Context, always bool) (n int, undecided
 	stands := cs != nil && cs.place.stands.Load() && cs.ctx.Err() == nil
 	first := others == 0 || stands && cs.place.first.Load()
 	switch {
-	case stands && cs.claims.full():
+	case stands && cs.claims.isFull():
 		return 0, false, nil
 	case stands:
-		n, undecided = cs.order.claimable(state, first)
+		n, undecided = cs.order.countClaimable(state, first)
 	case first: // it gets the items of dead consumers, too
-		n = state.items()
+		n = state.countItems()
 	case c.store.record().Order != Strict:
-		n = state.unclaimed()
+		n = state.countUnclaimed()
 	}
 	if first && state.due {
 		n++
@@ -76,7 +77,7 @@ func (c *consumer) lookFirst(ctx context.Context) error {
 	}
 	during, cancel := c.untilClosed(ctx)
 	defer cancel()
-	n, _, err := c.claimable(during, false)
+	n, _, err := c.countClaimable(during, false)
 	if err == nil && n == 0 {
 		timer := time.NewTimer(idlePoll)
 		defer timer.Stop()
@@ -100,7 +101,7 @@ func (c *consumer) whyEnded(ctx context.Context) error {
 		return err
 	}
 	if ctx.Err() != nil {
-		return framework.Ended(ctx)
+		return failure.Ended(ctx)
 	}
 	return nil
 }
@@ -112,7 +113,7 @@ func (c *consumer) takeNow(ctx context.Context, n int) (got []*claimedItem, err 
 	var calls []*takeCall // that wait
 	defer func() {
 		for _, call := range calls {
-			if item := c.takes.remove(call); item != nil {
+			if item := c.takes.removeCall(call); item != nil {
 				got = append(got, item)
 			}
 		}
@@ -138,8 +139,8 @@ func (c *consumer) takeNow(ctx context.Context, n int) (got []*claimedItem, err 
 		if len(got) == n {
 			return got, nil
 		}
-		can, undecided, err := c.claimable(during, true)
-		if framework.IsTransient(err) && during.Err() == nil {
+		can, undecided, err := c.countClaimable(during, true)
+		if failure.IsTransient(err) && during.Err() == nil {
 			_ = back.Pause(during)
 			continue
 		}
@@ -151,7 +152,7 @@ func (c *consumer) takeNow(ctx context.Context, n int) (got []*claimedItem, err 
 		}
 		for len(calls) < min(can, n-len(got)) {
 			call := newTakeCall()
-			if err := c.addCall(call); err != nil {
+			if err := c.addTakeCall(call); err != nil {
 				return got, err
 			}
 			calls = append(calls, call)

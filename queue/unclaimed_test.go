@@ -34,8 +34,8 @@ func TestUndeliveredItemCountsNoAttempt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
-				opts := []Option{WithOrder(Strict), WithMaxAttempts(2), WithMaxInFlight(8), WithPrefetch(7), bound(3)}
-				p := w.member("p", WithOrder(Strict), bound(3))
+				opts := []Option{WithOrder(Strict), WithMaxAttempts(2), WithMaxInFlight(8), WithPrefetch(7), segmentSize(3)}
+				p := w.member("p", WithOrder(Strict), segmentSize(3))
 				p.put(names(0, 10)...)
 				require.NoError(t, p.Put(t.Context(), "urgent", WithPriority(2)))
 				for i := range 4 { // as in four deploys
@@ -127,7 +127,7 @@ func sets(below string) func(zktest.Request) bool {
 }
 
 // TestClaimRefusedAfterPurgeCountsNoAttempt: the item was put after the purge, and nobody was handed it. Its consumer has also
-// claimed an item of another line ahead, which it gives back.
+// claimed an item of another chain ahead, which it gives back.
 func TestClaimRefusedAfterPurgeCountsNoAttempt(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, p := w.member("a", WithOrder(Strict), WithMaxInFlight(3), WithPrefetch(2), WithIdleTimeout(time.Hour)), w.member("p", WithOrder(Strict))

@@ -12,10 +12,10 @@ import (
 // consumers that die leave such holes for the recoverer to watch. Their watches once stayed as long as the session.
 func TestWatchesDoNotGrowWithSegments(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		a := w.member("a", order, bound(3), WithMaxInFlight(4))
+		a := w.member("a", order, segmentSize(3), WithMaxInFlight(4))
 		const items = 4 // more than a segment has
 		lose := func(name string) {
-			b := w.member(name, order, bound(3), WithMaxInFlight(items))
+			b := w.member(name, order, segmentSize(3), WithMaxInFlight(items))
 			mine, theirs := make(chan string), make(chan error)
 			go func() { mine <- a.drain(1)[0] }()
 			time.Sleep(time.Second)

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -72,7 +72,7 @@ func WithProcessingTimeout(d time.Duration) WorkOption {
 // n must not be larger than WithMaxInFlight, or than DefaultMaxInFlight without that option.
 func (q *Queue[T]) Work(ctx context.Context, n int, handler Handler[T], opts ...WorkOption) error {
 	o := workOptions{grace: DefaultGrace}
-	err := q.core.usable()
+	err := q.core.checkUsable()
 	if err == nil && handler == nil {
 		err = fmt.Errorf("%w: Work: the handler is nil", ErrOption)
 	}
@@ -89,10 +89,10 @@ func (q *Queue[T]) Work(ctx context.Context, n int, handler Handler[T], opts ...
 		}
 	}
 	if err != nil {
-		return framework.Wrap("work", q.Path(), err)
+		return failure.Wrap("work", q.Path(), err)
 	}
 	w := &workers[T]{q: q, handler: handler, workOptions: o}
-	return framework.Wrap("work", q.Path(), w.work(ctx, n))
+	return failure.Wrap("work", q.Path(), w.runWorkers(ctx, n))
 }
 
 // workers is one call of Work.
@@ -109,7 +109,7 @@ type workers[T any] struct {
 	unfinished atomic.Int64 // handlers that did not return within the grace
 }
 
-func (w *workers[T]) work(ctx context.Context, n int) error {
+func (w *workers[T]) runWorkers(ctx context.Context, n int) error {
 	var force, giveUp context.CancelFunc
 	w.taking, w.stop = context.WithCancelCause(ctx)
 	w.forced, force = context.WithCancel(context.WithoutCancel(ctx))
@@ -118,7 +118,7 @@ func (w *workers[T]) work(ctx context.Context, n int) error {
 	defer force()
 	defer w.stop(nil)
 	for range n {
-		w.running.Go(w.loop)
+		w.running.Go(w.workerLoop)
 	}
 	drained := make(chan struct{})
 	go func() {
@@ -147,12 +147,12 @@ func (w *workers[T]) work(ctx context.Context, n int) error {
 	return err
 }
 
-// loop is one worker. If a handler ends its goroutine, another one takes its place.
-func (w *workers[T]) loop() {
+// workerLoop is one worker. If a handler ends its goroutine, another one takes its place.
+func (w *workers[T]) workerLoop() {
 	ended := false
 	defer func() {
 		if !ended {
-			w.running.Go(w.loop)
+			w.running.Go(w.workerLoop)
 		}
 	}()
 	back := recipe.NewBackoff(w.q.core.store.client)
@@ -163,9 +163,9 @@ func (w *workers[T]) loop() {
 			w.q.core.consumer.takes.handBack(d.item)
 		case err == nil:
 			back.Reset()
-			w.handle(d)
+			w.handleItem(d)
 		case w.taking.Err() != nil:
-		case framework.IsTransient(err):
+		case failure.IsTransient(err):
 			_ = back.Pause(w.taking) // the next Take sees it
 		default:
 			w.stop(err)
@@ -177,8 +177,8 @@ func (w *workers[T]) loop() {
 // errGoexit is the error of a handler that has ended its goroutine.
 var errGoexit = errors.New("the handler has called runtime.Goexit")
 
-// handle calls the handler and settles the delivery by its result.
-func (w *workers[T]) handle(d *Delivery[T]) {
+// handleItem calls the handler and settles the delivery by its result.
+func (w *workers[T]) handleItem(d *Delivery[T]) {
 	ctx, cancel := context.WithCancelCause(d.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(w.forced, func() { cancel(ErrDraining) })()
@@ -192,15 +192,15 @@ func (w *workers[T]) handle(d *Delivery[T]) {
 			err = fmt.Errorf("panic: %v", p)
 			w.q.core.store.client.Logger().Error("the handler of an item has panicked", "path", w.q.Path(), "item", d.Node(), "panic", p, "stack", string(debug.Stack()))
 		}
-		if settled := w.settle(context.Cause(ctx), d, err); settled != nil && !errors.Is(settled, ErrSettled) {
+		if settled := w.settleByResult(context.Cause(ctx), d, err); settled != nil && !errors.Is(settled, ErrSettled) {
 			w.q.core.store.client.Logger().Warn("the item of a handler could not be settled; it may be delivered again", "path", w.q.Path(), "item", d.Node(), "error", settled)
 		}
 	}()
 	err = w.handler(ctx, d)
 }
 
-// settle settles a delivery by its handler's result, err. ended is the cause with which the handler's context has ended, or nil.
-func (w *workers[T]) settle(ended error, d *Delivery[T], err error) error {
+// settleByResult settles a delivery by its handler's result, err. ended is the cause with which the handler's context has ended, or nil.
+func (w *workers[T]) settleByResult(ended error, d *Delivery[T], err error) error {
 	switch {
 	case errors.Is(ended, ErrDraining):
 		w.unfinished.Add(1)
@@ -210,55 +210,53 @@ func (w *workers[T]) settle(ended error, d *Delivery[T], err error) error {
 	case err == nil:
 		return d.AckAsync().Wait(w.settling)
 	}
-	var bury *BuryError
-	var retry *RetryError
+	var bury *buryError
+	var retry *retryError
 	switch {
 	case errors.As(err, &bury):
 		return d.bury(err).Wait(w.settling)
 	case errors.As(err, &retry):
-		return d.nack(retry.After, err).Wait(w.settling)
+		return d.nack(retry.after, err).Wait(w.settling)
 	}
 	return d.nack(w.q.core.store.retryDelay(d.Attempt), err).Wait(w.settling)
 }
 
-// RetryError is an error of a handler of Work that says when the item comes again. See RetryAfter.
-type RetryError struct {
-	// After is the time until then.
-	After time.Duration
-	// Err is the reason of the failed attempt, or nil.
-	Err error
+// retryError is what RetryAfter returns.
+type retryError struct {
+	// after is the time until then.
+	after time.Duration
+	// err is the reason of the failed attempt, or nil.
+	err error
 }
 
 // RetryAfter returns an error with which a handler of Work gives its item back because of err, to come again after a time. A negative time counts as 0. The attempt counts.
 func RetryAfter(after time.Duration, err error) error {
-	return &RetryError{max(0, min(after, maxDelay)), err}
+	return &retryError{max(0, min(after, maxDelay)), err}
 }
 
-func (e *RetryError) Error() string {
-	if e.Err == nil {
-		return fmt.Sprintf("retry after %v", e.After)
+func (e *retryError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("retry after %v", e.after)
 	}
-	return e.Err.Error()
+	return e.err.Error()
 }
 
-// Unwrap returns Err.
-func (e *RetryError) Unwrap() error { return e.Err }
+func (e *retryError) Unwrap() error { return e.err }
 
-// BuryError is an error of a handler of Work that makes the item a dead letter. See Bury.
-type BuryError struct {
-	// Err is the reason, or nil.
-	Err error
+// buryError is what Bury returns.
+type buryError struct {
+	// err is the reason, or nil.
+	err error
 }
 
 // Bury returns an error with which a handler of Work makes its item a dead letter because of err, without further attempts.
-func Bury(err error) error { return &BuryError{err} }
+func Bury(err error) error { return &buryError{err} }
 
-func (e *BuryError) Error() string {
-	if e.Err == nil {
+func (e *buryError) Error() string {
+	if e.err == nil {
 		return "given up by its handler"
 	}
-	return e.Err.Error()
+	return e.err.Error()
 }
 
-// Unwrap returns Err.
-func (e *BuryError) Unwrap() error { return e.Err }
+func (e *buryError) Unwrap() error { return e.err }

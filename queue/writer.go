@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/background"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -29,14 +30,14 @@ type writer struct {
 
 	// Used only by the goroutine that writes.
 	fence    fence
-	appender appender
+	appender segmentAppender
 	room     capacityCounter
-	ids      dedup
+	ids      dedupBuckets
 }
 
 func newWriter(st *store, bound int64, work, life context.Context, tasks *background.Tasks, putsQueue func() bool) *writer {
 	return &writer{store: st, work: work, life: life, tasks: tasks, putsQueue: putsQueue, fence: fence{store: st}, appender: newAppender(st, bound),
-		room: capacityCounter{store: st}, ids: dedup{store: st, tasks: tasks, work: work}}
+		room: capacityCounter{store: st}, ids: dedupBuckets{store: st, tasks: tasks, work: work}}
 }
 
 // Limits of a transaction.
@@ -45,8 +46,8 @@ const (
 	maxRequests    = 1000
 )
 
-// add queues requests, which share a transaction if they fit. The then of each is called in any case.
-func (w *writer) add(requests ...*writeRequest) {
+// addRequests queues requests, which share a transaction if they fit. The then of each is called in any case.
+func (w *writer) addRequests(requests ...*writeRequest) {
 	if len(requests) > 0 {
 		_ = w.addWithin(0, requests...)
 	}
@@ -69,7 +70,7 @@ func (w *writer) addWithin(most int, requests ...*writeRequest) error {
 	start := !w.running
 	w.running = true
 	w.mu.Unlock()
-	if start && !w.tasks.Start(w.run) { // the Queue has ended
+	if start && !w.tasks.Start(w.writeQueued) { // the Queue has ended
 		for requests := w.nextBatch(); len(requests) > 0; requests = w.nextBatch() {
 			w.finishAll(requests, ErrClosed)
 		}
@@ -77,29 +78,29 @@ func (w *writer) addWithin(most int, requests ...*writeRequest) error {
 	return nil
 }
 
-// do queues a request and waits for its outcome. If ctx ends first, the request is withdrawn, or its outcome is
+// writeAndWait queues a request and waits for its outcome. If ctx ends first, the request is withdrawn, or its outcome is
 // unknown: ErrUnknown.
-func (w *writer) do(ctx context.Context, r *writeRequest) ([]framework.OpResult, error) {
+func (w *writer) writeAndWait(ctx context.Context, r *writeRequest) ([]framework.OpResult, error) {
 	type outcome struct {
 		results []framework.OpResult
 		err     error
 	}
 	done := make(chan outcome, 1)
 	r.then = func(results []framework.OpResult, err error) { done <- outcome{results, err} }
-	w.add(r)
+	w.addRequests(r)
 	select {
 	case o := <-done:
 		return o.results, o.err
 	case <-ctx.Done():
-		if w.withdraw(r) {
-			return nil, framework.Ended(ctx)
+		if w.withdrawRequest(r) {
+			return nil, failure.Ended(ctx)
 		}
-		return nil, fmt.Errorf("%w: %w", framework.Ended(ctx), ErrUnknown)
+		return nil, fmt.Errorf("%w: %w", failure.Ended(ctx), ErrUnknown)
 	}
 }
 
-// withdraw takes a request back and frees its memory. It returns false if the request is on its way, or has an outcome.
-func (w *writer) withdraw(r *writeRequest) bool {
+// withdrawRequest takes a request back and frees its memory. It returns false if the request is on its way, or has an outcome.
+func (w *writer) withdrawRequest(r *writeRequest) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if r.state != requestQueued {
@@ -111,10 +112,10 @@ func (w *writer) withdraw(r *writeRequest) bool {
 	return true
 }
 
-// run writes until the queue is empty.
-func (w *writer) run() {
+// writeQueued writes until the queue is empty.
+func (w *writer) writeQueued() {
 	for requests := w.nextBatch(); len(requests) > 0; requests = w.nextBatch() {
-		w.write(requests)
+		w.writeBatch(requests)
 	}
 }
 
@@ -137,18 +138,18 @@ func (w *writer) nextBatch() (batch []*writeRequest) {
 	return batch
 }
 
-// write writes requests, in as many transactions as it takes, until each has its outcome.
-func (w *writer) write(requests []*writeRequest) {
+// writeBatch writes requests, in as many transactions as it takes, until each has its outcome.
+func (w *writer) writeBatch(requests []*writeRequest) {
 	back := recipe.NewBackoff(w.store.client)
 	ctx, missing := w.life, 0
 	for len(requests) > 0 {
 		s, err := w.store.client.Session(ctx)
 		if err == nil {
 			requests = w.failMatching(requests, func(r *writeRequest) bool { return r.session != nil && r.session != s }, framework.ErrSessionLost)
-			err = w.prepare(ctx, s)
+			err = w.makeQueueAndMarker(ctx, s)
 		}
 		if err == nil {
-			requests, err = w.send(ctx, s, requests)
+			requests, err = w.sendTransaction(ctx, s, requests)
 		}
 		switch {
 		case err == nil:
@@ -156,15 +157,15 @@ func (w *writer) write(requests []*writeRequest) {
 		case ctx.Err() != nil:
 			w.finishAll(requests, context.Cause(ctx))
 			return
-		case framework.IsTransient(err):
+		case failure.IsTransient(err):
 			_ = back.Pause(ctx) // the next round sees the end of ctx
 		case (errors.Is(err, framework.ErrNoNode) || errors.Is(err, ErrNotQueue)) && !w.store.stale.Load() && missing < mostMissing:
 			missing++ // the queue may have been dropped: the next round finds out
-			w.forget()
+			w.forgetQueue()
 			_ = back.Pause(ctx)
 		case errors.Is(err, framework.ErrTooLarge) && len(requests) > 1: // sizes are estimates, without paths and ids
 			half := len(requests) / 2
-			w.write(requests[:half:half])
+			w.writeBatch(requests[:half:half])
 			requests = requests[half:]
 		default:
 			w.finishAll(requests, err)
@@ -173,15 +174,15 @@ func (w *writer) write(requests []*writeRequest) {
 	}
 }
 
-// prepare makes the queue and the writer's marker where they are missing.
-func (w *writer) prepare(ctx context.Context, s *framework.Session) error {
+// makeQueueAndMarker makes the queue and the writer's marker where they are missing.
+func (w *writer) makeQueueAndMarker(ctx context.Context, s *framework.Session) error {
 	if err := w.store.findOrMake(ctx, s); err != nil {
 		return err
 	}
-	for !w.fence.ready(s) {
-		err := w.fence.prepare(ctx, s)
+	for !w.fence.isReady(s) {
+		err := w.fence.makeMarkerWithChild(ctx, s)
 		if errors.Is(err, errMarkerGone) {
-			w.forget()
+			w.forgetQueue()
 			err = w.store.findOrMake(ctx, s)
 		}
 		if err != nil {
@@ -191,23 +192,23 @@ func (w *writer) prepare(ctx context.Context, s *framework.Session) error {
 	return nil
 }
 
-// forget forgets all that is known of the queue: the servers have removed the marker, maybe with the queue.
-func (w *writer) forget() {
-	w.fence.forget()
-	w.appender.forget()
-	w.room, w.ids = capacityCounter{store: w.store}, dedup{store: w.store, tasks: w.tasks, work: w.work}
+// forgetQueue forgets all that is known of the queue: the servers have removed the marker, maybe with the queue.
+func (w *writer) forgetQueue() {
+	w.fence.forgetMarker()
+	w.appender.forgetSegments()
+	w.room, w.ids = capacityCounter{store: w.store}, dedupBuckets{store: w.store, tasks: w.tasks, work: w.work}
 	w.store.stale.Store(true)
 }
 
-// send sends one transaction and returns the requests to send again.
-func (w *writer) send(ctx context.Context, s *framework.Session, requests []*writeRequest) (again []*writeRequest, err error) {
-	if requests, err = w.admit(ctx, s, requests); err != nil {
+// sendTransaction sends one transaction and returns the requests to send again.
+func (w *writer) sendTransaction(ctx context.Context, s *framework.Session, requests []*writeRequest) (again []*writeRequest, err error) {
+	if requests, err = w.admitRequests(ctx, s, requests); err != nil {
 		return requests, err
 	}
-	if requests = w.mark(requests, requestSent); len(requests) == 0 {
+	if requests = w.setState(requests, requestSent); len(requests) == 0 {
 		return nil, nil
 	}
-	t := w.assemble(requests)
+	t := w.assembleTransaction(requests)
 	asked := time.Now()
 	results, err := s.Multi(ctx, t.ops...)
 	var refused *framework.TxError
@@ -216,14 +217,14 @@ func (w *writer) send(ctx context.Context, s *framework.Session, requests []*wri
 		w.store.clock.Note(results[0].Stat.Mtime, asked)
 		w.fence.noteApplied()
 		w.room.noteUsed(itemsAdded(requests))
-		own := t.results(results)
+		own := t.resultsByRequest(results)
 		for _, r := range requests {
-			w.finish(r, own[r], nil)
+			w.finishRequest(r, own[r], nil)
 		}
 		w.appender.noteApplied(ctx, s, t, results)
 		return nil, nil
 	case errors.As(err, &refused):
-		requests = w.mark(requests, requestQueued)
+		requests = w.setState(requests, requestQueued)
 		verdict := t.handlers[refused.Index](refused)
 		if verdict.fails != nil {
 			requests = w.failMatching(requests, verdict.fails, verdict.err)
@@ -232,37 +233,37 @@ func (w *writer) send(ctx context.Context, s *framework.Session, requests []*wri
 			return requests, verdict.repair(ctx, s)
 		}
 		return requests, nil
-	case framework.IsTransient(err):
-		return w.resolve(ctx, requests, err), nil
+	case failure.IsTransient(err):
+		return w.resolveLost(ctx, requests, err), nil
 	case ctx.Err() != nil, errors.Is(err, framework.ErrClosed): // the client was closed while the transaction was on its way
 		err = fmt.Errorf("%w: %w", ErrUnknown, err)
 		w.finishAll(requests, err)
 		return nil, err
 	}
-	return w.mark(requests, requestQueued), err
+	return w.setState(requests, requestQueued), err
 }
 
-// resolve finds out whether a transaction was applied after its reply was lost. It returns the requests to send again.
-func (w *writer) resolve(ctx context.Context, requests []*writeRequest, lost error) (again []*writeRequest) {
+// resolveLost finds out whether a transaction was applied after its reply was lost. It returns the requests to send again.
+func (w *writer) resolveLost(ctx context.Context, requests []*writeRequest, lost error) (again []*writeRequest) {
 	w.room.known = false
-	applied, err := w.fence.resolve(ctx)
+	applied, err := w.fence.wasApplied(ctx)
 	switch {
 	case err == nil && applied:
 		w.finishAll(requests, nil)
 		return nil
 	case err == nil:
-		return w.mark(requests, requestQueued)
+		return w.setState(requests, requestQueued)
 	case errors.Is(err, framework.ErrNoNode):
-		w.forget()
+		w.forgetQueue()
 		err = lost
 	}
 	w.finishAll(requests, fmt.Errorf("%w: %w", ErrUnknown, err))
 	return nil
 }
 
-// admit reads what the writer has to know for a transaction of these requests. It fails puts beyond the queue's capacity, and ids of a
+// admitRequests reads what the writer has to know for a transaction of these requests. It fails puts beyond the queue's capacity, and ids of a
 // queue that does not remember ids.
-func (w *writer) admit(ctx context.Context, s *framework.Session, requests []*writeRequest) ([]*writeRequest, error) {
+func (w *writer) admitRequests(ctx context.Context, s *framework.Session, requests []*writeRequest) ([]*writeRequest, error) {
 	hasID := func(r *writeRequest) bool { return r.id != "" }
 	if slices.ContainsFunc(requests, hasID) {
 		if !w.remembersIDs() { // since the record was read, SetDedup may have changed it
@@ -272,30 +273,30 @@ func (w *writer) admit(ctx context.Context, s *framework.Session, requests []*wr
 		}
 		if !w.remembersIDs() {
 			requests = w.failMatching(requests, hasID, errNoDedup)
-		} else if err := w.ids.refresh(ctx, s); err != nil {
+		} else if err := w.ids.openBucket(ctx, s); err != nil {
 			return requests, err
 		}
 	}
-	if !w.bounded() || itemsAdded(requests) == 0 {
+	if !w.isBounded() || itemsAdded(requests) == 0 {
 		return requests, nil
 	}
-	fits, err := w.room.reserve(ctx, s, w.fence.marker, requests, w.putsQueue())
+	fits, err := w.room.reserveFor(ctx, s, w.fence.marker, requests, w.putsQueue())
 	if err != nil {
 		return requests, err
 	}
 	return w.failMatching(requests, func(r *writeRequest) bool { return r.adds > 0 && !fits[r] }, ErrFull), nil
 }
 
-func (w *writer) bounded() bool { return w.store.record().Capacity > 0 }
+func (w *writer) isBounded() bool { return w.store.record().Capacity > 0 }
 
 func (w *writer) remembersIDs() bool { return w.store.record().Dedup > 0 }
 
-// assemble makes a transaction: first the marker and what the requests have in common, then the requests in order.
-func (w *writer) assemble(requests []*writeRequest) *transaction {
+// assembleTransaction makes a transaction: first the marker and what the requests have in common, then the requests in order.
+func (w *writer) assembleTransaction(requests []*writeRequest) *transaction {
 	t := &transaction{}
-	t.add(w.fence.op(), nil, func(tx *framework.TxError) refusal {
+	t.addOp(w.fence.markerOp(), nil, func(tx *framework.TxError) refusalHandling {
 		if errors.Is(tx.Err, framework.ErrNoNode) || errors.Is(tx.Err, framework.ErrBadVersion) {
-			return refusal{repair: func(context.Context, *framework.Session) error { w.forget(); return nil }}
+			return refusalHandling{repair: func(context.Context, *framework.Session) error { w.forgetQueue(); return nil }}
 		}
 		return failAll(tx)
 	})
@@ -308,33 +309,33 @@ func (w *writer) assemble(requests []*writeRequest) *transaction {
 			}
 			required[p] = true
 			for _, op := range p.ops() {
-				t.add(op, nil, func(tx *framework.TxError) refusal {
-					return refusal{fails: func(r *writeRequest) bool { return slices.Contains(r.requires, p) }, err: tx}
+				t.addOp(op, nil, func(tx *framework.TxError) refusalHandling {
+					return refusalHandling{fails: func(r *writeRequest) bool { return slices.Contains(r.requires, p) }, err: tx}
 				})
 			}
 		}
 	}
 	w.appender.addChecks(t, requests)
-	readAgain := func(*framework.TxError) refusal {
+	readAgain := func(*framework.TxError) refusalHandling {
 		w.ids.known, w.room.known = false, false
-		return refusal{}
+		return refusalHandling{}
 	}
 	if withID = withID && w.remembersIDs(); withID {
-		t.add(w.ids.checkOpen(), nil, readAgain)
+		t.addOp(w.ids.checkOpen(), nil, readAgain)
 	}
-	if n := itemsAdded(requests); n > 0 && w.bounded() {
-		t.add(w.room.useOp(n), nil, readAgain)
+	if n := itemsAdded(requests); n > 0 && w.isBounded() {
+		t.addOp(w.room.useOp(n), nil, readAgain)
 	}
 	for _, r := range requests {
 		for _, op := range r.ops {
-			t.add(op, r, failRequest(r))
+			t.addOp(op, r, failRequest(r))
 		}
 		if r.id != "" && withID {
 			w.ids.addOps(t, r)
 		}
 		w.appender.addItems(t, r)
 		for i, op := range r.with {
-			t.add(op, nil, func(tx *framework.TxError) refusal {
+			t.addOp(op, nil, func(tx *framework.TxError) refusalHandling {
 				own := &framework.TxError{Index: i, Op: tx.Op, Path: tx.Path, Err: tx.Err}
 				return refuseOnly(r, fmt.Errorf("%w: %w", ErrRefused, own))
 			})
@@ -343,8 +344,8 @@ func (w *writer) assemble(requests []*writeRequest) *transaction {
 	return t
 }
 
-// mark marks requests as sent, or as queued again. It leaves out those that were withdrawn.
-func (w *writer) mark(requests []*writeRequest, state requestState) []*writeRequest {
+// setState marks requests as sent, or as queued again. It leaves out those that were withdrawn.
+func (w *writer) setState(requests []*writeRequest, state requestState) []*writeRequest {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	requests = slices.DeleteFunc(requests, func(r *writeRequest) bool { return r.state == requestDone })
@@ -358,7 +359,7 @@ func (w *writer) mark(requests []*writeRequest, state requestState) []*writeRequ
 func (w *writer) failMatching(requests []*writeRequest, match func(*writeRequest) bool, err error) (others []*writeRequest) {
 	for _, r := range requests {
 		if match(r) {
-			w.finish(r, nil, err)
+			w.finishRequest(r, nil, err)
 			continue
 		}
 		others = append(others, r)
@@ -369,12 +370,12 @@ func (w *writer) failMatching(requests []*writeRequest, match func(*writeRequest
 // finishAll ends requests with one outcome: success if err is nil.
 func (w *writer) finishAll(requests []*writeRequest, err error) {
 	for _, r := range requests {
-		w.finish(r, nil, err)
+		w.finishRequest(r, nil, err)
 	}
 }
 
-// finish ends a request, unless its caller has withdrawn it.
-func (w *writer) finish(r *writeRequest, results []framework.OpResult, err error) {
+// finishRequest ends a request, unless its caller has withdrawn it.
+func (w *writer) finishRequest(r *writeRequest, results []framework.OpResult, err error) {
 	w.mu.Lock()
 	withdrawn := r.state == requestDone
 	r.state = requestDone
@@ -387,16 +388,16 @@ func (w *writer) finish(r *writeRequest, results []framework.OpResult, err error
 	}
 }
 
-// end gives back unused places and removes the marker, after the last request.
-func (w *writer) end() {
+// removeOwnNodes gives back unused places and removes the marker, after the last request.
+func (w *writer) removeOwnNodes() {
 	if w.fence.session != nil && w.fence.marker != "" {
 		w.room.returnUnused(w.fence.session)
 	}
-	w.fence.remove()
+	w.fence.removeMarker()
 }
 
 // readClock makes a write, which tells the ensemble's time.
 func (w *writer) readClock(ctx context.Context, s *framework.Session) error {
-	_, err := w.do(ctx, &writeRequest{session: s})
+	_, err := w.writeAndWait(ctx, &writeRequest{session: s})
 	return err
 }

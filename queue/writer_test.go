@@ -20,7 +20,7 @@ import (
 // written is a member that has put something, its writer and its session.
 func (w *world) written() (*member, *writer, *framework.Session) {
 	w.t.Helper()
-	m := w.member("a", bound(100))
+	m := w.member("a", segmentSize(100))
 	m.put("x")
 	s, err := m.client.Session(w.t.Context())
 	require.NoError(w.t, err)
@@ -39,14 +39,14 @@ func TestFenceIsDistinctFromTransaction(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		_, wr, s := w.written()
 		for range 3 {
-			applied, err := wr.fence.set(t.Context(), s)
+			applied, err := wr.fence.setMarker(t.Context(), s)
 			require.NoError(t, err)
 			require.False(t, applied)
 			wr.fence.version-- // as it was before its reply
 		}
 		_, err := s.Multi(t.Context(), framework.SetOp(wr.fence.marker, []byte("4"), wr.fence.version+1))
 		require.NoError(t, err)
-		applied, err := wr.fence.set(t.Context(), s)
+		applied, err := wr.fence.setMarker(t.Context(), s)
 		require.NoError(t, err)
 		require.True(t, applied)
 	})
@@ -55,8 +55,8 @@ func TestFenceIsDistinctFromTransaction(t *testing.T) {
 func TestTransactionBeforeFenceIsRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, wr, s := w.written()
-		late := wr.assemble([]*writeRequest{m.putRequest(1, 0)})
-		_, err := wr.fence.set(t.Context(), s)
+		late := wr.assembleTransaction([]*writeRequest{m.putRequest(1, 0)})
+		_, err := wr.fence.setMarker(t.Context(), s)
 		require.NoError(t, err)
 		_, err = s.Multi(t.Context(), late.ops...)
 		require.ErrorIs(t, err, framework.ErrBadVersion)
@@ -67,7 +67,7 @@ func TestTransactionBeforeFenceIsRefused(t *testing.T) {
 func (m *member) removeMarker(s *framework.Session) {
 	m.t.Helper()
 	wr := m.core.writer
-	require.NoError(m.t, m.client.Delete(m.t.Context(), wr.fence.child(s), framework.AnyVersion))
+	require.NoError(m.t, m.client.Delete(m.t.Context(), wr.fence.childPath(s), framework.AnyVersion))
 	require.NoError(m.t, m.client.Delete(m.t.Context(), wr.fence.marker, framework.AnyVersion))
 }
 
@@ -76,7 +76,7 @@ func TestOutcomeIsUnknownWithoutMarker(t *testing.T) {
 		m, wr, s := w.written()
 		m.removeMarker(s)
 		outcome := make(chan error, 1)
-		again := wr.resolve(t.Context(), []*writeRequest{{then: func(_ []framework.OpResult, err error) { outcome <- err }}}, framework.ErrSuspended)
+		again := wr.resolveLost(t.Context(), []*writeRequest{{then: func(_ []framework.OpResult, err error) { outcome <- err }}}, framework.ErrSuspended)
 		require.Empty(t, again)
 		require.ErrorIs(t, <-outcome, ErrUnknown)
 		m.put("y")
@@ -111,7 +111,7 @@ func TestRefusedRequestDoesNotFailOthers(t *testing.T) {
 			outcomes[i] = make(chan error, 1)
 			p.then = func(_ []framework.OpResult, err error) { outcomes[i] <- err }
 		}
-		wr.add(parts...)
+		wr.addRequests(parts...)
 		require.ErrorIs(t, <-outcomes[0], framework.ErrNoNode)
 		require.Error(t, <-outcomes[1])
 		require.ErrorIs(t, <-outcomes[2], framework.ErrSessionLost)
@@ -149,7 +149,7 @@ func TestTransactionSizeIsBounded(t *testing.T) {
 // TestFullSecondOverflowsToNext, so that no list is long.
 func TestFullSecondOverflowsToNext(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		m := w.member("a", bound(2))
+		m := w.member("a", segmentSize(2))
 		for i := range 6 {
 			require.NoError(t, m.Put(t.Context(), fmt.Sprint("item ", i), WithDelay(time.Hour)))
 		}
@@ -227,7 +227,7 @@ func TestDedupUsesOpenBucket(t *testing.T) {
 		b.core.writer.ids.opened = time.Now().Add(time.Hour) // its clock is wrong
 		require.NoError(t, b.Put(t.Context(), "x", WithID("4")))
 		require.ErrorIs(t, a.Put(t.Context(), "x", WithID("4")), ErrDuplicate)
-		_, there := w.Node(b.core.writer.ids.name(1, "4"))
+		_, there := w.Node(b.core.writer.ids.idNode(1, "4"))
 		require.True(t, there)
 	})
 }
@@ -242,8 +242,8 @@ func TestAckDrawsNextTicket(t *testing.T) {
 		for range 40 {
 			a.ack(a.take())
 		}
-		beats := int64(5) // of the sessions, meanwhile
-		require.LessOrEqual(t, w.Requests()[zktest.OpMulti]-before, 40+beats)
+		heartbeats := int64(5) // of the sessions, meanwhile
+		require.LessOrEqual(t, w.Requests()[zktest.OpMulti]-before, 40+heartbeats)
 	})
 }
 

@@ -9,14 +9,14 @@ import (
 // activation is one call of Run, and the goroutines that it waits for.
 type activation struct {
 	ctx     context.Context // of the call: no run is started once it is done
-	cut     context.Context // done when runs have been given long enough to finish
+	cut     context.Context // done when the drain time is over
 	cutRuns context.CancelCauseFunc
 	done    context.Context // done when Run waits for no run any more
 	finish  context.CancelFunc
 
 	registering     context.Context // done when no job is registered any more
 	stopRegistering context.CancelFunc
-	registered      chan struct{} // closed when the jobs that were there first are registered
+	registered      chan struct{} // closed when the jobs that were added before Run are registered
 
 	runs          sync.WaitGroup
 	registrations sync.WaitGroup // of jobs that are added or updated meanwhile
@@ -34,8 +34,8 @@ func newActivation(ctx context.Context) *activation {
 	return a
 }
 
-// close ends all contexts of the activation.
-func (a *activation) close() {
+// endContexts ends all contexts of the activation.
+func (a *activation) endContexts() {
 	a.stopRegistering()
 	a.finish()
 	a.cutRuns(ErrDrained)
@@ -57,9 +57,9 @@ func (a *activation) goUnlessDraining(group *sync.WaitGroup, f func()) bool {
 	return true
 }
 
-// drain waits until the runs have returned. It ends their contexts after the drain time, and reports false if some have not returned
-// so long after that.
-func (a *activation) drain(drain, stuckAfter time.Duration) bool {
+// drainRuns waits until the runs have returned. It ends their contexts after the drain time. It reports false if some have not returned
+// stuckAfter later.
+func (a *activation) drainRuns(drain, stuckAfter time.Duration) bool {
 	a.stopRegistering()
 	a.mu.Lock()
 	a.draining = true
@@ -77,7 +77,7 @@ func (a *activation) drain(drain, stuckAfter time.Duration) bool {
 	return waitAtMost(returned, stuckAfter)
 }
 
-// waitAtMost waits for done until d has passed, and reports whether it came.
+// waitAtMost waits for done for at most d, and reports whether it was closed.
 func waitAtMost(done <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

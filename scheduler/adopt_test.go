@@ -15,13 +15,13 @@ import (
 // jobThatPrefers is the name of a job that belongs to b once b is there, and to a before.
 func jobThatPrefers(b, a string) string {
 	for i := 0; ; i++ {
-		if name := fmt.Sprint("s", i); weight(b, name) > weight(a, name) {
+		if name := fmt.Sprint("s", i); placementWeight(b, name) > placementWeight(a, name) {
 			return name
 		}
 	}
 }
 
-func TestAClaimedRunIsStartedOnceThoughItsJobLeavesAndComesBack(t *testing.T) {
+func TestClaimedRunStartsOnceAcrossWithdrawAndAdd(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var began atomic.Int64
 		job := Job{Name: jobThatPrefers("b", "a"), Spec: "0 * * * *", Placement: Spread, Run: func(ctx context.Context, r Run) error {
@@ -51,12 +51,12 @@ func TestAClaimedRunIsStartedOnceThoughItsJobLeavesAndComesBack(t *testing.T) {
 }
 
 // A look that was told of a claim before its run has ended, and goes on only then, does not start the run again.
-func TestARunThatHasEndedIsNotStartedByALateLook(t *testing.T) {
+func TestLateStateReadDoesNotRestartEndedRun(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", jobs("j", "* * * * *", quick))
 		s, err := a.client.Session(t.Context())
 		require.NoError(t, err)
-		j := a.jobs.all()[0]
+		j := a.jobs.allJobs()[0]
 		run := func(number, token int64) *localRun {
 			return newLocalRun(storedRun{RunRecord: RunRecord{Number: number, Token: token, Manual: true}}, s.ID())
 		}

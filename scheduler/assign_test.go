@@ -12,20 +12,20 @@ import (
 )
 
 // Several assign the jobs at once: who has waited for another must not go by what was known before.
-func TestJobsAreAssignedByWhatIsKnownLast(t *testing.T) {
+func TestJobsAreAssignedByLatestMemberList(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", jobs("j", "* * * * *", quick))
 		time.Sleep(time.Second)
 		setTerm := func(term *election.Term) (old *election.Term) {
-			a.leader.mu.Lock()
-			defer a.leader.mu.Unlock()
-			old, a.leader.term = a.leader.term, term
+			a.leadership.mu.Lock()
+			defer a.leadership.mu.Unlock()
+			old, a.leadership.term = a.leadership.term, term
 			return old
 		}
 		term := setTerm(nil) // as before it has begun
-		d := a.part.session().dispatch
+		d := a.participation.currentSession().dispatcher
 		d.mu.Lock()
-		go a.part.assign()
+		go a.participation.assignJobs()
 		for range 1000 { // until it waits for the dispatcher: nothing else can be seen of that
 			runtime.Gosched()
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-func TestAMemberBeginsThoughTheEmptyDirectoryIsRemovedMeanwhile(t *testing.T) {
+func TestMemberStartsAfterEmptyDirectoryIsRemoved(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", jobs("j", "* * * * *", quick))
 		b := w.member("b", nil)

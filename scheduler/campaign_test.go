@@ -4,9 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/stretchr/testify/require"
-
-	"github.com/lockstep-go/lockstep/framework"
 )
 
 // TestAMemberWithSpreadJobsAloneStaysOutOfTheElection starts the member without leader jobs first: it would win.
@@ -30,6 +29,6 @@ func TestAMemberResignsWhenItsLastLeaderJobIsRemoved(t *testing.T) {
 		require.NoError(t, first.Remove(t.Context(), "a"))
 		time.Sleep(61 * time.Second)
 		require.Equal(t, map[string]string{"j000": "first", "b": "second"}, w.runners("00:01:00"))
-		require.Len(t, w.Children(framework.Join(testPath, "election")), 1)
+		require.Len(t, w.Children(znode.Join(testPath, "election")), 1)
 	})
 }

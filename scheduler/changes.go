@@ -6,11 +6,12 @@ import (
 	"slices"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// changeLog is what is stored in <path>/changes: the names of the jobs that were changed last by something else than
-// a run. All members watch this one node. The transaction that makes a change writes it; the node's version tells how many changes there were.
+// changeLog is the record in <path>/changes: the names of the jobs that were changed last, other than by a
+// run. All members watch this one node. The transaction that makes a change also writes this record, so the node's version counts the changes.
 type changeLog struct {
 	Latest  []change `json:"changes"` // oldest first
 	unknown recipe.Unknown
@@ -19,7 +20,7 @@ type changeLog struct {
 // change is one change. It was made by the write that gave the node this version.
 type change struct {
 	Version int32  `json:"n"`
-	Job     string `json:"job,omitempty"` // "" is all of them, and the members' own descriptions
+	Job     string `json:"job,omitempty"` // "" stands for all jobs and the members' descriptions
 }
 
 const (
@@ -40,8 +41,8 @@ func (c changeLog) encode() ([]byte, error) {
 	return c.unknown.Encode(changesVersion, c)
 }
 
-// appended is the changes after one more, which is the write behind a version.
-func (c changeLog) appended(job string, version int32) changeLog {
+// withChange returns the log with one more change. version is the node's version before the write.
+func (c changeLog) withChange(job string, version int32) changeLog {
 	latest := append(slices.Clone(c.Latest), change{version + 1, job})
 	if over := len(latest) - maxChanges; over > 0 {
 		latest = latest[over:]
@@ -49,23 +50,21 @@ func (c changeLog) appended(job string, version int32) changeLog {
 	return changeLog{latest, c.unknown}
 }
 
-// changedSince are the jobs that were changed after a version and until another; all if that cannot be told any more.
+// changedSince returns the jobs that were changed after one version and until another. all is true if the record does not reach back that far.
 func (c changeLog) changedSince(version, now int32) (jobs []string, all bool) {
-	next := version + 1
 	for _, ch := range c.Latest {
 		if ch.Version <= version {
 			continue
 		}
-		if ch.Version != next || ch.Job == "" {
+		if ch.Job == "" {
 			return nil, true
 		}
 		jobs = append(jobs, ch.Job)
-		next++
 	}
-	return jobs, next != now+1
+	return jobs, len(jobs) != int(now-version)
 }
 
-// parseChanges is decodeChanges, but begins anew with what cannot be read: it means that anything may have
+// parseChanges is decodeChanges, but returns an empty log for a corrupt record. Members then take all jobs for
 // changed.
 func parseChanges(data []byte) (changeLog, error) {
 	c, err := decodeChanges(data)
@@ -89,11 +88,11 @@ func (s *store) readChanges(ctx context.Context, session *framework.Session) (ch
 			return changeLog{}, 0, err
 		}
 		c, err := parseChanges(data)
-		return c, st.Version, framework.Wrap("changes", s.nodes.changes(), err)
+		return c, st.Version, failure.Wrap("changes", s.nodes.changes(), err)
 	}
 }
 
-// announceOp returns the operation that tells the members of changed jobs. The servers refuse it if another change came between.
+// announceOp returns the operation that announces changed jobs to the members. The servers refuse it if another change came between.
 func (s *store) announceOp(ctx context.Context, session *framework.Session, jobs ...string) (framework.Op, error) {
 	c, version, err := s.readChanges(ctx, session)
 	if err != nil {
@@ -103,18 +102,18 @@ func (s *store) announceOp(ctx context.Context, session *framework.Session, jobs
 	if len(jobs) == 1 {
 		job = jobs[0]
 	}
-	data, err := c.appended(job, version).encode()
+	data, err := c.withChange(job, version).encode()
 	return framework.SetOp(s.nodes.changes(), data, version), err
 }
 
-// announce tells the members that jobs have changed; without jobs, that anything may have, such as the members' descriptions.
-func (s *store) announce(ctx context.Context, jobs ...string) error {
+// announceChanges announces changed jobs to the members. Without jobs, it announces that anything may have changed, such as the members' descriptions.
+func (s *store) announceChanges(ctx context.Context, jobs ...string) error {
 	return s.onSession(ctx, func(session *framework.Session) error {
-		tell, err := s.announceOp(ctx, session, jobs...)
+		announce, err := s.announceOp(ctx, session, jobs...)
 		if err != nil {
 			return err
 		}
-		_, err = session.Multi(ctx, tell)
+		_, err = session.Multi(ctx, announce)
 		return err
 	})
 }

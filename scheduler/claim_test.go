@@ -42,7 +42,7 @@ func TestALostReplyOfAnOutcomeIsSettled(t *testing.T) {
 	})
 }
 
-func TestAClaimThatIsNotSettledBeforeTheSessionIsLostDoesNotRun(t *testing.T) {
+func TestUnsettledClaimOfLostSessionStartsNoRun(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", jobs("j", "* * * * *", quick))
 		w.start("b", jobs("j", "* * * * *", quick))
@@ -77,7 +77,7 @@ func (c swallower) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-func TestRequestsThatNeverArriveAreSentAgain(t *testing.T) {
+func TestUndeliveredRequestsAreSentAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		link := w.Link("a")
 		texts := []string{`"running":`, `past-1`}
@@ -103,7 +103,7 @@ func TestRequestsThatNeverArriveAreSentAgain(t *testing.T) {
 	})
 }
 
-func TestAClaimThatIsNotSettledWhenTheSchedulerStopsIsRunAndDrained(t *testing.T) {
+func TestUnsettledClaimAtStopIsRunAndDrained(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", jobs("j", "* * * * *", lasting(time.Second)))
 		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1"})
@@ -119,11 +119,11 @@ func TestAClaimThatIsNotSettledWhenTheSchedulerStopsIsRunAndDrained(t *testing.T
 	})
 }
 
-func TestAFormerLeaderClaimsNothing(t *testing.T) {
+func TestFormerLeaderClaimsNoTicks(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", jobs("j", "31 * * * * *", quick)) // between two proofs of life
 		b := w.member("b", nil)
-		former, err := a.leader.election.Leader(t.Context())
+		former, err := a.leadership.election.Leader(t.Context())
 		require.NoError(t, err)
 		time.Sleep(31*time.Second - time.Millisecond)
 		require.NoError(t, b.client.Delete(t.Context(), former.Node, framework.AnyVersion))
@@ -133,7 +133,7 @@ func TestAFormerLeaderClaimsNothing(t *testing.T) {
 	})
 }
 
-func TestARunThatIgnoresItsEndIsNotOverlappedByItsOwnMember(t *testing.T) {
+func TestRunIgnoringItsContextIsNotOverlappedByOwnMember(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", jobs("j", "* * * * *", func(context.Context, Run) error {
 			time.Sleep(150 * time.Second)
@@ -150,7 +150,7 @@ func TestARunThatIgnoresItsEndIsNotOverlappedByItsOwnMember(t *testing.T) {
 	})
 }
 
-func TestARunOfAFormerLeaderThatLivesIsNotOverlapped(t *testing.T) {
+func TestRunOfLivingFormerLeaderIsNotOverlapped(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", jobs("j", "* * * * *", lasting(100*time.Second)), WithDrain(time.Hour))
 		w.start("b", jobs("j", "* * * * *", quick))
@@ -165,12 +165,12 @@ func TestARunOfAFormerLeaderThatLivesIsNotOverlapped(t *testing.T) {
 	})
 }
 
-func TestARunOutlivesTheTermThatSomebodyEndedButNotItsClaim(t *testing.T) {
+func TestRunOutlivesEndedTermButNotItsClaim(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", jobs("j", "* * * * *", lasting(time.Hour)))
 		b := w.start("b", jobs("j", "* * * * *", lasting(time.Hour)))
 		time.Sleep(61 * time.Second)
-		leader, err := b.leader.election.Leader(t.Context())
+		leader, err := b.leadership.election.Leader(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, "a", leader.ID)
 		require.NoError(t, b.client.Delete(t.Context(), leader.Node, framework.AnyVersion))

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // MaxAhead is how far this machine's clock and the ensemble's may differ before the ensemble's decides: a tick is run
@@ -18,15 +20,15 @@ const (
 	behindAfter = time.Minute
 )
 
-// tickClock are the two that decide whether a tick is due: this machine's, and the ensemble's, which is
-// estimated from the time that a node's latest write was given and what has passed here since then.
+// tickClock are the two clocks that decide whether a tick is due: this machine's, and the ensemble's.
 type tickClock struct {
-	local func() time.Time
+	local    func() time.Time
+	ensemble recipe.EnsembleClock
 
-	mu     sync.Mutex
-	first  ensembleTimeAnswer
-	latest ensembleTimeAnswer
-	behind time.Time // since when all answers were more than MaxAhead ahead of this machine's clock; zero: the latest was not
+	mu          sync.Mutex
+	first       ensembleTimeAnswer
+	latest      ensembleTimeAnswer
+	behindSince time.Time // since when all answers were more than MaxAhead ahead of this machine's clock; zero: the latest was not
 }
 
 // ensembleTimeAnswer is a time that the ensemble has given.
@@ -36,9 +38,9 @@ type ensembleTimeAnswer struct {
 	at       time.Time // its monotonic reading counts
 }
 
-// noteAnswer takes in the time of a write that was answered just now. The estimate is behind by the time that
-// the answer took.
-func (c *tickClock) noteAnswer(mtime time.Time) {
+// noteAnswer takes in the ensemble's time of a write that was sent at a local time and is answered now.
+func (c *tickClock) noteAnswer(mtime, requested time.Time) {
+	c.ensemble.Note(mtime, requested)
 	a := ensembleTimeAnswer{mtime, c.local(), time.Now()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,23 +50,16 @@ func (c *tickClock) noteAnswer(mtime time.Time) {
 	c.latest = a
 	switch {
 	case a.ensemble.Sub(a.local) <= MaxAhead:
-		c.behind = time.Time{}
-	case c.behind.IsZero():
-		c.behind = a.at
+		c.behindSince = time.Time{}
+	case c.behindSince.IsZero():
+		c.behindSince = a.at
 	}
 }
 
-// ensembleTime is the estimate of the ensemble's clock.
-func (c *tickClock) ensembleTime() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.latest.ensemble.Add(time.Since(c.latest.at))
-}
-
-// now is the time up to which ticks are due: this machine's, within MaxAhead of the ensemble's. That this machine's
-// clock is behind counts once the ensemble has said so for some time.
+// now is the time up to which ticks are due: this machine's, within MaxAhead of the ensemble's. If this machine's clock is further
+// behind, the ensemble's counts once it has differed for behindAfter.
 func (c *tickClock) now() time.Time {
-	local, ensemble := c.local(), c.ensembleTime()
+	local, ensemble := c.local(), c.ensemble.Now()
 	if most := ensemble.Add(MaxAhead); local.After(most) {
 		return most
 	}
@@ -77,39 +72,35 @@ func (c *tickClock) now() time.Time {
 func (c *tickClock) surelyBehind() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.behind.IsZero() && c.latest.at.Sub(c.behind) >= behindAfter && time.Since(c.latest.at) < 2*askTimeAfter
+	return !c.behindSince.IsZero() && c.latest.at.Sub(c.behindSince) >= behindAfter && c.ensemble.Age() < 2*askTimeAfter
 }
 
 // clockDispute is how two clocks differ about a tick.
 type clockDispute int
 
 const (
-	agreed clockDispute = iota
-	ahead               // it is due by this machine's clock only
-	behind              // it is due by the ensemble's clock only
+	clocksAgree   clockDispute = iota
+	localIsAhead               // it is due by this machine's clock only
+	localIsBehind              // it is due by the ensemble's clock only
 )
 
-// disagree reports whether the clocks differ about a tick, by more than MaxAhead.
-func (c *tickClock) disagree(due time.Time) clockDispute {
-	local, ensemble := c.local(), c.ensembleTime()
+// disputeAbout reports whether the clocks differ about a tick, by more than MaxAhead.
+func (c *tickClock) disputeAbout(due time.Time) clockDispute {
+	local, ensemble := c.local(), c.ensemble.Now()
 	switch {
 	case !due.After(local) && due.After(ensemble.Add(MaxAhead)):
-		return ahead
+		return localIsAhead
 	case due.After(local) && !due.After(ensemble.Add(-MaxAhead)):
-		return behind
+		return localIsBehind
 	}
-	return agreed
+	return clocksAgree
 }
 
-// isStale reports whether the ensemble is to be asked before anybody waits for its clock.
-func (c *tickClock) isStale() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return time.Since(c.latest.at) >= askTimeAfter
-}
+// isStale reports whether to ask the ensemble for its time before a tick waits for its clock.
+func (c *tickClock) isStale() bool { return c.ensemble.Age() >= askTimeAfter }
 
-// difference tells how far the clocks differ, and which of them was set since this member took part.
-func (c *tickClock) difference() error {
+// differenceError says how far the clocks differ, and which of them was set since this member took part.
+func (c *tickClock) differenceError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	passed := c.latest.at.Sub(c.first.at)

@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-func TestAServersClockThatIsWrongForMomentsHoldsTicksForMoments(t *testing.T) {
+func TestBriefServerClockErrorHoldsTicksBriefly(t *testing.T) {
 	for _, skew := range []time.Duration{-time.Hour, time.Hour} {
 		in(t, func(t *testing.T, w *world) {
 			a := w.start("a", jobs("j", "* * * * *", quick))
@@ -41,7 +41,7 @@ func TestAnOldEstimateOfTheEnsemblesClockIsMadeAnewBeforeATickWaits(t *testing.T
 		now := func() time.Time { return time.Now().Add(30 * time.Minute) }
 		w.Skew(30 * time.Minute)
 		a := w.start("a", jobs("j", "0 * * * *", quick), WithNow(now))
-		a.part.session().ownership.clock.noteAnswer(now().Add(-time.Hour))
+		a.participation.currentSession().ownership.clock.noteAnswer(now().Add(-time.Hour), time.Now())
 		time.Sleep(31 * time.Minute)
 		require.Equal(t, []string{"01:00:00"}, w.log.ticks())
 		require.Less(t, w.log.all(EventStarted)[0].when.Sub(began), 30*time.Minute+time.Second)
@@ -49,7 +49,7 @@ func TestAnOldEstimateOfTheEnsemblesClockIsMadeAnewBeforeATickWaits(t *testing.T
 	})
 }
 
-func TestTheEnsemblesClockDecidesForAMemberThatIsBehind(t *testing.T) {
+func TestEnsembleClockDecidesForMemberWithSlowClock(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		slow := func() time.Time { return time.Now().Add(-2 * time.Hour) }
 		w.start("a", jobs("j", "*/10 * * * *", quick), WithNow(slow))
@@ -70,7 +70,7 @@ func TestTheEnsemblesClockDecidesForAMemberThatIsBehind(t *testing.T) {
 	})
 }
 
-func TestTheClockThatWasSetIsNamed(t *testing.T) {
+func TestClockEventNamesTheClockThatWasSet(t *testing.T) {
 	for _, c := range []struct {
 		machine, ensemble time.Duration
 		want              string
@@ -83,32 +83,32 @@ func TestTheClockThatWasSetIsNamed(t *testing.T) {
 		in(t, func(t *testing.T, w *world) {
 			var machine time.Duration
 			cl := &tickClock{local: func() time.Time { return time.Now().Add(machine) }}
-			cl.noteAnswer(time.Now().Add(3 * time.Second))
+			cl.noteAnswer(time.Now().Add(3*time.Second), time.Now())
 			time.Sleep(time.Minute)
 			machine = c.machine
-			cl.noteAnswer(time.Now().Add(c.ensemble))
-			require.ErrorContains(t, cl.difference(), c.want)
+			cl.noteAnswer(time.Now().Add(c.ensemble), time.Now())
+			require.ErrorContains(t, cl.differenceError(), c.want)
 		})
 	}
 }
 
 // The ensemble's clock is ahead for less than a minute, again and again: no tick is run before its time.
-func TestThatAMachinesClockIsBehindIsBelievedOnlyAfterAMinute(t *testing.T) {
+func TestSlowMachineClockIsReportedAfterAMinute(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := &tickClock{local: time.Now}
 		for range 5 {
 			for range 5 {
-				c.noteAnswer(time.Now().Add(time.Hour))
+				c.noteAnswer(time.Now().Add(time.Hour), time.Now())
 				require.Equal(t, time.Now(), c.now())
 				time.Sleep(askTimeAfter)
 			}
-			c.noteAnswer(time.Now())
+			c.noteAnswer(time.Now(), time.Now())
 			time.Sleep(askTimeAfter)
 		}
-		c.noteAnswer(time.Now().Add(time.Hour))
+		c.noteAnswer(time.Now().Add(time.Hour), time.Now())
 		time.Sleep(behindAfter)
 		require.Equal(t, time.Now(), c.now(), "one answer is not enough")
-		c.noteAnswer(time.Now().Add(time.Hour))
+		c.noteAnswer(time.Now().Add(time.Hour), time.Now())
 		require.Equal(t, time.Now().Add(time.Hour-MaxAhead), c.now())
 		time.Sleep(2 * askTimeAfter)
 		require.Equal(t, time.Now(), c.now(), "an old answer is not either")

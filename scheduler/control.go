@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
 // Trigger makes a job run once as soon as it may, wherever it belongs: at once, or when the run that goes on has
@@ -38,8 +39,8 @@ func (s *Scheduler) Pause(ctx context.Context, name string) error {
 	}, nil)
 }
 
-// Resume lets a paused job run again, from its next tick on. Ticks that were not seen to are recorded as
-// missed, with ReasonPaused. Resuming a job that is not paused has no effect. Its errors are Pause's.
+// Resume lets a paused job run again, from its next tick on. It records the due ticks of the pause as
+// missed, with ReasonPaused. Resuming a job that is not paused has no effect. Its errors are those of Pause.
 func (s *Scheduler) Resume(ctx context.Context, name string) error {
 	return s.changeState(ctx, "resume", name, func(st *jobState, now time.Time, _ string) (bool, error) {
 		if st.Paused.IsZero() {
@@ -56,12 +57,12 @@ func (s *Scheduler) Resume(ctx context.Context, name string) error {
 }
 
 // Reschedule changes a job's schedule for all members, until a release gives it another one. See the package's
-// documentation. Ticks of the old schedule that were not seen to are recorded as missed, with
-// ReasonChanged. Its error wraps ErrInvalidSpec or is one of Pause's.
+// documentation. It records due ticks of the old schedule that were not run as missed, with
+// ReasonChanged. Its error wraps ErrInvalidSpec or is one of those of Pause.
 func (s *Scheduler) Reschedule(ctx context.Context, name, spec string, zone *time.Location) error {
 	schedule, err := ParseSpec(spec, zone)
 	if err != nil {
-		return framework.Wrap("reschedule", s.store.nodes.job(name), err)
+		return failure.Wrap("reschedule", s.store.nodes.job(name), err)
 	}
 	spec, in := schedule.String(), schedule.Location().String()
 	return s.changeState(ctx, "reschedule", name, func(st *jobState, now time.Time, _ string) (bool, error) {
@@ -78,11 +79,11 @@ func (s *Scheduler) Reschedule(ctx context.Context, name, spec string, zone *tim
 }
 
 // Remove removes a job and its history: no member runs it any more, and the contexts of its runs end, with
-// ErrRemoved as the cause. Under OverlapForbid and OverlapReplace, a job that is registered again starts no run
-// before those have returned.
+// ErrRemoved as the cause. Under OverlapForbid and OverlapReplace, a job that is registered again starts its first run
+// after those have returned.
 //
-// A member that is started with the job, or to which it is added, registers it anew: its counters begin at zero,
-// its run numbers go on, and no tick that was run before runs again.
+// A member that is started with the job, or to which it is added, registers it again: its counters begin at zero,
+// its run numbers go on, and ticks that were run before do not run again.
 //
 // A record of the removal stays for a day, and until the last run has ended. The next Remove or start of a member
 // after that deletes it. At most 256 such records are kept, beside those of jobs that still run.
@@ -99,14 +100,14 @@ func (s *Scheduler) Remove(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if j := s.jobs.get(name); j != nil && j.entered.Load() && j.generation.Load() <= generation {
-		s.part.dropRemoved(j) // it can be added again at once
+	if j := s.jobs.findJob(name); j != nil && j.entered.Load() && j.generation.Load() <= generation {
+		s.participation.dropRemoved(j) // it can be added again at once
 	}
 	s.store.sweepTombstones(ctx)
 	return nil
 }
 
-// changeState changes a job's state once, and tells the members in the same transaction. It may call change more than
+// changeState changes a job's state once, and announces that to the members in the same transaction. It may call change more than
 // once, each time with the stored state, the ensemble's time and the request, by which it recognizes an earlier try with a lost reply.
 // change returns whether there is anything to write. more, if it is not nil, returns further operations of the transaction.
 func (s *Scheduler) changeState(ctx context.Context, op, name string,
@@ -114,16 +115,16 @@ func (s *Scheduler) changeState(ctx context.Context, op, name string,
 	more func(ctx context.Context, session *framework.Session, job string, now time.Time) ([]tolerantOp, error),
 ) error {
 	if err := s.checkName(name); err != nil {
-		return framework.Wrap(op, s.Path(), err)
+		return failure.Wrap(op, s.Path(), err)
 	}
 	request := uuid.NewString()[:13]
 	var passed []Gap // by the try that was applied, which is the latest
 	err := s.store.onSession(ctx, func(session *framework.Session) error {
-		b := newStateCache(s.store.nodes.job(name))
-		if err := session.Sync(ctx, b.node); err != nil {
+		cache := newStateCache(s.store.nodes.job(name))
+		if err := session.Sync(ctx, cache.node); err != nil {
 			return err
 		}
-		state, err := b.readState(ctx, session)
+		state, err := cache.readState(ctx, session)
 		if err != nil || state.knowsRequest(request) {
 			return err
 		}
@@ -141,12 +142,12 @@ func (s *Scheduler) changeState(ctx context.Context, op, name string,
 			return err
 		}
 		state.rememberRequest(request)
-		passed = state.passed
-		tell, err := s.store.announceOp(ctx, session, name)
+		passed = state.newGaps
+		announce, err := s.store.announceOp(ctx, session, name)
 		if err != nil {
 			return err
 		}
-		ops := []tolerantOp{{op: tell}}
+		ops := []tolerantOp{{op: announce}}
 		if more != nil {
 			others, err := more(ctx, session, name, now)
 			if err != nil {
@@ -154,16 +155,16 @@ func (s *Scheduler) changeState(ctx context.Context, op, name string,
 			}
 			ops = append(ops, others...)
 		}
-		_, err = b.writeState(ctx, session, state, nil, ops)
+		_, err = cache.writeState(ctx, session, state, nil, ops)
 		return err
 	})
 	if err == nil {
-		s.report.missed(name, passed)
+		s.report.reportMissed(name, passed)
 	}
-	return framework.Wrap(op, s.store.nodes.job(name), err)
+	return failure.Wrap(op, s.store.nodes.job(name), err)
 }
 
-// checkName refuses a name that no call can use.
+// checkName returns what is wrong with the scheduler's arguments or the name of a job.
 func (s *Scheduler) checkName(name string) error {
 	if s.err != nil {
 		return s.err

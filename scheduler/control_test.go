@@ -52,7 +52,7 @@ func TestALostReplyOfATriggerRunsItOnce(t *testing.T) {
 	})
 }
 
-func TestATriggerThatIsSettledLateRunsOnceThoughOthersHaveRunSince(t *testing.T) {
+func TestLateSettledTriggerRunsOnceAfterOtherRuns(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.start("a", one(Job{Spec: "* * * * * *", Run: quick}))
 		b := w.member("b", nil)
@@ -77,7 +77,7 @@ func TestATriggerThatIsSettledLateRunsOnceThoughOthersHaveRunSince(t *testing.T)
 	})
 }
 
-func TestATriggerSurvivesEverybody(t *testing.T) {
+func TestTriggerOutlivesAllMembers(t *testing.T) {
 	inDays(t, func(t *testing.T, w *world) {
 		job := one(Job{Spec: "0 0 1 1 *", Run: quick})
 		a := w.start("a", job)
@@ -249,7 +249,7 @@ func TestEverythingIsCaughtUpByPolicyAfterARestartOfAll(t *testing.T) {
 	})
 }
 
-func TestChangesThatCannotBeReadMeanThatAnythingMayHaveChanged(t *testing.T) {
+func TestUnreadableChangesReloadAllJobs(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", one(Job{Spec: "0 * * * *", Run: quick}))
 		_, err := a.client.Set(t.Context(), testPath+"/changes", []byte("?"), -1)

@@ -36,7 +36,7 @@ func (w *world) requests() (count func() map[int64]int) {
 	}
 }
 
-func TestATickCostsTwoRequestsHoweverManyMembers(t *testing.T) {
+func TestTickCostsTwoRequestsForAnyNumberOfMembers(t *testing.T) {
 	for _, members := range []int{1, 10} {
 		in(t, func(t *testing.T, w *world) {
 			all := append(spreadJobs(5, "* * * * *", quick), jobs("leader", "* * * * *", quick)...)
@@ -56,7 +56,7 @@ func TestATickCostsTwoRequestsHoweverManyMembers(t *testing.T) {
 	}
 }
 
-func TestAMemberWithoutJobsAsksForNothing(t *testing.T) {
+func TestMemberWithoutJobsSendsNoRequests(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		all := jobs("j", "* * * * * *", quick)
 		w.start("a", all)

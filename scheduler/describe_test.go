@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-func TestAJobThatIsAddedWhileTheMemberEnlistsBelongsToIt(t *testing.T) {
+func TestJobAddedDuringMemberRegistrationIsOwned(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		spread := Job{Name: "s", Spec: "* * * * *", Run: quick, Placement: Spread}
 		a := w.start("a", append(jobs("j", "* * * * *", quick), spread))

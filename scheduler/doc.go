@@ -15,11 +15,11 @@
 // # Not guaranteed
 //
 // That a tick runs: see [Misfire]. A function that ignores its context, or a process that was stopped for a while,
-// may overlap the next run: pass [Run].Token to the systems that the function writes to. The time of day is the member's own, as long as
+// may overlap the next run: pass [Run].Token to the systems that the function writes to. The member's own clock counts, as long as
 // it is within [MaxAhead] of the ensemble's. A tick runs at most MaxAhead before its time by the ensemble's clock. If a member's
 // clock is further behind, its ticks run MaxAhead late by the ensemble's clock, once that clock has differed for a minute; see
-// [EventBehind]. That the job's owner runs it: while members come and go, two may see
-// different members. The first of them to claim a tick runs it.
+// [EventBehind]. That the job's owner runs it: while members come and go, two members may both take themselves
+// for the owner. The first of them to claim a tick runs it.
 //
 // # Members
 //
@@ -40,7 +40,12 @@
 // lower than the stored one. Of releases that run side by side, the highest Revision counts, and
 // among equals the member that was started last. Members of the other release go on running the job, by
 // the stored schedule. A schedule that [Scheduler.Reschedule] has stored stays until a release comes with a schedule that
-// differs from the replaced one. Functions and policies are each member's own.
+// differs from the replaced one. Functions and policies are each member's own; the stored Description and jitter are for reports.
+//
+// # What is wrong
+//
+// [Scheduler.Inspect] reports on a job: the members that have it, the one that runs it, overdue ticks, and findings in words. Only Inspect
+// finds a job that no member runs: members know nothing of jobs that they do not have.
 //
 // # Changes of the clocks
 //
@@ -53,7 +58,7 @@
 // # Nodes
 //
 //	<path>/election             the members' election, see package election
-//	<path>/members/<member>     ephemeral, one for each member; its id, labels and jobs as JSON
+//	<path>/members/<member>     ephemeral, one for each member; its id, its labels and the hashes of its jobs' names as JSON
 //	<path>/changes              persistent; which jobs were changed last beside being run. All members watch it
 //	<path>/removed              persistent; which jobs were removed in the last day
 //	<path>/jobs                 container; members write no data to it, to learn the ensemble's time
@@ -62,8 +67,8 @@
 //	<path>/jobs/<name>/past-<k> persistent; the record of a run that has ended, a ring of as many as WithHistory
 //
 // Unknown fields survive being rewritten; records of newer versions are refused. To remove a job, use
-// [Scheduler.Remove]. If somebody deletes a job's node by hand, the members that notice stop running the job. A member that is
-// started with the job registers it anew, and may repeat a tick that was run ahead of its time.
+// [Scheduler.Remove]. If an operator deletes a job's node by hand, members stop running the job when they notice. A member that is
+// started with the job registers it again, and may repeat a tick that was run ahead of its time.
 //
 // # Failure
 //

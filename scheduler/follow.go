@@ -23,8 +23,8 @@ type changeFollower struct {
 	removed func(*job)            // the job is gone
 }
 
-// follow follows the changes until ctx ends.
-func (f *changeFollower) follow(ctx context.Context) {
+// followChanges follows the changes until ctx ends.
+func (f *changeFollower) followChanges(ctx context.Context) {
 	seen := int32(-1) // the first time, everything may have changed: this member may have missed changes
 	repeatStep(ctx, f.store.client, f.report, "the changes cannot be read", func() error {
 		data, st, w, err := f.session.WatchData(ctx, f.store.nodes.changes())
@@ -41,7 +41,7 @@ func (f *changeFollower) follow(ctx context.Context) {
 		}
 		if st.Version != seen {
 			jobs, all := c.changedSince(seen, st.Version)
-			if err := f.apply(ctx, jobs, all || seen < 0); err != nil {
+			if err := f.applyChanges(ctx, jobs, all || seen < 0); err != nil {
 				return err
 			}
 			seen = st.Version
@@ -54,10 +54,10 @@ func (f *changeFollower) follow(ctx context.Context) {
 	})
 }
 
-// apply acts on the changes of some jobs, or of all.
-func (f *changeFollower) apply(ctx context.Context, jobs []string, all bool) error {
+// applyChanges acts on the changes of some jobs, or of all.
+func (f *changeFollower) applyChanges(ctx context.Context, jobs []string, all bool) error {
 	if all {
-		jobs = f.jobs.names()
+		jobs = f.jobs.knownNames()
 		f.revised()
 	}
 	for _, name := range jobs {
@@ -72,7 +72,7 @@ func (f *changeFollower) apply(ctx context.Context, jobs []string, all bool) err
 // stopReplacedRuns ends the runs of a job that go on here and are not to: the job was removed, or its next run is due
 // in another member.
 func (f *changeFollower) stopReplacedRuns(ctx context.Context, name string) error {
-	j, runs := f.jobs.find(name)
+	j, runs := f.jobs.findRuns(name)
 	if j != nil && !j.entered.Load() {
 		j = nil // it is being registered, perhaps in the place of one that was removed
 	}
@@ -112,7 +112,7 @@ func (f *changeFollower) stopReplacedRuns(ctx context.Context, name string) erro
 func (f *changeFollower) dropRemoved(ctx context.Context, names []string, all bool) error {
 	var others []*job
 	for _, name := range names {
-		if j := f.jobs.get(name); j != nil && j.entered.Load() && !f.owns(name) {
+		if j := f.jobs.findJob(name); j != nil && j.entered.Load() && !f.owns(name) {
 			others = append(others, j)
 		}
 	}
@@ -161,11 +161,11 @@ func (f *changeFollower) mayBeRemoved(ctx context.Context) (func(name string) bo
 
 // isRemoved reports whether a job was removed, also if the session's server lags behind.
 func (f *changeFollower) isRemoved(ctx context.Context, j *job) (bool, error) {
-	b := newStateCache(f.store.nodes.job(j.Name))
-	state, err := b.readState(ctx, f.session)
+	cache := newStateCache(f.store.nodes.job(j.Name))
+	state, err := cache.readState(ctx, f.session)
 	if errors.Is(err, ErrUnknownJob) {
-		if err = f.session.Sync(ctx, b.node); err == nil {
-			state, err = b.readState(ctx, f.session)
+		if err = f.session.Sync(ctx, cache.node); err == nil {
+			state, err = cache.readState(ctx, f.session)
 		}
 	}
 	switch {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -20,6 +21,9 @@ type Job struct {
 	Spec string
 	// Location is the time zone that Spec is read in. Default UTC.
 	Location *time.Location
+	// Description says what the job does, for people, in at most 300 bytes, such as its command. It is stored with the schedule. A member that
+	// replaces the stored schedule replaces the description, too. Optional.
+	Description string
 	// Revision orders schedules of different releases: a member does not replace the schedule of a higher one. See
 	// the package's documentation. Default 0.
 	Revision int64
@@ -70,9 +74,10 @@ const (
 const OnTime = 5 * time.Second
 
 const (
-	maxName     = 200
-	maxRetries  = 1000
-	mostBackoff = time.Minute
+	maxName        = 200
+	maxDescription = 300
+	maxRetries     = 1000
+	mostBackoff    = time.Minute
 )
 
 // job is this member's definition of a job.
@@ -80,19 +85,19 @@ type job struct {
 	Job
 	schedule   Schedule     // as it was added
 	local      *localRuns   // its runs in this member, under any definition
-	updated    bool         // it has taken the place of another definition
-	entered    atomic.Bool  // its state was there, or was created: if it is not there now, the job was removed
-	generation atomic.Int64 // of the registration that it was entered in
-	left       atomic.Bool  // this member has it no more, or by another definition
+	updated    bool         // it has replaced another definition
+	entered    atomic.Bool  // its state was found or created; if the state is missing later, the job was removed
+	generation atomic.Int64 // of its registration
+	left       atomic.Bool  // this member has dropped it, or has another definition
 
-	registered chan struct{} // closed when it has been registered, or is not to be any more; nil before Run
+	registered chan struct{} // closed when its registration has ended; nil before Run
 }
 
 func newJob(j Job) (*job, error) {
 	if err := validName(j.Name); err != nil {
 		return nil, err
 	}
-	err := j.check()
+	err := j.completeAndCheck()
 	var schedule Schedule
 	if err == nil {
 		schedule, err = ParseSpec(j.Spec, j.Location)
@@ -104,8 +109,8 @@ func newJob(j Job) (*job, error) {
 	return &job{Job: j, schedule: schedule}, nil
 }
 
-// check fills in the defaults and refuses what cannot be meant.
-func (j *Job) check() error {
+// completeAndCheck fills in the defaults and refuses values that cannot be used.
+func (j *Job) completeAndCheck() error {
 	if j.Backoff == 0 {
 		j.Backoff = defaultBackoff
 	}
@@ -126,8 +131,10 @@ func (j *Job) check() error {
 		return fmt.Errorf("%d Retries: want 0 to %d", j.Retries, maxRetries)
 	case j.Revision < 0:
 		return fmt.Errorf("the Revision %d: it must not be negative", j.Revision)
+	case len(j.Description) > maxDescription || !utf8.ValidString(j.Description):
+		return fmt.Errorf("the Description has %d bytes: want at most %d of UTF-8", len(j.Description), maxDescription)
 	case len(j.Labels) > 0 && j.Placement != Spread:
-		return fmt.Errorf("the Labels are for Placement %q", Spread)
+		return fmt.Errorf("a job with Labels needs Placement %q", Spread)
 	}
 	return validLabels(j.Labels)
 }
@@ -139,13 +146,13 @@ func notNegative(name string, d time.Duration) error {
 	return nil
 }
 
-// validName refuses what cannot be the name of a node.
+// validName refuses names that cannot name a node.
 func validName(name string) error {
 	switch {
 	case name == "":
 		return fmt.Errorf("%w: the name is empty", ErrInvalidJob)
 	case len(name) > maxName:
-		return fmt.Errorf("%w: the name has %d bytes, at most %d are taken", ErrInvalidJob, len(name), maxName)
+		return fmt.Errorf("%w: the name has %d bytes: want at most %d", ErrInvalidJob, len(name), maxName)
 	case strings.Contains(name, "/"):
 		return fmt.Errorf("%w %q: the name contains a slash", ErrInvalidJob, name)
 	}
@@ -167,7 +174,10 @@ func (j *job) retryPause(tries int) time.Duration {
 
 // declaration is the schedule that the definition asks for, as it is stored.
 func (j *job) declaration() declaration {
-	return declaration{spec: j.schedule.String(), zone: j.schedule.Location().String(), revision: j.Revision}
+	return declaration{
+		spec: j.schedule.String(), zone: j.schedule.Location().String(), revision: j.Revision, description: j.Description,
+		jitter: j.Jitter.Truncate(time.Millisecond),
+	}
 }
 
 // scheduleOf is the stored schedule, which is the job's own unless it was changed.

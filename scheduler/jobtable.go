@@ -27,19 +27,19 @@ func newJobTable() *jobTable {
 	return &jobTable{changed: make(chan struct{}, 1), jobs: map[string]*job{}, runs: map[string]*keptRuns{}}
 }
 
-// add adds a job. Its error wraps ErrDuplicateJob.
-func (t *jobTable) add(j *job) error {
+// addJob adds a job. Its error wraps ErrDuplicateJob.
+func (t *jobTable) addJob(j *job) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.jobs[j.Name] != nil {
 		return fmt.Errorf("%w %q", ErrDuplicateJob, j.Name)
 	}
-	t.put(j)
+	t.storeJob(j)
 	return nil
 }
 
-// replace puts a definition in the place of another, which it returns. Its error wraps ErrUnknownJob.
-func (t *jobTable) replace(j *job) (old *job, err error) {
+// replaceJob replaces a job's definition and returns the old one. Its error wraps ErrUnknownJob.
+func (t *jobTable) replaceJob(j *job) (old *job, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if old = t.jobs[j.Name]; old == nil {
@@ -48,7 +48,7 @@ func (t *jobTable) replace(j *job) (old *job, err error) {
 	j.updated = true
 	j.generation.Store(old.generation.Load())
 	j.entered.Store(old.entered.Load())
-	t.put(j)
+	t.storeJob(j)
 	old.left.Store(true)
 	t.releaseLocked(old.local)
 	return old, nil
@@ -58,8 +58,8 @@ func errNotHere(name string) error {
 	return fmt.Errorf("%w %q: this member does not have it", ErrUnknownJob, name)
 }
 
-// put stores a definition, which uses the job's runs from now on. The table is locked.
-func (t *jobTable) put(j *job) {
+// storeJob stores a definition, which uses the job's runs from now on. The table is locked.
+func (t *jobTable) storeJob(j *job) {
 	kept := t.runs[j.Name]
 	if kept == nil {
 		kept = &keptRuns{localRuns: &localRuns{name: j.Name}}
@@ -72,8 +72,8 @@ func (t *jobTable) put(j *job) {
 	t.signalChange()
 }
 
-// drop removes a definition, and reports false unless it is the job's present one. Runs go on.
-func (t *jobTable) drop(j *job) bool {
+// removeJob removes a definition, and reports false unless it is the job's present one. Runs go on.
+func (t *jobTable) removeJob(j *job) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.jobs[j.Name] != j {
@@ -93,15 +93,15 @@ func (t *jobTable) signalChange() {
 	}
 }
 
-// get is this member's definition of a job, or nil.
-func (t *jobTable) get(name string) *job {
+// findJob is this member's definition of a job, or nil.
+func (t *jobTable) findJob(name string) *job {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.jobs[name]
 }
 
-// all are this member's jobs, by name.
-func (t *jobTable) all() []*job {
+// allJobs are this member's jobs, by name.
+func (t *jobTable) allJobs() []*job {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	jobs := make([]*job, 0, len(t.jobs))
@@ -111,10 +111,10 @@ func (t *jobTable) all() []*job {
 	return jobs
 }
 
-func (t *jobTable) isEmpty() bool { return !t.has(func(*job) bool { return true }) }
+func (t *jobTable) isEmpty() bool { return !t.hasJobWhere(func(*job) bool { return true }) }
 
-// beginAnew has all jobs registered anew if they were removed, as if they had just been added.
-func (t *jobTable) beginAnew() {
+// allowReregistration makes the next registration register removed jobs again, as if they had just been added.
+func (t *jobTable) allowReregistration() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, j := range t.jobs {
@@ -122,8 +122,8 @@ func (t *jobTable) beginAnew() {
 	}
 }
 
-// has reports whether this member has a job of which is holds.
-func (t *jobTable) has(is func(*job) bool) bool {
+// hasJobWhere reports whether this member has a job for which is returns true.
+func (t *jobTable) hasJobWhere(is func(*job) bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, j := range t.jobs {
@@ -134,22 +134,22 @@ func (t *jobTable) has(is func(*job) bool) bool {
 	return false
 }
 
-// spreadKeys are the keys of this member's jobs of Placement Spread.
-func (t *jobTable) spreadKeys() []uint32 {
+// publishedKeys are the keys of this member's jobs of a placement that it can run with its labels.
+func (t *jobTable) publishedKeys(placement Placement, labels map[string]string) []uint32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return jobKeys(t.jobs)
+	return jobKeys(t.jobs, placement, labels)
 }
 
-// names are those of the jobs that this member has or that run here, sorted.
-func (t *jobTable) names() []string {
+// knownNames are those of the jobs that this member has or that run here, sorted.
+func (t *jobTable) knownNames() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Sorted(maps.Keys(t.runs))
 }
 
-// running are the names of the jobs of which runs go on here, sorted.
-func (t *jobTable) running() (going []string) {
+// runningNames are the names of the jobs of which runs go on here, sorted.
+func (t *jobTable) runningNames() (going []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(t.runs)) {
@@ -160,8 +160,8 @@ func (t *jobTable) running() (going []string) {
 	return going
 }
 
-// find returns the definition of a job and its runs here; each may be nil.
-func (t *jobTable) find(name string) (*job, *localRuns) {
+// findRuns returns the definition of a job and its runs here; each may be nil.
+func (t *jobTable) findRuns(name string) (*job, *localRuns) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if kept := t.runs[name]; kept != nil {
@@ -170,15 +170,15 @@ func (t *jobTable) find(name string) (*job, *localRuns) {
 	return nil, nil
 }
 
-// latest is the definition that was given last; the job's runs must be kept.
-func (t *jobTable) latest(l *localRuns) *job {
+// latestDefinition is a job's latest definition. The caller must have kept the job's runs with keepRuns.
+func (t *jobTable) latestDefinition(l *localRuns) *job {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.runs[l.name].latest
 }
 
-// keep keeps a job's runs known until release. It returns false if they are not known any more.
-func (t *jobTable) keep(l *localRuns) bool {
+// keepRuns keeps a job's runs in the table until releaseRuns. It returns false if they were dropped from the table before.
+func (t *jobTable) keepRuns(l *localRuns) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	kept := t.runs[l.name]
@@ -189,7 +189,7 @@ func (t *jobTable) keep(l *localRuns) bool {
 	return true
 }
 
-func (t *jobTable) release(l *localRuns) {
+func (t *jobTable) releaseRuns(l *localRuns) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.releaseLocked(l)

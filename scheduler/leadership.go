@@ -6,6 +6,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
 // leadership is this member's part in the election.
@@ -19,21 +20,21 @@ type leadership struct {
 	term *election.Term // while this member leads
 }
 
-// campaign leads whenever the other candidates let it, while this member has jobs of OnLeader, until ctx ends. A member without any stays out of the
-// election: as the leader it would keep the leader jobs of all others from being run.
-func (l *leadership) campaign(ctx context.Context) error {
-	hasLeaderJobs := func() bool { return l.jobs.has(func(j *job) bool { return j.Placement != Spread }) }
+// campaignWhileJobs campaigns while this member has jobs of OnLeader, until ctx ends. A member without such jobs stays out of the
+// election: as the leader it would keep the leader jobs of the others from running.
+func (l *leadership) campaignWhileJobs(ctx context.Context) error {
+	hasLeaderJobs := func() bool { return l.jobs.hasJobWhere(func(j *job) bool { return j.Placement != Spread }) }
 	for {
 		for !hasLeaderJobs() {
 			select {
 			case <-l.jobs.changed:
 			case <-ctx.Done():
-				return framework.Ended(ctx)
+				return failure.Ended(ctx)
 			}
 		}
 		campaigning, resign := context.WithCancel(ctx)
 		ended := make(chan error, 1)
-		go func() { ended <- l.election.Lead(campaigning, l.lead) }()
+		go func() { ended <- l.election.Lead(campaigning, l.holdTerm) }()
 		for hasLeaderJobs() {
 			select {
 			case <-l.jobs.changed:
@@ -49,15 +50,15 @@ func (l *leadership) campaign(ctx context.Context) error {
 	}
 }
 
-// lead holds a term. It returns at once when the term ends, since the servers then refuse the transactions that the term guards.
-func (l *leadership) lead(ctx context.Context, term *election.Term) error {
+// holdTerm publishes a term until the term ends. It then returns at once: the servers refuse the transactions that an ended term guards.
+func (l *leadership) holdTerm(ctx context.Context, term *election.Term) error {
 	leading := Event{Kind: EventLeading, Run: Run{Token: term.Token()}}
-	l.report.event(leading)
+	l.report.passEvent(leading)
 	l.setTerm(term)
 	<-ctx.Done()
 	l.setTerm(nil)
 	leading.Kind = EventFollowing
-	l.report.event(leading)
+	l.report.passEvent(leading)
 	return nil
 }
 
@@ -78,8 +79,19 @@ func (l *leadership) termOf(session *framework.Session) *election.Term {
 	return l.term
 }
 
-// guard refuses a transaction unless this member leads with a session; it is false if it does not.
-func (l *leadership) guard(session *framework.Session) (framework.Op, bool) {
+// traceOf is the trace context of the campaign that has won the term in which this member runs a job, or nil.
+func (l *leadership) traceOf(j *job, session *framework.Session) map[string]string {
+	if j.Placement == Spread {
+		return nil
+	}
+	if term := l.termOf(session); term != nil {
+		return term.Trace()
+	}
+	return nil
+}
+
+// termGuard returns an operation that refuses a transaction unless this member leads with a session. leads is false if it does not lead.
+func (l *leadership) termGuard(session *framework.Session) (guard framework.Op, leads bool) {
 	term := l.termOf(session)
 	if term == nil {
 		return framework.Op{}, false

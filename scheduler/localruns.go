@@ -30,46 +30,46 @@ func (r *localRun) isRun(stored storedRun) bool {
 type localRuns struct {
 	name string
 
-	mu      sync.Mutex
-	first   time.Time // ticks up to there were started here
-	going   []*localRun
-	session int64 // of the latest run that was started here
-	token   int64 // of that run
-	removed int64 // runs of registrations before this generation are to end
+	mu            sync.Mutex
+	startedUntil  time.Time // the latest tick that was started here
+	running       []*localRun
+	latestSession int64 // that claimed the latest run that was started here
+	latestToken   int64 // of that run
+	endBefore     int64 // runs of registrations before this generation must end
 }
 
-// beginRun adds a run to those that go on here. It reports whether the tick is fresh, which it is not if it was run here before
-// somebody deleted the state. It refuses a run that it has begun before, even if that has ended since: a member that claims a run has
+// beginRun adds a run to those that go on here. fresh is false if the tick was run here before, which happens after an operator has
+// deleted the state. begun is false for a run that was begun before, even if it has ended since: a member that claims a run has
 // seen, and begun, the runs that were claimed before.
 func (l *localRuns) beginRun(r *localRun) (fresh, begun bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	token := r.record.Token
-	if r.session == l.session && token <= l.token {
+	if r.session == l.latestSession && token <= l.latestToken {
 		return false, false
 	}
-	l.session, l.token = r.session, token
-	l.going = append(l.going, r)
-	if r.record.Generation < l.removed {
+	l.latestSession, l.latestToken = r.session, token
+	l.running = append(l.running, r)
+	if r.record.Generation < l.endBefore {
 		r.stop(ErrRemoved)
 	}
 	if r.record.Manual || r.record.Attempt > 1 {
 		return true, true
 	}
-	if !r.record.Tick.After(l.first) {
+	if !r.record.Tick.After(l.startedUntil) {
 		return false, true
 	}
-	l.first = r.record.Tick
+	l.startedUntil = r.record.Tick
 	return true, true
 }
 
 func (l *localRuns) endRun(r *localRun) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.going = slices.DeleteFunc(l.going, func(o *localRun) bool { return o == r })
+	l.running = slices.DeleteFunc(l.running, func(o *localRun) bool { return o == r })
 }
 
-// findRun is the run of a record if it goes on in this member, or nil.
+// findRun returns the run of a record if it goes on in this member, or nil.
 func (l *localRuns) findRun(stored storedRun) *localRun {
 	for _, r := range l.allRuns() {
 		if r.isRun(stored) {
@@ -83,13 +83,13 @@ func (l *localRuns) findRun(stored storedRun) *localRun {
 func (l *localRuns) allRuns() []*localRun {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Clone(l.going)
+	return slices.Clone(l.running)
 }
 
-// endRunsOf ends the runs of a removed registration and of those before it, also runs that begin later.
+// endRunsOf ends the runs of a removed registration and of earlier ones, also those that begin later.
 func (l *localRuns) endRunsOf(generation int64) {
 	l.mu.Lock()
-	l.removed = max(l.removed, generation+1)
+	l.endBefore = max(l.endBefore, generation+1)
 	l.mu.Unlock()
 	for _, r := range l.allRuns() {
 		if r.record.Generation <= generation {

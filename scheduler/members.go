@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"maps"
 	"slices"
 
 	"github.com/lockstep-go/lockstep/internal/recipe"
@@ -19,45 +18,52 @@ type member struct {
 	id      string
 	labels  map[string]string
 	keys    []uint32 // of the jobs of Placement Spread that it has, sorted
+	leads   []uint32 // of the jobs of OnLeader that it has, sorted; for reports only
 	unknown recipe.Unknown
 }
 
 const memberVersion = 1
 
-// memberRecord is what is stored of a member.
+// memberRecord is the stored form of a member.
 type memberRecord struct {
 	ID     string            `json:"id"`
 	Jobs   string            `json:"jobs,omitempty"`
+	Leads  string            `json:"leader_jobs,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// encode writes what is stored of a member. The jobs' keys are sorted, so that their differences are short:
+// encode returns the stored form of a member. The jobs' keys are sorted, so that their differences are short:
 // 10,000 of them take some 40 KB.
 func (m member) encode() ([]byte, error) {
+	return m.unknown.Encode(memberVersion, memberRecord{ID: m.id, Jobs: compressKeys(m.keys), Leads: compressKeys(m.leads), Labels: m.labels})
+}
+
+func compressKeys(keys []uint32) string {
 	var packed []byte
 	var last uint32
-	for _, key := range m.keys {
+	for _, key := range keys {
 		packed = binary.AppendUvarint(packed, uint64(key-last))
 		last = key
 	}
-	return m.unknown.Encode(memberVersion, memberRecord{ID: m.id, Jobs: base64.RawStdEncoding.EncodeToString(packed), Labels: m.labels})
+	return base64.RawStdEncoding.EncodeToString(packed)
 }
 
-// decodeMember reads what is stored of a member. Its error wraps ErrNewerState or ErrBadState.
+// decodeMember reads the stored form of a member. Its error wraps ErrNewerState or ErrBadState.
 func decodeMember(node string, data []byte) (member, error) {
 	var r memberRecord
 	unknown, err := recipe.Decode(data, memberVersion, &r)
 	if err != nil {
 		return member{}, err
 	}
-	keys, err := decompress(r.Jobs)
-	if err != nil {
+	keys, err := decompressKeys(r.Jobs)
+	leads, errLeads := decompressKeys(r.Leads)
+	if err = errors.Join(err, errLeads); err != nil {
 		return member{}, fmt.Errorf("%w: %w", ErrBadState, err)
 	}
-	return member{node: node, id: r.ID, labels: r.Labels, keys: keys, unknown: unknown}, nil
+	return member{node: node, id: r.ID, labels: r.Labels, keys: keys, leads: leads, unknown: unknown}, nil
 }
 
-func decompress(text string) ([]uint32, error) {
+func decompressKeys(text string) ([]uint32, error) {
 	packed, err := base64.RawStdEncoding.DecodeString(text)
 	if err != nil {
 		return nil, fmt.Errorf("jobs: %w", err)
@@ -85,16 +91,16 @@ func (j *job) ownerAmong(members []member) string {
 		if !m.canRun(j, key) {
 			continue
 		}
-		w := weight(m.id, j.Name)
-		if best == "" || w > most || w == most && weight(m.node, j.Name) > weight(best, j.Name) { // some may be called the same
+		w := placementWeight(m.id, j.Name)
+		if best == "" || w > most || w == most && placementWeight(m.node, j.Name) > placementWeight(best, j.Name) { // several members may have one id
 			best, most = m.node, w
 		}
 	}
 	return best
 }
 
-// weight is how much a job leans towards a member.
-func weight(member, job string) uint64 {
+// placementWeight is the weight of a member for a job, by rendezvous hashing.
+func placementWeight(member, job string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(member))
 	_, _ = h.Write([]byte{0})
@@ -102,7 +108,7 @@ func weight(member, job string) uint64 {
 	return mixBits(h.Sum64())
 }
 
-// jobKey is what a member publishes of a job's name.
+// jobKey is the hash of a job's name that members publish.
 func jobKey(job string) uint32 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(job))
@@ -111,23 +117,28 @@ func jobKey(job string) uint32 {
 
 // canRun reports whether a member has a job and its labels.
 func (m member) canRun(j *job, key uint32) bool {
-	for name, value := range j.Labels {
-		if got, ok := m.labels[name]; !ok || got != value {
-			return false
-		}
-	}
 	_, has := slices.BinarySearch(m.keys, key)
-	return has
+	return has && hasLabels(m.labels, j.Labels)
 }
 
-// jobKeys are the keys of the jobs that are spread, sorted.
-func jobKeys(jobs map[string]*job) []uint32 {
+// jobKeys are the keys of the jobs of a placement that a member with these labels can run, sorted.
+func jobKeys(jobs map[string]*job, placement Placement, labels map[string]string) []uint32 {
 	keys := make([]uint32, 0, len(jobs))
-	for name := range maps.Keys(jobs) {
-		if jobs[name].Placement == Spread {
+	for name, j := range jobs {
+		if j.Placement == placement && hasLabels(labels, j.Labels) {
 			keys = append(keys, jobKey(name))
 		}
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)
+}
+
+// hasLabels reports whether a member's labels include all of a job's.
+func hasLabels(labels, wanted map[string]string) bool {
+	for name, value := range wanted {
+		if got, ok := labels[name]; !ok || got != value {
+			return false
+		}
+	}
+	return true
 }

@@ -13,13 +13,13 @@ import (
 
 // participation is this member's part in the cluster: one member session after another while the scheduler runs.
 type participation struct {
-	settings *settings
-	store    *store
-	report   *reporter
-	jobs     *jobTable
-	slots    *runSlots
-	leader   *leadership
-	nonce    string // tells members of one session apart
+	settings   *settings
+	store      *store
+	report     *reporter
+	jobs       *jobTable
+	slots      *runSlots
+	leadership *leadership
+	nonce      string // tells members of one session apart
 
 	mu      sync.Mutex
 	current *memberSession // or nil
@@ -32,19 +32,23 @@ type memberSession struct {
 	activation *activation
 	session    *framework.Session
 	membership *membership
-	dispatch   *dispatcher
+	dispatcher *dispatcher
 	ownership  *ownership
 }
 
-// takePart has a member session on each session until ctx ends.
+// takePart has a member session on each session until ctx ends. Then it returns no error.
 func (p *participation) takePart(ctx context.Context, a *activation) error {
 	run := &runner{
 		store: p.store, report: p.report, jobs: p.jobs, slots: p.slots, activation: a, stuckAfter: p.settings.stuckAfter, ended: p.runEnded,
+		termTrace: p.leadership.traceOf,
 	}
 	back := recipe.NewBackoff(p.store.client)
 	for {
 		session, err := p.store.client.Session(ctx)
-		if err != nil {
+		switch {
+		case ctx.Err() != nil: // err may say so, which is no reason for Run to fail
+			return nil
+		case err != nil:
 			return err
 		}
 		began := time.Now()
@@ -66,9 +70,10 @@ func (p *participation) takePart(ctx context.Context, a *activation) error {
 func (p *participation) takePartInSession(ctx context.Context, run *runner, session *framework.Session) error {
 	clock := &tickClock{local: p.report.now}
 	askTime := func(ctx context.Context) error {
+		requested := time.Now()
 		now, err := p.store.ensembleTime(ctx, session)
 		if err == nil {
-			clock.noteAnswer(now)
+			clock.noteAnswer(now, requested)
 		}
 		return err
 	}
@@ -76,47 +81,47 @@ func (p *participation) takePartInSession(ctx context.Context, run *runner, sess
 		return err
 	}
 	m := newMembership(p.store, p.report, session, p.nonce+"-"+strconv.FormatUint(uint64(session.ID()), 16))
-	m.labels, m.keys, m.changed = p.settings.labels, p.jobs.spreadKeys, p.assign
-	node, err := m.join(ctx)
+	m.labels, m.keys, m.changed = p.settings.labels, p.memberKeys, p.assignJobs
+	node, err := m.createNode(ctx)
 	if err != nil {
 		return err
 	}
-	within, cancel := context.WithCancel(m.hold.Context())
+	within, cancel := context.WithCancel(m.exists)
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
 	d := newDispatcher(within, p.report, clock, p.slots)
 	d.maxPause, d.askTime = p.settings.maxPause, askTime
 	p.setCurrent(&memberSession{
-		ctx: within, activation: run.activation, session: session, membership: m, dispatch: d,
+		ctx: within, activation: run.activation, session: session, membership: m, dispatcher: d,
 		ownership: &ownership{
 			store: p.store, report: p.report, jobs: p.jobs, runner: run, clock: clock, session: session, member: m.name, ctx: within,
-			watches: &d.tasks, removed: p.dropRemoved, recheck: func(job string) { p.recheck(job, nil) },
+			watches: &d.tasks, removed: p.dropRemoved, recheck: func(job string) { p.recheckJob(job, nil) },
 			guard: func(j *job) (framework.Op, bool) {
 				if j.Placement == Spread {
-					return m.guard(), true
+					return m.memberGuard(), true
 				}
-				return p.leader.guard(session)
+				return p.leadership.termGuard(session)
 			},
 		},
 	})
-	d.tasks.Go(func() { m.updateUntilDone(within) }) // jobs may have been added since it joined
-	d.tasks.Go(func() { m.watch(within) })
+	d.tasks.Go(func() { m.updateUntilDone(within) }) // jobs may have been added since the node was created
+	d.tasks.Go(func() { m.watchMembers(within) })
 	follower := &changeFollower{
 		store: p.store, report: p.report, jobs: p.jobs, session: session,
-		recheck: func(job string) { p.recheck(job, nil) }, owns: d.owns, revised: m.rereadDescriptions, removed: p.dropRemoved,
+		recheck: func(job string) { p.recheckJob(job, nil) }, owns: d.owns, revised: m.rereadDescriptions, removed: p.dropRemoved,
 	}
-	listening, deafen := context.WithCancel(session.Context())
-	run.activation.listeners.Go(func() { follower.follow(listening) })
-	d.run()
+	listening, stopListening := context.WithCancel(session.Context())
+	run.activation.listeners.Go(func() { follower.followChanges(listening) })
+	d.waitForDue()
 	cancel()
-	if run.activation.ctx.Err() != nil { // runs that go on while they are drained may have to end for another member
-		context.AfterFunc(run.activation.done, deafen)
+	if run.activation.ctx.Err() != nil { // while runs are drained, another member may want to replace them
+		context.AfterFunc(run.activation.done, stopListening)
 	} else {
-		deafen()
+		stopListening()
 	}
 	p.setCurrent(nil)
-	err = m.hold.Err()
-	m.hold.End(context.Canceled)
+	err = context.Cause(m.exists)
+	m.leave(context.Canceled)
 	left := session.Primitives().DiscardOwn(nil, node)
 	d.tasks.Wait()
 	<-left.Done()
@@ -128,25 +133,25 @@ func (p *participation) setCurrent(ms *memberSession) {
 	p.mu.Lock()
 	p.current = ms
 	p.mu.Unlock()
-	p.assign()
+	p.assignJobs()
 }
 
-// session is the present member session, or nil.
-func (p *participation) session() *memberSession {
+// currentSession is the present member session, or nil.
+func (p *participation) currentSession() *memberSession {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.current
 }
 
-// assign gives this member the jobs that belong to it, and takes the others away.
-func (p *participation) assign() {
-	ms := p.session()
+// assignJobs gives this member the jobs that belong to it, and takes the others away.
+func (p *participation) assignJobs() {
+	ms := p.currentSession()
 	if ms == nil {
 		return
 	}
-	ms.dispatch.assign(func() ([]*job, func(*job) bool) {
-		leads, members := p.leader.termOf(ms.session) != nil, ms.membership.present()
-		return p.jobs.all(), func(j *job) bool {
+	ms.dispatcher.assignJobs(func() ([]*job, func(*job) bool) {
+		leads, members := p.leadership.termOf(ms.session) != nil, ms.membership.presentMembers()
+		return p.jobs.allJobs(), func(j *job) bool {
 			if j.Placement == Spread {
 				return j.ownerAmong(members) == ms.membership.name
 			}
@@ -155,59 +160,64 @@ func (p *participation) assign() {
 	}, func(j *job) *ownedJob { return newOwnedJob(ms.ownership, j) })
 }
 
-// recheck has a job checked if it belongs to this member. known is the cache by which the caller knows its state, or nil if
-// another member has changed it.
-func (p *participation) recheck(job string, known *stateCache) {
-	if ms := p.session(); ms != nil {
-		ms.dispatch.recheck(job, known)
+// recheckJob enqueues a job for a check if it belongs to this member. known is the cache that has the job's present state, or nil if
+// another member has changed the state.
+func (p *participation) recheckJob(job string, known *stateCache) {
+	if ms := p.currentSession(); ms != nil {
+		ms.dispatcher.recheckJob(job, known)
 	}
 }
 
-// runEnded has a job checked after its run, and those that wait for a slot.
+// runEnded enqueues a job for a check after its run, and the jobs that wait for a slot.
 func (p *participation) runEnded(job string, known *stateCache) {
-	p.recheck(job, known)
-	if ms := p.session(); ms != nil {
-		ms.dispatch.wake()
+	p.recheckJob(job, known)
+	if ms := p.currentSession(); ms != nil {
+		ms.dispatcher.lookForDue()
 	}
 }
 
-// drop takes a definition from this member, and reports false unless it is the job's present one. Runs go on.
-func (p *participation) drop(j *job) bool {
-	if !p.jobs.drop(j) {
+// dropJob removes a definition from this member. It reports false if the job has another definition by now. Runs go on.
+func (p *participation) dropJob(j *job) bool {
+	if !p.jobs.removeJob(j) {
 		return false
 	}
-	if ms := p.session(); ms != nil {
-		ms.dispatch.unassign(j)
+	if ms := p.currentSession(); ms != nil {
+		ms.dispatcher.unassignJob(j)
 	}
 	return true
 }
 
 // dropRemoved drops a job that was removed, and ends its runs here.
 func (p *participation) dropRemoved(j *job) {
-	if !p.drop(j) {
+	if !p.dropJob(j) {
 		return
 	}
 	j.local.endRunsOf(j.generation.Load())
-	p.describeLater(j) // it may be added to others again
+	p.describeLater() // it may be added to others again
 	p.report.warn("a job was removed", "job", j.Name)
-	p.report.event(Event{Kind: EventRemoved, Job: j.Name})
+	p.report.passEvent(Event{Kind: EventRemoved, Job: j.Name})
 }
 
-// describeLater tells the others, in the background, that this member does not have a job of Placement Spread any more.
-func (p *participation) describeLater(j *job) {
-	if ms := p.session(); ms != nil && j.Placement == Spread {
+// memberKeys are the keys of the jobs that this member can run.
+func (p *participation) memberKeys(placement Placement) []uint32 {
+	return p.jobs.publishedKeys(placement, p.settings.labels)
+}
+
+// describeLater updates this member's description in the background, since it does not have a job any more.
+func (p *participation) describeLater() {
+	if ms := p.currentSession(); ms != nil {
 		ms.activation.goListen(func() { ms.membership.updateUntilDone(ms.ctx) })
 	}
 }
 
-// takeUp assigns a registered job. If describe is set, it first updates this member's description, unless there is no member
-// session: the next one begins with the right description.
-func (p *participation) takeUp(ctx context.Context, describe bool) error {
-	if ms := p.session(); ms != nil && describe {
+// takeUp assigns a registered job. It first updates this member's description, unless there is no member session: the next one begins
+// with the right description.
+func (p *participation) takeUp(ctx context.Context) error {
+	if ms := p.currentSession(); ms != nil {
 		if err := ms.membership.updateDescription(ctx); err != nil {
 			return err
 		}
 	}
-	p.assign()
+	p.assignJobs()
 	return nil
 }

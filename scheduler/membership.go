@@ -9,25 +9,29 @@ import (
 	"sync"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// membership is this member's node among the members, with one session, and what all members say of themselves.
+// membership is this member's node among the members, with one session, and the descriptions of all members.
 type membership struct {
 	store   *store
 	report  *reporter
 	session *framework.Session
 	labels  map[string]string
-	keys    func() []uint32 // of this member's jobs of Placement Spread
-	changed func()          // called when the members or their descriptions have changed
+	keys    func(Placement) []uint32 // of this member's jobs
+	changed func()                   // called when the members or their descriptions have changed
 
-	name string          // of the node
-	hold *framework.Hold // on it
+	name   string          // of the node
+	exists context.Context // done when it is gone, or the session has ended
+	leave  context.CancelCauseFunc
 
-	writing chan struct{} // taken while the description is written; a channel, as it is held while waiting
-	written []byte        // the description that is stored and announced; nil if that is not known
+	writing       chan struct{} // locked while the description is written; a channel, since the holder waits for answers
+	writtenData   []byte        // the description that is stored and announced; nil if that is not known
+	announcedKeys []uint32      // the jobs of Placement Spread in it
 
-	revised chan struct{} // buffered: descriptions have changed
+	descriptionsChanged chan struct{} // buffered: descriptions have changed
 
 	mu       sync.Mutex
 	members  []member // by node
@@ -36,56 +40,59 @@ type membership struct {
 
 func newMembership(store *store, report *reporter, session *framework.Session, name string) *membership {
 	return &membership{
-		store: store, report: report, session: session, name: name, writing: make(chan struct{}, 1), revised: make(chan struct{}, 1),
+		store: store, report: report, session: session, name: name, writing: make(chan struct{}, 1), descriptionsChanged: make(chan struct{}, 1),
 	}
 }
 
-// join creates the member node.
-func (m *membership) join(ctx context.Context) (framework.Created, error) {
-	data, err := m.describe()
+// createNode creates the member node.
+func (m *membership) createNode(ctx context.Context) (primitives.Created, error) {
+	data, keys, err := m.describeMember()
 	if err != nil {
-		return framework.Created{}, err
+		return primitives.Created{}, err
 	}
-	created, err := m.session.Primitives().CreateProtected(ctx, framework.ProtectedCreate{
-		Dir: m.store.nodes.members(), Name: m.name, Plain: true, Data: data, Count: 1, Mode: framework.Ephemeral,
+	created, err := m.session.Primitives().CreateProtected(ctx, primitives.ProtectedCreate{
+		Dir: m.store.nodes.members(), Name: m.name, Plain: true, Data: data, Unnumbered: true,
 	})
 	if err != nil {
-		return framework.Created{}, err
+		return primitives.Created{}, err
 	}
-	m.written = data
+	m.writtenData, m.announcedKeys = data, keys
 	node := created.Nodes[0]
-	m.hold, err = m.session.Primitives().Hold(context.Background(), node.Path)
-	return node, err
+	m.exists, m.leave = recipe.WhileNodeExists(m.session, node.Path, func(_ []byte, st framework.Stat) bool { return st.Czxid == node.Zxid }, 0)
+	return node, nil
 }
 
-// describe returns what this member stores of itself.
-func (m *membership) describe() ([]byte, error) {
-	return member{id: m.store.client.Config().Identity, labels: m.labels, keys: m.keys()}.encode()
+// describeMember returns what this member stores of itself, and the jobs of Placement Spread in it.
+func (m *membership) describeMember() (data []byte, keys []uint32, err error) {
+	described := member{id: m.store.client.Config().Identity, labels: m.labels, keys: m.keys(Spread), leads: m.keys(OnLeader)}
+	data, err = described.encode()
+	return data, described.keys, err
 }
 
-// updateDescription stores the description and announces it, if it has changed. One caller at a time does, since a write is repeated if its
-// reply is lost: it must store the latest.
+// updateDescription stores the description if it has changed. It announces the change if the jobs of Placement Spread in it have changed: they decide which
+// member owns a job. One caller at a time writes, since a write is repeated when its reply is lost, and must then store the latest description.
 func (m *membership) updateDescription(ctx context.Context) error {
 	select {
 	case m.writing <- struct{}{}:
 		defer func() { <-m.writing }()
 	case <-ctx.Done():
-		return framework.Ended(ctx)
+		return failure.Ended(ctx)
 	}
-	data, err := m.describe()
-	if err != nil || bytes.Equal(data, m.written) {
+	data, keys, err := m.describeMember()
+	if err != nil || bytes.Equal(data, m.writtenData) {
 		return err
 	}
-	m.written = nil
+	m.writtenData = nil
 	_, err = m.session.Set(ctx, m.store.nodes.member(m.name), data, framework.AnyVersion)
 	if errors.Is(err, framework.ErrSessionLost) || errors.Is(err, framework.ErrNoNode) {
 		return nil // the membership is over, and the next one begins with the right description
 	}
-	if err == nil {
-		err = m.store.announce(ctx)
+	if err == nil && (m.announcedKeys == nil || !slices.Equal(keys, m.announcedKeys)) {
+		m.announcedKeys = nil
+		err = m.store.announceChanges(ctx)
 	}
 	if err == nil {
-		m.written = data
+		m.writtenData, m.announcedKeys = data, keys
 	}
 	return err
 }
@@ -95,20 +102,20 @@ func (m *membership) updateUntilDone(ctx context.Context) {
 	_ = m.store.onSession(ctx, func(*framework.Session) error { return m.updateDescription(ctx) })
 }
 
-// watch keeps up with the members until ctx ends.
-func (m *membership) watch(ctx context.Context) {
+// watchMembers keeps up with the members until ctx ends.
+func (m *membership) watchMembers(ctx context.Context) {
 	repeatStep(ctx, m.store.client, m.report, "the members cannot be read", func() error {
 		names, _, w, err := m.session.WatchChildren(ctx, m.store.nodes.members())
 		if err != nil {
 			return err
 		}
 		defer w.Stop()
-		if err := m.refresh(ctx, names); err != nil {
+		if err := m.readMembers(ctx, names); err != nil {
 			return err
 		}
 		select {
 		case <-w.C():
-		case <-m.revised:
+		case <-m.descriptionsChanged:
 			m.mu.Lock()
 			m.outdated = true
 			m.mu.Unlock()
@@ -118,20 +125,20 @@ func (m *membership) watch(ctx context.Context) {
 	})
 }
 
-// rereadDescriptions has the descriptions of all members read again.
+// rereadDescriptions makes watchMembers read the descriptions of all members again.
 func (m *membership) rereadDescriptions() {
 	select {
-	case m.revised <- struct{}{}:
+	case m.descriptionsChanged <- struct{}{}:
 	default:
 	}
 }
 
-// refresh reads the descriptions of new members, or of all if they are outdated.
-func (m *membership) refresh(ctx context.Context, names []string) error {
+// readMembers reads the descriptions of new members, or of all if they are outdated.
+func (m *membership) readMembers(ctx context.Context, names []string) error {
 	slices.Sort(names)
 	members := make([]member, 0, len(names))
 	for _, name := range names {
-		described, known := m.cached(name)
+		described, known := m.cachedMember(name)
 		if !known {
 			data, _, err := m.session.Get(ctx, m.store.nodes.member(name))
 			if errors.Is(err, framework.ErrNoNode) {
@@ -157,7 +164,7 @@ func (m *membership) refresh(ctx context.Context, names []string) error {
 	return nil
 }
 
-func (m *membership) cached(name string) (member, bool) {
+func (m *membership) cachedMember(name string) (member, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i, known := slices.BinarySearchFunc(m.members, name, func(m member, name string) int { return strings.Compare(m.node, name) })
@@ -167,16 +174,16 @@ func (m *membership) cached(name string) (member, bool) {
 	return m.members[i], true
 }
 
-// present returns the members that were there when they were last read.
-func (m *membership) present() []member {
+// presentMembers returns the members that were there when they were last read.
+func (m *membership) presentMembers() []member {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.members
 }
 
-// guard refuses a transaction once this member is not among the members.
-func (m *membership) guard() framework.Op {
-	return framework.CheckOp(m.store.nodes.member(m.name), framework.AnyVersion).When(m.hold.Err)
+// memberGuard returns the operation that refuses a transaction unless this member is among the members.
+func (m *membership) memberGuard() framework.Op {
+	return primitives.When(framework.CheckOp(m.store.nodes.member(m.name), framework.AnyVersion), func() error { return context.Cause(m.exists) })
 }
 
 // repeatStep repeats a step until ctx ends, after a pause when it has failed.

@@ -22,7 +22,7 @@ func (j *journal) told() map[Reason]int64 {
 	return sum
 }
 
-func TestEveryMissedTickIsTold(t *testing.T) {
+func TestEveryMissedTickIsRecordedWithReason(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		job := one(Job{Run: quick})
 		a := w.start("a", job)
@@ -46,7 +46,7 @@ func TestEveryMissedTickIsTold(t *testing.T) {
 	})
 }
 
-func TestTicksBehindOneThatWasRunAheadAreMissedWhenTheScheduleChanges(t *testing.T) {
+func TestTicksBeforeAnEarlyRunAreMissedOnReschedule(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		fast := func() time.Time { return time.Now().Add(9 * time.Second) }
 		a := w.start("a", one(Job{Spec: "*/10 * * * * *", Run: quick}), WithNow(fast))
@@ -66,8 +66,8 @@ func TestTicksOfBothSchedulesAreCountedOnce(t *testing.T) {
 	st := jobState{Spec: "*/10 * * * * *", Zone: "UTC", Last: noon.Add(30 * time.Second), Fired: 3}.clone()
 	st.setSchedule("*/5 * * * * *", "UTC", noon.Add(2*time.Second))
 	require.Equal(t, map[Reason]int64{ReasonChanged: 3}, st.Missed)
-	require.Equal(t, []Gap{{From: noon.Add(5 * time.Second), To: noon.Add(25 * time.Second), Count: 3, Reason: ReasonChanged}}, st.view("j").Gaps)
-	require.Equal(t, st.view("j").Gaps, st.passed)
+	require.Equal(t, []Gap{{From: noon.Add(5 * time.Second), To: noon.Add(25 * time.Second), Count: 3, Reason: ReasonChanged}}, st.publicState("j").Gaps)
+	require.Equal(t, st.publicState("j").Gaps, st.newGaps)
 	st = jobState{Spec: "*/10 * * * * *", Zone: "UTC", Last: noon.Add(24 * time.Hour)}.clone() // the ensemble's clock was set back
 	st.setSchedule("5-9 * * * * *", "UTC", noon)
 	require.Equal(t, map[Reason]int64{ReasonChanged: 5 * 24 * 60}, st.Missed)
@@ -101,7 +101,7 @@ func TestTicksOfSeveralSchedulesAreCountedOnce(t *testing.T) {
 
 // A later release, or somebody else, makes the state unreadable while a run goes on: the run ends when it returns, and
 // so does a member that waits for its runs without a bound.
-func TestAStateThatCannotBeReadKeepsNoRunFromEnding(t *testing.T) {
+func TestRunEndsDespiteUnreadableState(t *testing.T) {
 	for _, stored := range []string{`{"v":2}`, `?`} {
 		in(t, func(t *testing.T, w *world) {
 			job := []Job{{Name: "j", Spec: "0 1 * * *", Run: lasting(time.Minute)}, {Name: "other", Spec: "* * * * *", Run: quick}}
@@ -161,12 +161,12 @@ func TestTheDefaultDeadlineIsTheTimeToTheNextTick(t *testing.T) {
 				}
 			}
 			require.Equal(t, c.runs, st.Fired)
-			require.Equal(t, due, st.view("j").Due())
+			require.Equal(t, due, st.publicState("j").Due())
 		})
 	}
 }
 
-func TestAnOutageAtTheTimeOfTheNightlyRunDoesNotCostIt(t *testing.T) {
+func TestNightlyRunSurvivesAnOutage(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		job := one(Job{Spec: "0 3 * * *", Run: func(context.Context, Run) error { return nil }})
 		a := w.start("a", job)

@@ -14,18 +14,18 @@ import (
 // member's node. One goroutine at a time checks it.
 type ownedJob struct {
 	*ownership
-	job   *job
-	cache *stateCache
-	late  Reason // why ticks were not run before the next check
+	job        *job
+	cache      *stateCache
+	lateReason Reason // why ticks were not run before the next check
 
 	// Of the present check.
-	next        time.Time // when to check again
-	mayTakeSlot bool      // else a slot that is free is kept for other jobs
-	waits       bool      // for a slot
-	booked      bool      // it has a slot that no run has taken over
+	next         time.Time // when to check again
+	mayTakeSlot  bool      // else a slot that is free is kept for other jobs
+	waitsForSlot bool      // for a slot
+	hasSlot      bool      // it has a slot that no run has taken over
 
-	failed time.Time     // when a check failed last
-	pause  time.Duration // after that
+	lastFailure time.Time     // when a check failed last
+	retryPause  time.Duration // after that
 
 	watchMu sync.Mutex
 	watched map[int64]bool // runs of other members, by their watched claims
@@ -49,22 +49,22 @@ type ownership struct {
 }
 
 func newOwnedJob(o *ownership, j *job) *ownedJob {
-	return &ownedJob{ownership: o, job: j, cache: newStateCache(o.store.nodes.job(j.Name)), late: ReasonNoLeader}
+	return &ownedJob{ownership: o, job: j, cache: newStateCache(o.store.nodes.job(j.Name)), lateReason: ReasonNoLeader}
 }
 
-// check does what is to be done about the job at present. It returns when to check again, zero if time alone gives no reason to,
-// and whether the job waits for a slot. stale says that another member may have changed the state. mayTakeSlot says that a run may take a
-// free slot. Errors are this job's alone.
-func (o *ownedJob) check(stale, mayTakeSlot bool) (next time.Time, waits bool) {
-	if !o.jobs.keep(o.job.local) {
+// checkJob checks the job: it claims a due run and starts it, or records missed ticks and lost runs. It returns when to check again, or the zero time if only a
+// change of the state leads to the next check, and whether the job waits for a slot. stale says that another member may have changed the state. mayTakeSlot says
+// that a run may take a free slot. An error is reported and leads to another check; it does not affect other jobs.
+func (o *ownedJob) checkJob(stale, mayTakeSlot bool) (next time.Time, waits bool) {
+	if !o.jobs.keepRuns(o.job.local) {
 		return time.Time{}, false // the job has left this member
 	}
-	defer o.jobs.release(o.job.local)
+	defer o.jobs.releaseRuns(o.job.local)
 	defer o.cache.lock()()
 	if stale {
 		o.cache.invalidate()
 	}
-	o.next, o.mayTakeSlot, o.waits, o.booked = time.Time{}, mayTakeSlot, false, false
+	o.next, o.mayTakeSlot, o.waitsForSlot, o.hasSlot = time.Time{}, mayTakeSlot, false, false
 	again, err := o.planAndAct(false)
 	for again && err == nil {
 		o.cache.invalidate()
@@ -72,30 +72,30 @@ func (o *ownedJob) check(stale, mayTakeSlot bool) (next time.Time, waits bool) {
 			again, err = o.planAndAct(true)
 		}
 	}
-	if o.booked {
+	if o.hasSlot {
 		o.runner.slots.giveBack()
 	}
 	if err != nil && o.ctx.Err() == nil {
 		return o.retryTime(err), false
 	}
-	return o.next, o.waits
+	return o.next, o.waitsForSlot
 }
 
 // retryTime reports an error and returns when to try again.
 func (o *ownedJob) retryTime(err error) time.Time {
 	o.cache.invalidate()
-	o.report.failed("a job cannot be scheduled", o.job.Name, err)
-	if time.Since(o.failed) > settledAfter {
-		o.pause = 0
+	o.report.reportFailure("a job cannot be scheduled", o.job.Name, err)
+	if time.Since(o.lastFailure) > settledAfter {
+		o.retryPause = 0
 	}
 	cfg := o.store.client.Config()
-	o.pause = min(max(2*o.pause, cfg.RetryBase), cfg.RetryMax)
-	o.failed = time.Now()
-	return o.clock.now().Add(o.pause)
+	o.retryPause = min(max(2*o.retryPause, cfg.RetryBase), cfg.RetryMax)
+	o.lastFailure = time.Now()
+	return o.clock.now().Add(o.retryPause)
 }
 
-// planAndAct reads the state, plans, and does what the plan says. again asks for another try behind a sync, which synced says has
-// been done: the server may lag behind, or the outcome of a transaction is unknown.
+// planAndAct reads the state, makes a plan and executes it. again asks for another try behind a sync, since the server may lag behind or the outcome of a
+// transaction is unknown. synced says that this try is behind a sync.
 func (o *ownedJob) planAndAct(synced bool) (again bool, err error) {
 	state, err := o.cache.readState(o.session.Context(), o.session)
 	switch {
@@ -113,9 +113,9 @@ func (o *ownedJob) planAndAct(synced bool) (again bool, err error) {
 		return false, err
 	}
 	switch {
-	case o.ctx.Err() != nil, o.job.left.Load():
+	case o.ctx.Err() != nil:
 		return false, nil
-	case o.job.removedBy(state), state.Generation < o.job.generation.Load(): // somebody has deleted the node
+	case o.job.removedBy(state), state.Generation < o.job.generation.Load(): // in the latter case an operator has deleted the node
 		o.removed(o.job)
 		return false, nil
 	}
@@ -127,25 +127,28 @@ func (o *ownedJob) planAndAct(synced bool) (again bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	p := o.job.plan(state, schedule, planInput{now: o.clock.now(), late: o.late, lost: lost})
+	if o.job.left.Load() { // it may have left during the reads above
+		return false, nil
+	}
+	p := o.job.plan(state, schedule, planInput{now: o.clock.now(), late: o.lateReason, lost: lost})
 	marked := o.endReplacedRuns(&p)
-	o.next = p.wake
+	o.next = p.wakeAt
 	switch {
-	case p.start != nil && !o.booked && !(o.mayTakeSlot && o.runner.slots.tryTake()):
-		o.waits, o.late, o.next = true, ReasonBusy, p.tickWake // a free slot leads to another check
+	case p.start != nil && !o.hasSlot && !(o.mayTakeSlot && o.runner.slots.tryTake()):
+		o.waitsForSlot, o.lateReason, o.next = true, ReasonBusy, p.nextTickAt // a free slot leads to another check
 		return false, nil
 	case p.start != nil:
-		o.booked = true
+		o.hasSlot = true
 		return o.claimRun(p)
 	case p.isEmpty() && !marked:
-		o.late = ReasonLate
+		o.lateReason = ReasonLate
 		return false, nil
 	}
 	return o.saveMissed(p, marked)
 }
 
-// adoptRuns starts runs that this member has claimed without knowing, since the reply was lost. A definition adopts the runs
-// of its own registration, also when the job was removed since: they are ended like others.
+// adoptRuns starts runs that this member has claimed by a transaction with a lost reply. A definition adopts the runs
+// of its own registration, also if the job was removed since; such runs then end like others.
 func (o *ownedJob) adoptRuns(state jobState) error {
 	for _, r := range state.Running {
 		if r.Member != o.member || r.Generation != o.job.generation.Load() || o.job.local.findRun(r) != nil {
@@ -153,12 +156,12 @@ func (o *ownedJob) adoptRuns(state jobState) error {
 		}
 		st, err := o.session.Exists(o.session.Context(), o.store.nodes.claim(o.job.Name, r.Number))
 		if errors.Is(err, framework.ErrNoNode) {
-			continue // somebody has deleted the claim: the run counts as lost
+			continue // the claim was deleted: the run counts as lost
 		}
 		if err != nil {
 			return err
 		}
-		if !o.booked {
+		if !o.hasSlot {
 			o.runner.slots.takeAnyway()
 		}
 		o.startRun(r, st.Czxid)
@@ -168,11 +171,11 @@ func (o *ownedJob) adoptRuns(state jobState) error {
 
 // startRun starts a claimed run, which takes over a slot.
 func (o *ownedJob) startRun(r storedRun, token int64) {
-	o.booked = false
-	o.runner.start(o.session, o.job, o.cache, r, token)
+	o.hasSlot = false
+	o.runner.startUnlessRunning(o.session, o.job, o.cache, r, token)
 }
 
-// lostRuns are the runs that have lost their claims. It watches the claims of other members' runs, so that their end leads to a check.
+// lostRuns returns the runs without a claim. It watches the claims of other members' runs, so that their end leads to a check.
 func (o *ownedJob) lostRuns(state jobState) (lost []int64, err error) {
 	for _, r := range state.Running {
 		if o.job.local.findRun(r) != nil || o.isWatched(r.Number) {
@@ -224,7 +227,7 @@ func (o *ownedJob) setWatched(number int64, watched bool) {
 // endReplacedRuns ends the runs that are to make room for the next. It marks those of other members in the plan's state, and reports
 // whether there are any.
 func (o *ownedJob) endReplacedRuns(p *plan) (marked bool) {
-	for _, number := range p.yield {
+	for _, number := range p.toReplace {
 		r := &p.state.Running[p.state.indexOfRun(number)]
 		if local := o.job.local.findRun(*r); local != nil {
 			local.stop(ErrReplaced)
@@ -240,36 +243,33 @@ func (o *ownedJob) endReplacedRuns(p *plan) (marked bool) {
 // claimRun claims the planned run and starts it: one transaction moves the state on and creates the claim. If the reply is lost,
 // the next try behind a sync adopts the run.
 func (o *ownedJob) claimRun(p plan) (again bool, err error) {
-	if o.job.left.Load() {
-		return false, nil
-	}
 	r := p.start
 	r.Runner, r.Member, r.Started = o.store.client.Config().Identity, o.member, o.report.now().UTC().Truncate(time.Millisecond)
 	p.state.Running[p.state.indexOfRun(r.Number)] = *r
 	claim := framework.CreateOp(o.store.nodes.claim(o.job.Name, r.Number), []byte(r.Runner), framework.Ephemeral)
 	st, err := o.writePlan(p, tolerantOp{op: claim})
 	if err != nil {
-		return afterRefusal(err)
+		return retryAfterRefusal(err)
 	}
 	o.startRun(*r, st.Mzxid)
-	o.late = ReasonLate
+	o.lateReason = ReasonLate
 	return false, nil
 }
 
-// saveMissed records what is not run, and tells other members of their runs that are marked to end.
+// saveMissed records missed ticks and lost runs, and announces to other members that their marked runs must end.
 func (o *ownedJob) saveMissed(p plan, marked bool) (again bool, err error) {
 	var more []tolerantOp
 	if marked {
-		tell, err := o.store.announceOp(o.session.Context(), o.session, o.job.Name)
+		announce, err := o.store.announceOp(o.session.Context(), o.session, o.job.Name)
 		if err != nil {
 			return false, err
 		}
-		more = append(more, tolerantOp{op: tell})
+		more = append(more, tolerantOp{op: announce})
 	}
 	if _, err := o.writePlan(p, more...); err != nil {
-		return afterRefusal(err)
+		return retryAfterRefusal(err)
 	}
-	o.late = ReasonLate
+	o.lateReason = ReasonLate
 	return false, nil
 }
 
@@ -283,21 +283,22 @@ func (o *ownedJob) writePlan(p plan, ops ...tolerantOp) (framework.Stat, error) 
 	if !mine {
 		return framework.Stat{}, errNotOwner
 	}
+	requested := time.Now()
 	st, err := o.cache.writeState(o.session.Context(), o.session, p.state, []tolerantOp{{op: guard}}, append(ops, past...))
 	if err != nil {
 		return st, err
 	}
-	o.clock.noteAnswer(st.Mtime)
-	o.report.missed(o.job.Name, p.missed)
+	o.clock.noteAnswer(st.Mtime, requested)
+	o.report.reportMissed(o.job.Name, p.missed)
 	return st, nil
 }
 
 // errNotOwner says that the job belongs to this member no more.
 var errNotOwner = errors.New("the job belongs to another member")
 
-// afterRefusal decides how to go on when a transaction was refused, or its outcome is unknown. If the guard was refused, the check is
-// over. If another write has changed the state, the check goes on with what is stored.
-func afterRefusal(err error) (again bool, _ error) {
+// retryAfterRefusal decides whether to plan again after a transaction that was refused or has an unknown outcome. If the guard was refused, the check
+// ends. If another write has changed the state, the check goes on with the stored state.
+func retryAfterRefusal(err error) (again bool, _ error) {
 	var tx *framework.TxError
 	switch {
 	case errors.Is(err, errNotOwner), errors.As(err, &tx) && tx.Index == 0:

@@ -19,28 +19,28 @@ type planInput struct {
 type plan struct {
 	job      *job
 	schedule Schedule
-	at       planInput
+	input    planInput
 
-	state    jobState
-	start    *storedRun  // the run to be claimed; it is among state.Running
-	lost     []storedRun // runs that get an outcome since their runner is gone
-	dropped  bool        // runs of a former registration have ended
-	bounded  bool        // the hold was shortened
-	missed   []Gap
-	yield    []int64   // runs that are to end, so that the next can start
-	wake     time.Time // when there is something to do next; zero: not by time alone
-	tickWake time.Time // when the next tick is due that is not yet; zero: no tick
+	state         jobState
+	start         *storedRun  // the run to be claimed; it is among state.Running
+	lost          []storedRun // runs that get an outcome since their runner is gone
+	droppedRuns   bool        // runs of a former registration have ended
+	holdShortened bool        // the hold was shortened
+	missed        []Gap
+	toReplace     []int64   // runs that are to end, so that the next can start
+	wakeAt        time.Time // when there is something to do next; zero: not by time alone
+	nextTickAt    time.Time // when the next tick is due that is not yet; zero: no tick
 }
 
 // plan decides what to do.
 func (j *job) plan(st jobState, schedule Schedule, at planInput) plan {
-	p := plan{job: j, schedule: schedule, at: at, state: st.clone()}
+	p := plan{job: j, schedule: schedule, input: at, state: st.clone()}
 	for _, number := range at.lost {
 		p.markLost(number)
 	}
 	p.boundHold()
 	p.startRepeat()
-	if p.start == nil && p.tickIsDue() {
+	if p.start == nil && p.requestGoesFirst() {
 		p.startRequested()
 	}
 	if p.start == nil && p.state.Paused.IsZero() {
@@ -49,13 +49,13 @@ func (j *job) plan(st jobState, schedule Schedule, at planInput) plan {
 	if p.start == nil {
 		p.startRequested()
 	}
-	p.wake, p.tickWake = p.nextLook()
+	p.wakeAt, p.nextTickAt = p.nextWake()
 	return p
 }
 
 // isEmpty reports whether the plan changes neither the state nor the runs.
 func (p *plan) isEmpty() bool {
-	return p.start == nil && len(p.missed) == 0 && len(p.lost) == 0 && !p.dropped && !p.bounded
+	return p.start == nil && len(p.missed) == 0 && len(p.lost) == 0 && !p.droppedRuns && !p.holdShortened
 }
 
 // markLost gives a run its outcome after its member is gone. Its tick is missed, or run again.
@@ -67,7 +67,7 @@ func (p *plan) markLost(number int64) {
 	r := p.state.Running[i]
 	if !p.state.belongsToRegistration(r) {
 		p.state.removeRun(r)
-		p.dropped = true
+		p.droppedRuns = true
 		return
 	}
 	r.Outcome = Lost
@@ -90,28 +90,28 @@ func (p *plan) isOccupied() bool {
 	return p.job.Overlap != OverlapAllow && len(p.state.Running) > 0
 }
 
-// isHeldBack reports whether the run before has started too short a time ago.
-func (p *plan) isHeldBack() bool { return p.at.now.Before(p.state.HoldUntil) }
+// isHeldBack reports whether the job's MinHold keeps the next run from starting yet.
+func (p *plan) isHeldBack() bool { return p.input.now.Before(p.state.HoldUntil) }
 
-// boundHold shortens a hold that ends later than any can: the ensemble's clock was set back, or MinHold was lowered.
+// boundHold shortens a hold that ends too late, since the ensemble's clock was set back or MinHold was lowered.
 func (p *plan) boundHold() {
-	if latest := p.at.now.Add(p.job.MinHold); p.state.HoldUntil.After(latest.Add(MaxAhead)) {
-		p.state.HoldUntil, p.bounded = latest.UTC().Truncate(time.Millisecond), true
+	if latest := p.input.now.Add(p.job.MinHold); p.state.HoldUntil.After(latest.Add(MaxAhead)) {
+		p.state.HoldUntil, p.holdShortened = latest.UTC().Truncate(time.Millisecond), true
 	}
 }
 
-// startRepeat starts a run that is to be repeated, before anything else. It is no new run, so that MinHold does not
+// startRepeat starts a run that is to be repeated, before all others. It is not a new run, so MinHold does not
 // delay it.
 func (p *plan) startRepeat() {
-	if i := p.repeated(); i >= 0 && !p.isOccupied() {
+	if i := p.repeatedRuns(); i >= 0 && !p.isOccupied() {
 		p.addRun(p.state.Pending[i])
 		p.state.Pending = slices.Delete(p.state.Pending, i, i+1)
 	}
 }
 
-// repeated is the place of the first run among Pending that is to be repeated, or -1. A pause keeps back those of ticks; one that
+// repeatedRuns is the place of the first run among Pending that is to be repeated, or -1. A pause keeps back those of ticks; one that
 // was asked for with Trigger goes on, since Trigger runs a paused job on purpose.
-func (p *plan) repeated() int {
+func (p *plan) repeatedRuns() int {
 	return slices.IndexFunc(p.state.Pending, func(w pendingRun) bool { return w.Attempt > 1 && (w.Manual || p.state.Paused.IsZero()) })
 }
 
@@ -128,14 +128,19 @@ func (p *plan) firstRequested() int {
 	return slices.IndexFunc(p.state.Pending, func(w pendingRun) bool { return w.Attempt == 1 })
 }
 
-// tickIsDue reports whether a tick has come since the first run was asked for that waits. That run goes before the next
-// tick: otherwise a job that is busy from tick to tick would keep it waiting.
-func (p *plan) tickIsDue() bool {
+// requestGoesFirst reports whether the first requested run goes before the next tick. It does if a tick has come since the request: otherwise a job that is busy
+// from tick to tick would keep it waiting. It also does if the request lies in the future, since the ensemble's clock was set back: otherwise it would keep all later
+// requests waiting.
+func (p *plan) requestGoesFirst() bool {
 	i := p.firstRequested()
-	return i >= 0 && p.state.Pending[i].Tick.Before(p.state.Last)
+	if i < 0 {
+		return false
+	}
+	asked := p.state.Pending[i].Tick
+	return asked.Before(p.state.Last) || asked.After(p.input.now)
 }
 
-// planTicks sees to the ticks that are due.
+// planTicks runs a due tick, or records due ticks as missed.
 func (p *plan) planTicks() {
 	d := p.findDue()
 	switch {
@@ -151,7 +156,7 @@ func (p *plan) planTicks() {
 	}
 }
 
-// blockingReason is why no run may start.
+// blockingReason is the reason for which ticks are missed while no run may start.
 func (p *plan) blockingReason() Reason {
 	if p.isOccupied() {
 		return ReasonOverlap
@@ -159,34 +164,34 @@ func (p *plan) blockingReason() Reason {
 	return ReasonHeld
 }
 
-// findDue are the ticks that are due and not seen to yet. The latest may still be delayed by its jitter; the
-// others cannot, since no delay goes beyond the next tick.
+// findDue finds the ticks that are due and neither run nor missed yet. Only the latest may still be delayed by its jitter,
+// since no delay goes beyond the next tick.
 func (p *plan) findDue() dueTicks {
 	since := p.state.ticksSeenUntil()
-	d := p.schedule.findDueTicks(since, p.at.now)
-	if d.count > 0 && p.startTime(d.latest).After(p.at.now) {
+	d := p.schedule.findDueTicks(since, p.input.now)
+	if d.count > 0 && p.startTime(d.latest).After(p.input.now) {
 		d = p.schedule.findDueTicks(since, d.latest.Add(-time.Second))
 	}
 	return d
 }
 
-// fireTick runs one tick, and records those that the policy leaves out.
+// fireTick runs one tick, and records the ticks that the misfire policy leaves out as missed.
 func (p *plan) fireTick(d dueTicks) {
 	if p.job.Misfire == MisfireAll {
-		if d = p.dropExpired(d, p.at.late); d.count > 0 {
+		if d = p.dropExpired(d, p.input.late); d.count > 0 {
 			p.beginTickRun(d.first)
 		}
 		return
 	}
 	if p.isTooLate(d.latest) {
-		p.missAll(d.asGap(p.at.late))
+		p.missAll(d.asGap(p.input.late))
 		return
 	}
-	p.missBefore(d.latest, d, p.at.late)
+	p.missBefore(d.latest, d, p.input.late)
 	p.beginTickRun(d.latest)
 }
 
-// replaceRunning makes room for the latest tick, and leaves it due until there is.
+// replaceRunning ends runs to make room for the latest tick. The tick stays due until they have ended.
 func (p *plan) replaceRunning(d dueTicks) {
 	if p.isTooLate(d.latest) {
 		p.missAll(d.asGap(ReasonOverlap))
@@ -195,22 +200,22 @@ func (p *plan) replaceRunning(d dueTicks) {
 	p.missBefore(d.latest, d, ReasonOverlap)
 	for _, r := range p.state.Running {
 		if !r.Manual || p.startTime(d.latest).After(r.Started) {
-			p.yield = append(p.yield, r.Number)
+			p.toReplace = append(p.toReplace, r.Number)
 		}
 	}
 }
 
 // isTooLate reports whether a tick is later than the policy allows.
 func (p *plan) isTooLate(tick time.Time) bool {
-	limit := p.deadline(tick)
+	limit := p.maxLateness(tick)
 	if p.job.Misfire == MisfireSkip {
 		limit = min(limit, OnTime)
 	}
-	return p.at.now.Sub(p.startTime(tick)) > limit
+	return p.input.now.Sub(p.startTime(tick)) > limit
 }
 
-// deadline is how late a tick may be started.
-func (p *plan) deadline(tick time.Time) time.Duration {
+// maxLateness is how late a tick may start.
+func (p *plan) maxLateness(tick time.Time) time.Duration {
 	if p.job.Deadline > 0 {
 		return p.job.Deadline
 	}
@@ -221,13 +226,13 @@ func (p *plan) deadline(tick time.Time) time.Duration {
 	return min(max(next.Sub(tick), OnTime), maxDefaultDeadline)
 }
 
-// dropExpired records the ticks that are beyond the deadline and returns the others.
+// dropExpired records the ticks that are later than the Deadline allows as missed, and returns the others.
 func (p *plan) dropExpired(d dueTicks, why Reason) dueTicks {
 	limit := p.job.Deadline
 	if limit == 0 {
 		limit = OnTime
 	}
-	old := p.schedule.findDueTicks(p.state.ticksSeenUntil(), p.at.now.Add(-limit-p.job.Jitter-time.Nanosecond))
+	old := p.schedule.findDueTicks(p.state.ticksSeenUntil(), p.input.now.Add(-limit-p.job.Jitter-time.Nanosecond))
 	if p.job.Deadline == 0 && old.count > 0 && !p.isTooLate(old.latest) { // of ticks that are older than OnTime, only the latest may be young enough
 		old = p.schedule.findDueTicks(p.state.ticksSeenUntil(), old.latest.Add(-time.Second))
 	}
@@ -238,7 +243,7 @@ func (p *plan) dropExpired(d dueTicks, why Reason) dueTicks {
 	return p.findDue()
 }
 
-// missBefore records the due ticks before one of them.
+// missBefore records the due ticks before one of them as missed.
 func (p *plan) missBefore(tick time.Time, d dueTicks, why Reason) {
 	if d.count < 2 {
 		return
@@ -277,7 +282,7 @@ func (p *plan) addRun(of pendingRun) {
 	}
 	p.state.Running = append(p.state.Running, *p.start)
 	if p.job.MinHold > 0 && of.Attempt == 1 {
-		p.state.HoldUntil = p.at.now.Add(p.job.MinHold).UTC().Truncate(time.Millisecond)
+		p.state.HoldUntil = p.input.now.Add(p.job.MinHold).UTC().Truncate(time.Millisecond)
 	}
 }
 
@@ -301,34 +306,34 @@ func (j *job) jitterOf(schedule Schedule, tick time.Time) time.Duration {
 	return time.Duration(mixBits(h.Sum64())%uint64(most/time.Millisecond)) * time.Millisecond
 }
 
-// nextLook is when to look again by time alone: there is more to start, the next tick, or the end
-// of the hold for what waits. It also returns the next tick by itself.
-func (p *plan) nextLook() (wake, tickWake time.Time) {
+// nextWake returns when the job should be checked again if nothing changes before: at the next tick, or for waiting runs at once or at the
+// end of the hold. tickAt is the start of the next tick alone.
+func (p *plan) nextWake() (wakeAt, tickAt time.Time) {
 	late := false // a tick is due, and waits until it can be run
 	if p.state.Paused.IsZero() {
 		tick := p.schedule.Next(p.state.ticksSeenUntil())
-		if !tick.IsZero() && !p.startTime(tick).After(p.at.now) {
+		if !tick.IsZero() && !p.startTime(tick).After(p.input.now) {
 			late = p.job.Misfire == MisfireAll
-			tick = p.schedule.Next(p.at.now)
+			tick = p.schedule.Next(p.input.now)
 		}
 		if !tick.IsZero() {
-			tickWake = p.startTime(tick)
+			tickAt = p.startTime(tick)
 		}
 	}
-	wake = tickWake
+	wakeAt = tickAt
 	if p.isOccupied() {
-		return wake, tickWake
+		return wakeAt, tickAt
 	}
 	if late || p.firstRequested() >= 0 {
-		wake = earlierOf(wake, latestOf(p.at.now, p.state.HoldUntil))
+		wakeAt = earlierOf(wakeAt, latestOf(p.input.now, p.state.HoldUntil))
 	}
-	if p.repeated() >= 0 {
-		wake = earlierOf(wake, p.at.now)
+	if p.repeatedRuns() >= 0 {
+		wakeAt = earlierOf(wakeAt, p.input.now)
 	}
-	return wake, tickWake
+	return wakeAt, tickAt
 }
 
-// mixBits spreads a hash over all bits: FNV's highest ones hardly depend on the last bytes. It is the finalizer
+// mixBits spreads a hash over all bits, since FNV's highest bits hardly depend on the last bytes. It is the finalizer
 // of MurmurHash3.
 func mixBits(h uint64) uint64 {
 	h ^= h >> 33

@@ -40,6 +40,16 @@ func TestHoldEndsAfterTheClockWasSetBack(t *testing.T) {
 	require.True(t, p.isEmpty(), "another member's clock may be that far ahead")
 }
 
+// TestRequestOfAClockThatWasSetBackGoesFirst: until that time comes again, a job that is busy from tick to tick would keep it and all behind it waiting.
+func TestRequestOfAClockThatWasSetBackGoesFirst(t *testing.T) {
+	j := planned(t, nil)
+	st := jobState{Last: noon, Pending: []pendingRun{{Tick: minute(75), Manual: true, Attempt: 1}, {Tick: noon, Manual: true, Attempt: 1}}}
+	p := j.plan(st, j.schedule, planInput{now: minute(1), late: ReasonNoLeader})
+	require.NotNil(t, p.start)
+	require.True(t, p.start.Manual)
+	require.Equal(t, minute(75), p.start.Tick)
+}
+
 func TestARepetitionDoesNotProlongTheHold(t *testing.T) {
 	j := planned(t, func(j *Job) { j.Guarantee, j.MinHold = AtLeastOnce, time.Hour })
 	st := jobState{Last: noon, HoldUntil: minute(60), Pending: []pendingRun{{Tick: noon, Attempt: 2}}}
@@ -150,7 +160,7 @@ func TestPlans(t *testing.T) {
 			p := j.plan(c.state, j.schedule, planInput{now: minute(c.now), late: ReasonNoLeader, lost: c.lost})
 			require.Equal(t, before, fmt.Sprint(c.state), "what is planned from stays")
 			require.Equal(t, c.missed, p.missed)
-			require.Equal(t, c.yield, p.yield)
+			require.Equal(t, c.yield, p.toReplace)
 			switch starts := c.tick != 0 || c.again != 0; {
 			case !starts:
 				require.Nil(t, p.start)
@@ -162,16 +172,16 @@ func TestPlans(t *testing.T) {
 				require.Equal(t, p.start.ID, p.state.Running[len(p.state.Running)-1].ID)
 			}
 			if c.wake == 0 {
-				require.Zero(t, p.wake)
+				require.Zero(t, p.wakeAt)
 			} else {
-				require.Equal(t, minute(c.wake), p.wake)
+				require.Equal(t, minute(c.wake), p.wakeAt)
 			}
 			require.Equal(t, p.start == nil && c.missed == nil && c.lost == nil, p.isEmpty())
 		})
 	}
 }
 
-func TestEveryTickIsRunOrMissedWhateverThePolicies(t *testing.T) {
+func TestEveryTickIsRunOrMissedUnderAllPolicies(t *testing.T) {
 	for _, misfire := range []Misfire{MisfireLatest, MisfireSkip, MisfireAll} {
 		for _, overlap := range []Overlap{OverlapForbid, OverlapAllow, OverlapReplace} {
 			for _, hold := range []time.Duration{0, 150 * time.Second} {
@@ -191,8 +201,8 @@ func TestEveryTickIsRunOrMissedWhateverThePolicies(t *testing.T) {
 							st.recordEnd(r)
 						}
 					}
-					require.Equal(t, j.schedule.findDueTicks(noon, st.Last).count, st.view("j").Due(), "%s %s %v", misfire, overlap, hold)
-					require.True(t, p.wake.After(now) || misfire == MisfireAll && !p.wake.IsZero(), "it never sleeps for ever")
+					require.Equal(t, j.schedule.findDueTicks(noon, st.Last).count, st.publicState("j").Due(), "%s %s %v", misfire, overlap, hold)
+					require.True(t, p.wakeAt.After(now) || misfire == MisfireAll && !p.wakeAt.IsZero(), "it never sleeps for ever")
 				}
 				require.Greater(t, st.Fired, int64(5))
 			}
@@ -232,7 +242,7 @@ func TestPausesBetweenRetriesGrow(t *testing.T) {
 	require.Equal(t, time.Hour, j.retryPause(9))
 }
 
-func TestGapsThatGoOnAreOneRowAndTheRowsAreBounded(t *testing.T) {
+func TestContinuedGapIsOneRowAndRowsAreBounded(t *testing.T) {
 	j := planned(t, func(j *Job) { j.Deadline = time.Minute })
 	s := jobState{Last: noon, Running: []storedRun{{RunRecord: RunRecord{Number: 1}}}}
 	at := func() planInput { return planInput{now: s.Last.Add(time.Minute), late: ReasonLate} }
@@ -250,5 +260,5 @@ func TestGapsThatGoOnAreOneRowAndTheRowsAreBounded(t *testing.T) {
 	require.Len(t, s.Gaps, maxGaps)
 	require.EqualValues(t, 330, s.Missed[ReasonOverlap])
 	require.EqualValues(t, 300, s.Fired)
-	require.EqualValues(t, 630, s.view("j").Due())
+	require.EqualValues(t, 630, s.publicState("j").Due())
 }

@@ -55,7 +55,7 @@ func TestARunOfADeadMemberIsRunAgain(t *testing.T) {
 	})
 }
 
-func TestARunThatKillsItsMembersIsNotRunForEver(t *testing.T) {
+func TestRerunsOfCrashingRunAreLimited(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		job := one(Job{Spec: "0 1 * * *", Guarantee: AtLeastOnce, Run: lasting(time.Hour)})
 		var members []*actor
@@ -158,7 +158,7 @@ func TestATickReplacesARunOfAFormerOwner(t *testing.T) {
 	})
 }
 
-func TestTheLeastTimeBetweenStartsIsKept(t *testing.T) {
+func TestMinHoldSeparatesStarts(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.start("a", one(Job{MinHold: 150 * time.Second, Run: quick}))
 		time.Sleep(7*time.Minute + time.Second)
@@ -268,7 +268,7 @@ func TestAMemberRunsSoManyAtOnce(t *testing.T) {
 	})
 }
 
-func TestARunThatDoesNotReturnIsReported(t *testing.T) {
+func TestStuckRunIsReported(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		free := make(chan struct{})
 		a := w.start("a", one(Job{Timeout: time.Second, Run: func(context.Context, Run) error {

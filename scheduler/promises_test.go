@@ -15,9 +15,9 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestATickIsClaimedAtTheStateThatWasRead: a member that hears late that its jobs belong to another one claims a tick that the other has
+// TestClaimChecksVersionOfStateRead: a member that hears late that its jobs belong to another one claims a tick that the other has
 // run already. It still is a member, and the claim is free again: what refuses it is the version of the job's state.
-func TestATickIsClaimedAtTheStateThatWasRead(t *testing.T) {
+func TestClaimChecksVersionOfStateRead(t *testing.T) {
 	for step := range 16 {
 		synctest.Test(t, func(t *testing.T) { joinBeforeATick(t, time.Duration(step)*200*time.Millisecond) })
 	}

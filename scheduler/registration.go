@@ -23,15 +23,15 @@ type registrar struct {
 	store   *store
 	report  *reporter
 	jobs    *jobTable
-	removed func(*job)                                     // the job is gone
-	entered func(ctx context.Context, describe bool) error // a job can be assigned; describe says that this member's description has to tell of it
+	removed func(*job)                      // the job is gone
+	entered func(ctx context.Context) error // a job can be assigned, and this member's description has to tell of it
 }
 
 // outdatedSchedule is a stored schedule that a job's declaration replaces.
 type outdatedSchedule struct {
-	job    *job
-	cache  *stateCache
-	passed *[]Gap // what the latest try has recorded as missed
+	job     *job
+	cache   *stateCache
+	newGaps *[]Gap // what the latest try has recorded as missed
 }
 
 // registerAll registers this member's jobs, and tells the others of what has changed. Its error is that of the first job that cannot be
@@ -48,7 +48,7 @@ func (r *registrar) registerAll(ctx context.Context) error {
 		}
 	}
 	if err == nil && len(created) > 0 {
-		err = r.store.announce(ctx, created...)
+		err = r.store.announceChanges(ctx, created...)
 	}
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (r *registrar) enterAll(ctx context.Context) (created []string, old []outda
 	for range maxParallel {
 		all.Go(func() {
 			for j := range jobs {
-				fresh, outdated, err := r.enter(ctx, j)
+				fresh, outdated, err := r.enterJob(ctx, j)
 				if err != nil {
 					cancel(err)
 				}
@@ -80,7 +80,7 @@ func (r *registrar) enterAll(ctx context.Context) (created []string, old []outda
 			}
 		})
 	}
-	for _, j := range r.jobs.all() {
+	for _, j := range r.jobs.allJobs() {
 		if ctx.Err() == nil {
 			jobs <- j
 		}
@@ -90,12 +90,12 @@ func (r *registrar) enterAll(ctx context.Context) (created []string, old []outda
 	return created, old, context.Cause(ctx)
 }
 
-// enter stores a job's state if it is missing or a tombstone, and reports whether it did. Otherwise it returns the stored schedule,
+// enterJob stores a job's state if it is missing or a tombstone, and reports whether it did. Otherwise it returns the stored schedule,
 // if that is to be replaced. A definition that was updated does not register the job anew: it was removed.
-func (r *registrar) enter(ctx context.Context, j *job) (created bool, old []outdatedSchedule, err error) {
+func (r *registrar) enterJob(ctx context.Context, j *job) (created bool, old []outdatedSchedule, err error) {
 	err = r.store.onSession(ctx, func(session *framework.Session) error {
-		b := newStateCache(r.store.nodes.job(j.Name))
-		state, err := b.readState(ctx, session)
+		cache := newStateCache(r.store.nodes.job(j.Name))
+		state, err := cache.readState(ctx, session)
 		unknown := errors.Is(err, ErrUnknownJob) || err == nil && !state.Removed.IsZero()
 		switch {
 		case unknown && j.updated && j.entered.Load():
@@ -106,7 +106,7 @@ func (r *registrar) enter(ctx context.Context, j *job) (created bool, old []outd
 			return r.store.createState(ctx, session, j.Name, j.declaration())
 		case unknown:
 			created = true
-			return r.replaceTombstone(ctx, session, j, b, state)
+			return r.replaceTombstone(ctx, session, j, cache, state)
 		case err != nil:
 			return err
 		}
@@ -114,7 +114,7 @@ func (r *registrar) enter(ctx context.Context, j *job) (created bool, old []outd
 			j.generation.Store(state.Generation)
 		}
 		if !state.agreesWith(j.declaration()) {
-			old = []outdatedSchedule{{j, b, new([]Gap)}}
+			old = []outdatedSchedule{{j, cache, new([]Gap)}}
 		}
 		return nil
 	})
@@ -125,14 +125,14 @@ func (r *registrar) enter(ctx context.Context, j *job) (created bool, old []outd
 }
 
 // replaceTombstone registers a job in the place of a tombstone.
-func (r *registrar) replaceTombstone(ctx context.Context, session *framework.Session, j *job, b *stateCache, tombstone jobState) error {
+func (r *registrar) replaceTombstone(ctx context.Context, session *framework.Session, j *job, cache *stateCache, tombstone jobState) error {
 	now, err := r.store.ensembleTime(ctx, session)
 	if err != nil {
 		return err
 	}
-	state := tombstone.renewed(j.declaration(), now)
+	state := tombstone.renewedState(j.declaration(), now)
 	j.generation.Store(state.Generation)
-	_, err = b.writeState(ctx, session, state, nil, nil)
+	_, err = cache.writeState(ctx, session, state, nil, nil)
 	return err
 }
 
@@ -169,7 +169,7 @@ func (r *registrar) registerUntilDone(ctx context.Context, j *job) {
 			return
 		}
 		if ctx.Err() == nil {
-			r.report.failed("a job cannot be registered yet", j.Name, err)
+			r.report.reportFailure("a job cannot be registered yet", j.Name, err)
 		}
 		_ = back.Pause(ctx) // the loop ends with ctx
 	}
@@ -180,21 +180,21 @@ func (r *registrar) registerOne(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	created, old, err := r.enter(ctx, j)
+	created, old, err := r.enterJob(ctx, j)
 	if err == nil && len(old) > 0 {
 		err = r.replaceSchedules(ctx, old)
 	}
 	if err == nil && created {
-		err = r.store.announce(ctx, j.Name)
+		err = r.store.announceChanges(ctx, j.Name)
 	}
 	if err != nil {
 		return err
 	}
-	return r.entered(ctx, j.Placement == Spread || j.updated)
+	return r.entered(ctx)
 }
 
-// errTooMany says that fewer schedules at once may do.
-var errTooMany = errors.New("a transaction of many schedules was refused")
+// errSplitTransaction says that fewer schedules at once may do.
+var errSplitTransaction = errors.New("a transaction of many schedules was refused")
 
 // replaceSchedules stores schedules in the place of others, each in a transaction that tells the members: the owner of a job
 // goes by the old one until it hears of that. It halves what is refused, so that jobs that run all the time, and those that make too large
@@ -206,16 +206,16 @@ func (r *registrar) replaceSchedules(ctx context.Context, old []outdatedSchedule
 			o.cache.invalidate()
 		}
 		if len(old) > 1 && (errors.Is(err, framework.ErrBadVersion) || errors.Is(err, framework.ErrTooLarge)) {
-			return errTooMany
+			return errSplitTransaction
 		}
 		return err
 	})
 	if err == nil {
 		for _, o := range old {
-			r.report.missed(o.job.Name, *o.passed)
+			r.report.reportMissed(o.job.Name, *o.newGaps)
 		}
 	}
-	if !errors.Is(err, errTooMany) {
+	if !errors.Is(err, errSplitTransaction) {
 		return err
 	}
 	half := len(old) / 2
@@ -248,7 +248,7 @@ func (r *registrar) replaceSchedulesOnce(ctx context.Context, session *framework
 		case err == nil:
 			var data []byte
 			next := state.withDeclared(declared, now)
-			*o.passed = next.passed
+			*o.newGaps = next.newGaps
 			data, err = next.encode()
 			ops = append(ops, framework.SetOp(o.cache.node, data, o.cache.version))
 		}
@@ -260,10 +260,10 @@ func (r *registrar) replaceSchedulesOnce(ctx context.Context, session *framework
 	if len(names) == 0 {
 		return nil
 	}
-	tell, err := r.store.announceOp(ctx, session, names...)
+	announce, err := r.store.announceOp(ctx, session, names...)
 	if err != nil {
 		return err
 	}
-	_, err = session.Multi(ctx, append(ops, tell)...)
+	_, err = session.Multi(ctx, append(ops, announce)...)
 	return err
 }

@@ -14,7 +14,7 @@ import (
 // hang is what a run does whose member is killed.
 var hang = lasting(10 * time.Hour)
 
-func TestPauseKeepsARunFromBeingRepeated(t *testing.T) {
+func TestPauseStopsRepetitionOfRun(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		job := one(Job{Spec: "0 1 * * *", Guarantee: AtLeastOnce, Run: hang})
 		a, b := w.start("a", job), w.start("b", job)
@@ -30,7 +30,7 @@ func TestPauseKeepsARunFromBeingRepeated(t *testing.T) {
 	})
 }
 
-func TestPauseKeepsNoRunThatWasAskedForFromBeingRepeated(t *testing.T) {
+func TestPauseDoesNotStopRepetitionOfTriggeredRun(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		job := one(Job{Spec: "0 1 * * *", Guarantee: AtLeastOnce, Overlap: OverlapAllow, Run: hang})
 		a, b := w.start("a", job), w.start("b", job)
@@ -65,7 +65,7 @@ func TestMinHoldDelaysNoRepetition(t *testing.T) {
 	})
 }
 
-func TestARunThatIsAskedForOfABusyJobIsRun(t *testing.T) {
+func TestTriggerOfBusyJobRuns(t *testing.T) {
 	for _, j := range []Job{
 		{Overlap: OverlapReplace, Run: lasting(2 * time.Minute)},
 		{Misfire: MisfireAll, Deadline: 10 * time.Minute, Run: lasting(70 * time.Second)},
@@ -94,24 +94,32 @@ func TestARunThatIsAskedForOfABusyJobIsRun(t *testing.T) {
 }
 
 func TestAStopBetweenTwoTriesHandsARunOver(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
-		var fails atomic.Bool
-		fails.Store(true)
-		job := one(Job{Spec: "0 1 * * *", Guarantee: AtLeastOnce, Retries: 10, Backoff: time.Minute, Run: func(context.Context, Run) error {
-			if fails.Load() {
-				return errors.New("the database is down")
-			}
-			return nil
-		}})
-		a := w.start("a", job)
-		b := w.start("b", job)
-		time.Sleep(time.Hour + time.Second)
-		fails.Store(false) // a waits for its next try, and b may begin before a's Run has returned
-		a.stop()
-		require.NoError(t, <-a.done)
-		time.Sleep(time.Minute)
-		require.Equal(t, []string{"01:00:00 1 stopped", "01:00:00 2 succeeded"}, b.outcomes(t, "j"))
-	})
+	for name, fail := range map[string]func(context.Context, Run) error{
+		"fails":     func(context.Context, Run) error { return errors.New("the database is down") },
+		"panics":    func(context.Context, Run) error { panic("the database is down") },
+		"times out": hang,
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				var succeeds atomic.Bool
+				run := func(ctx context.Context, r Run) error {
+					if succeeds.Load() {
+						return nil
+					}
+					return fail(ctx, r)
+				}
+				job := one(Job{Spec: "0 1 * * *", Guarantee: AtLeastOnce, Timeout: time.Second, Retries: 10, Backoff: time.Minute, Run: run})
+				a := w.start("a", job)
+				b := w.start("b", job)
+				time.Sleep(time.Hour + 2*time.Second)
+				succeeds.Store(true) // a waits for its next try, and b may begin before a's Run has returned
+				a.stop()
+				require.NoError(t, <-a.done)
+				time.Sleep(time.Minute)
+				require.Equal(t, []string{"01:00:00 1 stopped", "01:00:00 2 succeeded"}, b.outcomes(t, "j"))
+			})
+		})
+	}
 }
 
 // Retries are no reruns, and neither are orderly stops: each of many members that are restarted hands the run over.
@@ -124,7 +132,7 @@ func TestARollingRestartHandsARunOverAsOftenAsItTakes(t *testing.T) {
 			return hang(ctx, r)
 		}})
 		var members []*actor
-		for range MaxReruns + 4 {
+		for range MaxReruns + 5 {
 			members = append(members, w.start("m", job, WithDrain(time.Second)))
 		}
 		time.Sleep(time.Hour + 20*time.Minute)
@@ -135,11 +143,15 @@ func TestARollingRestartHandsARunOverAsOftenAsItTakes(t *testing.T) {
 		}
 		require.Len(t, w.state("j").Running, 1)
 		require.EqualValues(t, 2*MaxReruns+4, w.state("j").Running[0].Attempt)
+		members[MaxReruns+3].kill()
+		time.Sleep(time.Minute)
+		require.Len(t, w.state("j").Running, 1, "stops do not count as reruns")
+		require.EqualValues(t, 2*MaxReruns+5, w.state("j").Running[0].Attempt)
 	})
 }
 
 // Two runs of a job that may overlap wait for a slot, for as long as another job's run takes.
-func TestRunsThatWaitForASlotCostNothing(t *testing.T) {
+func TestRunsWaitingForSlotSendNoRequests(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var looks atomic.Int64
 		now := func() time.Time { // the clock is read for each look
@@ -166,7 +178,7 @@ func TestRunsThatWaitForASlotCostNothing(t *testing.T) {
 }
 
 // What waits for a slot behind a job that has left the member gets it.
-func TestAJobThatLeavesTheLineForASlotKeepsNobodyWaiting(t *testing.T) {
+func TestJobLeavingSlotLineFreesItsTurn(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		rare := func(name string) Job { return Job{Name: name, Spec: "0 0 1 1 *", Run: lasting(time.Minute)} }
 		a := w.member("a", []Job{rare("x"), rare("y"), rare("z")}, WithMaxConcurrent(1))
@@ -184,8 +196,8 @@ func TestAJobThatLeavesTheLineForASlotKeepsNobodyWaiting(t *testing.T) {
 	})
 }
 
-// TestJobsThatWaitForASlotTakeTurns has four jobs of one member that are due again whenever their runs end, and one slot.
-func TestJobsThatWaitForASlotTakeTurns(t *testing.T) {
+// TestJobsWaitingForSlotTakeTurns has four jobs of one member that are due again whenever their runs end, and one slot.
+func TestJobsWaitingForSlotTakeTurns(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var all []Job
 		for _, name := range []string{"a", "b", "c", "d"} {

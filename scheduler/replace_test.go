@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-func TestAScheduleOfAMemberThatDiedBehindItsStoringIsGoneBy(t *testing.T) {
+func TestScheduleStoredByDeadMemberIsUsed(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.start("a", jobs("j", "0 0 1 1 *", quick))
 		b := w.member("b", jobs("j", "* * * * *", quick))
@@ -28,7 +28,7 @@ func TestAScheduleOfAMemberThatDiedBehindItsStoringIsGoneBy(t *testing.T) {
 	})
 }
 
-func TestAMemberThatCannotRegisterAJobReplacesNoSchedule(t *testing.T) {
+func TestFailedRegistrationReplacesNoSchedule(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", jobs("j", "* * * * *", quick))
 		require.NoError(t, a.client.Create(t.Context(), testPath+"/jobs/x", []byte("?"), framework.Persistent))
@@ -86,17 +86,17 @@ func TestSchedulesAreReplacedInFewTransactions(t *testing.T) {
 }
 
 // A job is removed between the look at its state and the transaction that replaces its schedule.
-func TestAJobThatIsRemovedWhileItsScheduleIsReplacedIsCreated(t *testing.T) {
+func TestJobRemovedDuringScheduleReplacementIsCreated(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", jobs("j", "0 0 1 1 *", quick))
 		a.stop()
 		require.NoError(t, <-a.done)
 		b := w.member("b", jobs("j", "* * * * *", quick))
-		_, old, err := b.register.enter(context.Background(), b.jobs.all()[0])
+		_, old, err := b.registrar.enterJob(context.Background(), b.jobs.allJobs()[0])
 		require.NoError(t, err)
 		require.Len(t, old, 1)
 		require.NoError(t, a.Remove(t.Context(), "j"))
-		require.NoError(t, b.register.replaceSchedules(t.Context(), old))
+		require.NoError(t, b.registrar.replaceSchedules(t.Context(), old))
 		require.Equal(t, "* * * * *", w.state("j").Spec)
 	})
 }

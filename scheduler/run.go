@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -19,7 +20,8 @@ type runner struct {
 	slots      *runSlots
 	activation *activation
 	stuckAfter time.Duration
-	ended      func(job string, known *stateCache) // called when a run has ended here; known is the cache that its outcome was written with
+	termTrace  func(*job, *framework.Session) map[string]string // the trace context of the campaign by which this member runs the job, or nil
+	ended      func(job string, known *stateCache)              // called when a run has ended here; known is the cache that its outcome was written with
 }
 
 // execution is a claimed run that goes on in this member, until its outcome is stored.
@@ -33,9 +35,9 @@ type execution struct {
 	local   *localRun
 }
 
-// start starts a run that a session has claimed. The run takes over a slot that the caller has taken. It is not started if it was
-// started before: by a check of the job that did not hear of its claim, or in an earlier time in which the job belonged to this member.
-func (n *runner) start(session *framework.Session, j *job, cache *stateCache, r storedRun, token int64) {
+// startUnlessRunning starts a run that a session has claimed. The run takes over a slot that the caller has taken. A run that was started before is not
+// started again: by a check of the job whose claim had a lost reply, or when the job belonged to this member earlier.
+func (n *runner) startUnlessRunning(session *framework.Session, j *job, cache *stateCache, r storedRun, token int64) {
 	r.Token = token
 	e := &execution{
 		runner: n, session: session, job: j, cache: cache, created: cache.created, record: r, local: newLocalRun(r, session.ID()),
@@ -47,20 +49,20 @@ func (n *runner) start(session *framework.Session, j *job, cache *stateCache, r 
 		n.slots.giveBack()
 		return
 	}
-	n.jobs.keep(runs)
+	n.jobs.keepRuns(runs)
 	n.activation.runs.Go(func() {
 		defer func() {
 			e.local.stop(nil)
 			n.slots.giveBack()
 			runs.endRun(e.local)
-			n.jobs.release(runs)
+			n.jobs.releaseRuns(runs)
 			n.ended(j.Name, cache)
 		}()
 		e.runAndRecord(fresh)
 	})
 }
 
-// describeRun is what the function is told.
+// describeRun returns what the job's function learns about its run.
 func (e *execution) describeRun() Run {
 	r := e.record
 	return Run{Job: e.job.Name, Tick: r.Tick, Manual: r.Manual, Attempt: r.Attempt, Token: r.Token, ID: r.ID}
@@ -68,17 +70,17 @@ func (e *execution) describeRun() Run {
 
 var errRanBefore = errors.New("the tick was run before")
 
-// runAndRecord runs the job and stores the outcome. A tick that is not fresh was run here before somebody deleted
-// the state: it is not run again.
+// runAndRecord runs the job and stores the outcome. A tick that is not fresh is not run again: it was run here before an operator deleted
+// the state.
 func (e *execution) runAndRecord(fresh bool) {
 	if !fresh {
 		e.recordOutcome(errRanBefore, nil)
 		return
 	}
-	if latest := e.jobs.latest(e.job.local); latest.generation.Load() == e.record.Generation {
+	if latest := e.jobs.latestDefinition(e.job.local); latest.generation.Load() == e.record.Generation {
 		e.job = latest // it may have been updated while the claim was under way
 	}
-	ctx, end := e.report.tel.startRun(context.Background(), e.job.Name, e.record.RunRecord, e.report.now)
+	ctx, end := e.report.tel.startRunSpan(context.Background(), e.job.Name, e.record.RunRecord, e.termTrace(e.job, e.session), e.report.now)
 	hold, err := e.session.Primitives().Hold(ctx, e.store.nodes.claim(e.job.Name, e.record.Number))
 	if err != nil { // the session was lost: the job's next owner takes the run for lost
 		end(err, Lost, e.record.Attempt)
@@ -93,9 +95,9 @@ func (e *execution) runAndRecord(fresh bool) {
 	end(err, outcome, e.record.Attempt)
 }
 
-// runWhileHeld runs the job while its claim is held and the run is not to end. It returns the job's error, and the cause of its
-// context's end, if that had ended.
-func (e *execution) runWhileHeld(hold *framework.Hold) (err, why error) {
+// runWhileHeld runs the job with a context that ends with the claim, and when the run is stopped. It returns the job's error, and the cause of its
+// context's end, or nil if the context has not ended.
+func (e *execution) runWhileHeld(hold primitives.Hold) (err, why error) {
 	ended, cut := e.local.ended, e.activation.cut
 	defer context.AfterFunc(ended, func() { hold.End(context.Cause(ended)) })()
 	defer context.AfterFunc(cut, func() { e.local.stop(context.Cause(cut)) })()
@@ -105,12 +107,12 @@ func (e *execution) runWhileHeld(hold *framework.Hold) (err, why error) {
 	if err := hold.Err(); err != nil {
 		return err, err
 	}
-	e.report.event(Event{Kind: EventStarted, Job: e.job.Name, Run: e.describeRun()})
+	e.report.passEvent(Event{Kind: EventStarted, Job: e.job.Name, Run: e.describeRun()})
 	err = e.runWithRetries(hold)
 	if why = hold.Err(); err != nil && why != nil && !errors.Is(err, why) {
 		err = fmt.Errorf("%w: %w", why, err)
 	}
-	e.report.event(Event{Kind: EventFinished, Job: e.job.Name, Run: e.describeRun(), Err: err})
+	e.report.passEvent(Event{Kind: EventFinished, Job: e.job.Name, Run: e.describeRun(), Err: err})
 	if err != nil {
 		e.report.warn("a run failed", "job", e.job.Name, "run", e.record.ID, "error", err)
 	}
@@ -119,8 +121,8 @@ func (e *execution) runWhileHeld(hold *framework.Hold) (err, why error) {
 
 var errStoppedBetweenTries = fmt.Errorf("%w before the next try", ErrDrained)
 
-// runWithRetries calls the job until it succeeds, or has no retry left. When the scheduler is stopped, there is no other try here.
-func (e *execution) runWithRetries(hold *framework.Hold) error {
+// runWithRetries calls the job until it succeeds or has no retry left. A scheduler that is stopped begins no other try.
+func (e *execution) runWithRetries(hold primitives.Hold) error {
 	stopped := e.activation.ctx
 	for try := 1; ; try++ {
 		err := e.runOnce(hold.Context())
@@ -130,7 +132,7 @@ func (e *execution) runWithRetries(hold *framework.Hold) error {
 		if stopped.Err() != nil {
 			return fmt.Errorf("%w: %w", errStoppedBetweenTries, err)
 		}
-		e.report.event(Event{Kind: EventRetrying, Job: e.job.Name, Run: e.describeRun(), Err: err})
+		e.report.passEvent(Event{Kind: EventRetrying, Job: e.job.Name, Run: e.describeRun(), Err: err})
 		waiting, cancel := context.WithCancel(hold.Context())
 		stop := context.AfterFunc(stopped, cancel)
 		failed := recipe.Pause(waiting, e.job.retryPause(try))
@@ -196,22 +198,22 @@ func (e *execution) watchReturn(ctx context.Context) (stop func()) {
 	}
 }
 
-// reportStuck tells of a run that does not return, here and in the stored state.
+// reportStuck reports a run that does not return, in this member and in the stored state.
 func (e *execution) reportStuck(run Run, why error) {
-	e.report.tel.stuck(run.Job)
+	e.report.tel.countStuck(run.Job)
 	e.report.log.Error("a job does not return though its context has ended", "path", e.report.path, "job", run.Job,
 		"run", run.ID, "cause", why)
-	e.report.event(Event{Kind: EventStuck, Job: run.Job, Run: run, Err: why})
-	_ = e.updateRecord(func(state *jobState, i int) ([]tolerantOp, error) { // if that fails, the event has still told of it
+	e.report.passEvent(Event{Kind: EventStuck, Job: run.Job, Run: run, Err: why})
+	_ = e.updateRecord(func(state *jobState, i int) ([]tolerantOp, error) { // if this fails, the event and the log still report the run
 		state.Running[i].Stuck = true
 		return nil, nil
 	})
 }
 
-// recordOutcome stores a run's outcome and deletes its claim, in one transaction. It tries until that is done
-// or the session is lost, and the claim with it; then the job's next owner takes the run for lost. So it does
-// when the outcome cannot be stored, for example since a later release has written the state: the run ends all the same.
-// why is the cause of the end of the run's context, if that had ended.
+// recordOutcome stores a run's outcome and deletes its claim, in one transaction. It repeats the transaction until it succeeds
+// or the session is lost. If the session is lost, or the outcome cannot be stored, for example because a later release has written the
+// state, the claim is deleted without an outcome, and the job's next owner records the run as lost. why is the cause of the end of the
+// run's context, or nil.
 func (e *execution) recordOutcome(err, why error) Outcome {
 	r, claim := e.record, e.store.nodes.claim(e.job.Name, e.record.Number)
 	r.Ended, r.Outcome, r.Error = e.report.now().UTC().Truncate(time.Millisecond), outcomeOf(err, why), errorText(err)
@@ -234,7 +236,7 @@ func (e *execution) recordOutcome(err, why error) Outcome {
 	if err != nil {
 		e.report.log.Error("the outcome of a run cannot be stored", "path", e.report.path, "job", e.job.Name, "run", e.record.ID,
 			"outcome", r.Outcome, "error", err)
-		e.report.event(Event{Kind: EventFailed, Job: e.job.Name, Run: e.describeRun(), Err: err})
+		e.report.passEvent(Event{Kind: EventFailed, Job: e.job.Name, Run: e.describeRun(), Err: err})
 		_ = e.session.DeleteIfPresent(e.session.Context(), claim) // else it goes with the session
 		return Lost
 	}
@@ -260,8 +262,8 @@ func outcomeOf(err, why error) Outcome {
 	return Failed
 }
 
-// updateRecord changes the stored state of a run that goes on. It tries until that is done, the run has an
-// outcome already, or the session is lost. Its error says why that cannot be done.
+// updateRecord changes the stored state of a run that goes on. It repeats the change until it succeeds, the run has an
+// outcome already, or the session is lost. Its error says why the state cannot be changed.
 func (e *execution) updateRecord(change func(state *jobState, i int) ([]tolerantOp, error)) error {
 	back := recipe.NewBackoff(e.store.client)
 	for e.session.Err() == nil {
@@ -286,14 +288,14 @@ func (e *execution) updateRecord(change func(state *jobState, i int) ([]tolerant
 }
 
 func (e *execution) updateRecordOnce(change func(state *jobState, i int) ([]tolerantOp, error)) error {
-	b := e.cache
-	defer b.lock()()
-	state, err := b.readState(e.session.Context(), e.session)
+	cache := e.cache
+	defer cache.lock()()
+	state, err := cache.readState(e.session.Context(), e.session)
 	if err != nil {
 		return err
 	}
 	i := state.indexOfRun(e.record.Number)
-	if i < 0 || b.created != e.created || !e.local.isRun(state.Running[i]) {
+	if i < 0 || cache.created != e.created || !e.local.isRun(state.Running[i]) {
 		return nil // an earlier try has stored it, or another member has taken the run for lost
 	}
 	state = state.clone()
@@ -301,6 +303,6 @@ func (e *execution) updateRecordOnce(change func(state *jobState, i int) ([]tole
 	if err != nil {
 		return err
 	}
-	_, err = b.writeState(e.session.Context(), e.session, state, nil, ops)
+	_, err = cache.writeState(e.session.Context(), e.session, state, nil, ops)
 	return err
 }

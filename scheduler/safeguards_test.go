@@ -14,13 +14,13 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-func TestALookBeforeTheDelayOfATickStartsNothing(t *testing.T) {
+func TestCheckBeforeTickDelayStartsNoRun(t *testing.T) {
 	j := planned(t, func(j *Job) { j.Spec, j.Jitter, j.Deadline = "0 * * * *", 50*time.Minute, 0 })
 	delay := j.jitterOf(j.schedule, noon)
 	require.Greater(t, delay, time.Minute)
 	p := j.plan(jobState{Last: noon.Add(-time.Hour)}, j.schedule, planInput{now: noon.Add(delay - time.Second), late: ReasonLate})
 	require.True(t, p.isEmpty())
-	require.Equal(t, noon.Add(delay), p.wake)
+	require.Equal(t, noon.Add(delay), p.wakeAt)
 	p = j.plan(jobState{Last: noon.Add(-time.Hour)}, j.schedule, planInput{now: noon.Add(delay), late: ReasonLate})
 	require.Equal(t, noon, p.start.Tick)
 }
@@ -72,14 +72,14 @@ func TestAJobIsNotLookedAtBeforeItIsRegistered(t *testing.T) {
 		a := w.start("a", jobs("j", "* * * * *", quick))
 		a.link.Delay(50 * time.Millisecond)
 		require.NoError(t, a.Add(jobs("k", "* * * * *", quick)[0]))
-		a.part.assign() // as a member comes or goes
+		a.participation.assignJobs() // as a member comes or goes
 		time.Sleep(90 * time.Second)
 		require.Empty(t, w.log.all(EventRemoved))
 		require.EqualValues(t, 1, w.state("k").Fired)
 	})
 }
 
-func TestARunWhoseClaimIsLostBeforeItBeginsDoesNotRun(t *testing.T) {
+func TestLostClaimStartsNoRun(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var calls atomic.Int64
 		a := w.start("a", jobs("j", "0 0 1 1 *", func(context.Context, Run) error { calls.Add(1); return nil }))
@@ -91,7 +91,7 @@ func TestARunWhoseClaimIsLostBeforeItBeginsDoesNotRun(t *testing.T) {
 		hold.End(framework.ErrNodeGone)
 		record := storedRun{RunRecord: RunRecord{Number: 1}}
 		e := &execution{
-			runner: a.part.session().ownership.runner, session: session, job: a.jobs.get("j"), record: record, local: newLocalRun(record, session.ID()),
+			runner: a.participation.currentSession().ownership.runner, session: session, job: a.jobs.findJob("j"), record: record, local: newLocalRun(record, session.ID()),
 		}
 		defer e.local.stop(nil)
 		err, why := e.runWhileHeld(hold)
@@ -102,7 +102,7 @@ func TestARunWhoseClaimIsLostBeforeItBeginsDoesNotRun(t *testing.T) {
 	})
 }
 
-func TestARunThatFailsWhileItIsDrainedIsNotRetried(t *testing.T) {
+func TestDrainedRunIsNotRetried(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", one(Job{Retries: 5, Run: func(context.Context, Run) error {
 			time.Sleep(5 * time.Second)
@@ -117,18 +117,23 @@ func TestARunThatFailsWhileItIsDrainedIsNotRetried(t *testing.T) {
 }
 
 // A member adopts a run that it has claimed behind a look that failed, and which had given its slot back.
-func TestARunThatIsAdoptedTakesASlot(t *testing.T) {
+func TestAdoptedRunTakesSlot(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", one(Job{Run: lasting(30 * time.Second)}), WithMaxConcurrent(1))
+		b := w.member("b", nil)
+		a.link.Delay(100 * time.Millisecond)
 		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1"})
-		go func() {
-			<-lost.Hit()
-			a.link.Cut()
-			time.Sleep(2 * time.Second)
-			a.link.Heal()
-		}()
-		time.Sleep(75 * time.Second)
-		synctest.Wait()
+		<-lost.Hit()
+		claimed, _, err := b.client.Get(t.Context(), testPath+"/jobs/j")
+		require.NoError(t, err)
+		_, err = b.client.Set(t.Context(), testPath+"/jobs/j", []byte("not a state"), framework.AnyVersion)
+		require.NoError(t, err)
+		time.Sleep(2 * time.Second)
+		require.NotEmpty(t, w.log.all(EventFailed), "the check that has claimed the run has failed")
+		require.Equal(t, 1, a.slots.freeSlots())
+		_, err = b.client.Set(t.Context(), testPath+"/jobs/j", claimed, framework.AnyVersion)
+		require.NoError(t, err)
+		until(time.Date(2000, 1, 1, 0, 1, 15, 0, time.UTC))
 		require.Len(t, w.log.all(EventStarted), 1)
 		require.Equal(t, 0, a.slots.freeSlots())
 		time.Sleep(30 * time.Second)
@@ -142,9 +147,9 @@ func TestAClaimOfAFormerLeaderIsRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", jobs("j", "31 * * * * *", quick), WithNow(func() time.Time { return time.Now().Add(5 * time.Second) }))
 		b := w.start("b", jobs("j", "31 * * * * *", quick))
-		former, err := b.leader.election.Leader(t.Context())
+		former, err := b.leadership.election.Leader(t.Context())
 		require.NoError(t, err)
-		a.link.Delay(time.Second)
+		a.link.Delay(200 * time.Millisecond)
 		time.Sleep(26*time.Second - 100*time.Millisecond)
 		require.NoError(t, b.client.Delete(t.Context(), former.Node, framework.AnyVersion))
 		time.Sleep(10 * time.Second)
@@ -155,7 +160,7 @@ func TestAClaimOfAFormerLeaderIsRefused(t *testing.T) {
 
 // Somebody deletes a job's node and the claim of its run, and the job is registered anew: the former run, which has the
 // same number as the next, returns late.
-func TestARunOfANodeThatWasDeletedByHandEndsNoOther(t *testing.T) {
+func TestRunWithDeletedNodeEndsNoOtherRun(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var most atomic.Int64
 		job := one(Job{Spec: "*/10 * * * * *", Run: lingering(8*time.Second, 30*time.Second, &most)})
@@ -178,13 +183,12 @@ func TestARunOfANodeThatWasDeletedByHandEndsNoOther(t *testing.T) {
 // Members learn from the list of removed jobs what they have missed, when they cannot tell what has changed.
 func TestARemovedJobOfOthersIsDroppedWhenAnythingMayHaveChanged(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		name := jobThatPrefers("b", "a")
-		job := []Job{{Name: name, Spec: "* * * * *", Placement: Spread, Run: quick}, {Name: "other", Spec: "0 0 1 1 *", Run: quick}}
+		job := []Job{{Name: "j", Spec: "* * * * *", Run: quick}, {Name: "other", Spec: "0 0 1 1 *", Run: quick}}
+		b := w.start("b", job) // it leads: a job of Spread would come to a once b has dropped it, and a's check would notice
 		a := w.start("a", job)
-		w.start("b", job)
 		c := w.member("c", nil)
 		a.link.Cut()
-		require.NoError(t, c.Remove(t.Context(), name))
+		require.NoError(t, c.Remove(t.Context(), "j"))
 		for range maxChanges + 1 {
 			require.NoError(t, c.Pause(t.Context(), "other"))
 			require.NoError(t, c.Resume(t.Context(), "other"))
@@ -193,18 +197,20 @@ func TestARemovedJobOfOthersIsDroppedWhenAnythingMayHaveChanged(t *testing.T) {
 		a.link.Heal()
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		require.Nil(t, a.jobs.get(name))
-		require.NotNil(t, a.jobs.get("other"))
+		require.Nil(t, a.jobs.findJob("j"))
+		require.NotNil(t, a.jobs.findJob("other"))
+		require.Equal(t, "b", w.leader())
+		require.NotNil(t, b.jobs.findJob("other"))
 	})
 }
 
 // A claim is known only after the removal: its run is ended at once.
-func TestARunThatBeginsBehindTheRemovalIsEnded(t *testing.T) {
+func TestRunBegunAfterRemovalIsEnded(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", jobs("j", "0 0 1 1 *", quick))
 		session, err := a.client.Session(t.Context())
 		require.NoError(t, err)
-		l := a.jobs.get("j").local
+		l := a.jobs.findJob("j").local
 		begin := func(generation int64) context.Context {
 			r := newLocalRun(storedRun{RunRecord: RunRecord{Number: 1, Token: generation + 1, Manual: true}, Generation: generation}, session.ID())
 			t.Cleanup(func() { r.stop(nil) })
@@ -217,4 +223,12 @@ func TestARunThatBeginsBehindTheRemovalIsEnded(t *testing.T) {
 		require.ErrorIs(t, context.Cause(begin(1)), ErrRemoved)
 		require.NoError(t, begin(2).Err(), "of a registration since")
 	})
+}
+
+// TestTakingPartEndsWithItsContext also while there is no session: the campaign, which has ended the context, has the reason.
+func TestTakingPartEndsWithItsContext(t *testing.T) {
+	s := New(idle(t), testPath)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, s.participation.takePart(ctx, newActivation(ctx)))
 }

@@ -60,15 +60,15 @@ func parseEvery(period string, zone *time.Location) (tickSet, error) {
 }
 
 func (e everySchedule) next(t time.Time) time.Time {
-	return time.Unix((e.number(t)+1)*e.seconds, 0).In(e.zone)
+	return time.Unix((e.ticksUntil(t)+1)*e.seconds, 0).In(e.zone)
 }
 
 func (e everySchedule) countTicks(from, to time.Time) int64 {
-	return max(0, e.number(to)-e.number(from))
+	return max(0, e.ticksUntil(to)-e.ticksUntil(from))
 }
 
-// number counts the ticks from 1970 to t.
-func (e everySchedule) number(t time.Time) int64 {
+// ticksUntil counts the ticks from 1970 to t.
+func (e everySchedule) ticksUntil(t time.Time) int64 {
 	n := t.Unix() / e.seconds
 	if t.Unix()%e.seconds < 0 {
 		n--

@@ -10,20 +10,21 @@ import (
 
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
 // Scheduler is one member of a cluster that runs jobs on schedules. Make it with New, give it the jobs with Add,
 // and Run it. Its other methods read, and change, the cluster's jobs; they need no Run.
 type Scheduler struct {
-	err      error // of the arguments
-	settings settings
-	store    *store
-	report   *reporter
-	jobs     *jobTable
-	slots    *runSlots
-	leader   *leadership
-	part     *participation
-	register *registrar
+	err           error // of the arguments
+	settings      settings
+	store         *store
+	report        *reporter
+	jobs          *jobTable
+	slots         *runSlots
+	leadership    *leadership
+	participation *participation
+	registrar     *registrar
 
 	mu      sync.Mutex  // also makes the registrations of added jobs begin in the order of the table's changes
 	running *activation // nil unless it runs
@@ -46,41 +47,41 @@ func New(client *framework.Client, path string, opts ...Option) *Scheduler {
 	s.store.history = int64(s.settings.history)
 	s.slots = &runSlots{most: s.settings.maxConcurrent}
 	s.report = &reporter{path: path, log: client.Logger(), tel: newTelemetry(client, path), now: s.settings.now, observe: s.settings.observe}
-	s.leader = &leadership{election: election.New(client, s.store.nodes.election()), jobs: s.jobs, report: s.report}
-	s.part = &participation{
-		settings: &s.settings, store: s.store, report: s.report, jobs: s.jobs, slots: s.slots, leader: s.leader, nonce: uuid.NewString()[:8],
+	s.leadership = &leadership{election: election.New(client, s.store.nodes.election()), jobs: s.jobs, report: s.report}
+	s.participation = &participation{
+		settings: &s.settings, store: s.store, report: s.report, jobs: s.jobs, slots: s.slots, leadership: s.leadership, nonce: uuid.NewString()[:8],
 	}
-	s.leader.changed = s.part.assign
-	s.register = &registrar{store: s.store, report: s.report, jobs: s.jobs, removed: s.part.dropRemoved, entered: s.part.takeUp}
+	s.leadership.changed = s.participation.assignJobs
+	s.registrar = &registrar{store: s.store, report: s.report, jobs: s.jobs, removed: s.participation.dropRemoved, entered: s.participation.takeUp}
 	return s
 }
 
 // Err says what is wrong with the arguments of New, or is nil. The other methods return it, too.
-func (s *Scheduler) Err() error { return framework.Wrap("schedule", s.Path(), s.err) }
+func (s *Scheduler) Err() error { return failure.Wrap("schedule", s.Path(), s.err) }
 
 // Path is the scheduler's directory.
 func (s *Scheduler) Path() string { return string(s.store.nodes) }
 
 // Add gives this member a job, before Run or while it runs. In the latter case the job is registered in the
-// background, and trouble with that is logged, told to the observer and retried. Its error wraps
+// background, and failures of it are logged, reported to the observer and retried. Its error wraps
 // ErrInvalidJob, ErrInvalidSpec or ErrDuplicateJob.
 func (s *Scheduler) Add(j Job) error {
-	added, err := s.define(j)
+	added, err := s.defineJob(j)
 	if err != nil {
-		return framework.Wrap("schedule", s.Path(), err)
+		return failure.Wrap("schedule", s.Path(), err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.jobs.add(added); err != nil {
-		return framework.Wrap("schedule", s.Path(), err)
+	if err := s.jobs.addJob(added); err != nil {
+		return failure.Wrap("schedule", s.Path(), err)
 	}
 	if s.running != nil {
-		s.register.registerInBackground(s.running, added, nil)
+		s.registrar.registerInBackground(s.running, added, nil)
 	}
 	return nil
 }
 
-func (s *Scheduler) define(j Job) (*job, error) {
+func (s *Scheduler) defineJob(j Job) (*job, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
@@ -94,23 +95,23 @@ func (s *Scheduler) define(j Job) (*job, error) {
 //
 // Its error wraps ErrInvalidJob, ErrInvalidSpec, or ErrUnknownJob if this member does not have the job.
 func (s *Scheduler) Update(j Job) error {
-	updated, err := s.define(j)
+	updated, err := s.defineJob(j)
 	if err == nil {
 		err = s.replaceDefinition(updated)
 	}
 	if err != nil {
-		return framework.Wrap("update", s.Path(), err)
+		return failure.Wrap("update", s.Path(), err)
 	}
-	s.part.assign()
+	s.participation.assignJobs()
 	return nil
 }
 
 func (s *Scheduler) replaceDefinition(updated *job) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old, err := s.jobs.replace(updated)
+	old, err := s.jobs.replaceJob(updated)
 	if err == nil && s.running != nil {
-		s.register.registerInBackground(s.running, updated, old)
+		s.registrar.registerInBackground(s.running, updated, old)
 	}
 	return err
 }
@@ -125,14 +126,14 @@ func (s *Scheduler) replaceDefinition(updated *job) error {
 func (s *Scheduler) Withdraw(name string) error {
 	err := s.checkName(name)
 	if err == nil {
-		j := s.jobs.get(name)
-		if j == nil || !s.part.drop(j) {
+		j := s.jobs.findJob(name)
+		if j == nil || !s.participation.dropJob(j) {
 			err = errNotHere(name)
 		} else {
-			s.part.describeLater(j)
+			s.participation.describeLater()
 		}
 	}
-	return framework.Wrap("withdraw", s.Path(), err)
+	return failure.Wrap("withdraw", s.Path(), err)
 }
 
 // Run registers the jobs, takes part, and runs those that belong to this member, until ctx ends. Then no run is
@@ -161,29 +162,29 @@ func (s *Scheduler) Run(ctx context.Context) error {
 // runJobs is Run for a scheduler that has a job.
 func (s *Scheduler) runJobs(ctx context.Context) error {
 	a := newActivation(ctx)
-	defer a.close()
-	if err := s.begin(a); err != nil {
-		return framework.Wrap("schedule", s.Path(), err)
+	defer a.endContexts()
+	if err := s.beginRun(a); err != nil {
+		return failure.Wrap("schedule", s.Path(), err)
 	}
-	defer s.end()
-	err := s.register.registerAll(ctx)
+	defer s.endRun()
+	err := s.registrar.registerAll(ctx)
 	close(a.registered)
 	if err == nil {
 		err = s.campaignAndTakePart(a)
 	}
 	var stuck error
-	if !a.drain(s.settings.drain, s.settings.stuckAfter) {
-		stuck = fmt.Errorf("%w: %q", ErrStuck, s.jobs.running())
+	if !a.drainRuns(s.settings.drain, s.settings.stuckAfter) {
+		stuck = fmt.Errorf("%w: %q", ErrStuck, s.jobs.runningNames())
 	}
 	a.finish()
 	a.listeners.Wait()
 	if ctx.Err() != nil {
 		err = nil
 	}
-	return framework.Wrap("schedule", s.Path(), errors.Join(err, stuck))
+	return failure.Wrap("schedule", s.Path(), errors.Join(err, stuck))
 }
 
-func (s *Scheduler) begin(a *activation) error {
+func (s *Scheduler) beginRun(a *activation) error {
 	if s.err != nil {
 		return s.err
 	}
@@ -195,12 +196,12 @@ func (s *Scheduler) begin(a *activation) error {
 	case s.jobs.isEmpty():
 		return ErrNoJobs
 	}
-	s.jobs.beginAnew()
+	s.jobs.allowReregistration()
 	s.running = a
 	return nil
 }
 
-func (s *Scheduler) end() {
+func (s *Scheduler) endRun() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running = nil
@@ -215,9 +216,9 @@ func (s *Scheduler) campaignAndTakePart(a *activation) error {
 	var failed error
 	campaign.Go(func() {
 		defer cancel()
-		failed = s.leader.campaign(ctx)
+		failed = s.leadership.campaignWhileJobs(ctx)
 	})
-	err := s.part.takePart(ctx, a)
+	err := s.participation.takePart(ctx, a)
 	cancel()
 	campaign.Wait()
 	if a.ctx.Err() != nil {

@@ -164,7 +164,7 @@ func TestAYearOfMissedSecondsIsOneGap(t *testing.T) {
 	})
 }
 
-func TestALocalHourThatComesTwiceRunsOnce(t *testing.T) {
+func TestRepeatedLocalHourRunsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ny := zone(t, "America/New_York")
 		until(time.Date(2000, 10, 29, 0, 0, 0, 0, ny)) // at 2:00 the clock goes back to 1:00
@@ -179,7 +179,7 @@ func TestALocalHourThatComesTwiceRunsOnce(t *testing.T) {
 	})
 }
 
-func TestALeaderThatIsCutOffStopsItsRunsBeforeTheNextRuns(t *testing.T) {
+func TestDisconnectedLeaderStopsRunsBeforeNextLeaderRuns(t *testing.T) {
 	for _, how := range []func(*zktest.Link){(*zktest.Link).Cut, func(k *zktest.Link) { k.BlackHole(true, true) }, func(k *zktest.Link) { k.BlackHole(true, false) }} {
 		in(t, func(t *testing.T, w *world) {
 			a := w.start("a", jobs("j", "*/20 * * * * *", lasting(time.Hour)))
@@ -216,7 +216,7 @@ func TestStopDrains(t *testing.T) {
 	})
 }
 
-func TestARunThatDoesNotFinishInTimeIsEnded(t *testing.T) {
+func TestRunBeyondDrainIsEnded(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", jobs("j", "* * * * *", lasting(time.Hour)), WithDrain(3*time.Second))
 		b := w.start("b", jobs("j", "* * * * *", lasting(time.Hour)), WithDrain(0))
@@ -237,7 +237,7 @@ func TestARunThatDoesNotFinishInTimeIsEnded(t *testing.T) {
 	})
 }
 
-func TestStatesThatCannotBeReadEndRun(t *testing.T) {
+func TestUnreadableStateEndsSchedulerRun(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", jobs("j", "* * * * *", quick))
 		require.NoError(t, a.client.MakeDirs(t.Context(), testPath+"/jobs"))

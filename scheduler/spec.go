@@ -20,9 +20,9 @@ type Schedule struct {
 
 // tickSet is a set of instants at whole seconds.
 type tickSet interface {
-	// next is the first one after t, or the zero time beyond the horizon.
+	// next is the first instant after t, or the zero time beyond the horizon.
 	next(t time.Time) time.Time
-	// count is the number of those after from and not after to, found without visiting each.
+	// countTicks counts the instants after from and not after to, without visiting each.
 	countTicks(from, to time.Time) int64
 }
 
@@ -87,7 +87,7 @@ func parseSchedule(spec string, zone *time.Location) (tickSet, error) {
 	case spec == "":
 		return nil, errors.New("it is empty")
 	case len(spec) > maxSpec:
-		return nil, fmt.Errorf("it has %d bytes, at most %d are taken", len(spec), maxSpec)
+		return nil, fmt.Errorf("it has %d bytes: want at most %d", len(spec), maxSpec)
 	case strings.Contains(spec, "TZ="):
 		return nil, errors.New("the zone is not part of the spec: give it as the location")
 	case spec == "@every" || strings.HasPrefix(spec, "@every "):
@@ -111,14 +111,14 @@ func parseFields(spec string, zone *time.Location) (tickSet, error) {
 	}
 	fields, ok := parsed.(*cron.SpecSchedule)
 	if !ok {
-		return nil, errors.New("it is not a calendar")
+		return nil, errors.New("it is not a cron expression with fields")
 	}
 	return newCalendar(fields, zone), nil
 }
 
 var parser = cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
 
-// elementPattern is what the library's parser reads as it looks. It takes more: "*-5" is "*" to it, and "+5" is 5.
+// elementPattern matches the elements that the library's parser reads as they look. The parser accepts others, too: it reads "*-5" as "*", and "+5" as 5.
 var elementPattern = regexp.MustCompile(`^([*?]|\d{1,2}(-\d{1,2})?|[A-Za-z]{3}(-[A-Za-z]{3})?)(/\d{1,2})?$`)
 
 // daySeven is an element of the days of the week that names a day 7, which is Sunday to other crons.
@@ -130,10 +130,10 @@ var (
 	fieldSizes = [6]int{60, 60, 24, 31, 12, 7}
 )
 
-// checkFields refuses what the library's parser takes but hardly means what it says.
+// checkFields refuses elements that the library's parser accepts and reads in another way than they look.
 func checkFields(fields []string) error {
 	if len(fields) != 5 && len(fields) != 6 {
-		return fmt.Errorf("it has %d fields, 5 or 6 are wanted", len(fields))
+		return fmt.Errorf("it has %d fields: want 5 or 6", len(fields))
 	}
 	first := 6 - len(fields)
 	for i, field := range fields {

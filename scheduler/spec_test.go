@@ -126,7 +126,7 @@ func TestEveryCountsFromTheEpoch(t *testing.T) {
 	require.Equal(t, int64(-7*3600), s.Next(time.Unix(-7*3600-1, 0)).Unix())
 }
 
-func TestALocalTimeThatIsSkippedIsNotDue(t *testing.T) {
+func TestSkippedLocalTimeIsNotDue(t *testing.T) {
 	ny := zone(t, "America/New_York")
 	from, to := at(t, "2026-03-07T12:00:00-05:00"), at(t, "2026-03-09T12:00:00-04:00")
 	require.Equal(t, []string{"2026-03-09 02:30:00 -0400"}, list(parsed(t, "30 2 * * *", ny), from, to))
@@ -134,7 +134,7 @@ func TestALocalTimeThatIsSkippedIsNotDue(t *testing.T) {
 	require.Len(t, list(parsed(t, "0 * * * *", ny), from, to), 47)
 }
 
-func TestALocalTimeThatIsRepeatedIsDueOnceForARestrictedHour(t *testing.T) {
+func TestRepeatedLocalTimeIsDueOnceForRestrictedHour(t *testing.T) {
 	ny := zone(t, "America/New_York")
 	from, to := at(t, "2026-10-31T12:00:00-04:00"), at(t, "2026-11-02T12:00:00-05:00")
 	require.Equal(t, []string{"2026-11-01 01:30:00 -0400", "2026-11-02 01:30:00 -0500"}, list(parsed(t, "30 1 * * *", ny), from, to))
@@ -287,6 +287,7 @@ func FuzzParseSpec(f *testing.F) {
 		again, err := ParseSpec(s.String(), ny)
 		require.NoError(t, err)
 		require.Equal(t, a, again.Next(from))
+		require.NotEmpty(t, s.Words())
 	})
 }
 

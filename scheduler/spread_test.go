@@ -31,7 +31,7 @@ func (w *world) runners(tick string) map[string]string {
 	return out
 }
 
-func TestJobsAreSpreadAndOnlyThoseOfAMemberThatComesOrGoesMove(t *testing.T) {
+func TestSpreadJobsMoveOnlyWithJoiningOrLeavingMember(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		all := spreadJobs(200, "* * * * *", quick)
 		for i := range 4 {
@@ -112,7 +112,7 @@ func TestRunsArePinnedByLabels(t *testing.T) {
 	})
 }
 
-func TestAMemberGetsNoJobThatItLacks(t *testing.T) {
+func TestMemberOwnsOnlyJobsItHas(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.start("old", spreadJobs(20, "* * * * *", quick))
 		w.start("new", spreadJobs(40, "* * * * *", quick))
@@ -125,7 +125,7 @@ func TestAMemberGetsNoJobThatItLacks(t *testing.T) {
 	})
 }
 
-func TestMembersThatAreCalledTheSameShareTheJobs(t *testing.T) {
+func TestMembersWithSameIDShareJobs(t *testing.T) {
 	members := []member{{node: "n-1", id: "host", keys: []uint32{jobKey("j")}}, {node: "n-2", id: "host", keys: []uint32{jobKey("j")}}}
 	share := map[string]int{}
 	for i := range 100 {
@@ -140,7 +140,7 @@ func TestMembersThatAreCalledTheSameShareTheJobs(t *testing.T) {
 	require.Empty(t, (&job{Job: Job{Name: "k"}}).ownerAmong(members), "nobody has it")
 }
 
-func TestARemovedJobThatIsAddedToOneMemberRunsThere(t *testing.T) {
+func TestRemovedJobAddedToOneMemberRunsThere(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		all := spreadJobs(10, "* * * * *", quick)
 		w.start("a", all)
@@ -155,7 +155,7 @@ func TestARemovedJobThatIsAddedToOneMemberRunsThere(t *testing.T) {
 	})
 }
 
-func TestAMemberWhoseNodeWasDeletedComesBack(t *testing.T) {
+func TestMemberRejoinsAfterItsNodeIsDeleted(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", spreadJobs(5, "* * * * *", lasting(2*time.Second)))
 		time.Sleep(61 * time.Second)

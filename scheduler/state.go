@@ -19,6 +19,8 @@ type jobState struct {
 	Revision     int64  `json:"revision,omitempty"`
 	DeclaredSpec string `json:"declaredSpec,omitempty"` // the releases' schedule, where it was changed at run time
 	DeclaredZone string `json:"declaredZone,omitempty"`
+	Description  string `json:"description,omitempty"`
+	JitterMS     int64  `json:"jitter_ms,omitempty"` // of the declaration; for reports only
 
 	Registered   time.Time `json:"-"`                    // by the node's creation, or as below
 	Reregistered time.Time `json:"registered,omitzero"`  // when the job was registered in the place of a tombstone
@@ -42,7 +44,7 @@ type jobState struct {
 	Gaps     []storedGap      `json:"gaps,omitempty"`
 
 	unknown recipe.Unknown
-	passed  []Gap // what was recorded as missed since it was read
+	newGaps []Gap // recorded since the state was read
 }
 
 // storedRun is a run that goes on, or the record of one that has ended.
@@ -82,14 +84,14 @@ type replacedSchedule struct {
 }
 
 const (
-	stateVersion  = 1
-	recordVersion = 1 // of a run in the history
-	maxGaps       = 10
-	maxPending    = 10
-	maxRequests   = 32
-	maxPassed     = 100_000 // ticks that are looked at one by one
-	maxReplaced   = 16
-	maxErrorText  = 300
+	stateVersion     = 1
+	recordVersion    = 1 // of a run in the history
+	maxGaps          = 10
+	maxPending       = 10
+	maxRequests      = 32
+	maxTicksOneByOne = 100_000 // ticks that are compared one by one with those of replaced schedules
+	maxReplaced      = 16
+	maxErrorText     = 300
 )
 
 // decodeState reads a stored state. Its error wraps ErrNewerState or ErrBadState.
@@ -97,7 +99,7 @@ func decodeState(data []byte) (s jobState, err error) {
 	if s.unknown, err = recipe.Decode(data, stateVersion, &s); err != nil {
 		return jobState{}, err
 	}
-	if err := s.check(); err != nil {
+	if err := s.validate(); err != nil {
 		return jobState{}, fmt.Errorf("%w: %w", ErrBadState, err)
 	}
 	if s.Paused.IsZero() {
@@ -106,9 +108,9 @@ func decodeState(data []byte) (s jobState, err error) {
 	return s, nil
 }
 
-// check refuses what no release stores.
-func (s *jobState) check() error {
-	for name, n := range map[string]int64{"generation": s.Generation, "fired": s.Fired, "failures": s.Failures, "number": s.Number} {
+// validate refuses values that no release stores.
+func (s *jobState) validate() error {
+	for name, n := range map[string]int64{"generation": s.Generation, "jitter_ms": s.JitterMS, "fired": s.Fired, "failures": s.Failures, "number": s.Number} {
 		if n < 0 {
 			return fmt.Errorf("%s: %d is negative", name, n)
 		}
@@ -192,7 +194,7 @@ func checkTimes(times ...*time.Time) error {
 	return nil
 }
 
-// errorText is what is stored of an error: valid, and not too long.
+// errorText is the stored form of an error: valid UTF-8 of at most maxErrorText bytes.
 func errorText(err error) string {
 	if err == nil {
 		return ""
@@ -210,7 +212,7 @@ func errorText(err error) string {
 // schedule reads the stored schedule.
 func (s *jobState) schedule() (Schedule, error) { return readSchedule(s.Spec, s.Zone) }
 
-// ticksSeenUntil is the time after which ticks are still to be run or missed.
+// ticksSeenUntil is the time up to which all ticks were run or missed, or do not count.
 func (s *jobState) ticksSeenUntil() time.Time { return latestOf(s.Registered, s.Since, s.Last) }
 
 // indexOfRun is the place of a run that goes on among Running, or -1.
@@ -218,13 +220,13 @@ func (s *jobState) indexOfRun(number int64) int {
 	return slices.IndexFunc(s.Running, func(r storedRun) bool { return r.Number == number })
 }
 
-// belongsToRegistration reports whether a run belongs to the present registration. A run of a job that was removed ends without
-// an effect on what is counted, recorded and repeated.
+// belongsToRegistration reports whether a run belongs to the present registration. A run of a removed registration ends without
+// being counted, recorded or repeated.
 func (s *jobState) belongsToRegistration(r storedRun) bool {
 	return s.Removed.IsZero() && r.Generation == s.Generation
 }
 
-// clone copies what the methods that change a state change.
+// clone returns a copy with its own slices and maps, without newGaps.
 func (s jobState) clone() jobState {
 	s.Missed = maps.Clone(s.Missed)
 	if s.Missed == nil {
@@ -235,6 +237,6 @@ func (s jobState) clone() jobState {
 	s.Pending = slices.Clone(s.Pending)
 	s.Requests = slices.Clone(s.Requests)
 	s.Replaced = slices.Clone(s.Replaced)
-	s.passed = nil
+	s.newGaps = nil
 	return s
 }

@@ -51,7 +51,7 @@ func TestStateIsStoredAsThisReleaseWritesIt(t *testing.T) {
 	require.Equal(t, string(golden(t)), string(data))
 	s, err := decodeState(golden(t))
 	require.NoError(t, err)
-	view := s.view("j")
+	view := s.publicState("j")
 	require.Equal(t, int64(12), view.Due())
 	require.Equal(t, []Run{{Job: "j", Tick: at(t, "2026-05-04T10:15:30Z"), Manual: true, Attempt: 1}}, view.Pending)
 	require.Equal(t, ReasonOverlap, s.Gaps[1].Reason)
@@ -81,7 +81,7 @@ func TestUnknownFieldsSurviveRewriting(t *testing.T) {
 	require.Equal(t, "n", m["gaps"].([]any)[0].(map[string]any)["note"])
 }
 
-func TestStatesThatCannotBeReadAreRefused(t *testing.T) {
+func TestUnreadableStateIsRefused(t *testing.T) {
 	_, err := decodeState([]byte(`{"v":2,"spec":{"new":"shape"}}`))
 	require.ErrorIs(t, err, ErrNewerState)
 	require.ErrorContains(t, err, "version 2")
@@ -158,17 +158,17 @@ func FuzzDecodeChanges(f *testing.F) {
 			return
 		}
 		c.changedSince(seen, now)
-		once, err := c.appended("b", now).encode()
+		once, err := c.withChange("b", now).encode()
 		require.NoError(t, err)
 		_, err = decodeChanges(once)
 		require.NoError(t, err)
 	})
 }
 
-func TestChangesTellWhatHasChangedOrThatAnythingMayHave(t *testing.T) {
+func TestChangesNameChangedJobsOrAll(t *testing.T) {
 	c := changeLog{}
 	for i := range int32(40) {
-		c = c.appended(fmt.Sprint("j", i+1), i)
+		c = c.withChange(fmt.Sprint("j", i+1), i)
 	}
 	require.Len(t, c.Latest, maxChanges)
 	jobs, all := c.changedSince(38, 40)
@@ -181,7 +181,7 @@ func TestChangesTellWhatHasChangedOrThatAnythingMayHave(t *testing.T) {
 	require.True(t, all, "too long ago")
 	_, all = c.changedSince(50, 40)
 	require.True(t, all, "the node was deleted")
-	_, all = c.appended("", 40).changedSince(40, 41)
+	_, all = c.withChange("", 40).changedSince(40, 41)
 	require.True(t, all)
 }
 

@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // stateCache is a job's stored state as a member knows it. It keeps the state as it is stored, which takes the least
 // memory, and writes by its version, so that a write is refused if another member has changed the state.
 type stateCache struct {
-	turn       chan struct{} // taken from reading until what follows from it is written; a channel, since it is held while waiting
+	locked     chan struct{} // taken from reading until what follows from it is written; a channel, since it is held while waiting
 	node       string
 	known      bool
 	data       []byte
@@ -23,58 +25,58 @@ type stateCache struct {
 }
 
 func newStateCache(node string) *stateCache {
-	return &stateCache{node: node, turn: make(chan struct{}, 1)}
+	return &stateCache{node: node, locked: make(chan struct{}, 1)}
 }
 
 // lock waits for the cache; the function that it returns gives it back.
-func (b *stateCache) lock() (back func()) {
-	b.turn <- struct{}{}
-	return func() { <-b.turn }
+func (c *stateCache) lock() (back func()) {
+	c.locked <- struct{}{}
+	return func() { <-c.locked }
 }
 
 // readState returns the state, which may be a tombstone, and asks the servers only if it is not known. Its error wraps
 // ErrUnknownJob, ErrBadState or ErrNewerState.
-func (b *stateCache) readState(ctx context.Context, session *framework.Session) (jobState, error) {
-	if !b.known {
-		data, st, err := session.Get(ctx, b.node)
+func (c *stateCache) readState(ctx context.Context, session *framework.Session) (jobState, error) {
+	if !c.known {
+		data, st, err := session.Get(ctx, c.node)
 		if errors.Is(err, framework.ErrNoNode) {
-			_, name := framework.Split(b.node)
+			_, name := znode.Split(c.node)
 			return jobState{}, fmt.Errorf("%w %q", ErrUnknownJob, name)
 		}
 		if err != nil {
 			return jobState{}, err
 		}
-		b.known, b.data, b.version, b.registered, b.created = true, data, st.Version, st.Ctime.UTC(), st.Czxid
+		c.known, c.data, c.version, c.registered, c.created = true, data, st.Version, st.Ctime.UTC(), st.Czxid
 	}
-	state, err := decodeState(b.data)
+	state, err := decodeState(c.data)
 	if err != nil {
-		b.invalidate()
-		return jobState{}, framework.Wrap("state", b.node, err)
+		c.invalidate()
+		return jobState{}, failure.Wrap("state", c.node, err)
 	}
 	if state.Registered = state.Reregistered; state.Registered.IsZero() {
-		state.Registered = b.registered
+		state.Registered = c.registered
 	}
 	return state, nil
 }
 
 // invalidate makes the next read ask the servers.
-func (b *stateCache) invalidate() { b.known, b.data = false, nil }
+func (c *stateCache) invalidate() { c.known, c.data = false, nil }
 
 // writeState writes a state, if it still has the version that was read, in one transaction with other
 // operations, those before it and those after. When the write fails, the next read asks the servers.
-func (b *stateCache) writeState(ctx context.Context, session *framework.Session, state jobState, before, after []tolerantOp) (framework.Stat, error) {
+func (c *stateCache) writeState(ctx context.Context, session *framework.Session, state jobState, before, after []tolerantOp) (framework.Stat, error) {
 	data, err := state.encode()
 	if err != nil {
 		return framework.Stat{}, err
 	}
 	at := len(before)
-	ops := slices.Concat(before, []tolerantOp{{op: framework.SetOp(b.node, data, b.version)}}, after)
+	ops := slices.Concat(before, []tolerantOp{{op: framework.SetOp(c.node, data, c.version)}}, after)
 	results, err := multiTolerant(ctx, session, ops)
 	if err != nil {
-		b.invalidate()
+		c.invalidate()
 		return framework.Stat{}, err
 	}
 	st := results[at].Stat
-	b.data, b.version = data, st.Version
+	c.data, c.version = data, st.Version
 	return st, nil
 }

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // nodes names the nodes below a scheduler's path.
@@ -20,18 +22,18 @@ const (
 	claimPrefix = "run-"
 )
 
-func (n nodes) election() string          { return framework.Join(string(n), "election") }
-func (n nodes) members() string           { return framework.Join(string(n), "members") }
-func (n nodes) member(name string) string { return framework.Join(n.members(), name) }
-func (n nodes) changes() string           { return framework.Join(string(n), "changes") }
-func (n nodes) removed() string           { return framework.Join(string(n), "removed") }
-func (n nodes) jobs() string              { return framework.Join(string(n), "jobs") }
-func (n nodes) job(name string) string    { return framework.Join(n.jobs(), name) }
+func (n nodes) election() string          { return znode.Join(string(n), "election") }
+func (n nodes) members() string           { return znode.Join(string(n), "members") }
+func (n nodes) member(name string) string { return znode.Join(n.members(), name) }
+func (n nodes) changes() string           { return znode.Join(string(n), "changes") }
+func (n nodes) removed() string           { return znode.Join(string(n), "removed") }
+func (n nodes) jobs() string              { return znode.Join(string(n), "jobs") }
+func (n nodes) job(name string) string    { return znode.Join(n.jobs(), name) }
 func (n nodes) claim(job string, run int64) string {
-	return framework.Join(n.job(job), fmt.Sprintf("%s%d", claimPrefix, run))
+	return znode.Join(n.job(job), fmt.Sprintf("%s%d", claimPrefix, run))
 }
-func (n nodes) past(job string, slot int64) string {
-	return framework.Join(n.job(job), fmt.Sprintf("%s%d", pastPrefix, slot))
+func (n nodes) pastRun(job string, slot int64) string {
+	return znode.Join(n.job(job), fmt.Sprintf("%s%d", pastPrefix, slot))
 }
 
 // store reads and writes what all members share. Its methods take the session on which they work, so that callers decide what a lost
@@ -44,7 +46,7 @@ type store struct {
 
 // onSession repeats f on session after session until its outcome is known, or ctx ends.
 func (s *store) onSession(ctx context.Context, f recipe.Step) error {
-	return recipe.OnSession(ctx, s.client, f, shouldRetry, framework.IsTransient, func(err error) bool { return errors.Is(err, framework.ErrNodeExists) })
+	return recipe.OnSession(ctx, s.client, f, shouldRetry, failure.IsTransient, func(err error) bool { return errors.Is(err, framework.ErrNodeExists) })
 }
 
 // shouldRetry reports whether to try a refused or unanswered write once more after reading the state again.
@@ -59,7 +61,7 @@ func (s *store) ensembleTime(ctx context.Context, session *framework.Session) (t
 
 // createState registers a job that has no node.
 func (s *store) createState(ctx context.Context, session *framework.Session, job string, d declaration) error {
-	data, err := jobState{Spec: d.spec, Zone: d.zone, Revision: d.revision}.encode()
+	data, err := jobState{Spec: d.spec, Zone: d.zone, Revision: d.revision, Description: d.description, JitterMS: d.jitter.Milliseconds()}.encode()
 	if err != nil {
 		return err
 	}
@@ -94,7 +96,7 @@ func (s *store) historyOps(job string, runs ...storedRun) ([]tolerantOp, error) 
 		if err != nil {
 			return nil, err
 		}
-		node := s.nodes.past(job, r.Number%s.history)
+		node := s.nodes.pastRun(job, r.Number%s.history)
 		create, set := framework.CreateOp(node, data, framework.Persistent), framework.SetOp(node, data, framework.AnyVersion)
 		if r.Number <= s.history {
 			ops = append(ops, tolerantOp{create, framework.ErrNodeExists, &set})
@@ -110,7 +112,7 @@ func (s *store) deleteHistoryOps(ctx context.Context, session *framework.Session
 	children, _, err := session.Children(ctx, s.nodes.job(job))
 	for _, child := range children {
 		if strings.HasPrefix(child, pastPrefix) {
-			op := framework.DeleteOp(framework.Join(s.nodes.job(job), child), framework.AnyVersion)
+			op := framework.DeleteOp(znode.Join(s.nodes.job(job), child), framework.AnyVersion)
 			ops = append(ops, tolerantOp{op: op, refused: framework.ErrNoNode})
 		}
 		claimed = claimed || strings.HasPrefix(child, claimPrefix)
@@ -128,7 +130,7 @@ func (s *store) readRuns(ctx context.Context, job string) (runs []RunRecord, err
 		if !strings.HasPrefix(child, pastPrefix) {
 			continue
 		}
-		data, _, err := s.client.Get(ctx, framework.Join(s.nodes.job(job), child))
+		data, _, err := s.client.Get(ctx, znode.Join(s.nodes.job(job), child))
 		if errors.Is(err, framework.ErrNoNode) {
 			continue
 		}
@@ -144,14 +146,15 @@ func (s *store) readRuns(ctx context.Context, job string) (runs []RunRecord, err
 	return runs, nil
 }
 
-// tolerantOp is an operation of a transaction, and what takes its place if the servers refuse it for a reason that does not matter.
+// tolerantOp is an operation of a transaction that may be refused. If the servers refuse it with the error refused, the transaction is repeated
+// with another operation in its place, or without it.
 type tolerantOp struct {
 	op      framework.Op
-	refused error         // nil: any refusal matters
-	instead *framework.Op // nil: the operation is left out
+	refused error         // nil: any refusal fails the transaction
+	instead *framework.Op // nil: the transaction is repeated without the operation
 }
 
-// multiTolerant runs a transaction until no operation is refused for a reason that does not matter. Operations
+// multiTolerant runs a transaction, and repeats it while a tolerated refusal is its only fault. Operations
 // that may be left out must come after those that stay.
 func multiTolerant(ctx context.Context, session *framework.Session, ops []tolerantOp) ([]framework.OpResult, error) {
 	ops = slices.Clone(ops)

@@ -4,52 +4,47 @@ import (
 	"context"
 	"time"
 
-	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/metrics"
 )
 
 const scope = "github.com/lockstep-go/lockstep/scheduler"
 
 // telemetry is what a scheduler measures.
 type telemetry struct {
-	path      string
-	tracer    trace.Tracer
-	durations metric.Float64Histogram
-	lags      metric.Float64Histogram
-	misses    metric.Int64Counter
-	stucks    metric.Int64Counter
+	path        string
+	tracer      trace.Tracer
+	propagators propagation.TextMapPropagator
+	durations   metric.Float64Histogram
+	lags        metric.Float64Histogram
+	misses      metric.Int64Counter
+	stucks      metric.Int64Counter
+	successes   metric.Float64Gauge
 }
 
 func newTelemetry(client *framework.Client, path string) telemetry {
-	m := client.MeterProvider().Meter(scope)
-	t := telemetry{path: path, tracer: client.TracerProvider().Tracer(scope)}
-	var errs [4]error
-	t.durations, errs[0] = m.Float64Histogram("lockstep.scheduler.run.duration",
-		metric.WithUnit("s"), metric.WithDescription("Time that runs of jobs took"))
-	t.lags, errs[1] = m.Float64Histogram("lockstep.scheduler.start.lag",
-		metric.WithUnit("s"), metric.WithDescription("Time from a tick to the start of its run"))
-	t.misses, errs[2] = m.Int64Counter("lockstep.scheduler.missed",
-		metric.WithUnit("{tick}"), metric.WithDescription("Ticks that were due and not run"))
-	t.stucks, errs[3] = m.Int64Counter("lockstep.scheduler.stuck",
-		metric.WithUnit("{run}"), metric.WithDescription("Runs that did not return in time after their contexts' end"))
-	for _, err := range errs {
-		if err != nil {
-			otel.Handle(err)
-		}
-	}
-	return t
+	p := client.MeterProvider()
+	return telemetry{path: path, tracer: client.TracerProvider().Tracer(scope), propagators: client.Propagators(),
+		durations: metrics.RunDuration.Histogram(p), lags: metrics.StartLag.Histogram(p),
+		misses: metrics.MissedTicks.Counter(p), stucks: metrics.StuckRuns.Counter(p), successes: metrics.LastSuccess.Gauge(p)}
 }
 
-// startRun begins a run's span, the root of a trace. The function that it returns ends the span with the run's error, outcome and
+// startRunSpan begins a run's span, the root of a trace, which links to the campaign of the term in which it runs, by that one's trace context; of a spread job
+// there is no term. The function that it returns ends the span with the run's error, outcome and
 // number of attempts.
-func (t telemetry) startRun(ctx context.Context, job string, r RunRecord, now func() time.Time) (context.Context, func(error, Outcome, int)) {
-	name, began := attribute.String("lockstep.job", job), now()
-	ctx, span := t.tracer.Start(ctx, "lockstep.scheduler.run", trace.WithNewRoot(),
+func (t telemetry) startRunSpan(ctx context.Context, job string, r RunRecord, term map[string]string, now func() time.Time) (context.Context, func(error, Outcome, int)) {
+	name, began := attribute.String(metrics.Job, job), now()
+	var links []trace.Link
+	if campaign := trace.SpanContextFromContext(t.propagators.Extract(context.Background(), propagation.MapCarrier(term))); campaign.IsValid() {
+		links = append(links, trace.Link{SpanContext: campaign})
+	}
+	ctx, span := t.tracer.Start(ctx, "lockstep.scheduler.run", trace.WithNewRoot(), trace.WithLinks(links...),
 		trace.WithAttributes(attribute.String("lockstep.path", t.path), name, attribute.String("lockstep.run", r.ID),
 			attribute.String("lockstep.tick", r.Tick.Format("2006-01-02T15:04:05Z")), attribute.Int64("lockstep.token", r.Token)))
 	if !r.Manual {
@@ -62,17 +57,20 @@ func (t telemetry) startRun(ctx context.Context, job string, r RunRecord, now fu
 		how := attribute.String("lockstep.outcome", string(outcome))
 		span.SetAttributes(how, attribute.Int("lockstep.attempt", attempt))
 		span.End()
+		if outcome == Succeeded {
+			t.successes.Record(ctx, float64(now().UnixMilli())/1000, metric.WithAttributes(name))
+		}
 		t.durations.Record(ctx, now().Sub(began).Seconds(), metric.WithAttributes(name, how))
 	}
 }
 
-// missed counts ticks that were not run.
-func (t telemetry) missed(job string, g Gap) {
+// countMissed counts ticks that were not run.
+func (t telemetry) countMissed(job string, g Gap) {
 	t.misses.Add(context.Background(), g.Count, metric.WithAttributes(
-		attribute.String("lockstep.job", job), attribute.String("lockstep.reason", string(g.Reason))))
+		attribute.String(metrics.Job, job), attribute.String(metrics.Reason, string(g.Reason))))
 }
 
-// stuck counts a run that does not return.
-func (t telemetry) stuck(job string) {
-	t.stucks.Add(context.Background(), 1, metric.WithAttributes(attribute.String("lockstep.job", job)))
+// countStuck counts a run that does not return.
+func (t telemetry) countStuck(job string) {
+	t.stucks.Add(context.Background(), 1, metric.WithAttributes(attribute.String(metrics.Job, job)))
 }

@@ -9,10 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -22,7 +24,8 @@ func TestRunsAreTraced(t *testing.T) {
 		spans, reader := tracetest.NewSpanRecorder(), sdkmetric.NewManualReader()
 		m := w.Member(t, "a", config,
 			framework.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))),
-			framework.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
+			framework.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))),
+			framework.WithPropagators(propagation.TraceContext{}))
 		s := New(m.Client, testPath)
 		require.NoError(t, s.Add(Job{Name: "good", Spec: "* * * * *", Run: lasting(2 * time.Second)}))
 		require.NoError(t, s.Add(Job{Name: "bad", Spec: "* * * * *", Run: func(context.Context, Run) error { panic("x") }}))
@@ -36,8 +39,14 @@ func TestRunsAreTraced(t *testing.T) {
 		synctest.Wait()
 
 		outcomes := map[string]codes.Code{}
+		var campaign trace.SpanContext
 		for _, s := range spans.Ended() {
+			if s.Name() == "lockstep.election.campaign" && !campaign.IsValid() {
+				campaign = s.SpanContext()
+			}
 			if s.Name() == "lockstep.scheduler.run" {
+				require.Len(t, s.Links(), 1, "to the campaign of the term")
+				require.Equal(t, campaign.SpanID(), s.Links()[0].SpanContext.SpanID())
 				require.False(t, s.Parent().IsValid(), "a trace of its own")
 				for _, a := range s.Attributes() {
 					if a.Key == "lockstep.job" {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -74,7 +75,7 @@ func (s *store) readRemoved(ctx context.Context, session *framework.Session) (re
 		if errors.Is(err, ErrBadState) {
 			list, err = removedJobs{}, nil
 		}
-		return list, st.Version, framework.Wrap("removed", s.nodes.removed(), err)
+		return list, st.Version, failure.Wrap("removed", s.nodes.removed(), err)
 	}
 }
 
@@ -143,8 +144,8 @@ func (s *store) sweepOnce(ctx context.Context, session *framework.Session) error
 // whether the tombstone can leave the list: also if the job is registered again, and if somebody has put a node
 // of another kind below it, which keeps it there for good.
 func (s *store) deleteTombstone(ctx context.Context, session *framework.Session, job string, now time.Time) (gone bool, err error) {
-	b := newStateCache(s.nodes.job(job))
-	state, err := b.readState(ctx, session)
+	cache := newStateCache(s.nodes.job(job))
+	state, err := cache.readState(ctx, session)
 	switch {
 	case errors.Is(err, ErrUnknownJob), errors.Is(err, ErrBadState), errors.Is(err, ErrNewerState), err == nil && state.Removed.IsZero():
 		return true, nil
@@ -155,10 +156,10 @@ func (s *store) deleteTombstone(ctx context.Context, session *framework.Session,
 	if err != nil || claimed || state.ticksSeenUntil().After(now) {
 		return false, err
 	}
-	_, err = multiTolerant(ctx, session, append(past, tolerantOp{op: framework.DeleteOp(b.node, b.version)}))
+	_, err = multiTolerant(ctx, session, append(past, tolerantOp{op: framework.DeleteOp(cache.node, cache.version)}))
 	switch {
 	case errors.Is(err, framework.ErrNotEmpty):
-		s.client.Logger().Warn("the record of a removed job stays, as somebody has put a node below it", "path", b.node)
+		s.client.Logger().Warn("the record of a removed job stays, as somebody has put a node below it", "path", cache.node)
 		return true, nil
 	case errors.Is(err, framework.ErrBadVersion), errors.Is(err, framework.ErrNoNode):
 		return false, nil // another member was faster: the next sweep reads the result

@@ -59,7 +59,7 @@ func TestARunOfARemovedJobIsNotOverlappedByItsSuccessor(t *testing.T) {
 	})
 }
 
-func TestARunOfARemovedJobWhoseMemberDiesIsNotRunAgain(t *testing.T) {
+func TestLostRunOfRemovedJobIsNotRepeated(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		job := one(Job{Guarantee: AtLeastOnce, Run: lasting(time.Hour)})
 		a := w.start("a", job)
@@ -93,7 +93,7 @@ func TestATickIsNotRunAgainByASuccessor(t *testing.T) {
 	})
 }
 
-func TestARemovalThatAMemberMissedCountsThoughTheJobIsThereAgain(t *testing.T) {
+func TestMissedRemovalCountsAfterJobIsAddedAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		job := one(Job{Run: lasting(time.Hour)})
 		a, b := w.start("a", job), w.start("b", []Job{{Name: "other", Spec: "0 0 1 1 *", Run: quick}})
@@ -106,8 +106,8 @@ func TestARemovalThatAMemberMissedCountsThoughTheJobIsThereAgain(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		require.Len(t, w.log.all(EventRemoved), 1)
 		require.ErrorIs(t, w.log.all(EventFinished)[0].Err, ErrRemoved)
-		require.Nil(t, a.jobs.get("j"))
-		require.NotNil(t, b.jobs.get("j"))
+		require.Nil(t, a.jobs.findJob("j"))
+		require.NotNil(t, b.jobs.findJob("j"))
 		require.NoError(t, a.Add(job[0]))
 		time.Sleep(time.Minute)
 		require.Len(t, w.log.ticks(), 2)
@@ -115,7 +115,7 @@ func TestARemovalThatAMemberMissedCountsThoughTheJobIsThereAgain(t *testing.T) {
 }
 
 // A claim is applied, its reply is lost, and the job is removed before the member can ask.
-func TestAClaimOfAJobThatIsRemovedMeanwhileIsGivenBack(t *testing.T) {
+func TestClaimOfRemovedJobIsReleased(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", one(Job{Run: lasting(time.Hour)}))
 		b := w.member("b", nil)
@@ -245,7 +245,7 @@ func TestATombstoneIsStoredAsThisReleaseWritesIt(t *testing.T) {
 	require.Zero(t, resumed.Removed)
 }
 
-func TestAListOfTombstonesThatCannotBeReadBeginsAnew(t *testing.T) {
+func TestUnreadableTombstoneListIsReplaced(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", jobs("j", "* * * * *", quick))
 		require.NoError(t, a.client.Create(t.Context(), testPath+"/removed", []byte("?"), framework.Persistent))
@@ -270,5 +270,27 @@ func FuzzDecodeRemoved(f *testing.F) {
 		twice, err := again.encode()
 		require.NoError(t, err)
 		require.Equal(t, string(once), string(twice))
+	})
+}
+
+// A run of the former registration goes on here, so that a change has the member read the state, which is still a tombstone.
+func TestJobDuringRegistrationIsNotTakenForRemoved(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		var most atomic.Int64
+		job := one(Job{Spec: "* * * * * *", Run: lingering(20*time.Second, time.Second, &most)})
+		a := w.start("a", job)
+		b := w.member("b", nil)
+		time.Sleep(1500 * time.Millisecond)
+		require.NoError(t, b.Remove(t.Context(), "j"))
+		time.Sleep(time.Second)
+		require.Nil(t, a.jobs.findJob("j"))
+		a.link.Delay(100 * time.Millisecond) // the registration takes several round trips, the follower's reading two
+		require.NoError(t, a.Add(job[0]))
+		require.NoError(t, b.store.announceChanges(t.Context(), "j"))
+		time.Sleep(30 * time.Second)
+		require.NotNil(t, a.jobs.findJob("j"))
+		require.Len(t, w.log.all(EventRemoved), 1)
+		require.Zero(t, w.stored("j").Removed)
+		require.EqualValues(t, 1, most.Load())
 	})
 }

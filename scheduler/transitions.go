@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// removeRun takes a run out of those that go on.
+// removeRun removes a run from those that go on.
 func (s *jobState) removeRun(r storedRun) {
 	if i := s.indexOfRun(r.Number); i >= 0 {
 		s.Running = slices.Delete(s.Running, i, i+1)
 	}
 }
 
-// recordEnd takes a run out of those that go on, and makes it the latest that has ended.
+// recordEnd removes a run from those that go on, counts its failure, and makes it the latest that has ended.
 func (s *jobState) recordEnd(r storedRun) {
 	s.removeRun(r)
-	if r.Outcome != Succeeded {
+	if r.Outcome.IsFailure() {
 		s.Failures++
 	}
 	if s.LastRun == nil || s.LastRun.Number < r.Number {
@@ -35,7 +35,7 @@ func (s *jobState) addRequested(p pendingRun) {
 	s.Pending = slices.Insert(s.Pending, at, p)
 }
 
-// addGap records a gap, in one row with the latest if it goes on.
+// addGap records a gap. If it continues the latest gap, it extends that one.
 func (s *jobState) addGap(schedule Schedule, g Gap) {
 	s.Missed[g.Reason] += g.Count
 	if n := len(s.Gaps); n > 0 && s.Gaps[n-1].Reason == g.Reason && schedule.Next(s.Gaps[n-1].To).Equal(g.From) {
@@ -49,21 +49,21 @@ func (s *jobState) addGap(schedule Schedule, g Gap) {
 	}
 }
 
-// missDueTicks records every tick that is due and not seen to yet as missed.
+// missDueTicks records every tick that is due and not run yet as missed.
 func (s *jobState) missDueTicks(schedule Schedule, now time.Time, why Reason) {
 	if d := schedule.findDueTicks(s.ticksSeenUntil(), now); d.count > 0 {
 		s.Last = d.latest
-		s.missOneTick(schedule, d.asGap(why))
+		s.missGap(schedule, d.asGap(why))
 	}
 }
 
-func (s *jobState) missOneTick(schedule Schedule, g Gap) {
+func (s *jobState) missGap(schedule Schedule, g Gap) {
 	s.addGap(schedule, g)
-	s.passed = append(s.passed, g)
+	s.newGaps = append(s.newGaps, g)
 }
 
-// missTicksOfOldSchedule records the ticks of the schedule as missed that lie after Since and before the latest tick, which was run
-// ahead of its time by an earlier schedule. Ticks that the replaced schedules have run or missed are not counted again.
+// missTicksOfOldSchedule records the schedule's ticks after Since and before the latest tick as missed: by an earlier schedule, the latest tick was run ahead of
+// the ensemble's time. It leaves out ticks that were run or missed by the replaced schedules.
 func (s *jobState) missTicksOfOldSchedule(schedule Schedule, why Reason) {
 	var earlier []Schedule
 	var last []time.Time
@@ -82,7 +82,7 @@ func (s *jobState) missTicksOfOldSchedule(schedule Schedule, why Reason) {
 	}
 	missed := Gap{Reason: why}
 	tick := schedule.Next(s.Since)
-	for n := 0; n < maxPassed && !tick.IsZero() && tick.Before(s.Last); n++ {
+	for n := 0; n < maxTicksOneByOne && !tick.IsZero() && tick.Before(s.Last); n++ {
 		if !counted(tick) {
 			if missed.Count++; missed.Count == 1 {
 				missed.From = tick.UTC()
@@ -92,20 +92,22 @@ func (s *jobState) missTicksOfOldSchedule(schedule Schedule, why Reason) {
 		tick = schedule.Next(tick)
 	}
 	if missed.Count > 0 {
-		s.missOneTick(schedule, missed)
+		s.missGap(schedule, missed)
 	}
 	if d := schedule.findDueTicks(tick.Add(-time.Second), s.Last.Add(-time.Second)); !tick.IsZero() && d.count > 0 {
-		s.missOneTick(schedule, d.asGap(why)) // the ensemble's clock was set back by far
+		s.missGap(schedule, d.asGap(why)) // the ensemble's clock was set back by far
 	}
 }
 
 // declaration is the schedule that a member's definition of a job asks for.
 type declaration struct {
-	spec, zone string
-	revision   int64
+	spec, zone  string
+	revision    int64
+	description string
+	jitter      time.Duration // in whole milliseconds
 }
 
-// declaredSchedule is the schedule that the releases have given, also if it was changed at run time.
+// declaredSchedule is the schedule of the releases, also while another one was set at run time.
 func (s jobState) declaredSchedule() (spec, zone string) {
 	if s.DeclaredSpec != "" {
 		return s.DeclaredSpec, s.DeclaredZone
@@ -117,14 +119,15 @@ func (s jobState) declaredSchedule() (spec, zone string) {
 // from one of a higher revision.
 func (s jobState) agreesWith(d declaration) bool {
 	spec, zone := s.declaredSchedule()
-	return d.revision < s.Revision || d.revision == s.Revision && d.spec == spec && d.zone == zone
+	same := d.spec == spec && d.zone == zone && d.description == s.Description && d.jitter.Milliseconds() == s.JitterMS
+	return d.revision < s.Revision || d.revision == s.Revision && same
 }
 
 // withDeclared is the state with the declared schedule as the stored one. A schedule that was set at run time stays if the
 // releases' schedule is the same.
 func (s jobState) withDeclared(d declaration, now time.Time) jobState {
 	s = s.clone()
-	s.Revision = d.revision
+	s.Revision, s.Description, s.JitterMS = d.revision, d.description, d.jitter.Milliseconds()
 	if spec, zone := s.declaredSchedule(); spec == d.spec && zone == d.zone {
 		return s
 	}
@@ -133,8 +136,8 @@ func (s jobState) withDeclared(d declaration, now time.Time) jobState {
 	return s
 }
 
-// setSchedule changes the schedule. The old one's ticks that were not seen to are missed, and no tick of the
-// new one before now is due, nor before the registration if the clock was set back since. Those behind a tick of the old one that was run ahead of its time are missed.
+// setSchedule changes the schedule. It records due ticks of the old schedule that were not run as missed. Ticks of the new schedule count from now on, or from the
+// registration if the clock was set back since. It records those before a tick of the old schedule that was run ahead of its time as missed.
 func (s *jobState) setSchedule(spec, zone string, now time.Time) {
 	why := ReasonChanged
 	if !s.Paused.IsZero() {
@@ -152,8 +155,8 @@ func (s *jobState) setSchedule(spec, zone string, now time.Time) {
 	}
 }
 
-// noteReplaced keeps the schedule that is about to be replaced while its latest tick lies ahead of Since, and forgets the
-// others.
+// noteReplaced keeps the schedule that is about to be replaced if its latest tick lies ahead of Since, and forgets replaced schedules whose latest tick does
+// not.
 func (s *jobState) noteReplaced() {
 	s.Replaced = append(s.Replaced, replacedSchedule{Spec: s.Spec, Zone: s.Zone, Last: s.Last})
 	s.Replaced = slices.DeleteFunc(s.Replaced, func(r replacedSchedule) bool { return !r.Last.After(s.Since) })
@@ -162,8 +165,8 @@ func (s *jobState) noteReplaced() {
 	}
 }
 
-// markRemoved makes a state a tombstone. An earlier release, which does not know tombstones, takes it for a paused job without anything
-// to run, and ends its runs.
+// markRemoved makes a state a tombstone. An earlier release does not know tombstones: it takes this one for a paused job without pending
+// runs, and ends its runs.
 func (s *jobState) markRemoved(now time.Time) {
 	s.Removed, s.Paused = now, now
 	s.Pending, s.LastRun, s.Gaps, s.Replaced = nil, nil, nil, nil
@@ -172,16 +175,17 @@ func (s *jobState) markRemoved(now time.Time) {
 	}
 }
 
-// renewed returns the state of a job that is registered in the place of a tombstone. Runs of the former registration
+// renewedState returns the state of a job that is registered in the place of a tombstone. Runs of the former registration
 // that go on keep their place, so that no other run overlaps them; an earlier release counts them for no tick.
-func (s jobState) renewed(d declaration, now time.Time) jobState {
+func (s jobState) renewedState(d declaration, now time.Time) jobState {
 	s = s.clone()
 	for i := range s.Running {
 		s.Running[i].Manual = true
 	}
 	since := latestOf(now, s.ticksSeenUntil())
 	return jobState{
-		Spec: d.spec, Zone: d.zone, Revision: d.revision, Registered: since, Reregistered: since, Since: since, HoldUntil: s.HoldUntil,
+		Spec: d.spec, Zone: d.zone, Revision: d.revision, Description: d.description, JitterMS: d.jitter.Milliseconds(),
+		Registered: since, Reregistered: since, Since: since, HoldUntil: s.HoldUntil,
 		Number: s.Number, Running: s.Running, Requests: s.Requests, Generation: s.Generation + 1, unknown: s.unknown,
 	}
 }
@@ -197,7 +201,7 @@ func (s *jobState) rememberRequest(request string) {
 	}
 }
 
-// asGap is these ticks, missed.
+// asGap returns the gap of these ticks.
 func (d dueTicks) asGap(why Reason) Gap {
 	return Gap{From: d.first, To: d.latest, Count: d.count, Reason: why}
 }

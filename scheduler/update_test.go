@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -69,7 +70,7 @@ func TestAnUpdateMovesAJobToAnotherPlacement(t *testing.T) {
 	})
 }
 
-func TestOnlyWhoHasAJobUpdatesOrWithdrawsIt(t *testing.T) {
+func TestUpdateAndWithdrawNeedTheJob(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", one(Job{Run: quick}))
 		require.ErrorIs(t, a.Update(Job{Name: "k", Spec: "* * * * *", Run: quick}), ErrUnknownJob)
@@ -81,7 +82,7 @@ func TestOnlyWhoHasAJobUpdatesOrWithdrawsIt(t *testing.T) {
 	})
 }
 
-func TestAnUpdatedJobThatIsRemovedIsNotRegisteredAnew(t *testing.T) {
+func TestUpdateDoesNotRegisterRemovedJobAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.start("a", one(Job{Run: quick})), w.member("b", nil)
 		a.link.Cut()
@@ -135,7 +136,7 @@ func TestARunIsNotStartedAgainWhenItsJobIsWithdrawnAndAdded(t *testing.T) {
 }
 
 // The old definition's look has sent nothing yet when the new one is given.
-func TestALookOfAnOldDefinitionStartsNothing(t *testing.T) {
+func TestCheckOfOldDefinitionStartsNoRun(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var old, updated atomic.Int32
 		count := func(n *atomic.Int32) func(context.Context, Run) error {
@@ -143,9 +144,9 @@ func TestALookOfAnOldDefinitionStartsNothing(t *testing.T) {
 		}
 		a := w.start("a", one(Job{Spec: "0 0 1 1 *", Run: count(&old)}))
 		b := w.member("b", nil)
-		held := w.DelayReplies(time.Second, zktest.Match{Op: zktest.OpGetData, Path: testPath + "/jobs/j"})
+		held := w.DelayReplies(time.Second, zktest.Match{Op: zktest.OpGetData, Session: a.sessionID(t), Path: testPath + "/jobs/j"})
 		require.NoError(t, b.Trigger(t.Context(), "j"))
-		<-held.Hit()
+		<-held.Hit() // a's check reads the state
 		require.NoError(t, a.Update(one(Job{Spec: "0 0 1 1 *", Run: count(&updated)})[0]))
 		time.Sleep(10 * time.Second)
 		require.Zero(t, old.Load())
@@ -153,7 +154,7 @@ func TestALookOfAnOldDefinitionStartsNothing(t *testing.T) {
 	})
 }
 
-func TestARunWhoseClaimIsUnderWayGoesByTheUpdatedDefinition(t *testing.T) {
+func TestPendingClaimRunsUpdatedDefinition(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		ran := func(by *[]string) func(context.Context, Run) error {
 			return func(_ context.Context, r Run) error {
@@ -163,28 +164,58 @@ func TestARunWhoseClaimIsUnderWayGoesByTheUpdatedDefinition(t *testing.T) {
 		}
 		var old, updated []string
 		a := w.start("a", one(Job{Run: ran(&old)}))
-		slow := w.DelayReplies(5*time.Second, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1"})
-		time.Sleep(61 * time.Second)
+		a.link.Delay(100 * time.Millisecond) // the reply to the claim comes before the updated definition's check could find the run
+		time.Sleep(60150 * time.Millisecond)
 		require.Equal(t, []string{"run-1"}, w.claims("j"))
 		require.NoError(t, a.Update(one(Job{Run: ran(&updated)})[0]))
-		slow.Cancel()
-		time.Sleep(time.Minute)
+		time.Sleep(70 * time.Second)
 		synctest.Wait()
 		require.Empty(t, old)
 		require.Equal(t, []string{"00:01:00", "00:02:00"}, updated)
 	})
 }
 
-func TestARunOfAJobThatWasRemovedWhileItsClaimWasUnderWayDoesNotBegin(t *testing.T) {
+func TestPendingClaimOfRemovedJobStartsNoRun(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", one(Job{Run: quick}))
 		slow := w.DelayReplies(5*time.Second, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1"})
 		time.Sleep(61 * time.Second)
 		require.Equal(t, []string{"run-1"}, w.claims("j"))
 		slow.Cancel()
-		a.jobs.get("j").local.endRunsOf(0) // as the member does that hears of the removal before its claim's answer
+		a.jobs.findJob("j").local.endRunsOf(0) // as the member does that hears of the removal before its claim's answer
 		time.Sleep(10 * time.Second)
 		require.Empty(t, w.log.all(EventStarted))
 		require.Empty(t, w.claims("j"))
+	})
+}
+
+func TestCheckOfWithdrawnJobStartsNoRun(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.start("a", []Job{{Name: "j", Spec: "0 0 1 1 *", Run: quick}, {Name: "other", Spec: "0 0 1 1 *", Run: quick}}) // it goes on to lead
+		b := w.member("b", nil)
+		held := w.DelayReplies(time.Second, zktest.Match{Op: zktest.OpGetData, Session: a.sessionID(t), Path: testPath + "/jobs/j"})
+		require.NoError(t, b.Trigger(t.Context(), "j"))
+		<-held.Hit() // a's check reads the state
+		require.NoError(t, a.Withdraw("j"))
+		time.Sleep(10 * time.Second)
+		require.Empty(t, w.log.all(EventStarted))
+		require.Len(t, w.stored("j").Pending, 1, "the run waits for a member that has the job")
+	})
+}
+
+// The write of an earlier update is still to come when a later one restores the stored schedule.
+func TestAnUpdateIsRegisteredAfterTheOneBefore(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.start("a", jobs("j", "0 1 * * *", quick))
+		b := w.member("b", nil)
+		a.link.Delay(100 * time.Millisecond)
+		asked := w.DelayReplies(1, zktest.Match{Op: zktest.OpSetData, Path: testPath + "/jobs"})
+		require.NoError(t, a.Update(jobs("j", "0 2 * * *", quick)[0]))
+		<-asked.Hit()                      // it asks for the ensemble's time
+		time.Sleep(150 * time.Millisecond) // it has heard that, and is about to tell of the change in a node that is missing
+		require.NoError(t, b.client.Delete(t.Context(), testPath+"/changes", framework.AnyVersion))
+		require.NoError(t, a.Update(jobs("j", "0 1 * * *", quick)[0]))
+		time.Sleep(10 * time.Second)
+		require.Equal(t, "0 1 * * *", w.state("j").Spec)
 	})
 }

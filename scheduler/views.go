@@ -2,28 +2,31 @@ package scheduler
 
 import "time"
 
-// State is what is known of a job in the whole cluster.
+// State is the state of a job in the whole cluster.
 type State struct {
 	// Name is the job's.
 	Name string
 	// Spec and Zone are the job's schedule.
 	Spec, Zone string
-	// Revision is that of the release that the schedule is of.
+	// Revision is that of the release whose schedule is stored.
 	Revision int64
+	// Description and Jitter are those of the same release. Members may have others.
+	Description string
+	Jitter      time.Duration
 	// Registered is when the job was first registered, by the ensemble's clock: no tick before it is due.
 	Registered time.Time
-	// Since is when the schedule was changed, or the job resumed, by the ensemble's clock: no tick before it is due
+	// Since is when the schedule was last changed, or the job last resumed, by the ensemble's clock: earlier ticks are not due
 	// either. It does not go back when that clock is set back.
 	Since time.Time
 	// Paused is when the job was paused, or zero.
 	Paused time.Time
 	// Last is the latest tick that was run or missed; zero before the first.
 	Last time.Time
-	// HoldUntil is until when the job's MinHold lets no run start, or zero.
+	// HoldUntil is the time until which the job's MinHold delays the next run, or zero.
 	HoldUntil time.Time
-	// Number is how many runs there were.
+	// Number counts the runs so far.
 	Number int64
-	// Running are the runs that go on, oldest first. Of a member that died, they stay until the next look.
+	// Running are the runs that go on, oldest first. The runs of a member that died stay until the owner's next check.
 	Running []RunRecord
 	// Pending are the runs that wait, oldest first. Their tokens and ids are not known yet.
 	Pending []Run
@@ -31,7 +34,7 @@ type State struct {
 	LastRun *RunRecord
 	// Fired counts the ticks that were run, those that run at present included. Manual runs are not counted.
 	Fired int64
-	// Failures counts the runs that have another outcome than success.
+	// Failures counts the runs that failed, panicked, timed out or were lost; not those that were stopped or replaced.
 	Failures int64
 	// Missed counts the ticks that were not run.
 	Missed map[Reason]int64
@@ -48,6 +51,10 @@ func (s State) Due() int64 {
 	return n
 }
 
+// Schedule reads the stored schedule. Its error wraps ErrInvalidSpec if this machine cannot read it, for example because its time zone
+// database lacks the zone.
+func (s State) Schedule() (Schedule, error) { return readSchedule(s.Spec, s.Zone) }
+
 // Next is the next tick after a time by the stored schedule, without its jitter; zero if the job is paused, or its schedule
 // cannot be read.
 func (s State) Next(after time.Time) time.Time {
@@ -58,7 +65,7 @@ func (s State) Next(after time.Time) time.Time {
 	return schedule.Next(latestOf(after, s.Registered, s.Since, s.Last))
 }
 
-// Reason is why ticks were missed.
+// Reason is the reason for which ticks were missed.
 type Reason string
 
 // The reasons.
@@ -70,13 +77,13 @@ const (
 	// ReasonNoLeader: no member led when they were due, and by the job's policy the next leader did not run
 	// them; of a job of Placement Spread, the job had no member.
 	ReasonNoLeader Reason = "no leader"
-	// ReasonLate: the member was held up, by a suspended connection for example, and as before.
+	// ReasonLate: the member was late, for example because of a suspended connection, and by the job's policy did not run them any more.
 	ReasonLate Reason = "late"
-	// ReasonBusy: the member was running as many jobs as WithMaxConcurrent allows, and as before.
+	// ReasonBusy: the member was running as many jobs as WithMaxConcurrent allows, and by the job's policy did not run them later.
 	ReasonBusy Reason = "busy"
 	// ReasonPaused: the job was paused.
 	ReasonPaused Reason = "paused"
-	// ReasonChanged: they were due by a schedule that was replaced before they were seen to.
+	// ReasonChanged: they were due by a schedule that was replaced before they were run.
 	ReasonChanged Reason = "schedule changed"
 	// ReasonRunnerLost: the tick was claimed, but the session of the member that was to run it was lost before
 	// it could record an outcome. It may have run.
@@ -88,7 +95,7 @@ type Gap struct {
 	// From and To are the first and the last of them.
 	From time.Time `json:"from,omitzero"`
 	To   time.Time `json:"to,omitzero"`
-	// Count is how many they are.
+	// Count is the number of ticks.
 	Count  int64  `json:"count"`
 	Reason Reason `json:"reason"`
 }
@@ -117,14 +124,19 @@ const (
 	Lost Outcome = "lost"
 )
 
+// IsFailure reports whether the run went wrong: it did not succeed, and no one ended it on purpose.
+func (o Outcome) IsFailure() bool {
+	return o == Failed || o == Panicked || o == TimedOut || o == Lost
+}
+
 // Run is one run of a job.
 type Run struct {
 	// Job is the job's name.
 	Job string
-	// Tick is the scheduled time, in UTC: what identifies the run, whenever it is started. Of a run that
-	// was asked for with Trigger, it is the time of that, in whole seconds.
+	// Tick is the scheduled time, in UTC. It identifies the run, even if the run starts later. For a run that
+	// was asked for with Trigger, it is the time of the call, in whole seconds.
 	Tick time.Time
-	// Manual tells a run that was asked for with Trigger.
+	// Manual says that the run was asked for with Trigger.
 	Manual bool
 	// Attempt counts from 1. It rises with each retry, and when another member repeats the run of one that
 	// died.
@@ -135,7 +147,7 @@ type Run struct {
 	ID string
 }
 
-// RunRecord is what is known of a run in the whole cluster.
+// RunRecord is the record of a run in the whole cluster.
 type RunRecord struct {
 	// Number counts the job's runs from 1.
 	Number int64 `json:"n"`
@@ -155,6 +167,6 @@ type RunRecord struct {
 	Outcome Outcome `json:"outcome,omitempty"`
 	// Error is what the job returned, at most 300 bytes of it, or "".
 	Error string `json:"error,omitempty"`
-	// Stuck tells that the run has not returned in spite of its context's end.
+	// Stuck says that the run has not returned although its context has ended.
 	Stuck bool `json:"stuck,omitempty"`
 }

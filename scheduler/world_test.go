@@ -138,6 +138,14 @@ func (m *actor) run(t *testing.T) {
 	synctest.Wait()
 }
 
+// sessionID is that of the member's present session.
+func (m *actor) sessionID(t *testing.T) int64 {
+	t.Helper()
+	session, err := m.client.Session(t.Context())
+	require.NoError(t, err)
+	return session.ID()
+}
+
 // kill takes a member away as a crash does: nobody hears of it any more.
 func (m *actor) kill() {
 	m.link.Cut()
@@ -149,7 +157,7 @@ func (m *actor) kill() {
 func (w *world) state(job string) State {
 	w.t.Helper()
 	st := w.stored(job)
-	return st.view(job)
+	return st.publicState(job)
 }
 
 func (w *world) stored(job string) jobState {

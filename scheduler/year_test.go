@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// full makes the year a whole one, with 100 jobs and 10 members. By default it is a month, with fewer.
+// full makes the year a whole one, with 100 jobs and 10 members. By default it is a month, with fewer; with -short ten days.
 var full = flag.Bool("year", false, "a whole year of 100 jobs and 10 members, which takes minutes")
 
 // TestAYearOfTicks lets members with wrong clocks run jobs of all policies, while they are restarted in turn,
@@ -31,6 +31,9 @@ func TestAYearOfTicks(t *testing.T) {
 			world: &world{srv, t, &journal{}, framework.Config{SessionTimeout: 20 * time.Minute}},
 			r:     rand.New(rand.NewPCG(1, 2)), days: 30, jobs: yearJobs(20), size: 4,
 			seen: map[string]int{}, going: map[string]int{}, runs: map[string]map[int64]Outcome{},
+		}
+		if testing.Short() {
+			y.days = 10
 		}
 		if *full {
 			y.days, y.jobs, y.size = 365, yearJobs(100), 10

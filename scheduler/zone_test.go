@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAZoneOfAFixedOffsetIsStoredAsThat(t *testing.T) {
+func TestFixedOffsetZoneIsStoredAsOffset(t *testing.T) {
 	for name, c := range map[string]struct {
 		zone *time.Location
 		want string
@@ -50,7 +50,7 @@ func TestAZoneOfAFixedOffsetIsStoredAsThat(t *testing.T) {
 	require.ErrorContains(t, err, "a day or more")
 }
 
-func TestAZoneThatIsNotTheOneOfItsNameIsRefused(t *testing.T) {
+func TestZoneWithWrongNameIsRefused(t *testing.T) {
 	data := zoneData(t, "Europe/Berlin")
 	for name, why := range map[string]string{"Moon/Base": "unknown time zone", "America/New_York": "not the one of that name"} {
 		odd, err := time.LoadLocationFromTZData(name, data)

@@ -33,7 +33,7 @@
 // # Not simulated
 //
 // Faults that need several servers: a follower that is cut off from its leader,
-// a lost quorum, stale reads from another server. Use a real ensemble for
+// a lost quorum. Server.Lag only lets reads fall behind. Use a real ensemble for
 // those.
 //
 // Storage: a server is empty when it starts. Restart keeps nodes and sessions, a new Server does not.

@@ -109,7 +109,7 @@ func TestTheNextHolderWaitsForTheLease(t *testing.T) {
 
 		first, err := locks.NewMutex(a.Client, "/orders/42").Lock(t.Context())
 		require.NoError(t, err)
-		a.Link.BlackHole(true, true) // nothing arrives, nobody is told
+		a.Link.BlackHole(true, true) // no packet arrives, and neither side gets an error
 
 		second, err := locks.NewMutex(b.Client, "/orders/42").Lock(t.Context())
 		require.NoError(t, err)
@@ -216,7 +216,7 @@ func TestAReportIsWrittenOnceEachNight(t *testing.T) {
 
 func TestAnOrderOutlivesItsWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // of the bubble's time: nothing waits for ever
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // of the bubble's time: no call waits for ever
 		defer cancel()
 		zk := zktest.Start(t)
 		shop, tired, fresh := zk.Member(t, "shop", framework.Config{}), zk.Member(t, "tired", framework.Config{}), zk.Member(t, "fresh", framework.Config{})

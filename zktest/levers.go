@@ -86,6 +86,20 @@ const (
 // its connection is cut. It returns an error when there is no such session.
 func (s *Server) Expire(session int64) error { return s.core.Expire(session) }
 
+// Lag lets the server of a session's connection fall behind, as a follower that
+// does not hear the leader's commits: reads answer from the state that it has now,
+// and its watches send no event. A sync or a write brings it up to date, and it
+// falls behind again from there. catchUp ends that, as the end of the connection
+// does. Lag returns an error when the session has no connection.
+func (s *Server) Lag(session int64) (catchUp func(), err error) { return s.core.Lag(session) }
+
+// Follower returns a lever of the follower that serves a session's connection now, on a server WithFollowers: it holds the follower's messages to
+// the leader, or the leader's to it, or both, until it is called again. The follower goes on answering pings, until a request of the session waits, while the
+// leader may end the session: a client that takes such answers for a proof of life is mistaken. Follower returns an error when the session has no connection.
+func (s *Server) Follower(session int64) (hold func(toLeader, fromLeader bool), err error) {
+	return s.core.Follower(session)
+}
+
 // DropReply lets the server do the n-th matching request from now, counted from one,
 // and then cuts the connection instead of answering. Earlier answers still
 // arrive. For the client, the request may or may not have been done.
@@ -105,7 +119,7 @@ func (s *Server) Throttle(times int, m Match) *Fault { return s.core.Throttle(ti
 func (s *Server) Observe(f func(Request)) (stop func()) { return s.core.Observe(f) }
 
 // Freeze stops the server as SIGSTOP stops a process: connections stay open and
-// dials succeed, but nothing is answered and no timer runs. Time goes on.
+// dials succeed, but requests get no answer and no timer runs. Time goes on.
 func (s *Server) Freeze() { s.core.Freeze() }
 
 // Thaw lets a frozen server continue, as SIGCONT does. Sessions that are due expire

@@ -65,7 +65,7 @@ func Start(tb TB, opts ...Option) *Server {
 func (s *Server) Err() error { return s.core.Failure() }
 
 // Close cuts all connections and waits until no goroutine of the server is
-// left. A second Close does nothing.
+// left. A second Close has no effect.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true

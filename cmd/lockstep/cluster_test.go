@@ -15,6 +15,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/ensemble"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // count has contenders processes at once add 1 to a number in a file, so many times each. Reading,
@@ -57,7 +58,7 @@ func onEnsemble(t *testing.T) (s *stage, root string) {
 }
 
 func removeTree(t *testing.T, s *stage, path string) {
-	c, err := framework.New(framework.Config{Servers: framework.SplitServers(s.servers)})
+	c, err := framework.New(framework.Config{Servers: strings.Split(s.servers, ",")})
 	require.NoError(t, err)
 	c.Start()
 	defer c.Close(t.Context())
@@ -65,7 +66,7 @@ func removeTree(t *testing.T, s *stage, path string) {
 	remove = func(path string) {
 		names, _, _ := c.Children(t.Context(), path)
 		for _, name := range names {
-			remove(framework.Join(path, name))
+			remove(znode.Join(path, name))
 		}
 		_ = c.Delete(t.Context(), path, framework.AnyVersion)
 	}
@@ -74,7 +75,11 @@ func removeTree(t *testing.T, s *stage, path string) {
 
 func TestTwentyProcessesCountOnAnEnsemble(t *testing.T) {
 	s, _ := onEnsemble(t)
-	count(t, s, 20, 50, "lock", "counter")
+	each := 50
+	if testing.Short() {
+		each = 10
+	}
+	count(t, s, 20, each, "lock", "counter")
 }
 
 func TestAKilledHolderLetsTheNextIn(t *testing.T) {

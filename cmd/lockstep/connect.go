@@ -16,6 +16,11 @@ const (
 	defaultServers        = "127.0.0.1:2181"
 	defaultConnectTimeout = 10 * time.Second
 	closeTimeout          = 5 * time.Second
+	// watchedSessionTimeout is the default with a watchdog, which makes crashes cheap: the most that servers grant at their usual tick. With the time that the
+	// command gets to end, it survives the silent loss of the leading server's machine (docs/timeouts.md).
+	watchedSessionTimeout = 40 * time.Second
+	// briefSessionTimeout is the default of commands that hold nothing: they look or change something, and end.
+	briefSessionTimeout = 10 * time.Second
 )
 
 // connectionFlags is the flags that every subcommand with a client has.
@@ -33,7 +38,7 @@ func (c *connectionFlags) addConnectionFlags(cmd *cobra.Command) {
 	f.StringVar(&c.servers, "zk", "", "servers, host:port,host:port[/root] (default $LOCKSTEP_SERVERS, else "+defaultServers+")")
 	f.StringVar(&c.root, "root", "", "every path is below this one (default $LOCKSTEP_ROOT, else /)")
 	f.Var(&c.connectTimeout, "connect-timeout", "how long to try to get a session")
-	f.Var(&c.sessionTimeout, "session-timeout", "a crash is noticed after about this time (default $LOCKSTEP_SESSION_TIMEOUT, else 10s)")
+	f.Var(&c.sessionTimeout, "session-timeout", "holds survive nearly half of it (default $LOCKSTEP_SESSION_TIMEOUT, else 40s, unwatched 30s, 10s to look)")
 	f.BoolVar(&c.json, "json", false, "print JSON, one object a line")
 }
 
@@ -66,18 +71,25 @@ func (c *connectionFlags) clientConfig(cmd *cobra.Command) (framework.Config, er
 	if c.sessionTimeout != 0 {
 		cfg.SessionTimeout = time.Duration(c.sessionTimeout)
 	}
+	switch {
+	case cfg.SessionTimeout != 0:
+	case wantsWatchdog(cmd):
+		cfg.SessionTimeout = watchedSessionTimeout
+	case !holdsSomething(cmd):
+		cfg.SessionTimeout = briefSessionTimeout
+	}
 	return cfg, cfg.Validate()
 }
 
-// connectClient returns a client with a session, within --connect-timeout.
-func (c *connectionFlags) connectClient(cmd *cobra.Command) (*framework.Client, error) {
+// connectClient returns a client with a session, within --connect-timeout. Further options come after those of the subcommand.
+func (c *connectionFlags) connectClient(cmd *cobra.Command, further ...framework.Option) (*framework.Client, error) {
 	cfg, err := c.clientConfig(cmd)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), time.Duration(c.connectTimeout))
 	defer cancel()
-	client, err := framework.Connect(ctx, cfg, clientOptions(cmd)...)
+	client, err := framework.Connect(ctx, cfg, append(clientOptions(cmd), further...)...)
 	switch {
 	case err == nil:
 		return client, nil
@@ -87,14 +99,23 @@ func (c *connectionFlags) connectClient(cmd *cobra.Command) (*framework.Client, 
 	return nil, c.unreachableError(err)
 }
 
-// clientOptions are those of a subcommand's client. Those that hold something have a watchdog, unless told otherwise.
+// clientOptions returns the options of a subcommand's client. A subcommand that holds something has a watchdog, unless a flag turns it off.
 func clientOptions(cmd *cobra.Command) []framework.Option {
 	all := []framework.Option{framework.WithLogger(slog.New(peopleLogHandler{}))}
-	if without, err := cmd.Flags().GetBool(noWatchdogFlag); err == nil && !without {
+	if wantsWatchdog(cmd) {
 		all = append(all, framework.WithWatchdog())
 	}
 	return all
 }
+
+// wantsWatchdog reports whether a subcommand holds something and no flag turns its watchdog off.
+func wantsWatchdog(cmd *cobra.Command) bool {
+	without, err := cmd.Flags().GetBool(noWatchdogFlag)
+	return err == nil && !without
+}
+
+// holdsSomething reports whether a subcommand holds something while it runs. Such a subcommand has the flag that turns the watchdog off.
+func holdsSomething(cmd *cobra.Command) bool { return cmd.Flags().Lookup(noWatchdogFlag) != nil }
 
 // unreachableError lists each server with its cause, a line each.
 func (c *connectionFlags) unreachableError(err error) error {

@@ -18,12 +18,12 @@ func printError(err error, hint string) {
 	}
 }
 
-// printNotice tells people what goes on. It keeps away from standard output, which is the command's.
+// printNotice prints what happens to standard error. Standard output belongs to the command.
 func printNotice(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s %s\n", terminal.For(os.Stderr).Dim("lockstep:"), escapeUnprintable(fmt.Sprintf(format, args...)))
 }
 
-// printWarning tells people what has gone wrong and is being dealt with.
+// printWarning prints a failure that lockstep recovers from.
 func printWarning(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s %s\n", terminal.For(os.Stderr).Yellow("lockstep: warning:"), escapeUnprintable(fmt.Sprintf(format, args...)))
 }

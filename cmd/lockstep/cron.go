@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
@@ -42,7 +44,9 @@ recorded as missed, and why. Exit codes of the command are recorded, and the sch
 
 The schedule is stored under NAME. A process that is started with another one replaces it for
 all, unless its --revision is lower: among equals, the one that was started last counts. Each
-process whose schedule is not the stored one warns. The other flags are each process's own.`,
+process whose schedule is not the stored one warns, and so does each whose command is another
+than that of the process that was started last: the command's name and a number that stands for
+its arguments are stored. The other flags are each process's own.`,
 		Example: `  lockstep cron report '0 3 * * *' --tz Europe/Berlin --deadline 6h -- ./report.sh
   lockstep cron poll '*/10 * * * * *' --timeout 8s -- curl -fsS https://example.com/poll
   lockstep cron bill '@daily' --misfire all --deadline 72h --retries 3 -- ./bill.sh
@@ -96,7 +100,7 @@ func (c *cronCommand) parseSchedule(spec string) error {
 
 // runScheduler schedules until a signal comes, and then waits for the command, which the signal was passed to.
 func (c *cronCommand) runScheduler(ctx context.Context) error {
-	_, name := framework.Split(c.path)
+	_, name := znode.Split(c.path)
 	stored := &storedSchedule{cron: c, job: name}
 	following, stop := context.WithCancel(ctx)
 	defer stop()
@@ -110,16 +114,29 @@ func (c *cronCommand) runScheduler(ctx context.Context) error {
 	s := scheduler.New(c.client, c.path, scheduler.WithDrain(math.MaxInt64), scheduler.WithObserver(observe))
 	stored.jobs = s
 	job := c.newJob(name, c.schedule)
+	job.Description = describeCommand(c.command)
 	job.Run = func(held context.Context, run scheduler.Run) error { return c.runTick(ctx, held, run) }
 	if err := s.Add(job); err != nil {
 		return err
 	}
 	_ = stored.warnIfChanged(ctx) // Run says what is wrong
 	background.Go(func() { stored.followChanges(following) })
+	stopTelling := tellStandby(following, c.client, znode.Join(c.path, "election"), "runs "+c.path)
+	defer stopTelling()
 	err := s.Run(ctx)
 	stop()
 	background.Wait()
 	return err
+}
+
+// describeCommand names a command for others without showing its arguments, which may be secret: the number distinguishes command lines.
+func describeCommand(command []string) string {
+	name := []rune(strings.ToValidUTF8(command[0], "?"))
+	if len(name) > 60 {
+		name = append([]rune("…"), name[len(name)-59:]...)
+	}
+	sum := sha256.Sum256([]byte(strings.Join(command, "\x00")))
+	return fmt.Sprintf("%s #%x", string(name), sum[:4])
 }
 
 // runTick runs the command for one tick.
@@ -137,7 +154,7 @@ func (c *cronCommand) runTick(ctx, held context.Context, run scheduler.Run) erro
 	return exitSilently(code)
 }
 
-// printEvent tells people what the client's logger does not.
+// printEvent prints the events that the client does not log.
 func (c *cronCommand) printEvent(e scheduler.Event) {
 	switch e.Kind {
 	case scheduler.EventFollowing:

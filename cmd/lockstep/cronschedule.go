@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
@@ -17,6 +17,9 @@ type storedSchedule struct {
 	jobs  *scheduler.Scheduler
 	job   string
 	known string // as seen last; "" if none was seen
+
+	looked       bool   // the state was read before
+	knownCommand string // the last command that was warned about
 }
 
 // warnIfChanged reads the schedule and warns if it is another than before, or than this process's at first.
@@ -28,6 +31,7 @@ func (s *storedSchedule) warnIfChanged(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.warnIfCommandDiffers(state)
 	own := fmt.Sprintf("%q in %s", s.cron.schedule.String(), s.cron.schedule.Location())
 	stored := fmt.Sprintf("%q in %s", state.Spec, state.Zone)
 	switch {
@@ -44,7 +48,23 @@ func (s *storedSchedule) warnIfChanged(ctx context.Context) error {
 	return nil
 }
 
-// printNextTick tells that the command runs here now, and when, by the stored schedule. That may be another than this process's own.
+// warnIfCommandDiffers warns once of each other command that is stored: the processes with one NAME run different things.
+func (s *storedSchedule) warnIfCommandDiffers(state scheduler.State) {
+	own, stored := describeCommand(s.cron.command), state.Description
+	first := !s.looked
+	s.looked = true
+	switch {
+	case stored == "" || stored == own || stored == s.knownCommand:
+		return
+	case first:
+		printWarning("the command of %s was %s: this process runs %s instead, and others may still run the former", s.cron.path, stored, own)
+	default:
+		printWarning("another process has registered %s with the command %s: this one runs %s", s.cron.path, stored, own)
+	}
+	s.knownCommand = stored
+}
+
+// printNextTick prints that this process runs the command now, and when it runs next by the stored schedule, which may differ from this process's own.
 func (s *storedSchedule) printNextTick(ctx context.Context, now time.Time) {
 	state, err := s.jobs.State(ctx, s.job)
 	next := state.Next(now)
@@ -60,25 +80,8 @@ func (s *storedSchedule) printNextTick(ctx context.Context, now time.Time) {
 
 // followChanges compares again after each change, until ctx ends.
 func (s *storedSchedule) followChanges(ctx context.Context) {
-	changes := framework.Join(s.cron.path, "changes")
-	for ctx.Err() == nil {
-		session, err := s.cron.client.Session(ctx)
-		if err != nil {
-			return
-		}
-		_, changed, err := session.WatchExists(ctx, changes)
-		if err == nil || errors.Is(err, framework.ErrNoNode) {
-			err = s.warnIfChanged(ctx)
-			if err == nil {
-				select {
-				case <-changed.C():
-				case <-session.Done():
-				case <-ctx.Done():
-				}
-			}
-			changed.Stop()
-		}
-		if err != nil { // the scheduler tells what is wrong, if it goes on
+	for _, err := range s.cron.client.Follow(ctx, znode.Join(s.cron.path, "changes")) {
+		for err == nil && ctx.Err() == nil && s.warnIfChanged(ctx) != nil { // the scheduler reports an error that lasts
 			select {
 			case <-time.After(time.Second):
 			case <-ctx.Done():

@@ -97,7 +97,9 @@ func (e *electCommand) joinElection(cmd *cobra.Command, args []string) error {
 // campaignUntilDone leads until the command ends by itself or a signal comes.
 func (e *electCommand) campaignUntilDone(ctx context.Context, candidate *election.Election) error {
 	for {
+		stopTelling := tellStandby(ctx, e.client, e.path, "leads")
 		term, err := candidate.Campaign(ctx)
+		stopTelling()
 		if err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ import (
 // client is the test's own.
 func client(t *testing.T, s *stage) *framework.Client {
 	t.Helper()
-	c, err := framework.Connect(t.Context(), framework.Config{Servers: framework.SplitServers(s.servers)})
+	c, err := framework.Connect(t.Context(), framework.Config{Servers: strings.Split(s.servers, ",")})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close(context.Background()) })
 	return c

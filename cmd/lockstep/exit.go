@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/procguard"
 	"github.com/lockstep-go/lockstep/locks"
@@ -16,6 +17,7 @@ import (
 // The exit codes beside the command's own. Those from 64 on are sysexits.h's, from 126 on the shells'.
 const (
 	exitNotObtained   = 1   // lock: not obtained under -n or -w; -E changes it
+	exitDeadlock      = 35  // lock: it would wait for a lock whose holder waits for one that is held around it
 	exitUsage         = 64  // a bad flag, name, schedule or duration
 	exitMismatch      = 65  // the name is taken by another kind of thing, or by what this release cannot read
 	exitNoSession     = 69  // no session within --connect-timeout
@@ -79,10 +81,14 @@ var meanings = []struct {
 	{scheduler.ErrTooManyPending, exitUsage, "wait until some of them have run, or see what holds them up: lockstep runs NAME"},
 	{scheduler.ErrNewerState, exitMismatch, "use a newer lockstep"},
 	{scheduler.ErrBadState, exitMismatch, ""},
+	{election.ErrBadRecord, exitMismatch, ""},
+	{election.ErrNewerRecord, exitMismatch, "use a newer lockstep"},
 	{locks.ErrKindMixed, exitMismatch, "use another NAME: this one belongs to something else; kazoo's locks take part with --kazoo, see lockstep lock -h"},
 	{locks.ErrPermits, exitUsage, ""},
 	{framework.ErrTooLarge, exitMismatch, ""},
 	{framework.ErrNoAuth, exitNoPermission, "give credentials in LOCKSTEP_AUTH_FILE (user:password), or use another NAME"},
+	{locks.ErrDeadlock, exitDeadlock, "the others go on once what is held around this command is released; take locks in one order everywhere, or all at once: lockstep lock A B"},
+	{locks.ErrHolderGone, exitNotObtained, "see who holds it now: lockstep locks NAME"},
 	{procguard.ErrNotFound, exitNotFound, ""},
 	{procguard.ErrNotExecutable, exitNotExecutable, ""},
 	{procguard.ErrHoldLost, exitLost, "others may hold it by now; run the command again if it is safe to repeat"},

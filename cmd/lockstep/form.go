@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +26,7 @@ func (o *lockFlags) addLockFlags(cmd *cobra.Command) {
 	f.BoolVarP(&o.exclusive, "exclusive", "x", false, "hold it alone, among others that use -s or -x")
 	f.IntVar(&o.permits, "permits", 0, "let so many hold it at a time; the same number for all")
 	f.IntVar(&o.count, "count", 1, "hold so many of the permits, all of them together")
-	f.BoolVar(&o.kazoo, "kazoo", false, "let kazoo's own locks at NAME take part, which are told of this one by extra_lock_patterns")
+	f.BoolVar(&o.kazoo, "kazoo", false, "let kazoo's own locks at NAME take part; configure them with extra_lock_patterns")
 	cmd.MarkFlagsMutuallyExclusive("shared", "exclusive", "permits")
 	cmd.MarkFlagsMutuallyExclusive("kazoo", "permits")
 }
@@ -68,7 +70,7 @@ func (o *lockFlags) newLocker(client *framework.Client) locks.Locker {
 
 // newSingleLock makes the lock at one path.
 func (o *lockFlags) newSingleLock(client *framework.Client, path string) locks.Locker {
-	onWait := locks.WithOnWait(func(ahead int) { printWaiting(path, ahead) })
+	onWait := locks.WithOnWait(func(ahead int) { printWaiting(client, path, ahead) })
 	var kazoo interface { // nil: the lock ignores it
 		locks.MutexOption
 		locks.RWLockOption
@@ -87,9 +89,9 @@ func (o *lockFlags) newSingleLock(client *framework.Client, path string) locks.L
 	return locks.NewMutex(client, path, onWait, kazoo)
 }
 
-// printWaiting tells who waits at a terminal why nothing happens.
-func printWaiting(path string, ahead int) {
+// printWaiting prints to a terminal which holder a lock waits for. It does not delay the wait.
+func printWaiting(client *framework.Client, path string, ahead int) {
 	if terminal.Is(os.Stderr) {
-		printNotice("waiting for %s, %d ahead", path, ahead)
+		go func() { printNotice("%s", waitingText(context.Background(), client, path, ahead, time.Now())) }()
 	}
 }

@@ -149,7 +149,7 @@ func TestProcessesCountUnderEveryKind(t *testing.T) {
 // TestKazoosLocksTakePart when that is asked for, whatever kind of lock it is.
 func TestKazoosLocksTakePart(t *testing.T) {
 	s := newStage(t)
-	client, err := framework.New(framework.Config{Servers: framework.SplitServers(s.servers)})
+	client, err := framework.New(framework.Config{Servers: strings.Split(s.servers, ",")})
 	require.NoError(t, err)
 	client.Start()
 	defer client.Close(t.Context())

@@ -3,14 +3,15 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
@@ -34,7 +35,7 @@ func (p *jobSelector) findJob(name string) (path, job string, err error) {
 		if path, err = jobPath(name); err != nil {
 			return "", "", err
 		}
-		_, job = framework.Split(path)
+		_, job = znode.Split(path)
 		return path, job, nil
 	}
 	if err := framework.ValidatePath(p.scheduler); err != nil {
@@ -47,20 +48,30 @@ func (p *jobSelector) findJob(name string) (path, job string, err error) {
 func newJobs() *cobra.Command {
 	p := &jobSelector{}
 	cmd := &cobra.Command{
-		Use:   "jobs [flags]",
+		Use:   "jobs [NAME] [flags]",
 		Short: "Show and control scheduled jobs",
 		Long: `Show the jobs of lockstep cron, or those of a service's scheduler: their schedules, when they
-are due next, how the last run ended, and how many ticks were run and missed.
+are due next, what they do, how the last run ended, and how many ticks were run and missed. With
+a NAME one job is shown in detail: its schedule in words, the next ten ticks, the members that
+have it and the one that runs it, the ticks that did not run and why, and the latest runs. A
+NAME that is called as a subcommand is given as a path: /lockstep/jobs/run.
+
+Ticks that are due and were neither run nor missed are found when one looks: no process notices
+a job that no process has. With --check only what is wrong is printed, one line for each
+finding, and the exit code is 1 if there is any. See also lockstep check.
 
 The subcommands work wherever the job runs, and whether or not it does at present: what they
 ask for is stored.`,
 		Example: `  lockstep jobs                                   those of lockstep cron
+  lockstep jobs report                            one of them, in detail
   lockstep jobs --scheduler /lockstep/scheduler   those of a service
+  lockstep jobs --check || ./page.sh              what is wrong, for a monitoring system
   lockstep jobs run report                        once, now
   lockstep jobs pause team/report`,
-		Args: cobra.NoArgs,
-		RunE: withExitCodes(p.listJobs),
+		Args: cobra.MaximumNArgs(1),
 	}
+	check := cmd.Flags().Bool("check", false, "print what is wrong, a line for each finding, and end with 1 if anything is")
+	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error { return p.showJobs(cmd, args, *check) })
 	p.addJobFlags(cmd)
 	cmd.AddCommand(
 		newControl("run NAME", "Run a job once, as soon as it may", "to be run", (*scheduler.Scheduler).Trigger),
@@ -89,15 +100,30 @@ func newControl(use, short, done string, do func(*scheduler.Scheduler, context.C
 			return endQuietlyOnSignal(cmd.Context(), err)
 		}
 		printNotice("%s: %s", args[0], done)
+		if cmd.Name() == "run" || cmd.Name() == "resume" {
+			warnIfNoMemberRuns(cmd.Context(), scheduler.New(client, path), args[0], job)
+		}
 		return nil
 	})
 	p.addJobFlags(cmd)
 	return cmd
 }
 
-// listJobs shows all jobs.
-func (p *jobSelector) listJobs(cmd *cobra.Command, _ []string) error {
-	if _, _, err := p.findJob("x"); err != nil {
+// warnIfNoMemberRuns warns that the request waits for a member. It prints nothing if that cannot be determined.
+func warnIfNoMemberRuns(ctx context.Context, s *scheduler.Scheduler, name, job string) {
+	if r, err := s.Inspect(ctx, job); err == nil && r.Owner == nil {
+		printWarning("%s: %s: it waits until a process that has the job is started; see lockstep jobs %s", name, r.Findings[0].Text, name)
+	}
+}
+
+// showJobs shows all jobs or one, or what is wrong with them.
+func (p *jobSelector) showJobs(cmd *cobra.Command, args []string, check bool) error {
+	name := "x"
+	if len(args) > 0 {
+		name = args[0]
+	}
+	path, job, err := p.findJob(name)
+	if err != nil {
 		return err
 	}
 	client, err := p.connectClient(cmd)
@@ -105,83 +131,108 @@ func (p *jobSelector) listJobs(cmd *cobra.Command, _ []string) error {
 		return endQuietlyOnSignal(cmd.Context(), err)
 	}
 	defer hangUp(client)
-	reports, err := p.readJobs(cmd.Context(), client)
-	if err != nil && len(reports) == 0 {
-		return endQuietlyOnSignal(cmd.Context(), err)
+	var unread error
+	var reports []scheduler.JobReport
+	if len(args) == 0 {
+		reports, unread = p.readJobs(cmd.Context(), client)
+		if unread != nil && len(reports) == 0 {
+			return endQuietlyOnSignal(cmd.Context(), unread)
+		}
+		if unread != nil {
+			printWarning("%v", unread)
+		}
+	} else {
+		one, err := scheduler.New(client, path).Inspect(cmd.Context(), job)
+		if err != nil {
+			return endQuietlyOnSignal(cmd.Context(), err)
+		}
+		if p.scheduler == "" {
+			one.Name = name
+		}
+		reports = []scheduler.JobReport{one}
+	}
+	switch {
+	case check:
+		err = p.printFindings(reports)
+	case len(args) > 0:
+		runs, errRuns := scheduler.New(client, path).Runs(cmd.Context(), job)
+		if errRuns != nil {
+			return endQuietlyOnSignal(cmd.Context(), errRuns)
+		}
+		err = printJobDetail(os.Stdout, p.json, reports[0], runs)
+	default:
+		err = p.printJobs(reports)
 	}
 	if err != nil {
-		printWarning("%v", err)
+		return err
 	}
-	for _, r := range reports {
-		if !p.json {
-			continue
-		}
-		if err := printResult(os.Stdout, true, jobView(r, time.Now())); err != nil {
-			return err
-		}
-	}
-	if !p.json {
-		if err := jobTable(reports, time.Now()).printTo(os.Stdout); err != nil {
-			return err
-		}
-		if len(reports) == 0 {
-			printNotice("no jobs")
-		}
-	}
-	return exitCodeOfPrinted(err)
+	return exitCodeOfPrinted(unread)
 }
 
-// readJobs looks at one scheduler, or at all below jobsDir.
-func (p *jobSelector) readJobs(ctx context.Context, client *framework.Client) ([]scheduler.State, error) {
-	if p.scheduler != "" {
-		return scheduler.New(client, p.scheduler).Jobs(ctx)
-	}
-	var all []scheduler.State
-	var errs []error
-	for _, path := range jobPaths(ctx, client, jobsDir, &errs) {
-		reports, err := scheduler.New(client, path).Jobs(ctx)
-		_, own := framework.Split(path)
-		for i := range reports {
-			if reports[i].Name == own { // as "lockstep cron" has made it: what the other subcommands call it
-				reports[i].Name = strings.TrimPrefix(path, jobsDir+"/")
+func (p *jobSelector) printJobs(reports []scheduler.JobReport) error {
+	if p.json {
+		for _, r := range reports {
+			if err := printResult(os.Stdout, true, jobView(r)); err != nil {
+				return err
 			}
 		}
-		all, errs = append(all, reports...), append(errs, err)
+		return nil
 	}
-	return all, errors.Join(errs...)
+	if err := jobTable(reports).printTo(os.Stdout); err != nil {
+		return err
+	}
+	if len(reports) == 0 {
+		printNotice("no jobs")
+	}
+	return nil
 }
 
-// schedulerNodes are the nodes that a scheduler keeps in its directory.
-var schedulerNodes = []string{"changes", "election", "election~term", "election~waiting", "jobs", "members"}
-
-// jobPaths returns the schedulers at any depth below a directory, in order. A NAME may have slashes, and be the
-// beginning of another: team and team/report. What cannot be read is added to errs.
-func jobPaths(ctx context.Context, client *framework.Client, directory string, errs *[]error) (paths []string) {
-	names, _, err := client.Children(ctx, directory)
-	if errors.Is(err, framework.ErrNoNode) {
-		return nil
-	}
-	if err != nil {
-		*errs = append(*errs, err)
-		return nil
-	}
-	if directory != jobsDir && slices.Contains(names, "jobs") {
-		paths = append(paths, directory)
-	}
-	for _, name := range sortNames(names) {
-		if directory == jobsDir || !slices.Contains(schedulerNodes, name) {
-			paths = append(paths, jobPaths(ctx, client, framework.Join(directory, name), errs)...)
+// printFindings prints what is wrong with jobs, and returns the exit code.
+func (p *jobSelector) printFindings(reports []scheduler.JobReport) error {
+	found := &findingPrinter{json: p.json}
+	for _, r := range reports {
+		if err := found.addJob(r.Name, r); err != nil {
+			return err
 		}
 	}
-	return paths
+	return found.exitCode(fmt.Sprintf("%d jobs", len(reports)))
+}
+
+// readJobs reports on one scheduler, or on all below jobsDir.
+func (p *jobSelector) readJobs(ctx context.Context, client *framework.Client) ([]scheduler.JobReport, error) {
+	if p.scheduler != "" {
+		return scheduler.New(client, p.scheduler).InspectAll(ctx)
+	}
+	names, _, err := client.Children(ctx, jobsDir)
+	if errors.Is(err, framework.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var roots []string
+	for _, name := range sortNames(names) { // not jobsDir itself: jobs that are called jobs and changes do not make it a scheduler
+		roots = append(roots, znode.Join(jobsDir, name))
+	}
+	reports, err := inspectSchedulers(ctx, client, roots)
+	for i := range reports {
+		if path := reports[i].path; reports[i].Name == path[strings.LastIndexByte(path, '/')+1:] { // as "lockstep cron" has made it: what the other subcommands call it
+			reports[i].Name = strings.TrimPrefix(path, jobsDir+"/")
+		}
+	}
+	all := make([]scheduler.JobReport, len(reports))
+	for i, r := range reports {
+		all[i] = r.JobReport
+	}
+	return all, err
 }
 
 // jobPath is the scheduler of the job that NAME means. A part that is called as a node of the scheduler
 // above it would be taken for that node.
 func jobPath(name string) (string, error) {
 	parts := strings.Split(name, "/")
-	if !strings.HasPrefix(name, "/") && slices.ContainsFunc(parts[1:], func(part string) bool { return slices.Contains(schedulerNodes, part) }) {
-		return "", usageError("the NAME %q cannot be used: after a /, none of %s can stand", name, strings.Join(schedulerNodes, ", "))
+	if !strings.HasPrefix(name, "/") && slices.ContainsFunc(parts[1:], func(part string) bool { return slices.Contains(scheduler.OwnNodes(), part) }) {
+		return "", usageError("the NAME %q cannot be used: after a /, none of %s can stand", name, strings.Join(scheduler.OwnNodes(), ", "))
 	}
 	return pathOf("jobs", name)
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/lockstep-go/lockstep/internal/terminal"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
@@ -13,18 +14,29 @@ func sortNames(names []string) []string {
 	return names
 }
 
-// jobTable is one line for each job.
-func jobTable(jobs []scheduler.State, now time.Time) *table {
-	t := newTable("JOB", "SCHEDULE", "ZONE", "NEXT", "STATE", "LAST RUN", "RAN", "FAILED", "MISSED")
+// jobTable is one line for each job. What is alarming is the brightest.
+func jobTable(jobs []scheduler.JobReport) *table {
+	t := newTable("JOB", "SCHEDULE", "ZONE", "NEXT", "STATE", "LAST RUN", "RAN", "FAILED", "MISSED", "OVERDUE")
 	for _, r := range jobs {
-		var missed int64
-		for _, n := range r.Missed {
-			missed += n
+		failed := yellowCell(formatCount(r.Failures))
+		if hasProblem(r, scheduler.ProblemFailed) {
+			failed.paint = terminal.Style.Red
 		}
-		t.addRow(boldCell(shortenText(r.Name)), plainCell(shortenText(r.Spec)), plainCell(shortenText(r.Zone)), plainCell(formatTime(r.Next(now))), stateCell(r), lastRunCell(r, now),
-			plainCell(strconv.FormatInt(r.Fired, 10)), dimCell(formatCount(r.Failures)), dimCell(formatCount(missed)))
+		t.addRow(boldCell(shortenText(r.Name)), plainCell(shortenText(r.Spec)), plainCell(shortenText(r.Zone)), plainCell(formatTime(r.Next(r.At))), stateCell(r),
+			lastRunCell(r.State, r.At), plainCell(strconv.FormatInt(r.Fired, 10)), failed, yellowCell(formatCount(missedTicks(r.State))), redCell(formatCount(r.Overdue.Count)))
 	}
 	return t
+}
+
+func missedTicks(s scheduler.State) (n int64) {
+	for _, count := range s.Missed {
+		n += count
+	}
+	return n
+}
+
+func hasProblem(r scheduler.JobReport, problem scheduler.Problem) bool {
+	return slices.ContainsFunc(r.Findings, func(f scheduler.Finding) bool { return f.Problem == problem })
 }
 
 func formatCount(n int64) string {
@@ -42,10 +54,21 @@ func formatTime(t time.Time) string {
 	return t.Local().Format(time.DateTime)
 }
 
-func stateCell(r scheduler.State) cell {
+// stateCell is what a job does, or what keeps it from that.
+func stateCell(r scheduler.JobReport) cell {
+	for _, f := range r.Findings {
+		switch f.Problem {
+		case scheduler.ProblemStuck:
+			return redCell("stuck on " + shortenText(r.Running[0].Runner))
+		case scheduler.ProblemNoMember:
+			if len(r.Running) == len(r.Abandoned) { // a member that was stopped may still finish its run
+				return redCell("no member runs it since " + formatTime(f.Since))
+			}
+		case scheduler.ProblemOverdue:
+			return redCell("overdue since " + formatTime(f.Since))
+		}
+	}
 	switch {
-	case len(r.Running) > 0 && r.Running[0].Stuck:
-		return yellowCell("stuck on " + shortenText(r.Running[0].Runner))
 	case len(r.Running) > 0:
 		text := "runs on " + shortenText(r.Running[0].Runner)
 		if more := len(r.Running) - 1; more > 0 {
@@ -68,8 +91,11 @@ func lastRunCell(r scheduler.State, now time.Time) cell {
 }
 
 func outcomeCell(r scheduler.RunRecord, text string) cell {
-	if r.Outcome == scheduler.Succeeded {
+	switch r.Outcome {
+	case scheduler.Succeeded:
 		return greenCell(text)
+	case scheduler.Failed, scheduler.Panicked, scheduler.TimedOut, scheduler.Lost:
+		return redCell(text)
 	}
 	return yellowCell(text)
 }
@@ -111,19 +137,29 @@ func formatDuration(r scheduler.RunRecord) string {
 
 // jobJSON is a job as JSON. Times that are not known are left out.
 type jobJSON struct {
-	Name     string                     `json:"name"`
-	Spec     string                     `json:"spec"`
-	Zone     string                     `json:"zone"`
-	Revision int64                      `json:"revision"`
-	Next     *time.Time                 `json:"next,omitempty"`
-	Last     *time.Time                 `json:"last,omitempty"`
-	Paused   *time.Time                 `json:"paused,omitempty"`
-	Running  []runJSON                  `json:"running,omitempty"`
-	LastRun  *runJSON                   `json:"last_run,omitempty"`
-	Pending  int                        `json:"pending"`
-	Fired    int64                      `json:"fired"`
-	Failures int64                      `json:"failures"`
-	Missed   map[scheduler.Reason]int64 `json:"missed,omitempty"`
+	Name        string                     `json:"name"`
+	Spec        string                     `json:"spec"`
+	Zone        string                     `json:"zone"`
+	Words       string                     `json:"words,omitempty"`
+	Revision    int64                      `json:"revision"`
+	Description string                     `json:"description,omitempty"`
+	Next        *time.Time                 `json:"next,omitempty"`
+	Last        *time.Time                 `json:"last,omitempty"`
+	Paused      *time.Time                 `json:"paused,omitempty"`
+	Owner       string                     `json:"owner,omitempty"`
+	Leader      string                     `json:"leader,omitempty"`
+	Members     []string                   `json:"members"`
+	Running     []runJSON                  `json:"running,omitempty"`
+	LastRun     *runJSON                   `json:"last_run,omitempty"`
+	Pending     int                        `json:"pending"`
+	Fired       int64                      `json:"fired"`
+	Failures    int64                      `json:"failures"`
+	Missed      map[scheduler.Reason]int64 `json:"missed,omitempty"`
+	Overdue     *scheduler.Gap             `json:"overdue,omitempty"`
+	Gaps        []scheduler.Gap            `json:"gaps,omitempty"`
+	Findings    []findingJSON              `json:"findings"`
+	NextTicks   []time.Time                `json:"next_ticks,omitempty"`
+	Runs        []runJSON                  `json:"runs,omitempty"`
 }
 
 // runJSON is a run as JSON.
@@ -142,10 +178,23 @@ type runJSON struct {
 	Stuck   bool       `json:"stuck,omitempty"`
 }
 
-func jobView(r scheduler.State, now time.Time) jobJSON {
+func jobView(r scheduler.JobReport) jobJSON {
 	v := jobJSON{
-		Name: r.Name, Spec: r.Spec, Zone: r.Zone, Revision: r.Revision, Next: knownTime(r.Next(now)), Last: knownTime(r.Last), Paused: knownTime(r.Paused),
-		Pending: len(r.Pending), Fired: r.Fired, Failures: r.Failures, Missed: r.Missed,
+		Name: r.Name, Spec: r.Spec, Zone: r.Zone, Revision: r.Revision, Description: r.Description, Next: knownTime(r.Next(r.At)), Last: knownTime(r.Last),
+		Paused: knownTime(r.Paused), Leader: r.Leader, Members: []string{}, Pending: len(r.Pending), Fired: r.Fired, Failures: r.Failures, Missed: r.Missed,
+		Gaps: r.Gaps, Findings: []findingJSON{},
+	}
+	if schedule, err := r.Schedule(); err == nil {
+		v.Words = schedule.Words()
+	}
+	if r.Owner != nil {
+		v.Owner = r.Owner.ID
+	}
+	for _, m := range r.Members {
+		v.Members = append(v.Members, m.ID)
+	}
+	if r.Overdue.Count > 0 {
+		v.Overdue = &r.Overdue
 	}
 	for _, run := range r.Running {
 		v.Running = append(v.Running, runView(run))
@@ -153,6 +202,9 @@ func jobView(r scheduler.State, now time.Time) jobJSON {
 	if r.LastRun != nil {
 		last := runView(*r.LastRun)
 		v.LastRun = &last
+	}
+	for _, f := range r.Findings {
+		v.Findings = append(v.Findings, findingJSON{Problem: string(f.Problem), Since: knownTime(f.Since), Text: f.Text})
 	}
 	return v
 }

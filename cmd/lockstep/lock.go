@@ -22,6 +22,7 @@ type lockCommand struct {
 	lockFlags
 	maxHold  durationFlag
 	nonblock bool
+	yield    bool
 	wait     durationFlag
 	conflict int
 }
@@ -46,6 +47,14 @@ Waiters are served in order. If the lock is lost while the command runs, because
 servers have not been reached for too long, the command's process group gets SIGTERM, and
 SIGKILL --kill-after later, before anybody else can get the lock; the exit code is 75.
 
+A lockstep lock within the command knows what is held around it, by LOCKSTEP_HELD_LOCKS in its
+environment. When scripts wait for each other's locks like that, the youngest wait ends with
+exit code 35 and names the locks. "lockstep locks --deadlocks" shows such scripts.
+
+Others may ask for the lock with "lockstep revoke", or with Curator's Revoker. That is said on
+standard error, and the command goes on; with --yield it gets SIGTERM, and the lock is held until
+it has ended.
+
 Without a command the path and the fencing token are printed once the lock is held, and it
 is held until a signal comes. "lockstep locks" lists who holds what.`,
 		Example: `  lockstep lock deploy -- ./deploy.sh            wait as long as it takes
@@ -63,6 +72,7 @@ is held until a signal comes. "lockstep locks" lists who holds what.`,
 	l.lockFlags.addLockFlags(cmd)
 	f := cmd.Flags()
 	f.Var(&l.maxHold, "max-hold", "end the command, as if the lock was lost, when it has run for this long")
+	f.BoolVar(&l.yield, "yield", false, "send SIGTERM to the command when others ask for the lock with lockstep revoke")
 	f.BoolVarP(&l.nonblock, "nonblock", "n", false, "do not wait if somebody holds the lock or waits for it")
 	f.VarP(&l.wait, "wait", "w", "wait no longer than this, counted from when there is a session; a bare number is seconds")
 	f.IntVarP(&l.conflict, "conflict-exit-code", "E", exitNotObtained, "exit code when the lock is not obtained under -n or -w")
@@ -88,7 +98,7 @@ func (l *lockCommand) runLocked(cmd *cobra.Command, args []string) error {
 	if err := l.prepareCommand(ctx, client, locker.Path(), command); err != nil {
 		return err
 	}
-	lease, err := l.acquireLock(ctx, locker)
+	lease, err := l.acquireLock(withInheritedLocks(ctx), locker)
 	if err != nil {
 		return err
 	}
@@ -133,10 +143,12 @@ func (l *lockCommand) useLease(ctx context.Context, lease *locks.Lease) error {
 		defer cancel()
 		held = bounded
 	}
+	revoked := l.tellRevoked(lease)
 	if len(l.command) == 0 {
-		return l.holdUntilSignal(ctx, lease, held)
+		return l.holdUntilSignal(ctx, lease, held, revoked)
 	}
-	code, err := l.runCommand(ctx, commandHold{held, lease.Token()})
+	l.end = revoked
+	code, err := l.runCommand(ctx, commandHold{held, lease.Token()}, inheritableLocks(lease))
 	if errors.Is(err, procguard.ErrHoldLost) {
 		return fmt.Errorf("lock %s: %w", l.path, err)
 	}
@@ -146,14 +158,34 @@ func (l *lockCommand) useLease(ctx context.Context, lease *locks.Lease) error {
 	return exitSilently(code)
 }
 
-// holdUntilSignal holds the lock until a signal comes.
-func (l *lockCommand) holdUntilSignal(ctx context.Context, lease *locks.Lease, held context.Context) error {
+// tellRevoked says on standard error that others ask for the lock. The channel is closed then if the command is to end for that.
+func (l *lockCommand) tellRevoked(lease *locks.Lease) <-chan struct{} {
+	end := make(chan struct{})
+	go func() {
+		select {
+		case <-lease.Context().Done():
+		case <-lease.Revoked():
+			if l.yield {
+				printNotice("lock %s: others ask for it; it is given up when the command has ended", l.path)
+				close(end)
+			} else {
+				printNotice("lock %s: others ask for it; the command goes on, since --yield is not given", l.path)
+			}
+		}
+	}()
+	return end
+}
+
+// holdUntilSignal holds the lock until a signal comes, or it is to be given up for others.
+func (l *lockCommand) holdUntilSignal(ctx context.Context, lease *locks.Lease, held context.Context, revoked <-chan struct{}) error {
 	what := holdingJSON{Path: l.path, Token: lease.Token(), Session: locks.SessionID(lease.Session())}
 	if err := printResult(os.Stdout, l.json, what, what.Path, what.Token); err != nil {
 		return err
 	}
 	select {
 	case <-ctx.Done():
+		return nil
+	case <-revoked:
 		return nil
 	case <-held.Done():
 		return fmt.Errorf("lock %s: %w: %w", l.path, procguard.ErrHoldLost, context.Cause(held))

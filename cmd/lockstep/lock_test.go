@@ -251,3 +251,12 @@ func TestHelp(t *testing.T) {
 		}
 	}
 }
+
+func TestHelpListsEachExitCode(t *testing.T) {
+	code, out, _ := newStage(t).run("--help")
+	require.Equal(t, 0, code)
+	for _, exit := range []int{exitNotObtained, exitDeadlock, exitUsage, exitMismatch, exitNoSession, exitInternal, exitLost, exitNoPermission, exitNotExecutable, exitNotFound} {
+		require.Regexp(t, fmt.Sprintf(`(?m)^ +%d  [a-z]`, exit), out)
+	}
+	require.Contains(t, out, fmt.Sprintf("%d + n if signal n has ended it", exitSignal))
+}

@@ -47,7 +47,7 @@ type stage struct {
 
 func newStage(t *testing.T, opts ...zktest.Option) *stage {
 	t.Helper()
-	zk := zktest.Start(t, append([]zktest.Option{zktest.WithTick(500 * time.Millisecond)}, opts...)...)
+	zk := zktest.Start(t, append([]zktest.Option{zktest.WithTick(500 * time.Millisecond), zktest.WithSessionTimeouts(time.Second, time.Minute)}, opts...)...)
 	address, err := zk.ListenTCP("127.0.0.1:0")
 	require.NoError(t, err)
 	s := onServers(t, address)
@@ -99,6 +99,8 @@ func (s *stage) start(args ...string) *process {
 	}()
 	s.t.Cleanup(func() {
 		if s.t.Failed() {
+			testproc.QuitAll(p.cmd.Process) // if it hangs, its standard error says where
+			<-p.ended
 			s.t.Logf("lockstep %q\nstdout: %s\nstderr: %s", args, read(p.out), read(p.err))
 		}
 		_ = p.cmd.Process.Kill() // most have ended
@@ -127,6 +129,15 @@ func (p *process) wait() int {
 		return 1000 + int(status.Signal()) // no shell is between us and it: this is never an exit code
 	}
 	return p.cmd.ProcessState.ExitCode()
+}
+
+func (p *process) hasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 func (p *process) signal(s syscall.Signal) {

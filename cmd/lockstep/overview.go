@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -112,15 +112,18 @@ func formatPositive(n int) string {
 	return strconv.Itoa(n)
 }
 
-// ownerName is what an entry says of itself, or else its session, which a server's log can tell more of.
+// ownerName is the name in an entry's data, or else its session, which can be found in the servers' logs.
 func ownerName(e locks.Entry) string {
+	if e.Data == locks.RevokeMark {
+		return "session " + e.Session.String() + ", asked to let go"
+	}
 	for _, text := range []string{e.Owner, e.Data} {
 		if text != "" {
 			return shortenText(text)
 		}
 	}
 	if e.Session == 0 {
-		_, name := framework.Split(e.Node)
+		_, name := znode.Split(e.Node)
 		return shortenText(name)
 	}
 	return "session " + e.Session.String()

@@ -7,7 +7,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/terminal"
 )
 
-// progressCounter tells people how far something is, at a terminal.
+// progressCounter prints progress to a terminal.
 type progressCounter struct {
 	what  string
 	n     int

@@ -28,7 +28,7 @@ UTF-8, its bytes in "item_base64", and with it the item's headers and the time o
   lockstep queue len mails`,
 		Args: cobra.NoArgs,
 	}
-	cmd.AddCommand(newQueuePut(), newQueueTake(), newQueueLen(), newQueuePeek(), newQueueDead(), newQueueSet())
+	cmd.AddCommand(newQueuePut(), newQueueTake(), newQueueLen(), newQueuePeek(), newQueueDead(), newQueueSet(), newQueueCancel())
 	return cmd
 }
 
@@ -74,11 +74,14 @@ func queueCode(err error) error {
 		{queue.ErrEmpty, exitNotObtained, ""},
 		{queue.ErrFull, exitNotObtained, ""},
 		{queue.ErrDuplicate, exitNotObtained, ""},
+		{queue.ErrTaken, exitNotObtained, ""},
+		{queue.ErrDone, exitNotObtained, ""},
+		{queue.ErrUnknownID, exitNotObtained, ""},
 		{queue.ErrOption, exitUsage, ""},
 		{queue.ErrMismatch, exitMismatch, "leave the flag out to use the queue as it is, or see \"lockstep queue set\""},
 		{queue.ErrNotQueue, exitMismatch, "use another NAME: this one belongs to something else"},
 		{queue.ErrNewer, exitMismatch, "use a newer lockstep"},
-		{queue.ErrUnknown, exitLost, "look whether the item is there before you put it again"},
+		{queue.ErrUnknown, exitLost, "look whether the item is there before you repeat the command"},
 		{queue.ErrLost, exitLost, ""},
 	} {
 		if errors.Is(err, m.err) {
@@ -180,6 +183,25 @@ has counted its items.`,
 	return cmd
 }
 
+func newQueueCancel() *cobra.Command {
+	q := &queueCommand{}
+	cmd := &cobra.Command{
+		Use:   "cancel NAME ID [flags]",
+		Short: "Take back an item that was put with an id",
+		Long: `Take back an item that was put with --id. The exit code is 1 if a consumer has the item, or if it is not in
+the queue any more; nothing is cancelled then. A cancelled item counts in "lockstep queue len" until a consumer comes to it.`,
+		Example: "  lockstep queue cancel mails order-17",
+		Args:    checkNameAnd(true, "ID"),
+		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
+			return q.useQueue(cmd, args[0], nil, func(ctx context.Context, _ *framework.Client) error {
+				return q.queue.Cancel(ctx, args[1])
+			})
+		}),
+	}
+	q.connectionFlags.addConnectionFlags(cmd)
+	return cmd
+}
+
 func newQueuePeek() *cobra.Command {
 	q := &queueCommand{}
 	cmd := &cobra.Command{
@@ -190,7 +212,7 @@ func newQueuePeek() *cobra.Command {
 		Args:    checkNameAlone,
 		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
 			return q.useQueue(cmd, args[0], nil, func(ctx context.Context, _ *framework.Client) error {
-				item, err := q.queue.PeekItem(ctx)
+				item, err := q.queue.Peek(ctx)
 				if err != nil {
 					return err
 				}

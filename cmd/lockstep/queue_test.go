@@ -113,6 +113,26 @@ func TestQueueRefusals(t *testing.T) {
 	}
 }
 
+func TestQueueCancel(t *testing.T) {
+	s := newStage(t)
+	s.ok("queue", "put", "q", "x", "--dedup", "1h", "--id", "7")
+	s.ok("queue", "put", "q", "y", "--id", "8")
+	require.Empty(t, s.ok("queue", "cancel", "q", "7"))
+	require.Equal(t, "y\n", s.ok("queue", "take", "q"))
+	require.Equal(t, "0\t0\t0\n", s.ok("queue", "len", "q"))
+	s.ok("queue", "put", "plain", "x")
+	for want, args := range map[int][][]string{
+		exitNotObtained: {{"queue", "cancel", "q", "8"}, {"queue", "cancel", "q", "9"}, {"queue", "cancel", "none", "7"}},
+		exitUsage:       {{"queue", "cancel", "plain", "7"}, {"queue", "cancel", "q"}, {"queue", "cancel", "q", "7", "8"}, {"queue", "cancel", "q", ""}},
+	} {
+		for _, a := range args {
+			code, _, errs := s.run(a...)
+			require.Equal(t, want, code, "%q: %s", a, errs)
+			require.NotEmpty(t, errs)
+		}
+	}
+}
+
 func TestQueueSettings(t *testing.T) {
 	s := newStage(t)
 	s.ok("queue", "put", "q", "x", "--capacity", "1")

@@ -153,7 +153,7 @@ func (t *queueTake) runForItem(ctx context.Context, d *queue.Delivery[[]byte]) (
 	return t.runCommand(ctx, commandHold{d.Context(), int64(d.Attempt)}, "LOCKSTEP_ATTEMPT="+strconv.Itoa(d.Attempt))
 }
 
-// newUnnamedFile returns a file with this content that nobody else can find.
+// newUnnamedFile returns a file with this content. It has no name by which another process could open it.
 func newUnnamedFile(content []byte) (*os.File, error) {
 	f, err := os.CreateTemp("", "lockstep-item-")
 	if err != nil {

@@ -24,11 +24,11 @@ func runCommandLine(args []string) int {
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "lockstep",
-		Short: "Locks, elections, cron jobs, queues and barriers for a cluster, on Apache ZooKeeper",
-		Long: `Locks, elections, cron jobs, queues and barriers for a cluster, on Apache ZooKeeper.
+		Short: "Locks, elections, cron jobs, queues, barriers and configuration for a cluster, on Apache ZooKeeper",
+		Long: `Locks, elections, cron jobs, queues, barriers and configuration for a cluster, on Apache ZooKeeper.
 
-A NAME lives under /lockstep/locks, elections, jobs, queues, barriers or gates; one that begins
-with / is the path of the znode itself. Locks, elections and gates have the layouts of Apache
+A NAME lives under /lockstep/locks, elections, jobs, queues, barriers, gates, config, ids, services or groups;
+one that begins with / is the path of the znode itself. Locks, elections and gates have the layouts of Apache
 Curator (InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphoreV2, LeaderLatch,
 DistributedBarrier), so that Java programs can take part.
 
@@ -39,11 +39,16 @@ The command runs in the environment of lockstep, and finds in it
   LOCKSTEP_PATH   the path of the lock, election, job or whatever it is, below --root;
                   several locks' paths have commas between them
   LOCKSTEP_TICK   cron only: the scheduled time, RFC 3339 in UTC
+  LOCKSTEP_HELD_LOCKS  lock only: what is held around the command. A lockstep lock within it reads
+                  that to find deadlocks; a wrong or old value does no harm
   LOCKSTEP_ATTEMPT  cron and queue take: counts the attempts at a tick or an item from 1
+  LOCKSTEP_EVENT, LOCKSTEP_PROBLEM, LOCKSTEP_TEXT …  monitor --on-event: see lockstep monitor -h
 
 Exit codes: the command's own, or 128 + n if signal n has ended it, and
-    1  lock: not obtained under -n or -w (-E changes it); the others: nobody and nothing
-       came within -w, the queue is full or empty, the gate is up already
+    1  lock: not obtained under -n or -w (-E changes it); check, doctor, jobs --check: something
+       is wrong; locks --deadlocks: there is one; the others: nobody and nothing came within -w, the queue is full or empty,
+       the gate is up already
+   35  lock: a deadlock: it waited for a lock whose holder waits for one that is held around it
    64  usage: a bad flag, name, schedule or duration
    65  the name is taken by another number of permits or members, another order of a queue,
        or another kind of thing
@@ -59,22 +64,31 @@ command lockstep ends. USR1, USR2 and WINCH go to the command and do nothing wit
 
 Settings beside the flags come from the environment: LOCKSTEP_SERVERS, LOCKSTEP_ROOT,
 LOCKSTEP_SESSION_TIMEOUT, LOCKSTEP_IDENTITY, LOCKSTEP_AUTH_FILE or LOCKSTEP_AUTH
-(user:password), LOCKSTEP_TLS_CA, LOCKSTEP_TLS_CERT, LOCKSTEP_TLS_KEY.`,
+(user:password), LOCKSTEP_TLS_CA, LOCKSTEP_TLS_CERT, LOCKSTEP_TLS_KEY, and
+LOCKSTEP_OBSERVER_MASTERS=true for an ensemble with observerMasterPort in a server's zoo.cfg.`,
 		Example: `  lockstep dev &                                      a ZooKeeper to try things with
   lockstep lock deploy -- ./deploy.sh                 one at a time, in the whole cluster
   lockstep locks                                      who holds what, and who waits
+  lockstep top                                        the same as it changes; jobs, queues
   lockstep elect billing -- ./billing-server          one leads, the others stand by
   lockstep cron report '0 3 * * *' -- ./report.sh     once a night, on one machine
   lockstep queue put mails ann bob                    work for whoever takes it
   lockstep queue take mails --follow -- ./send.sh     item by item, until it is done
   lockstep barrier enter phase -n 3 -- ./phase.sh     three at a time, together
-  lockstep gate raise maintenance                     lockstep gate wait maintenance waits`,
+  lockstep gate raise maintenance                     lockstep gate wait maintenance waits
+  lockstep config set limits '{"rate":20}'            what programs follow; get, edit, watch, history
+  lockstep id next orders                             numbers that are unique in the cluster
+  lockstep register billing 10.0.0.7:8080             lockstep services, disable, enable
+  lockstep members drain web web-1                    take a member out of service, and wait
+  lockstep check                                      what is wrong, for monitoring
+  lockstep monitor --on-event ./page.sh               tells when something begins to be wrong`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newDev(), newLock(), newLocks(), newElect(), newCron(), newJobs(), newRuns(), newQueue())
-	root.AddCommand(newBarrier(), newGate())
+	root.AddCommand(newDev(), newLock(), newLocks(), newElect(), newCron(), newJobs(), newRuns(), withQueueAdmin(newQueue()))
+	root.AddCommand(newBarrier(), newGate(), newConfig(), newID(), newServices(), newRegister(), newDisable(), newEnable(), newMembers(), newCheck(), newDoctor(), newRevoke(), newRelease(), newVersion(), newElections())
+	root.AddCommand(newWatch(), newTop(), newMonitor(), newManual())
+	completeCommands(root)
 	return root
 }
 

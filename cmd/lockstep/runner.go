@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,7 +29,8 @@ type commandRunner struct {
 	client  *framework.Client
 	path    string
 	command []string
-	stdin   *os.File // the command's, or nil for this program's
+	stdin   *os.File        // the command's, or nil for this program's
+	end     <-chan struct{} // closed when the command is to be sent SIGTERM, or nil
 
 	signalled atomic.Bool // a signal of endings has come while a command ran
 }
@@ -85,7 +87,18 @@ func (r *commandRunner) passSignals() (passed <-chan os.Signal, stop func()) {
 	ending := endingSignals()
 	signal.Notify(received, slices.Concat(ending, noticedSignals())...)
 	go func() {
-		for s := range received {
+		end := r.end
+		for {
+			var s os.Signal
+			var more bool
+			select {
+			case s, more = <-received:
+				if !more {
+					return
+				}
+			case <-end:
+				s, end = syscall.SIGTERM, nil
+			}
 			if slices.Contains(ending, s) {
 				r.signalled.Store(true)
 			}

@@ -17,7 +17,7 @@ func newRuns() *cobra.Command {
 		Long: `Show the runs of a job, the newest first: those that go on and the latest that have ended, with
 the scheduled time, when and where each was started, how long it took and how it ended.
 
-Ticks that were not run are no runs: "lockstep jobs" counts them, and --json tells why.`,
+Ticks that were not run are no runs: "lockstep jobs" counts them, and --json prints the reasons.`,
 		Example: `  lockstep runs report
   lockstep runs nightly --scheduler /lockstep/scheduler --json`,
 		Args: cobra.ExactArgs(1),

@@ -27,7 +27,7 @@ func endingSignals() []os.Signal {
 // noticedSignals are the signals that are passed on to the command, and change nothing without one.
 func noticedSignals() []os.Signal { return withoutIgnored(noticeSignals...) }
 
-// withoutIgnored leaves out the signals that whoever has started this program has switched off.
+// withoutIgnored leaves out the signals that the parent process has set to be ignored.
 func withoutIgnored(all ...os.Signal) []os.Signal {
 	return slices.DeleteFunc(slices.Clone(all), signal.Ignored)
 }

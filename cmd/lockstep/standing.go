@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-go/lockstep/election"
 )
 
-// candidateFlags is what a candidate tells of itself, and how it stands among the others.
+// candidateFlags are a candidate's identity, metadata and priority.
 type candidateFlags struct {
 	meta     []string
 	priority int

@@ -21,6 +21,7 @@ func plainCell(text string) cell {
 }
 func boldCell(text string) cell   { return cell{text, terminal.Style.Bold} }
 func dimCell(text string) cell    { return cell{text, terminal.Style.Dim} }
+func redCell(text string) cell    { return cell{text, terminal.Style.Red} }
 func greenCell(text string) cell  { return cell{text, terminal.Style.Green} }
 func yellowCell(text string) cell { return cell{text, terminal.Style.Yellow} }
 
@@ -52,17 +53,25 @@ func (t *table) printTo(w io.Writer) error {
 		style = terminal.For(f)
 	}
 	var b strings.Builder
+	for _, line := range t.formatLines(style) {
+		b.WriteString(line + "\n")
+	}
+	_, err := fmt.Fprint(w, b.String())
+	return err
+}
+
+// formatLines are the title, the head and the rows, without what is missing.
+func (t *table) formatLines(style terminal.Style) (lines []string) {
 	if t.title != "" {
-		b.WriteString(style.Bold(t.title) + "\n")
+		lines = append(lines, style.Bold(t.title))
 	}
 	if len(t.rows) > 1 {
 		widths := t.columnWidths()
 		for _, row := range t.rows {
-			b.WriteString(formatRow(style, row, widths) + "\n")
+			lines = append(lines, formatRow(style, row, widths))
 		}
 	}
-	_, err := fmt.Fprint(w, b.String())
-	return err
+	return lines
 }
 
 // columnWidths are the columns' widths; 0 leaves a column out.

@@ -21,9 +21,11 @@ const (
 )
 
 // slow is a stage whose servers would take far longer than any test to notice a crash.
-func slow(t *testing.T) *stage { return newStage(t, zktest.WithTick(2*time.Second)) }
+func slow(t *testing.T) *stage {
+	return newStage(t, zktest.WithTick(2*time.Second), zktest.WithSessionTimeouts(time.Second, time.Hour))
+}
 
-const slowTimeout = "40s"
+const slowTimeout = "1h"
 
 // armed waits until a process has a watchdog that knows what to do: it goes by another name then.
 func (p *process) armed() {
@@ -37,7 +39,7 @@ func TestAKilledLockstepsCommandIsDeadBeforeTheNextHolds(t *testing.T) {
 		p := s.start("lock", "demo", "--session-timeout", slowTimeout, "--", "sh", "-c", pair)
 		worker, shell := p.line(0), p.line(1)
 		p.armed()
-		next := s.start("lock", "demo", "-w", "20", "--", "sh", "-c", census, worker, shell)
+		next := s.start("lock", "demo", "--", "sh", "-c", census, worker, shell)
 		s.queue("/lockstep/locks/demo", 2)
 		p.signal(signal)
 		require.Equal(t, 0, next.wait())
@@ -58,17 +60,20 @@ func TestWithoutAWatchdogTheTimeoutDecides(t *testing.T) {
 
 func TestAStoppedLockstepsCommandIsDeadBeforeTheNextHolds(t *testing.T) {
 	s := newStage(t)
-	p := s.start("lock", "demo", "--session-timeout", "2s", "--", "sh", "-c", pair)
-	worker, shell := p.line(0), p.line(1)
-	p.armed()
-	next := s.start("lock", "demo", "--", "sh", "-c", census, worker, shell)
-	s.queue("/lockstep/locks/demo", 2)
-	p.signal(syscall.SIGSTOP)
-	require.Equal(t, 0, next.wait())
-	require.Equal(t, "alone\n", read(next.out))
-	p.signal(syscall.SIGCONT)
-	require.Equal(t, 75, p.wait())
-	require.Contains(t, read(p.err), "hold lost")
+	stopped := false
+	for timeout := 2 * time.Second; !stopped; timeout *= 2 { // on a slow machine, its session may end before it is stopped
+		p := s.start("lock", "demo", "--session-timeout", timeout.String(), "--", "sh", "-c", pair)
+		worker, shell := p.line(0), p.line(1)
+		s.until("a watchdog", func() bool { return p.hasEnded() || len(watchdogsOf(p.cmd.Process.Pid)) == 1 })
+		next := s.start("lock", "demo", "--", "sh", "-c", census, worker, shell)
+		s.until("contenders", func() bool { return p.hasEnded() || len(s.zk.Children("/lockstep/locks/demo")) == 2 })
+		stopped = p.cmd.Process.Signal(syscall.SIGSTOP) == nil && !p.hasEnded()
+		require.Equal(t, 0, next.wait())
+		require.Equal(t, "alone\n", read(next.out))
+		_ = p.cmd.Process.Signal(syscall.SIGCONT) // it may have ended
+		require.Equal(t, 75, p.wait())
+		require.Contains(t, read(p.err), "hold lost")
+	}
 }
 
 func TestAKilledLeaderIsFollowedAtOnce(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/appmodule"
+	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
 // Module leads for the application: it campaigns for every task that AsLeaderTask provides, from the application's start to its stop, on the
@@ -67,7 +68,7 @@ func provideCampaigns(p params) (*campaigns, error) {
 			err = ErrDuplicateTask
 		}
 		if err != nil {
-			return nil, framework.Wrap("leader task", d.Path, err)
+			return nil, failure.Wrap("leader task", d.Path, err)
 		}
 		taken[d.Path] = true
 		c.elections = append(c.elections, e)

@@ -35,7 +35,6 @@ func TestMain(m *testing.M) {
 const (
 	timeout = 10 * time.Second
 	path    = "/elections/a"
-	group   = "/members/a"
 )
 
 // world is a server in memory, in virtual time.
@@ -88,12 +87,9 @@ func TestModuleMakesElections(t *testing.T) {
 		term, err := f.Election(path, election.WithID("x")).Campaign(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, "x", term.ID())
-		_, err = f.Group(group).Join(t.Context(), "x", nil)
-		require.NoError(t, err)
 		app.RequireStop()
 		require.ErrorIs(t, term.Err(), framework.ErrClosed)
 		require.Empty(t, w.Children(path))
-		require.Empty(t, w.Children(group))
 	})
 }
 

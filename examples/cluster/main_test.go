@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -50,18 +51,28 @@ func requireTakenOverAtOnce(t *testing.T, s summary) {
 	require.Less(t, s.TakeoverMs, s.SessionTimeout/4)
 }
 
+// runLongEnough runs the example, for twice as long each time that it ends before a member has taken over, as on a slow machine.
+func runLongEnough(t *testing.T, duration time.Duration, args ...string) (out, errs string) {
+	t.Helper()
+	for ; ; duration *= 2 {
+		out, errs, code := testproc.Run(t, append(args, "--duration", duration.String())...)
+		if duration > time.Minute || code != exitBroken || !strings.HasSuffix(errs, "cluster: no member took over\n") {
+			require.Equal(t, 0, code, errs)
+			return out, errs
+		}
+	}
+}
+
 func TestInMemory(t *testing.T) {
 	t.Parallel()
-	out, errs, code := testproc.Run(t, "--duration", "8s", "--json")
-	require.Equal(t, 0, code, errs)
+	out, errs := runLongEnough(t, 8*time.Second, "--json")
 	requireTakenOverAtOnce(t, requireHeld(t, out))
 	require.Contains(t, errs, "is killed (SIGKILL)")
 }
 
 func TestForPeople(t *testing.T) {
 	t.Parallel()
-	out, errs, code := testproc.Run(t, "-duration", "5s", "-session-timeout", "1s", "-members", "2", "-no-watchdog")
-	require.Equal(t, 0, code, errs)
+	out, errs := runLongEnough(t, 5*time.Second, "-session-timeout", "1s", "-members", "2", "-no-watchdog")
 	require.Empty(t, errs)
 	require.Contains(t, out, "2 members on a ZooKeeper in memory")
 	require.Contains(t, out, "is killed (SIGKILL)")
@@ -73,8 +84,7 @@ func TestForPeople(t *testing.T) {
 func TestOnRealServers(t *testing.T) {
 	t.Parallel()
 	servers := ensemble.Shared(t)
-	out, errs, code := testproc.Run(t, "--zk", strings.Join(servers, ","), "--duration", "10s", "--json")
-	require.Equal(t, 0, code, errs)
+	out, errs := runLongEnough(t, 10*time.Second, "--zk", strings.Join(servers, ","), "--json")
 	requireHeld(t, out)
 	root := regexp.MustCompile(`/lockstep-example-\w+`).FindString(errs)
 	require.NotEmpty(t, root)

@@ -42,7 +42,9 @@ func parse(args []string) (options, error) {
 	if !given {
 		o.timeout = defaultTimeout(o.watchdog)
 	}
-	o.servers = framework.SplitServers(*servers)
+	if err == nil {
+		o.servers, _, err = framework.ParseServers(*servers)
+	}
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintln(os.Stdout, "usage: cluster [flags]\n\nShows how the members of a cluster take over from a leader that is killed.\n\nflags:")

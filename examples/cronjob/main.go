@@ -50,7 +50,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if *night < time.Second || *night%time.Second != 0 {
 		return fmt.Errorf("--night %v: want whole seconds", *night)
 	}
-	config := framework.Config{Servers: framework.SplitServers(*zk), Root: "/lockstep-example-" + strings.ToLower(rand.Text()[:10])}
+	servers, _, err := framework.ParseServers(*zk)
+	if err != nil {
+		return err
+	}
+	config := framework.Config{Servers: servers, Root: "/lockstep-example-" + strings.ToLower(rand.Text()[:10])}
 	if len(config.Servers) == 0 {
 		memory, err := zktest.New()
 		if err != nil {

@@ -37,7 +37,9 @@ func parse(args []string) (options, error) {
 	f.BoolVar(&o.json, "json", false, "print the summary as JSON on standard output, and the log on standard error")
 	f.SetOutput(io.Discard) // the error is printed once
 	err := f.Parse(args)
-	o.servers = framework.SplitServers(*servers)
+	if err == nil {
+		o.servers, _, err = framework.ParseServers(*servers)
+	}
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintln(os.Stdout, usage)

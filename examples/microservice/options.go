@@ -36,7 +36,9 @@ func parse(args []string, out io.Writer) (options, error) {
 	if err != nil {
 		return o, err
 	}
-	o.servers = framework.SplitServers(*servers)
+	if o.servers, _, err = framework.ParseServers(*servers); err != nil {
+		return o, err
+	}
 	host, port, err := net.SplitHostPort(*listen)
 	if err == nil {
 		o.host = host

@@ -3,9 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"path"
 	"time"
-
-	"github.com/lockstep-go/lockstep/framework"
 )
 
 // job is the work of one run. Every worker gets it in its environment.
@@ -13,7 +12,8 @@ type job struct {
 	Workers int           `json:"workers"`
 	Items   int           `json:"items"` // of each phase
 	Effort  time.Duration `json:"effort"`
-	Until   time.Time     `json:"until"` // no round begins later, except for the first
+	Until   time.Time     `json:"until"` // no round begins later, except for the first Rounds
+	Rounds  int           `json:"rounds"`
 }
 
 // variable is the environment variable that gives the job to a worker.
@@ -69,7 +69,7 @@ func (i item) id() string { return fmt.Sprintf("%d-%d-%d", i.Round, i.Phase, i.I
 
 // result is the path of an item's result. The node is created once, however often the item is delivered.
 func (i item) result() string {
-	return framework.Join(resultsPath(i.Round, i.Phase), fmt.Sprintf("%04d", i.Index))
+	return path.Join(resultsPath(i.Round, i.Phase), fmt.Sprintf("%04d", i.Index))
 }
 
 // Paths below the root of this run.

@@ -111,7 +111,7 @@ func (r *round) report(ctx context.Context, term *election.Term) error {
 		return err
 	}
 	data, err := json.Marshal(result{
-		Sum: sum, Rounds: r.number, Leader: term.ID(), Token: term.Token(), Last: !time.Now().Before(r.Until),
+		Sum: sum, Rounds: r.number, Leader: term.ID(), Token: term.Token(), Last: r.number >= r.Rounds && !time.Now().Before(r.Until),
 	})
 	if err != nil {
 		return err

@@ -1,7 +1,7 @@
 // Command pipeline shows work that survives the crash of its workers. It starts an in-memory ZooKeeper and some workers, each a
 // process of its own. An elected leader plans each phase's items into a queue, all workers take items, a double barrier ends the
 // phase, and the leader reports the sum of the last phase's results. Meanwhile workers are killed with SIGKILL, the leader first and
-// then random ones, and replaced. The sum is still right. With --for it runs many rounds.
+// then random ones, and replaced. The sum is still right. With --for or --rounds it runs many rounds.
 //
 //	go run ./examples/pipeline
 //	go run ./examples/pipeline --zk host:port,host:port,host:port

@@ -116,11 +116,11 @@ func TestServersThatAreNotThere(t *testing.T) {
 func TestRounds(t *testing.T) {
 	t.Parallel()
 	events := filepath.Join(t.TempDir(), "events")
-	out, log, code := testproc.Run(t, "--for", "5s", "--items", "20", "--kills", "2", "--workers", "3", "--spare", "1", "--json", "--events", events)
+	out, log, code := testproc.Run(t, "--rounds", "4", "--items", "20", "--kills", "2", "--workers", "3", "--spare", "1", "--json", "--events", events)
 	require.Equal(t, 0, code, log)
 	var s summary
 	require.NoError(t, json.Unmarshal([]byte(out), &s))
-	require.Greater(t, s.Rounds, 3, log)
+	require.Equal(t, 4, s.Rounds, log)
 	require.Equal(t, int64(s.Rounds)*(20*21*41/2+20), s.Sum, log)
 	require.Len(t, s.Kills, 2*s.Rounds)
 	require.NotContains(t, s.Kills, kill{"worker-1.1", false})

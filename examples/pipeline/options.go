@@ -46,6 +46,7 @@ func parse(args []string) (options, error) {
 	f.IntVar(&o.kills, "kills", 6, "how many workers to kill in each round, at most a quarter of the items")
 	f.IntVar(&o.spared, "spare", 0, "the first so many workers are not killed; at least one may be")
 	f.DurationVar(&o.lasts, "for", 0, "begin round after round until this time is over (default one round)")
+	f.IntVar(&o.Rounds, "rounds", 1, "run at least so many rounds")
 	f.StringVar(&o.events, "events", "", "append what the workers tell to this file, a line of JSON each")
 	f.DurationVar(&o.timeout, "session-timeout", 0, "without a watchdog, a dead worker is noticed after about this time (default 30s, or 2s without a watchdog)")
 	without := f.Bool("no-watchdog", runtime.GOOS == "windows", "workers have no watchdog")
@@ -53,7 +54,9 @@ func parse(args []string) (options, error) {
 	f.SetOutput(io.Discard) // the error is printed once
 	err := f.Parse(args)
 	o.watchdog = !*without
-	o.servers = framework.SplitServers(*servers)
+	if err == nil {
+		o.servers, _, err = framework.ParseServers(*servers)
+	}
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintln(os.Stdout, usage)
@@ -96,6 +99,8 @@ func (o options) validate() error {
 		return fmt.Errorf("%w: -spare %d: want less than the %d workers", errUsage, o.spared, o.Workers)
 	case o.lasts < 0:
 		return fmt.Errorf("%w: -for %v: want no negative time", errUsage, o.lasts)
+	case o.Rounds < 1 || o.Rounds > 1000:
+		return fmt.Errorf("%w: -rounds %d: want 1 to 1000", errUsage, o.Rounds)
 	case o.timeout < 500*time.Millisecond:
 		return fmt.Errorf("%w: -session-timeout %v: want 500ms or more", errUsage, o.timeout)
 	}
@@ -104,7 +109,8 @@ func (o options) validate() error {
 
 // patience bounds the whole run, far above what it takes.
 func (o options) patience() time.Duration {
-	return o.lasts + time.Minute + 2*time.Duration(o.total())*(o.Effort+50*time.Millisecond) + 3*time.Duration(o.kills+1)*o.timeout
+	round := 2*time.Duration(o.total())*(o.Effort+50*time.Millisecond) + 3*time.Duration(o.kills+1)*o.timeout
+	return o.lasts + time.Minute + time.Duration(o.Rounds)*round
 }
 
 // moments picks when to kill: after how many results. It skips the last quarter, because killed workers may not have reported all

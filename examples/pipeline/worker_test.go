@@ -74,7 +74,7 @@ func lose(t *testing.T, start time.Duration) {
 	errs := make(chan error, j.Workers)
 	var links []*zktest.Link
 	for n := range j.Workers {
-		m := zk.Member(t, fmt.Sprintf("worker-%d", n), framework.Config{})
+		m := zk.Member(t, fmt.Sprintf("worker-%d", n), framework.Config{SessionTimeout: 10 * time.Second})
 		links = append(links, m.Link)
 		workers.Go(func() {
 			w := newWorker(m.Client, j, tell)

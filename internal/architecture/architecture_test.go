@@ -85,6 +85,8 @@ func TestLibraries(t *testing.T) {
 		{"bench/single.go", "github.com/go-zookeeper/zk", ""},
 		{"locks/locksfx/module.go", "go.uber.org/fx", ""},
 		{"locks/module.go", "go.uber.org/fx", "the packages of fx modules alone"},
+		{"registry/registrygrpc/resolver.go", "google.golang.org/grpc/resolver", ""},
+		{"registry/pool.go", "google.golang.org/grpc", "registry/registrygrpc alone"},
 		{"locks/mutex.go", "go.uber.org/fx/fxevent", "the packages of fx modules alone"},
 		{"locks/locksfx/module.go", "github.com/go-zookeeper/zk", "framework/zookeeper.go alone"},
 		{"locks/telemetry.go", "go.opentelemetry.io/otel/trace", ""},
@@ -129,7 +131,7 @@ func wantWrong(t *testing.T, wrong []string, says string, about ...string) {
 	require.Contains(t, wrong[0], says)
 }
 
-func TestLoadLeavesOutWhatGoIgnores(t *testing.T) {
+func TestLoadSkipsFilesIgnoredByGo(t *testing.T) {
 	source := &fstest.MapFile{Data: []byte("package p\n")}
 	files, err := Load(fstest.MapFS{
 		"a/a.go": source, "a/testdata/b.go": source, ".hidden/c.go": source, "_d/d.go": source, "vendor/e/e.go": source, "a/f.txt": source,

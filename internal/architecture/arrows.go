@@ -8,34 +8,50 @@ import (
 )
 
 // public are the packages that users build upon.
-var public = []string{"framework", "locks", "election", "scheduler", "queue", "barrier"}
+var public = []string{"framework", "locks", "election", "scheduler", "queue", "barrier", "config", "ids", "registry", "members", "workflow", "monitor"}
 
 // modules are the packages that wire those into applications built with fx.
-var modules = []string{"framework/frameworkfx", "locks/locksfx", "election/electionfx", "scheduler/schedulerfx", "queue/queuefx", "barrier/barrierfx"}
+var modules = []string{"framework/frameworkfx", "locks/locksfx", "election/electionfx", "scheduler/schedulerfx", "queue/queuefx", "barrier/barrierfx", "config/configfx", "ids/idsfx", "registry/registryfx", "registry/registrygrpc", "members/membersfx", "workflow/workflowfx", "monitor/monitorfx"}
+
+// forRecipes are the packages that each recipe may build upon.
+var forRecipes = []string{"framework", "internal/failure", "internal/lifetime", "internal/metrics", "internal/primitives", "internal/recipe", "internal/znode"}
 
 // arrows are what the packages of the module may import of one another. An entry holds for the
 // directories below it that have no entry, and packages of one entry may import each other. Tests
 // may import what they like.
 var arrows = map[string][]string{
-	".":         nil,
-	"framework": {"internal/backoff", "internal/background", "internal/clock", "internal/lifetime", "internal/link", "internal/watchdog", "internal/wire"},
-	"locks":     {"framework", "internal/lifetime", "internal/recipe", "internal/waitline"},
-	"election":  {"framework", "locks", "internal/lifetime", "internal/recipe", "internal/waitline"},
-	"scheduler": {"framework", "election", "internal/background", "internal/recipe"},
-	"queue":     {"framework", "locks", "internal/background", "internal/lifetime", "internal/recipe"},
-	"barrier":   {"framework", "locks", "internal/recipe"},
+	".": nil,
+	"framework": {"internal/backoff", "internal/background", "internal/clock", "internal/failure", "internal/lifetime", "internal/link", "internal/metrics", "internal/primitives", "internal/watchdog",
+		"internal/wire", "internal/znode"},
+	"locks":     with(forRecipes, "internal/waitline"),
+	"election":  with(forRecipes, "locks", "internal/waitline"),
+	"scheduler": with(forRecipes, "election", "internal/background"),
+	"queue":     with(forRecipes, "locks", "internal/background"),
+	"barrier":   with(forRecipes, "locks"),
+	"config":    with(forRecipes, "internal/lastgood"),
+	"ids":       with(forRecipes, "internal/background"),
+	"registry":  with(forRecipes, "internal/background", "internal/lastgood"),
+	"members":   forRecipes,
+	"workflow":  with(forRecipes, "internal/backoff"),
+	"monitor":   with(forRecipes, "locks", "election", "scheduler", "queue"),
 	"zktest":    {"framework", "internal/wire", "internal/zkserver"},
 
 	"framework/frameworkfx": {"framework"},
 	"locks/locksfx":         {"locks"},
-	"election/electionfx":   {"framework", "election", "internal/appmodule"},
+	"election/electionfx":   {"framework", "election", "internal/appmodule", "internal/failure"},
 	"scheduler/schedulerfx": {"framework", "scheduler", "internal/appmodule"},
 	"queue/queuefx":         {"framework", "queue"},
 	"barrier/barrierfx":     {"barrier"},
+	"config/configfx":       {"framework", "config", "internal/appmodule"},
+	"ids/idsfx":             {"ids"},
+	"registry/registryfx":   {"framework", "registry"},
+	"members/membersfx":     {"framework", "members", "workflow"},
+	"registry/registrygrpc": {"framework", "registry"},
+	"monitor/monitorfx":     {"framework", "monitor", "internal/appmodule"},
 
 	"bench":        with(public, "zktest"),
 	"cmd":          public,
-	"cmd/lockstep": with(public, "zktest", "internal/zkserver", "internal/procguard", "internal/terminal"),
+	"cmd/lockstep": with(public, "zktest", "internal/zkserver", "internal/procguard", "internal/terminal", "internal/znode"),
 	"examples":     with(public, "zktest", "internal/terminal", "framework/frameworkfx", "election/electionfx"),
 
 	"internal/appmodule":    nil,
@@ -45,17 +61,24 @@ var arrows = map[string][]string{
 	"internal/chaos":        nil, // tests only
 	"internal/clock":        nil,
 	"internal/conformance":  {"internal/wire"},
+	"internal/dashboard":    {"internal/metrics"},
 	"internal/ensemble":     nil,
 	"internal/ensemble/cmd": {"internal/ensemble"},
+	"internal/failure":      nil,
+	"internal/lastgood":     nil,
 	"internal/faults":       nil, // tests only
+	"internal/idle":         nil, // tests only
 	"internal/interop":      nil, // its tests use all
 	"internal/lifetime":     nil,
 	"internal/link":         {"internal/wire"},
+	"internal/metrics":      nil,
+	"internal/metricstest":  nil,
 	"internal/model":        nil, // models and the test that searches them
 	"internal/mutants":      nil,
+	"internal/primitives":   {"internal/lifetime"},
 	"internal/procguard":    nil,
 	"internal/progress":     nil,
-	"internal/recipe":       {"framework", "internal/backoff"},
+	"internal/recipe":       {"framework", "internal/backoff", "internal/failure", "internal/primitives", "internal/znode"},
 	"internal/security":     nil, // tests only
 	"internal/sim":          nil, // tests only
 	"internal/soak":         {"internal/ensemble"},
@@ -63,9 +86,10 @@ var arrows = map[string][]string{
 	"internal/terminal":     nil,
 	"internal/testproc":     nil,
 	"internal/watchdog":     {"internal/wire"},
-	"internal/waitline":     {"framework", "internal/recipe"},
+	"internal/waitline":     forRecipes,
 	"internal/wire":         nil,
 	"internal/zkserver":     {"internal/wire"},
+	"internal/znode":        nil,
 }
 
 func with(packages []string, more ...string) []string { return slices.Concat(packages, more) }

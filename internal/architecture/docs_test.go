@@ -16,8 +16,8 @@ var (
 	named    = regexp.MustCompile(`\bTest[A-Z]\w+`)
 )
 
-// TestTheTablesNameTestsThatExist: a promise stands beside the tests that would fail without it, in a row's last cell.
-func TestTheTablesNameTestsThatExist(t *testing.T) {
+// TestTablesNameExistingTests: a promise stands beside the tests that would fail without it, in a row's last cell.
+func TestTablesNameExistingTests(t *testing.T) {
 	exist := tests(t)
 	for _, page := range []string{"guarantees.md", "curator.md"} {
 		text, err := os.ReadFile(filepath.Join("../../docs", page))
@@ -35,6 +35,30 @@ func TestTheTablesNameTestsThatExist(t *testing.T) {
 		}
 		require.Greater(t, count, 30, page)
 	}
+}
+
+// link is a link to another file, up to its anchor.
+var link = regexp.MustCompile(`\]\(([^)#\s:"]+)[)#]`)
+
+// TestLinksOfThePagesLeadToFiles reads the pages at the root and below docs.
+func TestLinksOfThePagesLeadToFiles(t *testing.T) {
+	var pages []string
+	for _, pattern := range []string{"../../*.md", "../../docs/*.md", "../../docs/adr/*.md"} {
+		found, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		pages = append(pages, found...)
+	}
+	count := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			_, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])) // a file or a directory
+			require.NoError(t, err, page)
+			count++
+		}
+	}
+	require.Greater(t, count, 100)
 }
 
 // tests are the names of all tests of the module.
@@ -62,6 +86,26 @@ func TestThePictureNamesEachRoom(t *testing.T) {
 	require.NoError(t, err)
 	for _, room := range rooms {
 		require.Contains(t, string(page), "\n  "+room.Name()+"/", "docs/architecture.md")
+	}
+}
+
+// TestMakeTestSaysWhatItInstalls: before it begins, and in the README, which names each package of the scripts.
+func TestMakeTestSaysWhatItInstalls(t *testing.T) {
+	read := func(file string) string {
+		text, err := os.ReadFile(filepath.Join("../..", file))
+		require.NoError(t, err)
+		return string(text)
+	}
+	require.Regexp(t, `(?m)^test: about-test zookeeper test-tools$`, read("Makefile"))
+	require.Regexp(t, `(?m)^\t@echo "As root on Debian or Ubuntu, apt-get installs what is missing of: ZooKeeper, Java, Apache Curator, kazoo, Spin, gcc\.`, read("Makefile"))
+	for _, script := range []string{"scripts/install-zookeeper", "scripts/install-test-tools"} {
+		found := regexp.MustCompile(`packages\+=\(([^)]+)\)`).FindAllStringSubmatch(read(script), -1)
+		require.NotEmpty(t, found, script)
+		for _, packages := range found {
+			for _, name := range strings.Fields(packages[1]) {
+				require.Contains(t, read("README.md"), "`"+name+"`", script)
+			}
+		}
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 // mostInCircle is how many files of a package may depend on each other in one circle. A file outside of circles can be read by itself. The
 // bounds are what the packages have; lower them as circles are opened. The insides of packages without an entry are not checked.
 var mostInCircle = map[string]int{
-	"barrier": 6, "cmd/lockstep": 3, "framework": 3, "queue": 3, "scheduler": 2,
-	"election": 1, "locks": 1, "internal/waitline": 1,
+	"barrier": 1, "cmd/lockstep": 3, "framework": 3, "queue": 3, "scheduler": 2,
+	"config": 1, "election": 1, "ids": 1, "locks": 1, "members": 1, "internal/link": 1, "internal/waitline": 1, "workflow": 1, "monitor": 1,
 	"internal/procguard": 4, "internal/watchdog": 2, "internal/wire": 3, "internal/zkserver": 3, "zktest": 2,
 }
 

@@ -16,6 +16,7 @@ type keeper struct {
 var keepers = []keeper{
 	{"github.com/go-zookeeper/zk", func(f File) bool { return f.Path == "framework/zookeeper.go" }, "framework/zookeeper.go"},
 	{"go.uber.org/fx", func(f File) bool { return strings.HasSuffix(f.Dir(), "fx") }, "the packages of fx modules"},
+	{"google.golang.org/grpc", func(f File) bool { return f.Dir() == "registry/registrygrpc" }, "registry/registrygrpc"},
 	{"go.opentelemetry.io/otel/sdk", func(File) bool { return false }, "tests, examples and commands"},
 	{"go.opentelemetry.io", func(f File) bool { return f.Base() == "telemetry.go" }, "files named telemetry.go"},
 }
@@ -38,10 +39,10 @@ func Libraries(files []File) (wrong []string) {
 	return wrong
 }
 
-// isSuite tells packages that are tests, or parts of them, for several packages.
+// isSuite reports whether a file's package holds tests, or parts of them, for several packages.
 func isSuite(f File) bool {
 	room, _ := roomOf(f.Dir())
-	return room == "internal/conformance" || room == "internal/testproc"
+	return slices.Contains([]string{"internal/conformance", "internal/metricstest", "internal/testproc"}, room)
 }
 
 func misplaced(f File, imported string) (keeper, bool) {

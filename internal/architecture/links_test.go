@@ -14,7 +14,7 @@ func TestNoRecipeLinksFxOrTheTelemetrySDK(t *testing.T) {
 		linked := links(t, recipe)
 		require.Contains(t, linked, Module+"/framework", recipe)
 		for _, name := range linked {
-			for _, library := range []string{"go.uber.org", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters"} {
+			for _, library := range []string{"go.uber.org", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters", "google.golang.org/grpc"} {
 				require.False(t, within(name, library), "%s links %s", recipe, name)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/background"
 )
 
-func TestDoneWaitsForTasksThatRunningTasksStart(t *testing.T) {
+func TestDoneWaitsForTasksOfTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tasks background.Tasks
 		first, second := make(chan struct{}), make(chan struct{})

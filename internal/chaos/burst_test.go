@@ -60,8 +60,8 @@ func (env *testEnv) injectAll(ctx context.Context, faults []scheduledFault, summ
 func (f scheduledFault) run(ctx context.Context, env *testEnv, summary *summary) error {
 	wait(ctx, f.delay, nil)
 	undo, err := f.faultKind.inject(env, f.rand)
-	for began := time.Now(); undo == nil && time.Since(began) < 2*burstSpread; undo, err = f.faultKind.inject(env, f.rand) {
-		wait(ctx, 100*time.Millisecond, nil) // other faults have taken all its targets
+	for began := time.Now(); undo == nil && ctx.Err() == nil && time.Since(began) < waitLimit/2; undo, err = f.faultKind.inject(env, f.rand) {
+		wait(ctx, 100*time.Millisecond, nil) // other faults have taken all its targets, or there is no leader
 	}
 	if undo == nil {
 		return err
@@ -101,7 +101,8 @@ func (env *testEnv) awaitProgress(goals []string) (time.Duration, error) {
 			return elapsed, nil
 		}
 		if time.Since(began) > waitLimit/2 {
-			return waitLimit / 2, fmt.Errorf("no progress within %v after all faults were healed: %s", waitLimit/2, strings.Join(missing, ", "))
+			return waitLimit / 2, errors.Join(env.recordStall(missing),
+				fmt.Errorf("no progress within %v after all faults were healed: %s", waitLimit/2, strings.Join(missing, ", ")))
 		}
 	}
 }
@@ -144,7 +145,7 @@ func (env *testEnv) orderAndAwait(ctx context.Context, order string) error {
 			return nil
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("processes that did not reach the order %q: %s", order, strings.Join(names, ", "))
+			return errors.Join(env.recordStall(nil), fmt.Errorf("processes that did not reach the order %q: %s", order, strings.Join(names, ", ")))
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

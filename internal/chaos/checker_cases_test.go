@@ -129,6 +129,58 @@ func TestCheckerVerdictsOnDeadLettersAndPurges(t *testing.T) {
 	}
 }
 
+// TestCheckerVerdictsOnCancels: an item whose cancel has succeeded is not delivered afterwards; one whose cancel has an unknown outcome may be, or may
+// vanish; one whose cancel was refused may not vanish.
+func TestCheckerVerdictsOnCancels(t *testing.T) {
+	const (
+		put = `p {"t":1,"op":1,"step":"requested","kind":"put","path":"/features","item":"p.1","number":1}
+			p {"t":5,"op":1,"step":"granted"}
+			`
+		request = `c {"t":10,"op":1,"step":"requested","kind":"cancel","path":"/features","item":"p.1","number":1}
+			`
+		done  = request + `c {"t":12,"op":1,"step":"granted"}` + "\n"
+		again = `c {"t":13,"op":2,"step":"requested","kind":"cancel","path":"/features","item":"p.1","number":1}
+			c {"t":15,"op":2,"step":"granted"}
+			`
+		unknown = request + `c {"t":12,"op":1,"step":"unknown"}` + "\n"
+		refused = request + `c {"t":12,"op":1,"step":"abandoned"}` + "\n"
+	)
+	take := func(asked, granted string) string {
+		return `a {"t":` + asked + `,"op":1,"step":"requested","kind":"delivery","path":"/features"}
+			a {"t":` + granted + `,"op":1,"step":"granted","item":"p.1","number":1,"attempt":1}
+			a {"t":30,"op":1,"step":"ended","end":"acked","last_held":29}
+			`
+	}
+	for _, c := range []struct {
+		name, story string
+		violations  int
+	}{
+		{"cancelled", put + done, 0},
+		{"cancelled twice", put + done + again, 0},
+		{"cancelled twice, and delivered later", put + done + again + take("18", "20"), 1},
+		{"cancelled, and delivered later", put + done + take("13", "20"), 1},
+		{"cancelled, and delivered before", put + done + take("6", "9"), 1},
+		{"cancelled, and delivered by a call that was waiting", put + done + take("6", "20"), 1},
+		{"cancelled, and its put has an unknown outcome", strings.Replace(put, "granted", "unknown", 1) + done, 0},
+		{"unknown, and gone", put + unknown, 0},
+		{"unknown, and delivered", put + unknown + take("13", "20"), 0},
+		{"unknown, as its process was killed, and gone", put + request + "c x\n", 0},
+		{"unknown, as its process was killed, and delivered", put + request + "c x\n" + take("13", "20"), 0},
+		{"refused, and gone", put + refused, 1},
+		{"refused, and delivered", put + refused + take("6", "20"), 0},
+		{"cancelled without a put", done, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, j := newHistory(newSummary(1)), newChecker(t.TempDir())
+			replayEvents(t, r, c.story)
+			s := r.takeSegment()
+			s.until = 100
+			require.Len(t, j.checkSegment(1, s, map[string]drainedQueue{featuresPath: {from: 50, to: 60}}), c.violations)
+			require.Empty(t, j.uncertainPuts, "a cancel that has succeeded has found the item")
+		})
+	}
+}
+
 // TestCheckerCarriesTokensAndUncertainPutsAcrossSegments: tokens rise across segments, and an uncertain put may be done in a later
 // one.
 func TestCheckerCarriesTokensAndUncertainPutsAcrossSegments(t *testing.T) {

@@ -79,7 +79,7 @@ func (c *checker) checkHolds(segmentNumber int, path string, all []*operation, s
 	return c.runPorcupine(segmentNumber, path, holdModel(holdRules[path], from), ops)
 }
 
-// checkItems checks the puts, deliveries and acknowledgements of a queue against the item or stream model.
+// checkItems checks the puts, cancels, deliveries and acknowledgements of a queue against the item or stream model.
 func (c *checker) checkItems(segmentNumber int, path string, all []*operation, drained drainedQueue, s segment) (wrong []error) {
 	groups := map[string][]*operation{}
 	key := func(stream string, n int64) string {
@@ -143,15 +143,27 @@ func deliveredEarly(all []*operation) (wrong []error) {
 	return wrong
 }
 
-// queueOps returns the operations on one item, or on one stream. It keeps uncertain puts whose item was not delivered yet.
+// queueOps returns the operations on one item, or on one stream. It keeps uncertain puts whose item was not seen yet.
 func (c *checker) queueOps(group []*operation, s segment) (ops []porcupine.Operation) {
-	delivered := map[int64]bool{}
+	settled := map[int64]bool{} // it was put
 	for _, op := range group {
 		if op.request.Kind == kindDelivery {
 			_, n := op.item()
-			delivered[n] = true
+			settled[n] = true
 			ops = append(ops, op.grantOperation(op.modelInput(opGrant)), op.endOperation(s.until))
 		}
+	}
+	for _, op := range group {
+		if op.request.Kind != kindCancel {
+			continue
+		}
+		if op.uncertain { // it may remove the item now or later, as a purge does
+			ops = append(ops, porcupine.Operation{Input: op.modelInput(opPurge), Call: op.request.At, Return: s.until + 1})
+			continue
+		}
+		_, n := op.item()
+		settled[n] = true
+		ops = append(ops, porcupine.Operation{Input: op.modelInput(opCancel), Call: op.request.At, Return: op.grant.At})
 	}
 	for _, op := range group {
 		if op.request.Kind != kindPut {
@@ -160,7 +172,7 @@ func (c *checker) queueOps(group []*operation, s segment) (ops []porcupine.Opera
 		put := porcupine.Operation{Input: op.modelInput(opPut), Call: op.request.At, Return: op.grant.At}
 		if op.uncertain {
 			put.Return = s.until + 1 // after the queue was seen to be empty
-			if _, n := op.item(); !delivered[n] {
+			if _, n := op.item(); !settled[n] {
 				c.uncertainPuts = append(c.uncertainPuts, op)
 			}
 		}
@@ -223,9 +235,9 @@ func (op *operation) modelInput(what inputOp) modelInput {
 	return a
 }
 
-// item returns the item that was put or delivered.
+// item returns the item that was put, cancelled or delivered.
 func (op *operation) item() (stream string, segmentNumber int64) {
-	if op.request.Kind == kindPut {
+	if op.request.Kind == kindPut || op.request.Kind == kindCancel {
 		return op.request.Item, op.request.Number
 	}
 	return op.grant.Item, op.grant.Number

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -67,7 +68,7 @@ func runClientProcess(role string) {
 }
 
 func (p *clientProcess) run(ctx context.Context, role string) error {
-	servers := framework.SplitServers(os.Getenv(serversVariable))
+	servers := strings.Split(os.Getenv(serversVariable), ",")
 	if role == roleNaive {
 		return p.runNaiveHolder(ctx, servers)
 	}
@@ -110,10 +111,25 @@ func (p *clientProcess) runActors(ctx context.Context) {
 	actors.Wait()
 }
 
+// orderGoroutines has a client process write where its goroutines are.
+const orderGoroutines = "goroutines"
+
+// writeGoroutines writes an event for each goroutine.
+func (p *clientProcess) writeGoroutines() {
+	all := make([]byte, 16<<20)
+	for stack := range strings.SplitSeq(string(all[:runtime.Stack(all, true)]), "\n\n") {
+		p.write(event{At: now(), Step: stepGoroutine, Error: stack[:min(len(stack), 8<<10)]}) // a line has an end
+	}
+	p.write(event{At: now(), Step: stepResting, Order: orderGoroutines})
+}
+
 // readOrders sets the load level by the orders on standard input, until it is closed.
 func (p *clientProcess) readOrders(orders *os.File) {
 	for lines := bufio.NewScanner(orders); lines.Scan(); {
 		word, number, _ := strings.Cut(lines.Text(), " ")
+		if lines.Text() == orderGoroutines {
+			p.writeGoroutines()
+		}
 		segment, err := strconv.Atoi(number)
 		if next, known := loadLevels[word]; known && err == nil {
 			p.load.set(next, segment, func() { p.write(event{At: now(), Step: stepResting, Order: lines.Text()}) })

@@ -1,5 +1,5 @@
 // Package chaos proves the recipes on three real Apache ZooKeeper servers under many faults at once. It has only tests, for Linux:
-// "make chaos" runs them for a given time, "go test" for less than a minute.
+// "make chaos" runs them for a given time, "go test" until every kind of fault was injected, which takes about a minute.
 //
 // Client processes (this test binary, re-executed) use locks, elections and queues. They write each request, grant and end with its
 // time, read from a clock that all processes of the machine share. Every link leads through a proxy. Faults come in bursts drawn from

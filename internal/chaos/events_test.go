@@ -31,7 +31,7 @@ type event struct {
 	Order    string    `json:"order,omitempty"`     // that was carried out
 	LastHeld int64     `json:"last_held,omitempty"` // of an end: when the hold was last seen alive
 	End      endReason `json:"end,omitempty"`       // of an end
-	Error    string    `json:"error,omitempty"`     // of a failure
+	Error    string    `json:"error,omitempty"`     // of a failure, or where a goroutine is
 }
 
 // eventStep is what happened to an operation.
@@ -39,15 +39,16 @@ type eventStep string
 
 const (
 	stepRequested eventStep = "requested" // about to send the request
-	stepGranted   eventStep = "granted"   // granted: a hold, a delivery, or a put that is done
+	stepGranted   eventStep = "granted"   // granted: a hold, a delivery, or a put or a cancel that is done
 	stepAbandoned eventStep = "abandoned" // gave up, and was granted nothing
-	stepUnknown   eventStep = "unknown"   // the outcome of the put is unknown
+	stepUnknown   eventStep = "unknown"   // the outcome of the put or the cancel is unknown
 	stepFailed    eventStep = "failed"    // failed with an error while its context was alive
 	stepStillHeld eventStep = "held"      // the hold's context is alive
 	stepAcking    eventStep = "acking"    // about to acknowledge
 	stepEnded     eventStep = "ended"     // the hold or delivery is over
 	stepResting   eventStep = "resting"   // the process has carried out Order
 	stepConnected eventStep = "connected"
+	stepGoroutine eventStep = "goroutine" // of a process that makes no progress
 )
 
 // requestKind is what is requested.
@@ -60,6 +61,7 @@ const (
 	kindTerm     requestKind = "term"
 	kindPut      requestKind = "put"
 	kindDelivery requestKind = "delivery"
+	kindCancel   requestKind = "cancel"
 )
 
 // endReason is how a hold or a delivery ended.

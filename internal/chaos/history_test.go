@@ -20,7 +20,7 @@ type operation struct {
 	lastHeld    int64 // when the hold was last seen alive
 	acking      bool  // it was about to acknowledge
 	end         event // At is 0 while it is not over
-	uncertain   bool  // of a put: its outcome is unknown
+	uncertain   bool  // of a put or a cancel: its outcome is unknown
 }
 
 // history collects the events since all clients last rested, and which processes are alive.
@@ -51,6 +51,9 @@ func (h *history) add(process string, e event, line string) {
 	defer h.mu.Unlock()
 	h.lines = append(h.lines, process+" "+line)
 	id := fmt.Sprintf("%s/%d", process, e.Op)
+	if e.Step == stepGoroutine {
+		return
+	}
 	if e.Step == stepResting {
 		h.resting[process] = e.Order
 		return
@@ -71,7 +74,7 @@ func (h *history) update(op *operation, e event) {
 		op.grant = e
 		h.summary.addOperation(op.request.Kind)
 		h.noteProgress(e.At, op.process, progressName(op.request.Path, op.request.Kind))
-		if op.request.Kind == kindPut {
+		if op.request.Kind == kindPut || op.request.Kind == kindCancel {
 			h.closeOperation(op, e)
 		}
 	case stepStillHeld:
@@ -178,7 +181,7 @@ func (h *history) processEnded(process string, err error) {
 func (h *history) closeOfDeadProcess(op *operation) {
 	delete(h.open, op.id)
 	switch {
-	case op.request.Kind == kindPut:
+	case op.request.Kind == kindPut, op.request.Kind == kindCancel:
 		op.uncertain = true
 		h.closed = append(h.closed, op)
 	case op.grant.At == 0: // it was not granted

@@ -34,12 +34,15 @@ const (
 	opPut       inputOp = "put"
 	opSeenEmpty inputOp = "empty" // the queue was seen empty
 	opPurge     inputOp = "purge" // removes the item if it is queued, or it was put meanwhile
+	opCancel    inputOp = "cancel"
 )
 
 func (a modelInput) String() string {
 	switch a.op {
 	case opPut:
 		return fmt.Sprintf("%s puts %s #%d", a.label, a.stream, a.number)
+	case opCancel:
+		return fmt.Sprintf("%s cancels %s #%d", a.label, a.stream, a.number)
 	case opSeenEmpty:
 		return "the queue is empty"
 	case opEnd:

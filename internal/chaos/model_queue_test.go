@@ -22,12 +22,14 @@ const (
 	itemAbsent    itemPhase = ""
 	itemQueued    itemPhase = "queued"
 	itemHeld      itemPhase = "held"      // delivered
-	itemUncertain itemPhase = "uncertain" // a failed acknowledgement or a purge: queued or gone
+	itemUncertain itemPhase = "uncertain" // a failed acknowledgement, a purge or a failed cancel: queued or gone
+	itemCancelled itemPhase = "cancelled" // never delivered again, and perhaps still in its place
 	itemGone      itemPhase = "gone"
 )
 
-// itemModel: after a put, an item has one holder at a time, with rising attempts, until it is acknowledged. Then it is never delivered
-// again.
+// itemModel: after a put, an item has one holder at a time, with rising attempts, until it is acknowledged or cancelled. Then it
+// is never delivered again. A cancelled item can be cancelled again until it has left its place: no operation of the clients shows when a
+// consumer comes to it.
 var itemModel = porcupine.Model{
 	Init:              func() any { return itemState{} },
 	Step:              func(s, in, _ any) (bool, any) { return s.(itemState).step(in.(modelInput)) },
@@ -53,8 +55,19 @@ func (i itemState) step(a modelInput) (bool, any) {
 			i.phase = itemUncertain
 		}
 		return true, i
+	case opCancel: // it takes a queued item; one that a purge has removed below its holder may be reported as cancelled, too
+		if i.phase == itemHeld {
+			return i.purged, i
+		}
+		return i.phase == itemQueued || i.phase == itemUncertain || i.phase == itemCancelled, itemState{phase: itemCancelled, attempt: i.attempt}
 	}
-	return i.phase != itemHeld && (i.phase != itemQueued || a.deadLetter), i
+	if a.deadLetter {
+		return i.phase == itemQueued || i.phase == itemUncertain, i
+	}
+	if i.phase == itemCancelled { // an empty queue has no item in its place
+		return true, itemState{phase: itemGone, attempt: i.attempt}
+	}
+	return i.phase != itemHeld && i.phase != itemQueued, i
 }
 
 // phaseAfter returns the phase of an item after a delivery.

@@ -101,7 +101,7 @@ func TestSemaphoreModel(t *testing.T) {
 }
 
 func TestItemModel(t *testing.T) {
-	sees := modelInput{op: opSeenEmpty}
+	sees, cancelItem := modelInput{op: opSeenEmpty}, modelInput{op: opCancel}
 	for _, s := range []modelCase{
 		{"delivered and acknowledged", true, []porcupine.Operation{
 			between(1, 4, putItem(1)), between(2, 3, deliver("a", 1, 1)), between(5, 6, endWith("a", endAcked)), between(7, 8, sees)}},
@@ -123,6 +123,31 @@ func TestItemModel(t *testing.T) {
 		{"lost after a delivery", false, []porcupine.Operation{
 			between(1, 2, putItem(1)), between(2, 3, deliver("a", 1, 1)), between(4, 5, endWith("a", endNacked)), between(6, 7, sees)}},
 		{"a put that was never done", true, []porcupine.Operation{between(1, farFuture, putItem(1)), between(3, 4, sees)}},
+		{"cancelled", true, []porcupine.Operation{between(1, 2, putItem(1)), between(3, 4, cancelItem), between(5, 6, sees)}},
+		{"cancelled after it was given back", true, []porcupine.Operation{
+			between(1, 2, putItem(1)), between(2, 3, deliver("a", 1, 1)), between(4, 5, endWith("a", endNacked)), between(4, 6, cancelItem), between(7, 8, sees)}},
+		{"delivered after it was cancelled", false, []porcupine.Operation{
+			between(1, 2, putItem(1)), between(3, 4, cancelItem), between(5, 6, deliver("a", 1, 1)), between(7, 8, endWith("a", endAcked))}},
+		{"cancelled while it is held", false, []porcupine.Operation{
+			between(1, 2, putItem(1)), between(2, 3, deliver("a", 1, 1)), between(4, 5, cancelItem), between(6, 7, endWith("a", endAcked))}},
+		{"cancelled after it was acknowledged", false, []porcupine.Operation{
+			between(1, 2, putItem(1)), between(2, 3, deliver("a", 1, 1)), between(4, 5, endWith("a", endAcked)), between(6, 7, cancelItem)}},
+		{"cancelled twice", true, []porcupine.Operation{between(1, 2, putItem(1)), between(3, 4, cancelItem), between(5, 6, cancelItem), between(7, 8, sees)}},
+		{"cancelled again after it has left the queue", false, []porcupine.Operation{
+			between(1, 2, putItem(1)), between(3, 4, cancelItem), between(5, 6, sees), between(7, 8, cancelItem)}},
+		{"delivered after it was cancelled twice", false, []porcupine.Operation{
+			between(1, 2, putItem(1)), between(3, 4, cancelItem), between(5, 6, cancelItem), between(7, 8, deliver("a", 1, 1)), between(9, 10, endWith("a", endAcked))}},
+		{"delivered between two cancels", false, []porcupine.Operation{
+			between(1, 2, putItem(1)), between(3, 4, cancelItem), between(5, 6, deliver("a", 1, 1)), between(7, 8, endWith("a", endNacked)), between(9, 10, cancelItem)}},
+		{"cancelled, and cancelled again while it is held", false, []porcupine.Operation{
+			between(1, 2, putItem(1)), between(3, 8, cancelItem), between(4, 5, deliver("a", 1, 1)), between(6, 7, cancelItem), between(9, 10, endWith("a", endAcked))}},
+		{"cancelled without a put", false, []porcupine.Operation{between(3, 4, cancelItem)}},
+		{"cancelled below a holder whose item was purged", true, []porcupine.Operation{
+			between(1, 2, putItem(1)), between(2, 3, deliver("a", 1, 1)), between(4, 5, modelInput{op: opPurge}), between(6, 7, cancelItem), between(8, 9, endWith("a", endUncertain)),
+			between(10, 11, sees)}},
+		{"a dead letter", true, []porcupine.Operation{between(1, 2, putItem(1)), between(3, 4, modelInput{op: opSeenEmpty, deadLetter: true})}},
+		{"a dead letter that was cancelled", false, []porcupine.Operation{
+			between(1, 2, putItem(1)), between(3, 4, cancelItem), between(5, 6, modelInput{op: opSeenEmpty, deadLetter: true})}},
 		{"delivered without a put", false, []porcupine.Operation{between(2, 3, deliver("a", 1, 1))}},
 	} {
 		s.run(t, itemModel)

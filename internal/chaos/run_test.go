@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -86,7 +87,12 @@ func (r *run) runBurst(ctx context.Context, number int, faults []scheduledFault,
 		wrong = append(wrong, err)
 	}
 	r.summary.LongestRest = max(r.summary.LongestRest, time.Since(began).Seconds())
-	return append(wrong, r.checkSegment(number, drained)...)
+	if r.env.observer != nil { // naive clients leave nothing to compare
+		if err := r.env.checkServersAgree(workloadPaths()); err != nil {
+			wrong = append(wrong, err)
+		}
+	}
+	return r.checkSegment(number, drained, wrong)
 }
 
 // abandonSegment stops all clients after the servers did not recover, and writes the history.
@@ -96,10 +102,12 @@ func (r *run) abandonSegment(number int) error {
 	return errors.New("the servers did not recover, so this segment's holds are not checked")
 }
 
-// checkSegment checks the segment and updates the summary.
-func (r *run) checkSegment(number int, drained map[string]drainedQueue) []error {
+// checkSegment checks the segment and updates the summary. It returns the violations, also those that the burst has found.
+func (r *run) checkSegment(number int, drained map[string]drainedQueue, found []error) []error {
 	began := time.Now()
-	wrong := r.checker.checkSegment(number, r.history.takeSegment(), drained)
+	s := r.history.takeSegment()
+	s.errors = slices.Concat(found, s.errors)
+	wrong := r.checker.checkSegment(number, s, drained)
 	r.summary.mu.Lock()
 	defer r.summary.mu.Unlock()
 	r.summary.Bursts++

@@ -191,21 +191,10 @@ func (env *testEnv) awaitEmptyQueue(ctx context.Context, path string) (drainedQu
 			return s, nil
 		}
 		if ctx.Err() != nil {
-			env.logNodes(path)
+			env.recordStall([]string{path})
 			return s, fmt.Errorf("%s: items are left that no consumer gets: %s: %w", path, lastCount, errors.Join(err, ctx.Err()))
 		}
 		time.Sleep(50 * time.Millisecond)
-	}
-}
-
-// logNodes writes all nodes below a path into the history.
-func (env *testEnv) logNodes(path string) {
-	ctx, cancel := context.WithTimeout(context.Background(), waitLimit/4)
-	defer cancel()
-	names, st, err := env.observer.Children(ctx, path)
-	env.history.logHarness(fmt.Sprintf("node %s: %d children, owner %x, %v", path, len(names), st.EphemeralOwner, err))
-	for _, name := range names {
-		env.logNodes(framework.Join(path, name))
 	}
 }
 

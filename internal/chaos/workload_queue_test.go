@@ -66,7 +66,20 @@ type producer struct {
 	streams  int
 	priority int
 	number   int64 // of the last item in the stream
+	recent   []putItemName
 }
+
+// putItemName is an item that a producer may cancel.
+type putItemName struct {
+	stream string
+	number int64
+	put    time.Time // when its put was known to be done; zero if its outcome is unknown
+}
+
+func (i putItemName) String() string { return fmt.Sprint(i.stream, "#", i.number) }
+
+// mostRecent is the number of items that a producer remembers.
+const mostRecent = 6
 
 func producerActor(pause time.Duration) func(*clientProcess, workload, *rand.Rand) func(context.Context, iteration) {
 	return func(c *clientProcess, w workload, rng *rand.Rand) func(context.Context, iteration) {
@@ -80,6 +93,7 @@ func producerActor(pause time.Duration) func(*clientProcess, workload, *rand.Ran
 			defer cancel()
 			if p.path == featuresPath {
 				p.putWithID(callCtx)
+				p.cancelSometimes(ctx)
 			} else {
 				p.put(callCtx)
 			}
@@ -132,8 +146,10 @@ func (p *producer) putWithID(ctx context.Context) {
 	switch {
 	case err == nil, repeated && errors.Is(err, queue.ErrDuplicate):
 		p.number = number
+		p.remember(putItemName{stream, number, time.Now()})
 		p.write(event{At: now(), Op: op, Step: stepGranted})
 	case repeated: // one of its tries may be done
+		p.remember(putItemName{stream: stream, number: number})
 		p.newStream()
 		p.write(event{At: now(), Op: op, Step: stepUnknown})
 		return
@@ -148,6 +164,37 @@ func (p *producer) putWithID(ctx context.Context) {
 			p.write(event{At: now(), Op: op, Step: stepFailed, Error: "an id was accepted twice: " + value})
 		}
 	}
+}
+
+func (p *producer) remember(i putItemName) {
+	p.recent = append(p.recent, i)
+	p.recent = p.recent[max(0, len(p.recent)-mostRecent):]
+}
+
+// cancelSometimes cancels one of the last items by its id, whatever has become of it meanwhile.
+func (p *producer) cancelSometimes(ctx context.Context) {
+	if len(p.recent) == 0 || p.rand.IntN(4) > 0 {
+		return
+	}
+	ctx, cancel := sometimesTimeout(ctx, p.rand)
+	defer cancel()
+	item := p.recent[len(p.recent)-1-min(p.rand.IntN(len(p.recent)), p.rand.IntN(len(p.recent)))] // rather a new one
+	op := p.lastOp.Add(1)
+	p.write(event{At: now(), Op: op, Step: stepRequested, Kind: kindCancel, Path: p.path, Item: item.stream, Number: item.number})
+	err := p.queue.Cancel(ctx, item.String())
+	e := event{At: now(), Op: op, Step: stepAbandoned}
+	switch {
+	case err == nil:
+		e.Step = stepGranted
+	case errors.Is(err, queue.ErrUnknown):
+		e.Step = stepUnknown
+	case errors.Is(err, queue.ErrTaken), errors.Is(err, queue.ErrDone):
+	case errors.Is(err, queue.ErrUnknownID) && (item.put.IsZero() || time.Since(item.put) > dedupWindow/2):
+	default:
+		p.writeNotGranted(ctx, op, err)
+		return
+	}
+	p.write(e)
 }
 
 func consumerActor(p *clientProcess, w workload, rng *rand.Rand) func(context.Context, iteration) {

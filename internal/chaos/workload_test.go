@@ -23,8 +23,8 @@ type workload struct {
 const (
 	parallelPath = "/parallel"
 	strictPath   = "/strict"
-	// featuresPath is a parallel queue with a capacity, ids, delays, priorities and attempts. The harness pauses, resumes and purges
-	// it.
+	// featuresPath is a parallel queue with a capacity, ids, delays, priorities and attempts. Its producers cancel items. The harness
+	// pauses, resumes and purges it.
 	featuresPath = "/features"
 )
 

@@ -10,7 +10,7 @@ import (
 
 var openACL = zk.WorldACL(zk.PermAll)
 
-// client is a go-zookeeper connection whose network the test can take away.
+// client is a go-zookeeper connection. The test can cut its network.
 type client struct {
 	*zk.Conn
 	t       *testing.T

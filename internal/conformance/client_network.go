@@ -42,7 +42,7 @@ func (n *network) dial(network, address string, timeout time.Duration) (net.Conn
 	return n.conn, nil
 }
 
-// watched is a connection that tells when setWatches has been written. Every request is one
+// watched is a connection that reports when setWatches has been written. Every request is one
 // Write.
 type watched struct {
 	net.Conn

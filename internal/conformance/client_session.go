@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -39,13 +40,24 @@ func ephemeralsStayOverReconnect(t *testing.T, s *site) {
 }
 
 func expiredSessionIsLost(t *testing.T, s *site) {
-	owner, watcher := s.clientFor(t, time.Millisecond), s.client(t)
-	session := owner.SessionID()
-	path := owner.create(s.path("e"), "", zk.FlagEphemeral)
-	watcher.sync(s.root)
-	is, _, gone, err := watcher.ExistsW(path)
-	require.NoError(t, err)
-	require.True(t, is)
+	watcher := s.client(t)
+	var owner *client
+	var session int64
+	var path string
+	var gone <-chan zk.Event
+	for is := false; !is; { // on a slow machine, the session may expire before all is ready
+		owner = s.clientFor(t, time.Second)
+		session = owner.SessionID()
+		var err error
+		path, err = owner.Create(s.path("e-"), nil, zk.FlagEphemeral|zk.FlagSequence, openACL)
+		if errors.Is(err, zk.ErrSessionExpired) || errors.Is(err, zk.ErrConnectionClosed) {
+			continue
+		}
+		require.NoError(t, err)
+		watcher.sync(s.root)
+		is, _, gone, err = watcher.ExistsW(path)
+		require.NoError(t, err)
+	}
 	owner.network.cut()
 	wantEvent(t, gone, zk.EventNodeDeleted, path)
 	owner.network.heal()

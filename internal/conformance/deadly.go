@@ -34,7 +34,7 @@ func CloseBySize(t *testing.T, target Target, size int) {
 	p.send(wire.OpCloseSession, &wire.EmptyRequest{})
 }
 
-// SpoilUsage puts a quota on a node whose usage does not parse, and lets the servers count for it.
+// SpoilUsage sets a quota on a node, stores a usage that does not parse, and makes the servers count for it.
 func SpoilUsage(t *testing.T, target Target) {
 	t.Helper()
 	s := &site{target: target}

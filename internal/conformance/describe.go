@@ -39,7 +39,7 @@ func (s *scribe) describe(op wire.Op, code wire.Code, d *wire.Decoder) string {
 	return ""
 }
 
-// zxid tells a zxid from the first session's.
+// zxid describes a zxid by its distance from the first session's.
 func (s *scribe) zxid(z int64) string {
 	if z <= 0 {
 		return fmt.Sprint(z)

@@ -36,8 +36,8 @@ func TestMemoryConformsOverLinks(t *testing.T) {
 	conformance.Run(t, conformance.Target{Servers: srv.Servers(), Dial: srv.Link("suite").Dial})
 }
 
-// TestACloseThatIsTooLargeEndsTheMemoryServer holds it to what three real servers do.
-func TestACloseThatIsTooLargeEndsTheMemoryServer(t *testing.T) {
+// TestTooLargeCloseEndsMemoryServer holds it to what three real servers do.
+func TestTooLargeCloseEndsMemoryServer(t *testing.T) {
 	for _, buffer := range []int{10_000, wire.MaxFrame} {
 		t.Run(fmt.Sprint(buffer), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -108,7 +108,7 @@ func (p *peer) auth(scheme, credentials string) wire.Code {
 	return p.answer(wire.XidAuth).Err
 }
 
-// deleteTree deletes a node and all below it, whatever others delete meanwhile.
+// deleteTree deletes a node and all nodes below it. Others may delete some of them at the same time.
 func (p *peer) deleteTree(path string) {
 	p.t.Helper()
 	r := p.do(wire.OpGetChildren, look(path))

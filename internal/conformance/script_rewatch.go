@@ -16,7 +16,7 @@ func playSetWatches(s *scribe) {
 	every := []string{"/sw", "/sw/data", "/sw/kids", "/sw/same", "/sw/gone", "/sw/made", "/sw/never"}
 	b.setWatches(wire.OpSetWatches, wire.SetWatchesRequest{RelativeZxid: seen, Data: every, Exist: every, Child: every})
 	b.settle()
-	// Whatever was not told at once is set now.
+	// The watches whose events were not sent at once are set now.
 	touchAll := func() {
 		for _, path := range every {
 			a.create(path, "", 0)

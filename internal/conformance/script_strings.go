@@ -43,7 +43,7 @@ func playNulls(s *scribe) {
 	a.list("/nulls")
 }
 
-// playNullsInMulti leaves the zxids out: Apache uses one up, and tells of it from the next write on.
+// playNullsInMulti leaves the zxids out: Apache uses one up, and shows it from the next write on.
 func (s *scribe) playNullsInMulti(a *voice) {
 	s.masked = true
 	defer func() { s.masked = false }()

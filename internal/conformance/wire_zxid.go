@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -42,10 +43,12 @@ type token struct {
 func (s *site) underLoad(t *testing.T, request func(p *peer) int32, read func(p *peer, r reply) token) []token {
 	t.Helper()
 	var (
-		writers sync.WaitGroup
-		mu      sync.Mutex
-		all     []token
+		writers, staying sync.WaitGroup
+		mu               sync.Mutex
+		all              []token
 	)
+	ended := make(chan struct{})
+	t.Cleanup(func() { close(ended); staying.Wait() })
 	for i := range writersPerServer * len(s.target.Servers) {
 		p, churn := s.peer(t, i), s.peer(t, i)
 		writers.Go(func() {
@@ -53,6 +56,7 @@ func (s *site) underLoad(t *testing.T, request func(p *peer) int32, read func(p 
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, tokens...)
+			staying.Go(func() { p.stay(ended) }) // its nodes are looked at when the slowest writer has ended
 		})
 		writers.Go(func() { churn.churn(s) })
 	}
@@ -76,6 +80,23 @@ func (p *peer) writeAll(request func(*peer) int32, read func(*peer, reply) token
 		all = append(all, read(p, r))
 	}
 	return all
+}
+
+// stay keeps the session until the test has ended.
+func (p *peer) stay(ended <-chan struct{}) {
+	for {
+		select {
+		case <-ended:
+			return
+		case <-time.After(p.timeout / 10):
+		}
+		if p.write(wire.RequestHeader{Xid: wire.XidPing, Op: wire.OpPing}) != nil {
+			return
+		}
+		if _, err := p.read(); err != nil {
+			return
+		}
+	}
 }
 
 // churn makes other transactions: writes that fail, and ephemerals.

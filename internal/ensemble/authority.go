@@ -24,7 +24,7 @@ type Authority struct {
 
 const validity = 24 * time.Hour
 
-// NewAuthority returns one that nobody trusts yet.
+// NewAuthority returns a new authority, which no client trusts yet.
 func NewAuthority(name string) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -1,15 +1,22 @@
 package ensemble
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
 
 // Config says how many servers to run and how. The zero value is usable.
 type Config struct {
-	// Servers is the number of servers, at most 7; the default is 3. A single
-	// one runs standalone.
+	// Servers is the number of servers that vote; the default is 3. A single
+	// one runs standalone. With Observers they are 7 at most.
 	Servers int
+	// Observers is the number of servers that follow and do not vote. They are numbered after
+	// those that vote, of which there must be 3.
+	Observers int
+	// ObserverMasters has each observer get its packets from a follower instead of the leader
+	// (observerMasterPort); see MasterLink and Master. It needs Links.
+	ObserverMasters bool
 	// Tick is the server's time unit: session timeouts lie between 2 and 20 of
 	// it. The default is 500 ms.
 	Tick time.Duration
@@ -47,8 +54,12 @@ const mostServers = 7
 // Validate names the first value that cannot work.
 func (c Config) Validate() error {
 	switch {
-	case c.Servers < 0 || c.Servers > mostServers:
-		return fmt.Errorf("ensemble: Servers is %d, want 1 to %d", c.Servers, mostServers)
+	case c.Servers < 0 || c.Servers+c.Observers > mostServers:
+		return fmt.Errorf("ensemble: Servers is %d, want 1 to %d, observers included", c.Servers, mostServers)
+	case c.Observers < 0 || c.Observers > 0 && c.Servers != 0 && c.Servers < 3:
+		return fmt.Errorf("ensemble: Observers is %d beside %d Servers, want 3 servers or more that vote", c.Observers, c.Servers)
+	case c.ObserverMasters && (c.Observers == 0 || !c.Links):
+		return errors.New("ensemble: ObserverMasters needs Observers and Links")
 	case c.Tick < 0 || c.Tick > 0 && c.Tick < 10*time.Millisecond:
 		return fmt.Errorf("ensemble: Tick is %v, want at least 10ms", c.Tick)
 	case c.InitLimit < 0 || c.SyncLimit < 0:
@@ -75,6 +86,8 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.Patience, time.Minute)
 	return c
 }
+
+func (c Config) total() int { return c.Servers + c.Observers }
 
 func setDefault[T comparable](v *T, d T) {
 	var zero T

@@ -8,7 +8,7 @@ import (
 
 var errNoDisk = errors.New("ensemble: started without Config.DiskMB")
 
-// FillDisk leaves no free byte where server i keeps its transaction log. ZooKeeper serves nobody then, until
+// FillDisk leaves no free byte where server i keeps its transaction log. ZooKeeper serves no client then, until
 // the disk is freed and the server restarted. It needs Config.DiskMB.
 func (e *Ensemble) FillDisk(i int) error { return e.onDisk(i, fillDisk) }
 

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownMounts gives this thread, and what is started from it, mounts that nobody else sees and that vanish with them.
+// ownMounts gives this thread, and what is started from it, mounts that other processes do not see and that end with this thread and its children.
 func ownMounts() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("ensemble: mounts of its own (DiskMB needs root): %w", err)

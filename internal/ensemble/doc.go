@@ -8,10 +8,12 @@
 // direction, which is how a follower is cut off from its leader while clients
 // still reach it. A [Proxy] does the same between a client and a server.
 //
+// With [Config.Observers] some servers follow without a vote, and with [Config.ObserverMasters] they get their packets from a follower.
+//
 // Tests use [Shared] for the healthy ensemble that "make test" starts once for
 // all packages, and [Private] for one of their own to break.
 //
 // The servers come from Debian's zookeeper package, or from the directory of a
 // released tarball that ZOOKEEPER_HOME names; a Java runtime is needed. On Linux
-// the servers die with the process that started them, whatever ends it.
+// the servers die with the process that started them, also when it is killed.
 package ensemble

@@ -61,15 +61,20 @@ func startOnce(ctx context.Context, c Config, inst install) (*Ensemble, error) {
 }
 
 func (e *Ensemble) prepare(inst install) (err error) {
-	if e.layout, err = newLayout(e.config.Servers); err != nil {
+	if e.layout, err = newLayout(e.config.total()); err != nil {
 		return err
 	}
 	if e.config.Links {
 		if e.links, err = newLinks(e.layout.quorum, e.layout.election); err != nil {
 			return err
 		}
+		if e.config.ObserverMasters {
+			if err := e.links.addMasters(e.layout.master[:e.config.Servers], e.config.Observers); err != nil {
+				return err
+			}
+		}
 	}
-	for i := range e.config.Servers {
+	for i := range e.config.total() {
 		if err := e.layout.write(i, e.config, e.links); err != nil {
 			return err
 		}

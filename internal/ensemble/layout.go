@@ -13,10 +13,11 @@ import (
 type layout struct {
 	dir                              string
 	client, quorum, election, secure []int
+	master                           []int // where the servers that vote listen for observers
 }
 
 func newLayout(servers int) (*layout, error) {
-	ports, err := freePorts(4 * servers)
+	ports, err := freePorts(5 * servers)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +30,8 @@ func newLayout(servers int) (*layout, error) {
 		client:   ports[:servers],
 		quorum:   ports[servers : 2*servers],
 		election: ports[2*servers : 3*servers],
-		secure:   ports[3*servers:],
+		secure:   ports[3*servers : 4*servers],
+		master:   ports[4*servers:],
 	}, nil
 }
 
@@ -78,10 +80,30 @@ func (l *layout) conf(i int, c Config, links *links) string {
 	}
 	if len(l.client) > 1 {
 		for k := range l.client {
-			lines = append(lines, l.peer(i, k, links))
+			peer := l.peer(i, k, links)
+			if k >= c.Servers {
+				peer += ":observer"
+			}
+			lines = append(lines, peer)
 		}
 	}
+	if i >= c.Servers {
+		lines = append(lines, "peerType=observer")
+	}
+	if c.ObserverMasters {
+		lines = append(lines, "observerMasterPort="+l.masterPort(i, c, links))
+	}
 	return strings.Join(append(lines, c.Lines...), "\n") + "\n"
+}
+
+// masterPort is where a server that votes listens for observers, and where an observer looks for one: ZooKeeper expects the same port on
+// all machines, so an observer has a link that leads to a follower.
+func (l *layout) masterPort(i int, c Config, links *links) string {
+	if i < c.Servers {
+		return strconv.Itoa(l.master[i])
+	}
+	_, port, _ := strings.Cut(links.master[i-c.Servers].Addr(), ":")
+	return port
 }
 
 // peer is the line by which server i knows server k, itself included.

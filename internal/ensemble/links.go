@@ -3,6 +3,7 @@ package ensemble
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -11,6 +12,7 @@ import (
 type links struct {
 	quorum   [][]*Proxy // [i][k]: server i's connections to k's quorum port
 	election [][]*Proxy // [i][k]: the same for k's election port
+	master   []*Proxy   // each observer's connections to a follower's port for observers
 }
 
 // peerPatience lets a server dial a peer that is still starting.
@@ -43,6 +45,22 @@ func (l *links) greet() {
 	}
 }
 
+// addMasters makes a link to a follower for each observer. A leader does not listen for observers, so the link tries one server after the other.
+func (l *links) addMasters(ports []int, observers int) error {
+	targets := make([]string, len(ports))
+	for i, port := range ports {
+		targets[i] = loopback(port)
+	}
+	for range observers {
+		p, err := newProxy(peerPatience, targets...)
+		if err != nil {
+			return err
+		}
+		l.master = append(l.master, p)
+	}
+	return nil
+}
+
 func mesh(ports []int) ([][]*Proxy, error) {
 	m := make([][]*Proxy, len(ports))
 	for i := range m {
@@ -53,7 +71,7 @@ func mesh(ports []int) ([][]*Proxy, error) {
 			if k == i {
 				continue
 			}
-			p, err := newProxy(loopback(port), peerPatience)
+			p, err := newProxy(peerPatience, loopback(port))
 			if err != nil {
 				return m, err
 			}
@@ -72,6 +90,9 @@ func (l *links) each(f func(*Proxy)) {
 				}
 			}
 		}
+	}
+	for _, p := range l.master {
+		f(p)
 	}
 }
 
@@ -129,6 +150,23 @@ func (e *Ensemble) Isolate(i int) error {
 		hold(e.links.election, k, i)
 	}
 	return nil
+}
+
+// MasterLink is the link by which observer i gets its packets from a follower; nil without Config.ObserverMasters.
+func (e *Ensemble) MasterLink(i int) *Proxy {
+	if !e.config.ObserverMasters || e.check(i) != nil || i < e.config.Servers {
+		return nil
+	}
+	return e.links.master[i-e.config.Servers]
+}
+
+// Master is the number of the follower that observer i gets its packets from; -1 while there is none.
+func (e *Ensemble) Master(i int) int {
+	link := e.MasterLink(i)
+	if link == nil {
+		return -1
+	}
+	return slices.IndexFunc(e.layout.master[:e.config.Servers], func(port int) bool { return slices.Contains(link.connected(), loopback(port)) })
 }
 
 // Heal lets everything between the servers pass again. What was held arrives now.

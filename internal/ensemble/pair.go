@@ -14,9 +14,10 @@ type proxiedConn struct {
 	sent   io.Reader     // what travels up: the client's bytes, filtered
 	done   chan struct{} // closed by reset
 
-	mu     sync.Mutex
-	target net.Conn
-	ended  bool
+	mu      sync.Mutex
+	target  net.Conn
+	address string // of target
+	ended   bool
 }
 
 // run serves the pair until both sides have ended or it is reset.
@@ -33,13 +34,14 @@ func (c *proxiedConn) run() {
 	pumps.Wait()
 }
 
-// dial connects to the target, trying again within the proxy's patience.
+// dial connects to the first target that listens, trying again within the proxy's patience.
 func (c *proxiedConn) dial() bool {
 	deadline := time.Now().Add(c.proxy.patience)
 	for {
-		conn, err := net.DialTimeout("tcp", c.proxy.target, dialPatience)
-		if err == nil {
-			return c.adopt(conn)
+		for _, target := range c.proxy.targets {
+			if conn, err := net.DialTimeout("tcp", target, dialPatience); err == nil {
+				return c.adopt(conn, target)
+			}
 		}
 		if time.Now().After(deadline) || !c.pause(20*time.Millisecond) {
 			return false
@@ -62,15 +64,25 @@ func (c *proxiedConn) pause(d time.Duration) bool {
 	}
 }
 
-func (c *proxiedConn) adopt(conn net.Conn) bool {
+func (c *proxiedConn) adopt(conn net.Conn, target string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
 		conn.Close()
 		return false
 	}
-	c.target = conn
+	c.target, c.address = conn, target
 	return true
+}
+
+// connectedTo is the target's address, empty while there is none.
+func (c *proxiedConn) connectedTo() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return ""
+	}
+	return c.address
 }
 
 // pump copies one direction through its gate. The end of the source passes the gate

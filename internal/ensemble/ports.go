@@ -13,7 +13,7 @@ import (
 // dead port could even be connected to itself.
 const firstPort, lastPort = 15000, 31999
 
-// freePorts returns n ports on which nothing listens right now. Somebody else may
+// freePorts returns n ports that no process listens on at the moment. Another process may
 // still take one before a server does; Start then tries again with others.
 func freePorts(n int) ([]int, error) {
 	var ports []int

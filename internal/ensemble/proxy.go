@@ -23,8 +23,8 @@ const (
 // connections can be cut. All its methods may be called at any time.
 type Proxy struct {
 	ln       net.Listener
-	target   string
-	patience time.Duration // with a target that does not listen
+	targets  []string      // each connection leads to the first that listens
+	patience time.Duration // while none listens
 	up, down pauseGate
 	delay    atomic.Int64 // of each piece; see Slow
 	closed   chan struct{}
@@ -39,17 +39,17 @@ type Proxy struct {
 // NewProxy listens on a free port of 127.0.0.1 and connects every client it gets to
 // target (host:port). The caller closes it.
 func NewProxy(target string) (*Proxy, error) {
-	return newProxy(target, 0)
+	return newProxy(0, target)
 }
 
-func newProxy(target string, patience time.Duration) (*Proxy, error) {
+func newProxy(patience time.Duration, targets ...string) (*Proxy, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("ensemble: proxy to %s: %w", target, err)
+		return nil, fmt.Errorf("ensemble: proxy to %s: %w", targets, err)
 	}
 	p := &Proxy{
 		ln:       ln,
-		target:   target,
+		targets:  targets,
 		patience: patience,
 		closed:   make(chan struct{}),
 		filter:   func(sent io.Reader) io.Reader { return sent },
@@ -64,7 +64,7 @@ func (p *Proxy) Addr() string { return p.ln.Addr().String() }
 
 // Hold keeps back what travels in direction d: bytes, the end of a connection and
 // new connections, as a network that loses every packet does. A client that connects
-// meanwhile finds a half-open server, which accepts and says nothing.
+// meanwhile finds a half-open server, which accepts and does not answer.
 func (p *Proxy) Hold(d Direction) {
 	if d&Up != 0 {
 		p.up.hold()
@@ -154,6 +154,19 @@ func (p *Proxy) add(pair *proxiedConn) bool {
 	pair.sent = p.filter(pair.client)
 	p.pairs[pair] = struct{}{}
 	return true
+}
+
+// connected are the targets of the present connections.
+func (p *Proxy) connected() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var targets []string
+	for pair := range p.pairs {
+		if target := pair.connectedTo(); target != "" {
+			targets = append(targets, target)
+		}
+	}
+	return targets
 }
 
 func (p *Proxy) remove(pair *proxiedConn) {

@@ -18,7 +18,7 @@ func (e *Ensemble) Addrs() []string {
 // Size is the number of servers, running or not.
 func (e *Ensemble) Size() int { return len(e.servers) }
 
-// Mode returns what server i is: "leader", "follower", "standalone", or "" when it does
+// Mode returns what server i is: "leader", "follower", "observer", "standalone", or "" when it does
 // not serve or does not answer.
 func (e *Ensemble) Mode(i int) string { return Mode(e.Addr(i)) }
 

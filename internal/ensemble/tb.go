@@ -25,7 +25,7 @@ type TB interface {
 var errNotShared = errors.New("real ensemble left out: " + ServersVariable + " is not set (run make test)")
 
 // Shared returns the addresses of the healthy ensemble that all tests of a run share:
-// every test keeps to nodes of its own and breaks nothing. Without one the test is
+// every test uses nodes of its own and leaves the servers as they are. Without one the test is
 // skipped, or fails where CI=true.
 func Shared(tb TB) []string {
 	tb.Helper()
@@ -73,7 +73,7 @@ func skipOrFail(tb TB, err error) {
 
 func inCI() bool { return os.Getenv("CI") == "true" }
 
-// Announce is for the TestMain of a package all of whose tests use Shared or Private. When
+// Announce is for the TestMain of a package in which all tests use Shared or Private. When
 // neither can work here and CI is not true, it prints why and selects no test, so that "go
 // test" says "[no tests to run]" of the package instead of a silent "ok".
 func Announce() {
@@ -84,7 +84,7 @@ func Announce() {
 	announce(err)
 }
 
-// AnnounceShared is Announce for a package all of whose tests use Shared.
+// AnnounceShared is Announce for a package in which all tests use Shared.
 func AnnounceShared() {
 	_, err := sharedServers()
 	announce(err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -33,7 +34,7 @@ var childMains = map[string]func(context.Context, *framework.Client) error{
 
 // runChild runs a child's main function.
 func runChild(role string) {
-	cfg := config(framework.SplitServers(os.Getenv(serversVariable))...)
+	cfg := config(strings.Split(os.Getenv(serversVariable), ",")...)
 	ctx := context.Background()
 	c, err := framework.Connect(ctx, cfg, framework.WithLogger(slog.New(slog.DiscardHandler)))
 	if err == nil {
@@ -75,7 +76,7 @@ func runStoppedSender(ctx context.Context, c *framework.Client) error {
 		return err
 	}
 	stopOnce := sync.OnceFunc(printStopAndAwaitGap)
-	guard := lease.Guard().When(func() error {
+	guard := primitives.When(lease.Guard(), func() error {
 		defer stopOnce()
 		return lease.Err()
 	})

@@ -20,13 +20,16 @@ type placement struct {
 	option     framework.Option // of the holder's client; may be nil
 	link       *ensemble.Proxy  // of the holder, which the fault may cut; may be nil
 	waiter     framework.Config
-	mustBeLost bool // the holder cannot keep its session through the fault
+	waiting    *framework.Client // the client of all waiters, instead of one each; may be nil
+	mustBeLost bool              // the holder cannot keep its session through the fault
+	naive      bool              // the holder's rule does not suffice for the fault, which shows that the fault is effective
 }
 
 // contest is one lock with a holder and a waiter.
 type contest struct {
 	placement
 	history     *lockHistory
+	connectedAt time.Time // the holder
 	held        *grant
 	nextGrant   <-chan *grant // receives the waiter's grant
 	waiterGrant *grant
@@ -36,9 +39,15 @@ type contest struct {
 // different moments, and returns when all heartbeats run.
 func startContests(t *testing.T, n int, placements ...placement) []*contest {
 	t.Helper()
+	return startContestsOver(t, sessionTimeout/4, n, placements...)
+}
+
+// startContestsOver is startContests with the holders' heartbeats staggered over another time.
+func startContestsOver(t *testing.T, stagger time.Duration, n int, placements ...placement) []*contest {
+	t.Helper()
 	all := make([]*contest, n*len(placements))
 	require.NoError(t, runConcurrently(len(all), func(i int) (err error) {
-		wait(t, sessionTimeout/4*time.Duration(i)/time.Duration(len(all)))
+		wait(t, stagger*time.Duration(i)/time.Duration(len(all)))
 		all[i], err = placements[i%len(placements)].start(t, i)
 		return err
 	}))
@@ -47,17 +56,20 @@ func startContests(t *testing.T, n int, placements ...placement) []*contest {
 }
 
 func (p placement) start(t *testing.T, i int) (*contest, error) {
-	c := &contest{placement: p, history: &lockHistory{t: t, path: fmt.Sprintf("/%s/%d", t.Name(), i)}}
+	c := &contest{placement: p, history: &lockHistory{t: t, path: fmt.Sprintf("/%s/%d", t.Name(), i), naive: p.naive}}
 	holder, err := connect(t, p.holder, p.option)
 	if err != nil {
 		return nil, err
 	}
+	c.connectedAt = time.Now()
 	if c.held, err = c.history.lock(p.name, holder); err != nil {
 		return nil, err
 	}
-	waiter, err := connect(t, p.waiter)
-	if err != nil {
-		return nil, err
+	waiter := p.waiting
+	if waiter == nil {
+		if waiter, err = connect(t, p.waiter); err != nil {
+			return nil, err
+		}
 	}
 	c.nextGrant, err = c.history.startWaiter("the waiter", waiter)
 	return c, err

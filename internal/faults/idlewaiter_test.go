@@ -12,13 +12,20 @@ import (
 const idleLocks = 6
 
 // testIdleWaiter grants waiters that have held nothing for 3 T, just when the link from their follower to the leader is lost. Their
-// sessions' heartbeats must have run while they were idle.
+// sessions' heartbeats must have run while they were idle. When the releases came too late to reach a waiter, as on a slow machine, it does that again.
 func testIdleWaiter(t *testing.T, env *testEnv) {
+	for try := 1; grantIdleWaiters(t, env, try) == 0; try++ {
+		require.Less(t, try, 10, "no idle waiter was granted: the fault was too early")
+	}
+}
+
+// grantIdleWaiters returns how many waiters were granted.
+func grantIdleWaiters(t *testing.T, env *testEnv, try int) (granted int) {
 	r := env.chooseRoles(t)
 	ls := make([]*idleWaiterLock, idleLocks)
 	require.NoError(t, runConcurrently(len(ls), func(i int) (err error) {
 		wait(t, sessionTimeout/4*time.Duration(i)/idleLocks)
-		ls[i], err = newIdleWaiterLock(t, env, r, i)
+		ls[i], err = newIdleWaiterLock(t, env, r, fmt.Sprintf("/%s/%d-%d", t.Name(), try, i))
 		return err
 	}))
 	wait(t, 3*sessionTimeout)
@@ -32,7 +39,6 @@ func testIdleWaiter(t *testing.T, env *testEnv) {
 		ls[i].holder.release(t.Context())
 		return nil
 	}))
-	granted := 0
 	for _, l := range ls {
 		awaitGrant(t, l.lastWaiter)
 		granted += l.idleWaiterGrants()
@@ -40,8 +46,8 @@ func testIdleWaiter(t *testing.T, env *testEnv) {
 			t.Logf("%s: the next grant came %v after the idle waiter's loss", l.history.path, gap)
 		}
 	}
-	require.Positive(t, granted, "no idle waiter was granted: the fault was too early")
 	env.healAndAwait(t)
+	return granted
 }
 
 // idleWaiterLock is a lock with a healthy holder, an idle waiter on the follower, and a last waiter behind it.
@@ -51,8 +57,8 @@ type idleWaiterLock struct {
 	idleWaiter, lastWaiter <-chan *grant
 }
 
-func newIdleWaiterLock(t *testing.T, env *testEnv, r serverRoles, i int) (*idleWaiterLock, error) {
-	l := &idleWaiterLock{history: &lockHistory{t: t, path: fmt.Sprintf("/%s/%d", t.Name(), i)}}
+func newIdleWaiterLock(t *testing.T, env *testEnv, r serverRoles, path string) (*idleWaiterLock, error) {
+	l := &idleWaiterLock{history: &lockHistory{t: t, path: path}}
 	holder, err := connect(t, env.clientConfig(r.other))
 	if err != nil {
 		return nil, err

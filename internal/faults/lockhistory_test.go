@@ -18,9 +18,21 @@ import (
 type lockHistory struct {
 	t    *testing.T
 	path string
+	// naive holders are expected to overlap with the next holder under some faults, so that their overlaps are counted and are no failure.
+	naive bool
 
-	mu     sync.Mutex
-	grants []*grant
+	mu         sync.Mutex
+	grants     []*grant
+	overlapped bool // a naive holder with the next one
+}
+
+// reportOverlap fails the test, unless the holder is naive.
+func (h *lockHistory) reportOverlap(format string, args ...any) {
+	if h.naive {
+		h.overlapped = true
+		return
+	}
+	h.t.Errorf(format, args...)
 }
 
 // grant is one lease that Lock returned.
@@ -99,7 +111,7 @@ func (h *lockHistory) addGrant(name string, lease *locks.Lease) *grant {
 			older = g
 		}
 		if o.lease.Token() == lease.Token() || !older.hasEnded() {
-			h.t.Errorf("two holders of %s: %s (token %#x) beside %s (token %#x)", h.path, name, lease.Token(), o.name, o.lease.Token())
+			h.reportOverlap("two holders of %s: %s (token %#x) beside %s (token %#x)", h.path, name, lease.Token(), o.name, o.lease.Token())
 		}
 	}
 	h.grants = append(h.grants, g)
@@ -137,7 +149,7 @@ func (g *grant) release(ctx context.Context) {
 func (h *lockHistory) checkGaps() []time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	slices.SortFunc(h.grants, func(env, b *grant) int { return env.at.Compare(b.at) })
+	slices.SortFunc(h.grants, func(a, b *grant) int { return a.at.Compare(b.at) })
 	var gaps []time.Duration
 	for i, next := range h.grants[1:] {
 		g := h.grants[i]
@@ -147,7 +159,7 @@ func (h *lockHistory) checkGaps() []time.Duration {
 		if gap, lost := g.gapBefore(next); lost {
 			gaps = append(gaps, gap)
 			if gap <= 0 {
-				h.t.Errorf("%s: %s saw its end %v after %s was granted", h.path, g.name, -gap, next.name)
+				h.reportOverlap("%s: %s saw its end %v after %s was granted", h.path, g.name, -gap, next.name)
 			}
 		}
 	}

@@ -46,7 +46,7 @@ func newContenders(t *testing.T) []*contenders {
 // TestLocksAfterQuorumLoss kills two of three servers until every session has ended, and restarts one. Without a quorum there is no
 // holder and no grant; with it, all contenders are granted again. It has an ensemble of its own, because other tests need all servers.
 func TestLocksAfterQuorumLoss(t *testing.T) {
-	env := &testEnv{ensemble.Private(t, ensemble.Config{NoFsync: true, Patience: waitLimit, HeapMB: 256})}
+	env := &testEnv{Ensemble: ensemble.Private(t, ensemble.Config{NoFsync: true, Patience: waitLimit, HeapMB: 256})}
 	r := env.chooseRoles(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	running, failed := make(chan struct{}), error(nil)

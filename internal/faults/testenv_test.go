@@ -31,7 +31,11 @@ const (
 var credentials = []framework.Credential{{Scheme: "digest", Auth: []byte("user:secret")}}
 
 // testEnv is the ensemble that the tests share.
-type testEnv struct{ *ensemble.Ensemble }
+type testEnv struct {
+	*ensemble.Ensemble
+	onObserver   bool // the faults' follower is the observer
+	behindMaster bool // the faults' follower is the one that the observer gets its packets from
+}
 
 // serverRoles are the indexes of the leader and the two followers during one fault.
 type serverRoles struct{ leader, follower, other int }
@@ -52,8 +56,14 @@ func (env *testEnv) chooseRoles(t *testing.T) serverRoles {
 			return false
 		}
 		rand.Shuffle(2, func(i, k int) { followers[i], followers[k] = followers[k], followers[i] })
+		if env.behindMaster && env.Master(observerServer) == followers[1] {
+			followers[0], followers[1] = followers[1], followers[0]
+		}
 		r = serverRoles{env.Leader(), followers[0], followers[1]}
-		return r.leader >= 0
+		if env.onObserver {
+			r.follower = observerServer
+		}
+		return r.leader >= 0 && (!env.behindMaster || env.Master(observerServer) == r.follower)
 	}, waitLimit, 20*time.Millisecond, "a leader and two followers")
 	return r
 }

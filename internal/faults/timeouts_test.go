@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -63,10 +64,10 @@ func awaitTwoContenders(t *testing.T, c *framework.Client, path string) {
 // reported, otherwise the servers' report was misread.
 func checkWatches(t *testing.T, env *testEnv, c *framework.Client, held string) {
 	t.Helper()
-	dir, _ := framework.Split(held)
+	dir, _ := znode.Split(held)
 	seen := map[string]bool{}
 	for path, session := range serverWatches(t, env) {
-		if above, _ := framework.Split(path); above != dir {
+		if above, _ := znode.Split(path); above != dir {
 			continue
 		}
 		require.False(t, seen[path+session], "session %s watches %s twice", session, path)

@@ -33,7 +33,7 @@ func TestClientCertificates(t *testing.T) {
 func newTLSServer(t *testing.T) *tlsServer {
 	t.Helper()
 	env := newAuthority(t)
-	return &tlsServer{authority: env, testEnv: &testEnv{ensemble.Private(t, ensemble.Config{
+	return &tlsServer{authority: env, testEnv: &testEnv{Ensemble: ensemble.Private(t, ensemble.Config{
 		Servers: 1, Tick: 2 * time.Second, NoFsync: true, Patience: waitLimit, HeapMB: 512, Authority: env,
 	})}}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -41,7 +42,7 @@ func keepWriting(ctx context.Context, c *framework.Client, path string) error {
 		return err
 	}
 	for ctx.Err() == nil {
-		if _, err := c.Set(ctx, path, []byte("x"), framework.AnyVersion); err != nil && ctx.Err() == nil && !framework.IsTransient(err) {
+		if _, err := c.Set(ctx, path, []byte("x"), framework.AnyVersion); err != nil && ctx.Err() == nil && !failure.IsTransient(err) {
 			return err
 		}
 	}

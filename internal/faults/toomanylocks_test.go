@@ -19,7 +19,7 @@ import (
 // and a transaction above the limit would stop the ensemble. So the client refuses locks in time, and the ensemble serves on after it
 // closes.
 func TestLocksBeyondTheTransactionLimitAreRefused(t *testing.T) {
-	env := &testEnv{ensemble.Private(t, ensemble.Config{NoFsync: true, Patience: waitLimit, HeapMB: 1024})}
+	env := &testEnv{Ensemble: ensemble.Private(t, ensemble.Config{NoFsync: true, Patience: waitLimit, HeapMB: 1024})}
 	cfg := framework.Config{Servers: env.Addrs(), SessionTimeout: maxSessionTimeout}
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()

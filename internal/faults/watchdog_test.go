@@ -32,7 +32,7 @@ const (
 // TestWatchdogClosesSession ends holders' processes in every way, on a single server and on an ensemble.
 func TestWatchdogClosesSession(t *testing.T) {
 	for _, servers := range []int{1, 3} {
-		env := &testEnv{ensemble.Private(t, ensemble.Config{
+		env := &testEnv{Ensemble: ensemble.Private(t, ensemble.Config{
 			Servers: servers, Tick: 2 * time.Second, NoFsync: true, Patience: waitLimit, HeapMB: 512,
 			Properties: map[string]string{ // servers answer only authenticated clients
 				"zookeeper.enforce.auth.enabled": "true", "zookeeper.enforce.auth.schemes": "digest",

@@ -1,16 +1,7 @@
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
-import java.io.BufferedReader;
 import java.io.IOException;
-import java.io.InputStreamReader;
-import java.io.PrintWriter;
-import java.io.StringWriter;
-import java.nio.charset.StandardCharsets;
 import java.util.Map;
-import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
@@ -18,40 +9,21 @@ import org.apache.curator.framework.recipes.barriers.DistributedBarrier;
 import org.apache.curator.framework.recipes.barriers.DistributedDoubleBarrier;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
-/** Uses Apache Curator's barriers as it is told to: see barriers.go for the commands. */
+/** Uses Apache Curator's barriers by commands: see doc.go. */
 public class Barriers {
-    static final ObjectMapper json = new ObjectMapper();
-    static final ExecutorService pool = Executors.newCachedThreadPool();
     static final Map<String, CuratorFramework> clients = new ConcurrentHashMap<>();
     static final Map<String, DistributedBarrier> gates = new ConcurrentHashMap<>();
     static final Map<String, DistributedDoubleBarrier> doubles = new ConcurrentHashMap<>();
 
     public static void main(String[] none) throws IOException {
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line; (line = in.readLine()) != null; ) {
-            JsonNode command = json.readTree(line);
-            pool.execute(() -> answer(command));
-        }
-        System.exit(0); // the sessions that were not closed expire
+        Peer.serve(Barriers::execute);
     }
 
-    static void answer(JsonNode c) {
-        Map<String, Object> answer = new TreeMap<>();
-        answer.put("id", c.get("id"));
-        try {
-            answer.put("granted", obey(c));
-        } catch (Throwable e) {
-            StringWriter trace = new StringWriter();
-            e.printStackTrace(new PrintWriter(trace));
-            answer.put("error", trace.toString());
-        }
-        synchronized (System.out) {
-            System.out.println(json.valueToTree(answer));
-            System.out.flush();
-        }
+    static void execute(JsonNode c, Map<String, Object> answer) throws Exception {
+        answer.put("granted", isGranted(c));
     }
 
-    static boolean obey(JsonNode c) throws Exception {
+    static boolean isGranted(JsonNode c) throws Exception {
         String name = c.path("lock").asText();
         long wait = c.path("wait").asLong();
         switch (c.get("do").asText()) {

@@ -1,16 +1,9 @@
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
-import java.io.BufferedReader;
 import java.io.IOException;
-import java.io.InputStreamReader;
-import java.io.PrintWriter;
-import java.io.StringWriter;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
-import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Executor;
@@ -35,50 +28,27 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.ZooKeeper;
 
-/** Uses Apache Curator's locks as it is told to: see doc.go for the commands. */
+/** Uses Apache Curator's locks by commands: see doc.go. */
 public class Locks {
-    static final ObjectMapper json = new ObjectMapper();
-    static final ExecutorService pool = Executors.newCachedThreadPool();
     static final Map<String, CuratorFramework> clients = new ConcurrentHashMap<>();
     static final Map<String, Lock> locks = new ConcurrentHashMap<>();
 
     public static void main(String[] none) throws IOException {
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line; (line = in.readLine()) != null; ) {
-            JsonNode command = json.readTree(line);
-            worker(command).execute(() -> answer(command));
-        }
-        System.exit(0); // the sessions that were not closed expire
+        Peer.serve(Locks::execute, Locks::executorOf);
     }
 
     /** A lock belongs to the thread that has acquired it, so each has one of its own. */
-    static Executor worker(JsonNode c) {
+    static Executor executorOf(JsonNode c) {
         switch (c.get("do").asText()) {
             case "acquire": case "release": case "work":
                 Lock l = locks.get(c.path("lock").asText());
-                return l == null ? pool : l.thread;
+                return l == null ? Peer.pool : l.thread;
             default:
-                return pool;
+                return Peer.pool;
         }
     }
 
-    static void answer(JsonNode command) {
-        Map<String, Object> answer = new TreeMap<>();
-        try {
-            obey(command, answer);
-        } catch (Throwable e) {
-            StringWriter trace = new StringWriter();
-            e.printStackTrace(new PrintWriter(trace));
-            answer.put("error", trace.toString());
-        }
-        answer.put("id", command.get("id"));
-        synchronized (System.out) {
-            System.out.println(json.valueToTree(answer));
-            System.out.flush();
-        }
-    }
-
-    static void obey(JsonNode c, Map<String, Object> answer) throws Exception {
+    static void execute(JsonNode c, Map<String, Object> answer) throws Exception {
         switch (c.get("do").asText()) {
             case "open": open(c, answer); break;
             case "close": clients.remove(text(c, "client")).close(); break;

@@ -3,7 +3,6 @@ package interop
 import (
 	"context"
 	"errors"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -28,12 +27,7 @@ type barrierMembers struct {
 func newBarrierMembers(t *testing.T) *barrierMembers {
 	t.Helper()
 	servers := ensemble.Shared(t)
-	peer, err := StartCurator(t.TempDir(), CuratorBarriers)
-	if errors.Is(err, ErrNotInstalled) && os.Getenv("CI") != "true" {
-		t.Skipf("left out: %v", err)
-	}
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, peer.Close()) })
+	peer := startCurator(t, CuratorBarriers)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*deadline)
 	t.Cleanup(cancel)
 	c, _ := connect(t)

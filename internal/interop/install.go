@@ -16,14 +16,17 @@ var ErrNotInstalled = errors.New("not installed")
 const debianJars = "/usr/share/java"
 
 // jars are what the Java programs need, without the ".jar".
-var jars = strings.Fields(`curator-recipes curator-framework curator-client guava zookeeper zookeeper-jute
+var jars = strings.Fields(`curator-recipes curator-x-discovery curator-framework curator-client guava zookeeper zookeeper-jute
 	jackson-databind jackson-core jackson-annotations slf4j-api slf4j-simple`)
 
 // The Java programs that use Curator, each a peer.
 const (
-	CuratorLocks    = "Locks"
-	CuratorBarriers = "Barriers"
-	CuratorQueue    = "Queue"
+	CuratorLocks     = "Locks"
+	CuratorBarriers  = "Barriers"
+	CuratorQueue     = "Queue"
+	CuratorCounters  = "Counters"
+	CuratorDiscovery = "Discovery"
+	CuratorConfig    = "Config"
 )
 
 // StartCurator compiles one of the Java programs into dir and runs it.
@@ -40,7 +43,7 @@ func StartCurator(dir, program string) (*Peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	compile := exec.Command(compiler, "-proc:none", "-nowarn", "-source", "11", "-target", "11", "-cp", classpath, "-d", dir, program+".java")
+	compile := exec.Command(compiler, "-proc:none", "-nowarn", "-source", "11", "-target", "11", "-cp", classpath, "-d", dir, "Peer.java", program+".java")
 	if out, err := compile.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("interop: %s: %w\n%s", compile, err, out)
 	}
@@ -63,7 +66,7 @@ func findJars() (string, error) {
 	for _, name := range jars {
 		jar := filepath.Join(debianJars, name+".jar")
 		if _, err := os.Stat(jar); err != nil {
-			return "", fmt.Errorf("interop: Curator is %w: no %s (Debian, Ubuntu: apt-get install libcurator-recipes-java)", ErrNotInstalled, jar)
+			return "", fmt.Errorf("interop: Curator is %w: no %s (Debian, Ubuntu: apt-get install libcurator-recipes-java libcurator-discovery-java)", ErrNotInstalled, jar)
 		}
 		paths = append(paths, jar)
 	}

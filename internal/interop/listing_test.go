@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -62,7 +62,7 @@ func TestListingOfPermitHolders(t *testing.T) {
 	two, one := weTeam.enter(t, semaphore(3, 2), s.path), curatorTeam.enter(t, semaphore(3, 1), s.path)
 	s.mustLock(two)
 	s.mustLock(one)
-	leases, _, err := s.client.Children(s.ctx, framework.Join(s.path, "leases"))
+	leases, _, err := s.client.Children(s.ctx, znode.Join(s.path, "leases"))
 	require.NoError(t, err)
 	require.Len(t, leases, 3)
 	s.awaitListed(one, leases) // without their paths, as Curator lists permits

@@ -42,6 +42,18 @@ var (
 	kazoo = &process{start: StartKazoo}
 )
 
+// startCurator starts a program of Curator's for one test, which is skipped where the library is missing, or fails where CI=true.
+func startCurator(t *testing.T, program string) *Peer {
+	t.Helper()
+	peer, err := StartCurator(t.TempDir(), program)
+	if errors.Is(err, ErrNotInstalled) && os.Getenv("CI") != "true" {
+		t.Skipf("left out: %v", err)
+	}
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, peer.Close()) })
+	return peer
+}
+
 // process is a peer that is started when it is first needed.
 type process struct {
 	start func() (*Peer, error)

@@ -4,6 +4,7 @@ import json
 import logging
 import sys
 import threading
+import time
 import traceback
 
 from kazoo.client import KazooClient
@@ -120,9 +121,47 @@ def crowd(client, c):
         raise RuntimeError("%d are in" % inside)
 
 
+values = {}
+
+
+def set_value(c):
+    client = clients[c["client"]]
+    client.ensure_path(c["node"])
+    client.set(c["node"], c["part"].encode())
+
+
+def get_value(c):
+    return {"participants": [clients[c["client"]].get(c["node"])[0].decode()]}
+
+
+def watch_value(c):
+    def changed(data, stat):
+        values[c["node"]] = data
+
+    clients[c["client"]].DataWatch(c["node"], changed)
+
+
+def await_value(c):
+    until = time.monotonic() + c["wait"] / 1000
+    while values.get(c["node"]) != c["part"].encode() and time.monotonic() < until:
+        time.sleep(0.01)
+    return {"participants": [(values.get(c["node"]) or b"").decode()]}
+
+
+def count(c):
+    """Adds 1 to a Counter; part says whether it has the bytes of Curator's SharedCount."""
+    counter = clients[c["client"]].Counter(c["node"], support_curator=c.get("part") == "curator")
+    sums = []
+    for _ in range(c["rounds"]):
+        counter += 1
+        sums.append(str(counter.post_value))
+    return {"participants": sums}
+
+
 SECTIONS = {f.__name__: f for f in (add, compare, crowd)}
 COMMANDS = {f.__name__: f for f in (close, new, acquire, release, participants, work)}
 COMMANDS["open"] = open_client
+COMMANDS.update({"set-value": set_value, "get-value": get_value, "watch-value": watch_value, "await-value": await_value, "count": count})
 speaking = threading.Lock()
 
 

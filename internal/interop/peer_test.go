@@ -68,7 +68,7 @@ func TestPeerRequestEndsWithItsContext(t *testing.T) {
 }
 
 func TestPeerErrorsAreReturned(t *testing.T) {
-	for trace, p := range map[string]*process{"at Locks.obey(Locks.java:": curator, "Traceback": kazoo} {
+	for trace, p := range map[string]*process{"at Locks.execute(Locks.java:": curator, "Traceback": kazoo} {
 		_, err := p.get(t).Do(t.Context(), Command{Do: "nonsense"})
 		require.ErrorContains(t, err, trace)
 	}

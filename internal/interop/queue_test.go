@@ -2,7 +2,6 @@ package interop
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -24,12 +23,7 @@ func TestSimpleQueueWithCurator(t *testing.T) {
 	servers := ensemble.Shared(t)
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
-	peer, err := StartCurator(t.TempDir(), CuratorQueue)
-	if errors.Is(err, ErrNotInstalled) && os.Getenv("CI") != "true" {
-		t.Skipf("left out: %v", err)
-	}
-	require.NoError(t, err)
-	defer func() { require.NoError(t, peer.Close()) }()
+	peer := startCurator(t, CuratorQueue)
 	client, err := framework.Connect(ctx, framework.Config{Servers: servers}, framework.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	defer client.Close(context.Background())

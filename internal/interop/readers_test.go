@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -180,7 +181,7 @@ func TestCurators55sWriterGoesOnAsAReader(t *testing.T) {
 	two := weTeam.enter(t, writer, s.path)
 	told := s.startWaiter(two, forever)
 	s.awaitContenders(2)
-	read := framework.Join(s.path, "_c_"+uuid.NewString()+"-__READ__"+number)
+	read := znode.Join(s.path, "_c_"+uuid.NewString()+"-__READ__"+number)
 	require.NoError(t, s.client.Create(s.ctx, read, nil, framework.Ephemeral))
 	s.awaitContenders(3)
 	s.release(one)

@@ -2,6 +2,7 @@ package interop
 
 import (
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -24,7 +25,7 @@ func (r role) paths(path string) []string {
 	}
 	var all []string
 	for _, name := range r.below {
-		all = append(all, framework.Join(path, name))
+		all = append(all, znode.Join(path, name))
 	}
 	return all
 }
@@ -32,7 +33,7 @@ func (r role) paths(path string) []string {
 // line is the directory where contenders wait.
 func (r role) line(path string) string {
 	if r.waiting != "" {
-		return framework.Join(path, r.waiting)
+		return znode.Join(path, r.waiting)
 	}
 	return r.paths(path)[0]
 }
@@ -50,7 +51,7 @@ var exclusive = []role{
 	{
 		name: "multi-lock",
 		ours: func(c *framework.Client, path string) locks.Locker {
-			return locks.NewMulti(locks.NewMutex(c, framework.Join(path, "a")), locks.NewMutex(c, framework.Join(path, "b")))
+			return locks.NewMulti(locks.NewMutex(c, znode.Join(path, "a")), locks.NewMutex(c, znode.Join(path, "b")))
 		},
 		curator: Command{Spec: Spec{Kind: "multi"}},
 		below:   []string{"a", "b"},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/ensemble"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // testPath is the path of one lock, and a client that reads its nodes.
@@ -66,7 +67,7 @@ func (s *testPath) contenderNodes() []node {
 	}
 	var line []node
 	for _, name := range children {
-		path := framework.Join(s.line, name)
+		path := znode.Join(s.line, name)
 		data, _, err := s.client.Get(s.ctx, path)
 		if errors.Is(err, framework.ErrNoNode) {
 			continue
@@ -123,7 +124,7 @@ func (s *testPath) ephemerals(ctx context.Context, path string) (found []string,
 		return []string{path}, err
 	}
 	for _, name := range names {
-		more, e := s.ephemerals(ctx, framework.Join(path, name))
+		more, e := s.ephemerals(ctx, znode.Join(path, name))
 		found, err = append(found, more...), errors.Join(err, e)
 	}
 	return found, err
@@ -188,7 +189,7 @@ func (s *testPath) watches(by session) bool {
 // hasSemaphoreLease reports whether a session has a semaphore's lease.
 func (s *testPath) hasSemaphoreLease(by session) bool {
 	s.t.Helper()
-	leases, err := s.ephemerals(s.ctx, framework.Join(s.path, "leases"))
+	leases, err := s.ephemerals(s.ctx, znode.Join(s.path, "leases"))
 	require.NoError(s.t, err)
 	return slices.ContainsFunc(leases, func(path string) bool {
 		st, err := s.client.Exists(s.ctx, path)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // work is a contender's critical section.
@@ -79,7 +80,7 @@ func (w work) compare(ctx context.Context, c *framework.Client) error {
 
 func (w work) crowd(ctx context.Context, c *framework.Client) error {
 	dir := w.nodes[0]
-	me := framework.Join(dir, "in-"+uuid.NewString())
+	me := znode.Join(dir, "in-"+uuid.NewString())
 	if err := c.Create(ctx, me, nil, framework.Ephemeral); err != nil {
 		return err
 	}

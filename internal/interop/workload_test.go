@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 const (
@@ -71,7 +72,7 @@ func (s *testPath) numbers(n int) (nodes []string) {
 	dir := s.path + "-numbers"
 	require.NoError(s.t, s.client.MakeDirs(s.ctx, dir))
 	for i := range n {
-		nodes = append(nodes, framework.Join(dir, strconv.Itoa(i)))
+		nodes = append(nodes, znode.Join(dir, strconv.Itoa(i)))
 		require.NoError(s.t, s.client.Create(s.ctx, nodes[i], []byte("0"), framework.Persistent))
 	}
 	return nodes

@@ -57,6 +57,15 @@ func Join(values context.Context, parts ...*Lifetime) *Lifetime {
 // Context is done when the lifetime has ended; its cause says why.
 func (l *Lifetime) Context() context.Context { return lifetimeContext{l.BareContext(), l} }
 
+// Of returns the lifetime that a grant's context belongs to: the innermost one, or nil.
+func Of(ctx context.Context) *Lifetime {
+	l, _ := ctx.Value(lifetimeKey{}).(*Lifetime)
+	return l
+}
+
+// lifetimeKey asks a context for its lifetime.
+type lifetimeKey struct{}
+
 // Err is nil while the lifetime stands, else why it ended. It reads the clock.
 func (l *Lifetime) Err() error {
 	l.mu.Lock()
@@ -159,6 +168,9 @@ func (c lifetimeContext) Err() error {
 }
 
 func (c lifetimeContext) Value(key any) any {
+	if key == (lifetimeKey{}) {
+		return c.life
+	}
 	if v := c.Context.Value(key); v != nil {
 		return v
 	}

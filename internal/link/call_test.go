@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -91,8 +92,8 @@ func TestAnEndedConnectionAnswersItsCalls(t *testing.T) {
 	})
 }
 
-// TestTheNextServerIsToldWhatWasSeen is what keeps a session from going back in time on a server that lags.
-func TestTheNextServerIsToldWhatWasSeen(t *testing.T) {
+// TestNextServerGetsLastZxid is what keeps a session from going back in time on a server that lags.
+func TestNextServerGetsLastZxid(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
 		c, p := f.admitted(0, 77)
 		require.True(t, f.m.Send(answers{}.call("/a")))
@@ -125,8 +126,31 @@ func TestLongAnswers(t *testing.T) {
 	})
 }
 
-// TestNumbersComeRound sends as many requests as there are numbers.
+// TestNumbersComeRound takes the last number, and those before and behind it.
 func TestNumbersComeRound(t *testing.T) {
-	require.Equal(t, int32(firstXid+1), nextXid(firstXid))
-	require.Equal(t, int32(firstXid), nextXid(1<<31-1))
+	m := New(Config{})
+	defer m.Close()
+	require.Equal(t, int32(firstXid), m.takeXid())
+	require.Equal(t, int32(firstXid+1), m.takeXid())
+	for _, turn := range []int32{firstXid - 1, 1<<31 - 1} { // the latter is the last that is counted
+		m.xids.Store(turn)
+		require.Equal(t, int32(1<<31-1), m.takeXid())
+		require.Equal(t, int32(firstXid), m.takeXid())
+	}
+}
+
+// TestNumbersGoOnOnTheNextConnection: the former server may still have a request under way.
+func TestNumbersGoOnOnTheNextConnection(t *testing.T) {
+	in(t, func(t *testing.T, f *fixture) {
+		got := answers{}
+		_, p := f.admitted(0, 77)
+		require.True(t, f.m.Send(got.call("/a"), got.call("/b")))
+		p.expect(append(syncing(firstXid, "/a"), syncing(firstXid+1, "/b")...))
+		f.m.Cut(f.m.Status().Generation)
+		synctest.Wait()
+		require.ErrorIs(t, got["/b"].Err, ErrDown)
+		_, p = f.admitted(77, 77)
+		require.True(t, f.m.Send(got.call("/c")))
+		p.expect(syncing(firstXid+2, "/c"))
+	})
 }

@@ -10,13 +10,12 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-const readBuffer = 16 << 10
-
 // conn is one watched connection. The client library writes one whole frame a call and
 // reads from one goroutine, which is what the parsing below relies on.
 type conn struct {
 	net.Conn
-	m          *Monitor
+	session    sessionOwner
+	cfg        Config
 	address    string
 	generation int64
 	sentAt     time.Duration
@@ -29,55 +28,73 @@ type conn struct {
 	deadline time.Time
 	limit    time.Time // of the handshake
 
-	session  atomic.Int64
-	admitted bool // requests may pass; guarded by m.mu
+	sessionID atomic.Int64
+	admitted  bool // requests may pass; guarded by the Monitor's mutex
 
 	mu      sync.Mutex
-	work    sync.Cond // there is something to write, or the connection has ended
-	wrote   bool      // the connect request
-	xid     int32
+	work    sync.Cond       // there is something to write, or the connection has ended
+	wrote   bool            // the connect request
 	pending map[int32]*Call // nil once the connection has ended
 	out     outbox
 	room    chan struct{} // closed when the outbox takes more requests; nil while nobody waits
+	pings   pingPairs
 }
 
-func newConn(m *Monitor, nc net.Conn, address string) *conn {
-	c := &conn{Conn: nc, m: m, address: address, limit: time.Now().Add(m.cfg.HandshakeTimeout), xid: firstXid, pending: map[int32]*Call{}}
+// sessionOwner is told what happens on a connection of its session.
+type sessionOwner interface {
+	// handshakeBegins is called before c's connect request leaves. It sets c's generation and sentAt, or refuses the request.
+	handshakeBegins(c *conn, sessionID int64) error
+	// handshakeAnswered is called when c's connect request was answered.
+	handshakeAnswered(c *conn, h Handshake)
+	// connectionEnded is called once when c has ended; err is nil when the library closed it.
+	connectionEnded(c *conn, err error)
+	// notifyChange is called after the answer to the second ping of a pair.
+	notifyChange()
+	// noteSeen notes the newest transaction that a server has told of.
+	noteSeen(zxid int64)
+	// Seen is the newest transaction that an answer has told of.
+	Seen() int64
+	// takeXid returns the number of the next request.
+	takeXid() int32
+}
+
+func newConn(session sessionOwner, cfg Config, nc net.Conn, address string) *conn {
+	c := &conn{Conn: nc, session: session, cfg: cfg, address: address, limit: time.Now().Add(cfg.HandshakeTimeout), pending: map[int32]*Call{}}
 	c.work.L = &c.mu
 	c.br = bufio.NewReaderSize(reader{c}, readBuffer)
-	go c.drain()
+	go c.writeQueued()
 	return c
 }
 
-// drain writes what is queued until the connection has ended. It is the only goroutine that writes: whoever asks for something
+// writeQueued writes what is queued until the connection has ended. It is the only goroutine that writes: whoever asks for something
 // never waits for the network, and an urgent request never waits for more than the chunk that is being written.
-func (c *conn) drain() {
+func (c *conn) writeQueued() {
 	for {
-		next := c.next()
+		next := c.nextChunk()
 		if next == nil {
 			return
 		}
 		n, err := c.Conn.Write(next.frames.Bytes())
 		c.mu.Lock()
 		if err == nil {
-			c.out.keep(next)
+			c.out.keepForLater(next)
 		} else if c.pending != nil {
-			next.brokeOff(n)
+			next.markUnsent(n)
 		}
 		c.mu.Unlock()
 		if err != nil {
-			c.end(err)
+			c.endOnce(err)
 			return
 		}
 	}
 }
 
-// next waits for something to write. It returns nil once the connection has ended.
-func (c *conn) next() *chunk {
+// nextChunk waits for something to write. It returns nil once the connection has ended.
+func (c *conn) nextChunk() *chunk {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.pending != nil {
-		if next := c.out.take(); next != nil {
+		if next := c.out.takeChunk(); next != nil {
 			c.tellRoom()
 			return next
 		}
@@ -105,61 +122,65 @@ func (c *conn) Write(frame []byte) (int, error) {
 	out := frame
 	if first {
 		var err error
-		if out, err = c.greet(frame); err != nil {
-			c.end(err)
+		if out, err = c.withNewestZxid(frame); err != nil {
+			c.endOnce(err)
 			return 0, err
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pending != nil {
-		c.out.put(out)
+		if isPing(frame) {
+			c.pings.noteSent(c.cfg.Now())
+			c.out.putFrame(out)
+		}
+		c.out.putFrame(out)
 		c.work.Signal()
 	}
 	return len(frame), nil
 }
 
-// greet returns the connect request with the newest transaction that the session was told of: the library
+// withNewestZxid returns the connect request with the newest transaction that the session was told of: the library
 // does not see the answers to our calls, and a server that is behind them must not take the session.
-func (c *conn) greet(frame []byte) ([]byte, error) {
+func (c *conn) withNewestZxid(frame []byte) ([]byte, error) {
 	id, err := parseGreeting(frame)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.m.greeting(c, id); err != nil {
+	if err := c.session.handshakeBegins(c, id); err != nil {
 		return nil, err
 	}
-	return withZxidSeen(frame, c.m.seen.Load()), nil
+	return withZxidSeen(frame, c.session.Seen()), nil
 }
 
 // Read hands the library its frames, and looks at the head of each as it starts. The answers to our calls
 // are taken out.
 func (c *conn) Read(b []byte) (int, error) {
 	for c.left == 0 {
-		if err := c.frame(); err != nil {
-			c.end(err)
+		if err := c.readFrameHead(); err != nil {
+			c.endOnce(err)
 			return 0, err
 		}
 	}
 	n, err := c.br.Read(b[:min(len(b), c.left)])
 	c.left -= n
 	if err != nil {
-		c.end(err)
+		c.endOnce(err)
 	}
 	return n, err
 }
 
-// frame waits for the next frame's head. It leaves none to be read when the frame was the answer to a call.
-func (c *conn) frame() error {
+// readFrameHead waits for the next frame's head. It leaves none to be read when the frame was the answer to a call.
+func (c *conn) readFrameHead() error {
 	size, err := peekSize(c.br, c.greeted.Load())
 	if err != nil {
 		return err
 	}
 	if !c.greeted.Load() {
-		if err := c.welcome(size); err != nil {
+		if err := c.readHandshake(size); err != nil {
 			return err
 		}
-	} else if ours, err := c.answer(size); ours || err != nil {
+	} else if ours, err := c.readReply(size); ours || err != nil {
 		return err
 	}
 	if size > MaxAnswer {
@@ -169,45 +190,167 @@ func (c *conn) frame() error {
 	return nil
 }
 
-// welcome takes in the connect request's answer.
-func (c *conn) welcome(size int) error {
+// readHandshake takes in the connect request's answer.
+func (c *conn) readHandshake(size int) error {
 	h, err := peekHandshake(c.br, size)
 	if err != nil {
 		return err
 	}
-	c.session.Store(h.SessionID)
+	c.sessionID.Store(h.SessionID)
 	c.greeted.Store(true)
-	c.m.greeted(c, h)
+	c.session.handshakeAnswered(c, h)
 	return nil
 }
 
-// answer looks at a reply, and hands it over if it is one to a call.
-func (c *conn) answer(size int) (ours bool, err error) {
+// readReply looks at a reply, and hands it over if it is one to a call.
+func (c *conn) readReply(size int) (ours bool, err error) {
 	h, err := peekReply(c.br)
 	if err != nil || h.Xid == wire.XidNotify {
 		return false, err
 	}
+	if h.Xid == wire.XidPing && c.pingAnswered() {
+		_, err := c.br.Discard(sizeLen + size)
+		return true, err
+	}
 	if h.Xid < 0 {
 		return false, nil
 	}
-	c.m.saw(h.Zxid)
+	c.session.noteSeen(h.Zxid)
 	if h.Xid < firstXid {
 		return false, nil
 	}
-	return true, c.settle(h, size)
+	return true, c.deliverAnswer(h, size)
+}
+
+// pingAnswered notes the answer to a ping, and reports whether the answer is to one that the library has not sent.
+func (c *conn) pingAnswered() (ours bool) {
+	now := c.cfg.Now()
+	c.mu.Lock()
+	ours = c.pings.noteAnswered(now)
+	c.mu.Unlock()
+	if ours {
+		c.session.notifyChange()
+	}
+	return ours
+}
+
+// queueCalls queues the calls and has their answers awaited, unless the connection has ended or, if bounded, is full.
+func (c *conn) queueCalls(calls []*Call, bounded bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.pending == nil:
+		return ErrNotSent
+	case bounded && !calls[0].Urgent && c.out.waiting >= MaxQueued:
+		return ErrFull
+	}
+	now := c.cfg.Now()
+	for _, call := range calls {
+		call.queuedAt = now
+		xid := c.session.takeXid()
+		c.pending[xid] = call
+		c.out.putCall(call, xid)
+	}
+	c.work.Signal()
+	return nil
+}
+
+// awaitRoom returns a channel that is closed when half of the outbox is free, or nil if it is.
+func (c *conn) awaitRoom() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pending == nil || c.out.waiting < MaxQueued {
+		return nil
+	}
+	if c.room == nil {
+		c.room = make(chan struct{})
+	}
+	return c.room
+}
+
+// takeCall takes a call out of those that wait, or returns nil.
+func (c *conn) takeCall(xid int32) *Call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	call := c.pending[xid]
+	delete(c.pending, xid)
+	return call
+}
+
+// failPending answers everything that waits, and refuses more.
+func (c *conn) failPending() {
+	c.mu.Lock()
+	pending := c.pending
+	c.pending, c.out = nil, outbox{}
+	c.tellRoom()
+	c.work.Signal()
+	c.mu.Unlock()
+	for _, call := range pending {
+		err := ErrNotSent
+		if call.sent {
+			err = ErrDown
+		}
+		call.finish(c.cfg.Answered, Reply{SessionID: c.sessionID.Load(), Err: err})
+	}
+}
+
+// deliverAnswer reads the answer to a call and hands it over.
+func (c *conn) deliverAnswer(h wire.ReplyHeader, size int) error {
+	r := Reply{Zxid: h.Zxid, SessionID: c.sessionID.Load(), Code: h.Err}
+	call := c.takeCall(h.Xid)
+	if call == nil {
+		call = &Call{Done: func(Reply) {}} // of no request: read over it
+	}
+	frame := sizeLen + size
+	switch {
+	case size > MaxAnswer:
+		r.Err = ErrTooLong
+	case frame <= readBuffer:
+		b, err := c.br.Peek(frame)
+		if err != nil {
+			c.failLost(call)
+			return err
+		}
+		r.Body = b[sizeLen+replyHead:]
+	default:
+		return c.deliverLongAnswer(call, r, size)
+	}
+	call.finish(c.cfg.Answered, r)
+	_, err := c.br.Discard(frame)
+	return err
+}
+
+// deliverLongAnswer hands over an answer that the buffer does not hold.
+func (c *conn) deliverLongAnswer(call *Call, r Reply, size int) error {
+	if _, err := c.br.Discard(sizeLen + replyHead); err != nil {
+		c.failLost(call)
+		return err
+	}
+	var err error
+	if r.Body, err = wire.ReadBody(c.br, nil, int32(size-replyHead), MaxAnswer); err != nil {
+		c.failLost(call)
+		return err
+	}
+	call.finish(c.cfg.Answered, r)
+	return nil
+}
+
+// failLost answers a call whose answer broke off.
+func (c *conn) failLost(call *Call) {
+	call.finish(c.cfg.Answered, Reply{SessionID: c.sessionID.Load(), Err: ErrDown})
 }
 
 // Close breaks the connection; what is queued may be lost.
 func (c *conn) Close() error {
-	c.end(nil)
+	c.endOnce(nil)
 	return nil
 }
 
-func (c *conn) end(err error) {
+func (c *conn) endOnce(err error) {
 	c.ended.Do(func() {
 		c.Conn.Close()
-		c.m.broken(c, err)
-		c.fail()
+		c.session.connectionEnded(c, err)
+		c.failPending()
 	})
 }
 

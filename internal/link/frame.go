@@ -16,6 +16,7 @@ import (
 const MaxAnswer = 64 << 20
 
 const (
+	readBuffer   = 16 << 10 // of a connection
 	sizeLen      = 4
 	replyHead    = 16                                      // xid, zxid, error
 	connectReply = 4 + 4 + 8 + 4                           // protocol, timeout, session, password's length
@@ -58,6 +59,19 @@ func peekSize(br *bufio.Reader, greeted bool) (int, error) {
 
 func errNotZooKeeper(size uint32) error {
 	return fmt.Errorf("link: a frame of %d bytes: the peer does not speak ZooKeeper's protocol", size)
+}
+
+// Handshake is what a connection's connect request and its answer said.
+type Handshake struct {
+	// SentAt is a reading of the clock before the connect request was written.
+	SentAt time.Duration
+	// SessionID and Password identify the session to any server.
+	SessionID int64
+	Password  []byte
+	// Timeout is the session timeout that the server granted on this connection.
+	Timeout time.Duration
+	// Server is the address that was dialled.
+	Server string
 }
 
 // peekHandshake reads a connect request's answer without taking it out of br.

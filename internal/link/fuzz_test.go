@@ -51,17 +51,17 @@ func FuzzAnswers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m := New(Config{Now: func() time.Duration { return 0 }})
 		defer m.Close()
-		c := newConn(m, said{Reader: bytes.NewReader(b)}, "server:1")
+		c := newConn(m, m.cfg, said{Reader: bytes.NewReader(b)}, "server:1")
 		c.greeted.Store(true)
 		answered := [2]int{}
 		calls := []*Call{}
 		for i := range answered {
 			calls = append(calls, &Call{Op: wire.OpSync, Body: &wire.PathRequest{Path: "/"}, Done: func(Reply) { answered[i]++ }})
 		}
-		require.NoError(t, c.send(calls, false))
+		require.NoError(t, c.queueCalls(calls, false))
 		seen, err := io.ReadAll(c)
 		require.True(t, err != nil || len(seen) == 0 || len(seen) <= len(b))
-		c.end(nil)
+		c.endOnce(nil)
 		require.Equal(t, [2]int{1, 1}, answered)
 	})
 }

@@ -17,34 +17,6 @@ var (
 	ErrSessionOver = errors.New("link: the session is over")
 )
 
-// DialFunc opens a connection, as net.Dialer.DialContext does.
-type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
-
-// Config says how a Monitor dials.
-type Config struct {
-	// Dial opens the underlying connections.
-	Dial DialFunc
-	// Now reads the clock that Handshake.SentAt is told in.
-	Now func() time.Duration
-	// HandshakeTimeout bounds the time from a dial to the answer of the connect request.
-	HandshakeTimeout time.Duration
-	// Failed is told of each dial or handshake that failed, by server address; may be nil.
-	Failed func(address string, err error)
-}
-
-// Handshake is what a connection's connect request and its answer said.
-type Handshake struct {
-	// SentAt is a reading of the clock before the connect request was written.
-	SentAt time.Duration
-	// SessionID and Password identify the session to any server.
-	SessionID int64
-	Password  []byte
-	// Timeout is the session timeout that the server granted on this connection.
-	Timeout time.Duration
-	// Server is the address that was dialled.
-	Server string
-}
-
 // Status is a Monitor's view of its session at one moment.
 type Status struct {
 	// Generation counts connect requests; it rises with each one written.
@@ -71,6 +43,7 @@ type Monitor struct {
 	cur    *conn
 
 	seen atomic.Int64 // the newest transaction that an answer told of
+	xids atomic.Int32 // how many requests have got a number
 }
 
 // New returns a Monitor without a connection.
@@ -86,24 +59,24 @@ func (m *Monitor) Status() Status {
 	return m.status
 }
 
-// Changed gets a value after Status has changed; several changes may share one. It serves one reader.
+// Changed gets a value after Status or PingPairs has changed; several changes may share one. It serves one reader.
 func (m *Monitor) Changed() <-chan struct{} { return m.changed }
 
 // Dial opens a watched connection to address within timeout.
 func (m *Monitor) Dial(network, address string, timeout time.Duration) (net.Conn, error) {
-	if err := m.usable(); err != nil {
+	if err := m.checkUsable(); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(m.ctx, timeout)
 	defer cancel()
 	nc, err := m.cfg.Dial(ctx, network, address)
 	if err != nil {
-		m.failed(address, err)
+		m.reportFailure(address, err)
 		return nil, err
 	}
-	c := newConn(m, nc, address)
-	if err := m.adopt(c); err != nil {
-		c.end(nil)
+	c := newConn(m, m.cfg, nc, address)
+	if err := m.adoptConnection(c); err != nil {
+		c.endOnce(nil)
 		return nil, err
 	}
 	return c, nil
@@ -111,10 +84,10 @@ func (m *Monitor) Dial(network, address string, timeout time.Duration) (net.Conn
 
 // Cut breaks the connection of a generation, if it is still there. The session lives on.
 func (m *Monitor) Cut(generation int64) {
-	m.cut(func(c *conn) bool { return c.generation == generation })
+	m.cutMatching(func(c *conn) bool { return c.generation == generation })
 }
 
-func (m *Monitor) cut(which func(*conn) bool) {
+func (m *Monitor) cutMatching(which func(*conn) bool) {
 	m.mu.Lock()
 	c := m.cur
 	if c != nil && !which(c) {
@@ -122,23 +95,23 @@ func (m *Monitor) cut(which func(*conn) bool) {
 	}
 	m.mu.Unlock()
 	if c != nil {
-		c.end(nil)
+		c.endOnce(nil)
 	}
 }
 
 // Close breaks the present connection and refuses all later ones.
 func (m *Monitor) Close() {
 	m.cancel()
-	m.cut(func(*conn) bool { return true })
+	m.cutMatching(func(*conn) bool { return true })
 }
 
 // Context is done once Close was called.
 func (m *Monitor) Context() context.Context { return m.ctx }
 
 // Over tells that no connection can be opened any more.
-func (m *Monitor) Over() bool { return m.usable() != nil }
+func (m *Monitor) Over() bool { return m.checkUsable() != nil }
 
-func (m *Monitor) usable() error {
+func (m *Monitor) checkUsable() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
@@ -150,8 +123,8 @@ func (m *Monitor) usable() error {
 	return nil
 }
 
-// adopt makes c the present connection, unless the Monitor was closed meanwhile.
-func (m *Monitor) adopt(c *conn) error {
+// adoptConnection makes c the present connection, unless the Monitor was closed meanwhile.
+func (m *Monitor) adoptConnection(c *conn) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ctx.Err() != nil {
@@ -161,8 +134,8 @@ func (m *Monitor) adopt(c *conn) error {
 	return nil
 }
 
-// greeting is called before c's connect request leaves.
-func (m *Monitor) greeting(c *conn, sessionID int64) error {
+// handshakeBegins is called before c's connect request leaves.
+func (m *Monitor) handshakeBegins(c *conn, sessionID int64) error {
 	now := m.cfg.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -175,8 +148,8 @@ func (m *Monitor) greeting(c *conn, sessionID int64) error {
 	return nil
 }
 
-// greeted is called when c's connect request was answered.
-func (m *Monitor) greeted(c *conn, h Handshake) {
+// handshakeAnswered is called when c's connect request was answered.
+func (m *Monitor) handshakeAnswered(c *conn, h Handshake) {
 	h.SentAt, h.Server = c.sentAt, c.address
 	m.mu.Lock()
 	if m.cur == c {
@@ -188,13 +161,13 @@ func (m *Monitor) greeted(c *conn, h Handshake) {
 		m.status.Up, m.status.Handshake = true, h
 	}
 	m.mu.Unlock()
-	m.notify()
+	m.notifyChange()
 }
 
-// broken is called once when c has ended; err is nil when the library closed it.
-func (m *Monitor) broken(c *conn, err error) {
+// connectionEnded is called once when c has ended; err is nil when the library closed it.
+func (m *Monitor) connectionEnded(c *conn, err error) {
 	if !c.greeted.Load() && err != nil {
-		m.failed(c.address, err)
+		m.reportFailure(c.address, err)
 	}
 	m.mu.Lock()
 	if c.generation == m.status.Generation {
@@ -204,17 +177,21 @@ func (m *Monitor) broken(c *conn, err error) {
 		m.cur, m.status.Greeting = nil, false
 	}
 	m.mu.Unlock()
-	m.notify()
+	m.notifyChange()
 }
 
-func (m *Monitor) notify() {
+// takeXid returns the number of the next request. The numbers go on when the session moves to another connection: servers match transactions to waiting requests by session
+// and number (docs/adr/0084-request-numbers-go-on.md).
+func (m *Monitor) takeXid() int32 { return firstXid | (m.xids.Add(1)-1)&(firstXid-1) }
+
+func (m *Monitor) notifyChange() {
 	select {
 	case m.changed <- struct{}{}:
 	default:
 	}
 }
 
-func (m *Monitor) failed(address string, err error) {
+func (m *Monitor) reportFailure(address string, err error) {
 	if m.cfg.Failed != nil && m.ctx.Err() == nil {
 		m.cfg.Failed(address, err)
 	}

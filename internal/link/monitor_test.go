@@ -282,7 +282,7 @@ func TestASilentServerIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestADialThatFailsIsReported(t *testing.T) {
+func TestFailedDialIsReported(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
 		f.net.err = errors.New("refused")
 		_, err := f.m.Dial("tcp", "server:1", time.Second)
@@ -291,8 +291,8 @@ func TestADialThatFailsIsReported(t *testing.T) {
 	})
 }
 
-// TestWritesThatQueueUpLeaveTogether stalls the network while 50 requests are written.
-func TestWritesThatQueueUpLeaveTogether(t *testing.T) {
+// TestQueuedWritesAreSentTogether stalls the network while 50 requests are written.
+func TestQueuedWritesAreSentTogether(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
 		c, p := f.up(0, 77, 4000)
 		var want []byte

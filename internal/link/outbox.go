@@ -28,8 +28,8 @@ type chunk struct {
 	ends   []int // of the calls' frames
 }
 
-// last returns the chunk that takes the next frame.
-func (o *outbox) last(urgent bool) *chunk {
+// lastChunk returns the chunk that takes the next frame.
+func (o *outbox) lastChunk(urgent bool) *chunk {
 	list := &o.normal
 	if urgent {
 		list = &o.urgent
@@ -45,12 +45,12 @@ func (o *outbox) last(urgent bool) *chunk {
 	return c
 }
 
-// put queues one frame of the library's: it connects, pings, by whose answers it judges the connection, and closes the session.
-func (o *outbox) put(frame []byte) { o.last(true).frames.Raw(frame) }
+// putFrame queues one frame of the library's: it connects, pings, by whose answers it judges the connection, and closes the session.
+func (o *outbox) putFrame(frame []byte) { o.lastChunk(true).frames.Raw(frame) }
 
 // putCall queues a request.
 func (o *outbox) putCall(call *Call, xid int32) {
-	c := o.last(call.Urgent)
+	c := o.lastChunk(call.Urgent)
 	before := c.frames.Len()
 	mark := c.frames.BeginFrame()
 	wire.RequestHeader{Xid: xid, Op: call.Op}.Encode(&c.frames)
@@ -62,8 +62,8 @@ func (o *outbox) putCall(call *Call, xid int32) {
 	}
 }
 
-// take takes out the chunk that is to be written now, or returns nil. From then on its calls count as sent.
-func (o *outbox) take() *chunk {
+// takeChunk takes out the chunk that is to be written now, or returns nil. From then on its calls count as sent.
+func (o *outbox) takeChunk() *chunk {
 	var c *chunk
 	switch {
 	case len(o.urgent) > 0:
@@ -82,15 +82,15 @@ func (o *outbox) take() *chunk {
 	return c
 }
 
-// brokeOff notes that only n bytes of a chunk could be written: a server that has not got all of a frame has not seen it.
-func (c *chunk) brokeOff(n int) {
+// markUnsent notes that only n bytes of a chunk could be written: a server that has not got all of a frame has not seen it.
+func (c *chunk) markUnsent(n int) {
 	for i, call := range c.calls {
 		call.sent = c.ends[i] <= n
 	}
 }
 
-// keep keeps a chunk that was written for later, unless a burst has blown it up.
-func (o *outbox) keep(c *chunk) {
+// keepForLater keeps a chunk that was written for later, unless a burst has blown it up.
+func (o *outbox) keepForLater(c *chunk) {
 	if c.frames.Len() > chunkSize {
 		return
 	}

@@ -34,8 +34,8 @@ func order(written []byte, paths ...string) []string {
 
 func place(written []byte, path string) int { return bytes.Index(written, frame(path)[sizeLen:]) }
 
-// TestNobodyWaitsForTheNetwork asks for things on a connection that takes no more bytes.
-func TestNobodyWaitsForTheNetwork(t *testing.T) {
+// TestCallersDoNotWaitForNetwork asks for things on a connection that takes no more bytes.
+func TestCallersDoNotWaitForNetwork(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
 		c, p := f.admitted(0, 77)
 		_, _ = p.taken()
@@ -64,8 +64,8 @@ func TestNobodyWaitsForTheNetwork(t *testing.T) {
 	})
 }
 
-// TestOnlyWhatWasWrittenCountsAsSent cuts a connection that has taken nothing of what waits behind a write.
-func TestOnlyWhatWasWrittenCountsAsSent(t *testing.T) {
+// TestOnlyWrittenFramesCountAsSent cuts a connection that has taken nothing of what waits behind a write.
+func TestOnlyWrittenFramesCountAsSent(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
 		_, p := f.admitted(0, 77)
 		_, _ = p.taken()
@@ -117,8 +117,8 @@ func TestTheQueueIsBounded(t *testing.T) {
 	})
 }
 
-// TestWhoWaitsForRoomIsToldOfTheEnd cuts a connection whose queue is full.
-func TestWhoWaitsForRoomIsToldOfTheEnd(t *testing.T) {
+// TestWaiterForQueueSpaceEndsWithConnection cuts a connection whose queue is full.
+func TestWaiterForQueueSpaceEndsWithConnection(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
 		_, p := f.admitted(0, 77)
 		_, _ = p.taken()
@@ -134,8 +134,8 @@ func TestWhoWaitsForRoomIsToldOfTheEnd(t *testing.T) {
 	})
 }
 
-// TestWhatIsFirstOnAConnectionLeavesFirst admits a connection with requests that were unsettled on the one before.
-func TestWhatIsFirstOnAConnectionLeavesFirst(t *testing.T) {
+// TestFirstRequestsOfConnectionAreSentFirst admits a connection with requests that were unsettled on the one before.
+func TestFirstRequestsOfConnectionAreSentFirst(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
 		_, p := f.up(0, 77, 4000)
 		got := answers{}
@@ -164,8 +164,8 @@ func TestSentAtIsBeforeTheConnectRequest(t *testing.T) {
 	})
 }
 
-// TestAFrameThatBrokeOffWasNotSent lets a write fail in the middle of the second of three requests.
-func TestAFrameThatBrokeOffWasNotSent(t *testing.T) {
+// TestPartialFrameWasNotSent lets a write fail in the middle of the second of three requests.
+func TestPartialFrameWasNotSent(t *testing.T) {
 	in(t, func(t *testing.T, f *fixture) {
 		_, p := f.admitted(0, 77)
 		got := answers{}
@@ -185,9 +185,9 @@ func TestAnUrgentRequestWaitsForOneChunkAtMost(t *testing.T) {
 	first, second, urgent := got.big("/first"), got.big("/second"), got.urgent("/urgent")
 	o.putCall(first, 1)
 	o.putCall(second, 2)
-	require.Equal(t, []*Call{first}, o.take().calls)
+	require.Equal(t, []*Call{first}, o.takeChunk().calls)
 	o.putCall(urgent, 3)
-	require.Equal(t, []*Call{urgent}, o.take().calls)
-	require.Equal(t, []*Call{second}, o.take().calls)
-	require.Nil(t, o.take())
+	require.Equal(t, []*Call{urgent}, o.takeChunk().calls)
+	require.Equal(t, []*Call{second}, o.takeChunk().calls)
+	require.Nil(t, o.takeChunk())
 }

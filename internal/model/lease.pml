@@ -12,15 +12,21 @@
  *   NEWEST_PING            the send time of an answered packet
  *   NEWEST_WRITE           the send time of an acknowledged write
  *   WRITE_BEFORE           write, then sync; at the sync's answer, the send time of the write before (the rule in use)
+ *   WRITE_BEFORE_WITHOUT_PAUSE    the same without T/4 between a sync's answer and the next write
  *   PACKET                 a packet answered T/4 before a write, then that write, then a sync: the packet's send time
  *   PACKET_WITHOUT_SYNC, PACKET_WITHOUT_PAUSE    the same without one of its parts
  *   RESTART                a lapsed lease begins anew: a packet, T/4, a write, a second write of the same session
  *   RESTART_WITH_SYNC      the same with a sync in place of the second write
+ *   RESTART_ONE_WRITE      the same without the second write
+ *   RESTART_WITHOUT_PAUSE  the same without T/4 between the packet's answer and the first write
+ *   DORMANT                the rule in use for sessions that fall asleep: RESTART begins a lease, and its second write is the first beat's.
+ *                          WRITE_BEFORE and PACKET extend it. The client may fall asleep between two beats, and a lapsed lease is a sleep, too.
+ *                          A connect request is a packet that needs one write, at any time after it was answered
  * and these options change the model:
  *   LATE_COMMIT   drops the assumption: when the leader queues a commit to a follower, its last PING to that follower
  *                 is younger than tick/2, whatever has stalled the leader
  *   LOSES_TOUCH   the follower may lose the record of one packet (its table is swapped meanwhile), not of two in a row
- *   TWO_PACKETS   the client sends its packet twice and counts the first
+ *   TWO_PACKETS   the client sends its packet twice, without waiting for the first answer, and counts the first
  *   REVIVE        a lapsed lease may be extended
  *   DRIFT         the client's clock may be slow by one unit in each T
  *   MARGIN        the units by which the client shortens its lease
@@ -36,6 +42,10 @@
 #define PACKET_WITHOUT_PAUSE 5
 #define RESTART 6
 #define RESTART_WITH_SYNC 7
+#define RESTART_ONE_WRITE 8
+#define RESTART_WITHOUT_PAUSE 9
+#define DORMANT 10
+#define WRITE_BEFORE_WITHOUT_PAUSE 11
 #ifndef RULE
 #define RULE WRITE_BEFORE
 #endif
@@ -49,7 +59,7 @@
 #define T 8              /* the session timeout: four ticks */
 #define PING_INTERVAL 1  /* tick/2: how often the leader pings the follower */
 #define PAUSE 2          /* T/4 */
-#define RESTARTS (RULE == RESTART || RULE == RESTART_WITH_SYNC)
+#define RESTARTS (RULE >= RESTART && RULE <= DORMANT)
 #if RESTARTS || defined(REVIVE)
 #define REVIVES 1
 #else
@@ -62,7 +72,7 @@ mtype = { Ping, Commit, SyncAck, Touch, Write, Sync, Packet, Answer, Written, Co
 chan leaderToFollower = [3] of { mtype, byte };
 chan followerToLeader = [3] of { mtype, byte };
 chan committed        = [2] of { mtype, byte };  /* from the follower's main thread to its commit thread */
-chan clientToFollower = [1] of { mtype, byte };
+chan clientToFollower = [2] of { mtype, byte };
 chan followerToClient = [3] of { mtype, byte };
 
 byte left = T;                       /* leader: time until it may expire the session */
@@ -100,6 +110,15 @@ inline extend(a) {
   :: a + MARGIN >= T
   :: else -> assert(!expired); if :: T - MARGIN - a > lease -> lease = T - MARGIN - a :: else fi
   fi
+}
+
+/* extendStanding extends a lease that stands. */
+inline extendStanding(a) {
+#ifdef REVIVE
+  extend(a)
+#else
+  if :: lease > 0 -> extend(a) :: else fi
+#endif
 }
 
 active proctype all() {
@@ -156,17 +175,25 @@ active proctype all() {
               :: deposed = true; followerToClient!Connected(n)       /* a deposed leader has confirmed the session */
               fi; n = 0 }
 
-  /* The connection breaks, and the client connects again. Phase 6: connecting, 7: its first write is sent. */
+  /* The connection breaks, and the client connects again. Phase 6: connecting, 8: connected, 7: its first write is sent. */
   :: d_step { connection < MOVES && len(clientToFollower) < 1 ->
               do :: len(followerToClient) > 0 -> followerToClient?_,_ :: else -> break od;
               connection++; phase = 6; pause = 0; age = 0; ageBefore = T; clientToFollower!Connect(connection) }
-  :: d_step { (followerToClient?[Connected,_] && phase == 6 && len(clientToFollower) < 1) -> followerToClient?Connected(_);
+  :: d_step { (followerToClient?[Connected,_] && phase == 6) -> followerToClient?Connected(_);
 #ifdef TRUST_CONNECT
               extend(age);
 #endif
+              phase = 8 }
+  :: d_step { phase == 8 && len(clientToFollower) < 1 ->
               phase = 7; ageBefore = age; age = 0; clientToFollower!Write(connection) }
+#if RULE == DORMANT
+  :: d_step { phase == 8 && len(clientToFollower) < 1 -> phase = 0; age = T }
+  :: d_step { (followerToClient?[Written,_] && phase == 7 && len(clientToFollower) < 1) -> followerToClient?Written(_);
+              extend(ageBefore); ageBefore = age; age = T; phase = 9; clientToFollower!Sync(connection) }
+#else
   :: d_step { (followerToClient?[Written,_] && phase == 7) -> followerToClient?Written(_);
               extend(ageBefore); phase = 0; ageBefore = age; age = T; pause = PAUSE }
+#endif
 #endif
 
   /* The client, by its rule. */
@@ -176,26 +203,51 @@ active proctype all() {
 #elif RULE == NEWEST_WRITE
   :: d_step { phase == 0 && pause == 0 && len(clientToFollower) < 1 -> phase = 1; age = 0; clientToFollower!Write(connection) }
   :: d_step { followerToClient?[Written,_] -> followerToClient?Written(_); extend(age); age = T; phase = 0; pause = PAUSE }
-#elif RULE == WRITE_BEFORE
+#elif RULE == WRITE_BEFORE || RULE == WRITE_BEFORE_WITHOUT_PAUSE
   :: d_step { phase == 0 && pause == 0 && len(clientToFollower) < 1 -> phase = 1; age = 0; clientToFollower!Write(connection) }
   :: d_step { (followerToClient?[Written,_] && phase == 1 && len(clientToFollower) < 1) -> followerToClient?Written(_);
               phase = 2; clientToFollower!Sync(connection) }
   :: d_step { (followerToClient?[SyncAck,_] && phase == 2) -> followerToClient?SyncAck(_);
-              phase = 0; pause = PAUSE; extend(ageBefore); ageBefore = age; age = T }
+              phase = 0; extend(ageBefore); ageBefore = age; age = T;
+              if :: RULE == WRITE_BEFORE -> pause = PAUSE :: else fi }
+#else
+#ifdef TWO_PACKETS
+  :: d_step { phase == 0 && len(clientToFollower) < 1 -> phase = 1; age = 0; clientToFollower!Packet(connection); clientToFollower!Packet(connection) }
+  :: d_step { (followerToClient?[Answer,_] && phase == 1) -> followerToClient?Answer(_); phase = 5 }
+  :: d_step { (followerToClient?[Answer,_] && phase == 5) -> followerToClient?Answer(_); phase = 2;
+              if :: RULE != RESTART_WITHOUT_PAUSE -> pause = PAUSE :: else fi }
 #else
   :: d_step { phase == 0 && len(clientToFollower) < 1 -> phase = 1; age = 0; clientToFollower!Packet(connection) }
-#ifdef TWO_PACKETS
-  :: d_step { (followerToClient?[Answer,_] && phase == 1 && len(clientToFollower) < 1) -> followerToClient?Answer(_);
-              phase = 5; clientToFollower!Packet(connection) }
-  :: d_step { (followerToClient?[Answer,_] && phase == 5) -> followerToClient?Answer(_); phase = 2; pause = PAUSE }
-#else
   :: d_step { followerToClient?[Answer,_] -> followerToClient?Answer(_); phase = 2;
               if :: RULE != PACKET_WITHOUT_PAUSE -> pause = PAUSE :: else fi }
 #endif
   :: d_step { phase == 2 && pause == 0 && len(clientToFollower) < 1 -> phase = 3; clientToFollower!Write(connection) }
-#if RULE == PACKET_WITHOUT_SYNC
-  :: d_step { followerToClient?[Written,_] -> followerToClient?Written(_); extend(age); age = T; phase = 0 }
-#elif RULE == RESTART
+#if RULE == PACKET_WITHOUT_SYNC || RULE == RESTART_ONE_WRITE
+  :: d_step { (followerToClient?[Written,_] && phase == 3) -> followerToClient?Written(_); extend(age); age = T; phase = 0 }
+#elif RULE == DORMANT
+  :: d_step { (followerToClient?[Written,_] && phase == 3 && len(clientToFollower) < 1) -> followerToClient?Written(_);
+              phase = 4; ageBefore = 0; clientToFollower!Write(connection) }
+  :: d_step { (followerToClient?[Written,_] && phase == 4 && len(clientToFollower) < 1) -> followerToClient?Written(_);
+              extend(age); age = T; phase = 9; clientToFollower!Sync(connection) }
+  :: d_step { (followerToClient?[SyncAck,_] && phase == 9) -> followerToClient?SyncAck(_); phase = 10; pause = PAUSE }
+  /* Awake. Phase 10: between beats, 11: its beat's write is sent, 12: its sync is sent. */
+  :: d_step { phase == 10 && pause == 0 && len(clientToFollower) < 1 -> phase = 11; age = 0; clientToFollower!Write(connection) }
+  :: d_step { (followerToClient?[Written,_] && phase == 11 && len(clientToFollower) < 1) -> followerToClient?Written(_);
+              phase = 12; clientToFollower!Sync(connection) }
+  :: d_step { (followerToClient?[SyncAck,_] && phase == 12) -> followerToClient?SyncAck(_);
+              phase = 10; pause = PAUSE; extendStanding(ageBefore); ageBefore = age; age = T }
+  /* A pair of packets counts like a former beat. Phases 13 to 15: it is sent, half answered, answered; 16, 17: its beat. */
+  :: d_step { phase == 10 && len(clientToFollower) < 1 -> phase = 13; age = 0; ageBefore = T; pause = 0;
+              clientToFollower!Packet(connection); clientToFollower!Packet(connection) }
+  :: d_step { (followerToClient?[Answer,_] && phase == 13) -> followerToClient?Answer(_); phase = 14 }
+  :: d_step { (followerToClient?[Answer,_] && phase == 14) -> followerToClient?Answer(_); phase = 15; pause = PAUSE }
+  :: d_step { phase == 15 && pause == 0 && len(clientToFollower) < 1 -> phase = 16; ageBefore = 0; clientToFollower!Write(connection) }
+  :: d_step { (followerToClient?[Written,_] && phase == 16 && len(clientToFollower) < 1) -> followerToClient?Written(_);
+              phase = 17; clientToFollower!Sync(connection) }
+  :: d_step { (followerToClient?[SyncAck,_] && phase == 17) -> followerToClient?SyncAck(_);
+              phase = 10; pause = PAUSE; extendStanding(age); age = T }
+  :: d_step { phase == 10 -> lease = 0; phase = 0; pause = 0; age = T; ageBefore = T }
+#elif RULE == RESTART || RULE == RESTART_WITHOUT_PAUSE
   :: d_step { (followerToClient?[Written,_] && phase == 3 && len(clientToFollower) < 1) -> followerToClient?Written(_);
               phase = 4; clientToFollower!Write(connection) }
   :: d_step { (followerToClient?[Written,_] && phase == 4) -> followerToClient?Written(_); extend(age); age = T; phase = 0 }

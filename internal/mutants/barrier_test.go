@@ -5,19 +5,19 @@ func init() { lists["barrier"] = barrierMutants }
 // barrierMutants are the safeguards of package barrier.
 var barrierMutants = []mutant{
 	{
-		name: "a withdrawal does not check the phase", file: "barrier/member.go", test: "TestARoundThatBeginsDuringAWithdrawalIsEntered",
+		name: "a withdrawal does not check the phase", file: "barrier/member.go", test: "TestRoundStartingDuringWithdrawalIsEntered",
 		old: "framework.CheckOp(m.b.path, st.phase), framework.DeleteOp(m.node",
 		new: "framework.CheckOp(m.b.path, framework.AnyVersion), framework.DeleteOp(m.node",
 	},
 	{
-		name: "a lost place is given up though a round may have begun with it", file: "barrier/member.go", test: "TestAMemberThatComesBackIntoItsRoundHasDiedInside",
+		name: "a lost place is given up though a round may have begun with it", file: "barrier/member.go", test: "TestMemberReturningToItsRoundHasDiedInside",
 		old: "\tcase m.number-st.base < 0:\n\t\tm.discardIfOwn(s)\n\t\treturn true, nil\n\t}",
 		new: "\t}",
 	},
 	{
-		name: "who begins a round is in it", file: "barrier/roundwait.go", test: "TestAMemberThatBeginsARoundOfOthersStaysOutside",
+		name: "who begins a round is in it", file: "barrier/roundwait.go", test: "TestMemberStartingAnotherRoundStaysOutside",
 		old: "\t\tif begun.isInsideAs(m.number) {\n\t\t\treturn begun, nil\n\t\t}\n\t\treturn barrierState{}, recipe.ErrAgain",
-		new: "\t\treturn afterBegin, nil",
+		new: "\t\treturn begun, nil",
 	},
 	{
 		name: "numbers are sorted as integers", file: "barrier/roundwait.go", test: "TestTheFirstMembersEnterWhenNumbersWrap",
@@ -26,51 +26,51 @@ var barrierMutants = []mutant{
 	},
 	{
 		name: "a guard checks nothing", file: "barrier/round.go", test: "TestAGuardIsCheckedByTheServers",
-		old: "framework.CheckOp(r.node, framework.AnyVersion).When(r.Err)",
-		new: "framework.CheckOp(\"/\", framework.AnyVersion).When(r.Err)",
+		old: "primitives.When(framework.CheckOp(r.node, framework.AnyVersion), r.Err)",
+		new: "primitives.When(framework.CheckOp(\"/\", framework.AnyVersion), r.Err)",
 	},
 	{
-		name: "a round between two reads is not noticed", file: "barrier/doublestate.go", test: "TestARoundThatBeginsBetweenTwoReads",
+		name: "a round between two reads is not noticed", file: "barrier/doublestate.go", test: "TestRoundStartingBetweenTwoReads",
 		old: "case last.Phase-seen.phase > 0:",
 		new: "case last.Phase-seen.phase > 1<<20:",
 	},
 	{
-		name: "a place is known by its name alone", file: "barrier/member.go", test: "TestALostPlaceIsNotThatOfAMemberInside",
+		name: "a place is known by its name alone", file: "barrier/membernode.go", test: "TestLostPlaceIsNotOfMemberInside",
 		old: "bytes.Equal(data, p.data), st, err",
 		new: "(bytes.Equal(data, p.data) || true), st, err",
 	},
 	{
-		name: "who gives up does not look whether it was let in", file: "barrier/member.go", test: "TestARoundThatBeginsDuringAWithdrawalIsEntered",
+		name: "who gives up does not look whether it was let in", file: "barrier/member.go", test: "TestRoundStartingDuringWithdrawalIsEntered",
 		old: "case err == nil && st.isInsideAs(m.number):",
-		new: "case err == nil && st.isInsideAs(m.number) && st.vague:",
+		new: "case err == nil && st.isInsideAs(m.number) && false:",
 	},
 	{
-		name: "a lost place that is gone was never inside", file: "barrier/member.go", test: "TestAPlaceOfALostSessionIsJudgedByWhatTheServersSay",
-		old: "return st.numbering != m.numbering || m.number-st.base < 0, err",
+		name: "a lost place that is gone was never inside", file: "barrier/member.go", test: "TestPlaceOfLostSessionIsReadFromServers",
+		old: "return st.directoryNumbering != m.directoryNumbering || m.number-st.base < 0, err",
 		new: "return false, err",
 	},
 	{
-		name: "a lost place of an older numbering was never inside", file: "barrier/member.go", test: "TestALostPlaceIsNotThatOfAMemberThatWaits",
-		old: "return st.numbering != m.numbering || m.number-st.base < 0, err",
+		name: "a lost place of an older numbering was never inside", file: "barrier/member.go", test: "TestLostPlaceIsNotOfWaitingMember",
+		old: "return st.directoryNumbering != m.directoryNumbering || m.number-st.base < 0, err",
 		new: "return m.number-st.base < 0, err",
 	},
 	{
-		name: "a create that was lost is taken for none", file: "barrier/member.go", test: "TestACreateThatIsLostWithItsSession",
+		name: "a create that was lost is taken for none", file: "barrier/member.go", test: "TestCreateLostWithItsSession",
 		old: "\tif m.mayExist {\n\t\tif err := m.findOrphan",
 		new: "\tif m.mayExist && m.node != \"\" {\n\t\tif err := m.findOrphan",
 	},
 	{
-		name: "rounds that passed an unsure place are ignored", file: "barrier/member.go", test: "TestARoundThatBeginsWithAPlaceNobodyWasToldOf",
+		name: "rounds that passed an unsure place are ignored", file: "barrier/member.go", test: "TestRoundStartsWithUnacknowledgedPlace",
 		old: "|| st.roundsBegun() != m.known.roundsBegun()):",
 		new: "|| false):",
 	},
 	{
-		name: "who cannot give up in time leaves its node", file: "barrier/member.go", test: "TestAWaitThatEndsWhileCutOffSaysThatItDoesNotKnow",
+		name: "who cannot give up in time leaves its node", file: "barrier/member.go", test: "TestWaitEndedWhileDisconnectedHasUnknownOutcome",
 		old: "\t\tdefault:\n\t\t\tm.discardIfOwn(m.s)\n\t\t\treturn barrierState{}, why",
 		new: "\t\tdefault:\n\t\t\treturn barrierState{}, why",
 	},
 	{
-		name: "a barrier that was made anew is the same", file: "barrier/roundwait.go", test: "TestAPlaceInADeletedBarrierIsNotThatOfItsSuccessor",
+		name: "a barrier that was made anew is the same", file: "barrier/roundwait.go", test: "TestPlaceOfDeletedBarrierIsNotOfItsSuccessor",
 		old: "if m.made != 0 && seen.made != m.made {",
 		new: "if m.made != 0 && seen.made < 0 {",
 	},
@@ -80,12 +80,12 @@ var barrierMutants = []mutant{
 		new: "event.Kind == framework.NodeChanged &&",
 	},
 	{
-		name: "a round takes any members", file: "barrier/roundwait.go", test: "TestOneTooManyWhoseRoundPassedUnseenIsTold",
+		name: "a round takes any members", file: "barrier/roundwait.go", test: "TestTooManyIsReportedAfterUnseenRound",
 		old: "\tslices.SortFunc(numbers, func(x, y int32) int { return cmp.Compare(x-y, 0) })\n",
 		new: "\t_ = cmp.Compare[int32]\n",
 	},
 	{
-		name: "a round begins without a look at its members", file: "barrier/roundwait.go", test: "TestAPlaceOfALostSessionIsJudgedByWhatTheServersSay",
+		name: "a round begins without a look at its members", file: "barrier/roundwait.go", test: "TestPlaceOfLostSessionIsReadFromServers",
 		old: "ops = append(ops, framework.CheckOp(m.b.memberPath(n), framework.AnyVersion))",
 		new: "_ = m.b.memberPath(n)",
 	},
@@ -95,17 +95,17 @@ var barrierMutants = []mutant{
 		new: "framework.SetOp(m.b.path, st.recordData, framework.AnyVersion)",
 	},
 	{
-		name: "an unknown beginning is an end", file: "barrier/roundwait.go", test: "TestOneTooManyWhoseRoundPassedUnseenIsTold",
+		name: "an unknown beginning is an end", file: "barrier/roundwait.go", test: "TestTooManyIsReportedAfterUnseenRound",
 		old: "case errors.Is(err, framework.ErrBadVersion), errors.Is(err, framework.ErrSuspended):",
 		new: "case errors.Is(err, framework.ErrBadVersion):",
 	},
 	{
-		name: "the end of the session does not end a wait", file: "barrier/roundwait.go", test: "TestAMemberThatDiesWhileItWaitsFreesItsPlace",
-		old: "recipe.WaitForFirst(ctx, m.hold.Context(), recipe.Sources{Watch: w})",
+		name: "the end of the session does not end a wait", file: "barrier/roundwait.go", test: "TestMemberDyingWhileWaitingFreesItsPlace",
+		old: "recipe.WaitForFirst(ctx, m.exists, recipe.Sources{Watch: w})",
 		new: "recipe.WaitForFirst(ctx, context.Background(), recipe.Sources{Watch: w})",
 	},
 	{
-		name: "leaving with an ended context leaves the node", file: "barrier/round.go", test: "TestLeaveThatEndsHasLeft",
+		name: "leaving with an ended context leaves the node", file: "barrier/round.go", test: "TestLeaveEndedByContextHasLeft",
 		old: "\t\t\td.s.Primitives().Discard(nil, d.node)\n\t\t\treturn err",
 		new: "\t\t\treturn err",
 	},
@@ -115,7 +115,7 @@ var barrierMutants = []mutant{
 		new: "",
 	},
 	{
-		name: "a member taken for dead leaves without an error", file: "barrier/round.go", test: "TestAMemberThatDiesInsideLetsTheOthersLeave",
+		name: "a member taken for dead leaves without an error", file: "barrier/round.go", test: "TestMemberDyingInsideLetsOthersLeave",
 		old: "\tif err := r.hold.Err(); err != nil {\n\t\treturn false, err\n\t}\n\tr.left",
 		new: "\tr.left",
 	},
@@ -125,7 +125,7 @@ var barrierMutants = []mutant{
 		new: "case err == nil && rs[1].Stat.NumChildren < 0:",
 	},
 	{
-		name: "a round of dead members is not ended", file: "barrier/round.go", test: "TestAMemberThatDiesInsideLetsTheOthersLeave",
+		name: "a round of dead members is not ended", file: "barrier/round.go", test: "TestMemberDyingInsideLetsOthersLeave",
 		old: "\tcase len(rest) == 0:\n\t\treturn d.b.endRound(ctx, s, st)\n",
 		new: "\tcase len(rest) == 0:\n\t\treturn d.b.waitForRoundChange(ctx, s.Context(), s, roundChange{w, 0, time.Second})\n",
 	},
@@ -136,7 +136,7 @@ var barrierMutants = []mutant{
 	},
 	{
 		name: "a guard does not look at the lease", file: "barrier/round.go", test: "TestARoundEndsWithItsNode",
-		old: "framework.CheckOp(r.node, framework.AnyVersion).When(r.Err)",
+		old: "primitives.When(framework.CheckOp(r.node, framework.AnyVersion), r.Err)",
 		new: "framework.CheckOp(r.node, framework.AnyVersion)",
 	},
 	{
@@ -162,7 +162,7 @@ var barrierMutants = []mutant{
 		redundant: "one server that answers in order shows nothing older than it has shown; it needs a server that lags behind another",
 	},
 	{
-		name: "lost replies looked up behind no sync", file: "barrier/member.go",
+		name: "lost replies looked up behind no sync", file: "barrier/membernode.go",
 		old:       "\tif err := s.Sync(ctx, b.in); err != nil {\n\t\treturn \"\", err\n\t}\n",
 		new:       "",
 		redundant: "one server that answers in order shows nothing older than it has shown; it needs a server that lags behind another",
@@ -175,7 +175,7 @@ var barrierMutants = []mutant{
 	},
 	{
 		name: "a change lets everyone in", file: "barrier/roundwait.go",
-		old:       "!st.staleWatch && st.admits(m.number, m.b.size):",
+		old:       "!st.staleWatch && st.admitsNumber(m.number, m.b.size):",
 		new:       "!st.staleWatch:",
 		redundant: "a member that waits in a list of fewer than all is among the lowest of the next round, unless the list came from a server that lags behind",
 	},
@@ -188,7 +188,7 @@ var barrierMutants = []mutant{
 	{
 		name: "a place is vacated on what is known", file: "barrier/member.go",
 		old:       "st, own, err := m.readStateAndNode(ctx, s, m.b.readStateUncached)",
-		new:       "st, own, err := m.readStateAndNode(ctx, s, m.b.read)",
+		new:       "st, own, err := m.readStateAndNode(ctx, s, m.b.readState)",
 		redundant: "while the member's node is there its round cannot have ended, and of a round that is inside only what was read is kept",
 	},
 	{
@@ -212,7 +212,7 @@ var barrierMutants = []mutant{
 
 	// Gates.
 	{
-		name: "a gate raised anew is lowered", file: "barrier/gate.go", test: "TestAGateThatWasRaisedAnewIsNotLowered",
+		name: "a gate raised anew is lowered", file: "barrier/gate.go", test: "TestGateRaisedAgainIsNotLowered",
 		old: "case first != st.Czxid:", new: "case first == 0 && st.Czxid == 0:",
 	},
 	{
@@ -251,7 +251,7 @@ var barrierMutants = []mutant{
 		old: "if rs[1].Path > l.lastCountNode() {", new: "if rs[1].Path > \"~\" {",
 	},
 	{
-		name: "a count whose reply was lost is not judged", file: "barrier/latch.go", test: "TestACountTooManyIsToldThoughItsReplyIsLost",
+		name: "a count whose reply was lost is not judged", file: "barrier/latch.go", test: "TestTooManyCountsAreReportedAfterLostReply",
 		old: "\t\t\treturn l.checkEarlierCount(ctx, s, id)\n", new: "			return nil\n",
 	},
 }

@@ -5,6 +5,10 @@ func init() { lists["election"] = electionMutants }
 // electionMutants are the safeguards of package election.
 var electionMutants = []mutant{
 	{
+		name: "a campaign has no link to the leader's", file: "election/campaign.go", test: "TestACampaignLinksToTheLeaders",
+		old: "\te.linkToLeader(ctx)\n", new: "",
+	},
+	{
 		name: "a term is counted again when the reply was lost", file: "election/term.go", test: "TestATermIsCountedOnceWhateverReplyIsLost",
 		old: "if old.Token == t.Token() {",
 		new: "if false {",
@@ -30,8 +34,8 @@ var electionMutants = []mutant{
 	},
 	{
 		name: "a hand-over ends with its caller's context", file: "election/transfer.go", test: "TestATransferIsFinishedWhenLeadsContextHasEnded",
-		old: "context.WithTimeout(context.WithoutCancel(ctx), own.remaining())",
-		new: "context.WithTimeout(ctx, own.remaining())",
+		old: "context.WithTimeout(context.WithoutCancel(ctx), own.timeLeft())",
+		new: "context.WithTimeout(ctx, own.timeLeft())",
 	},
 	{
 		name: "a term that is over takes a successor", file: "election/term.go", test: "TestOfTransfersAtOnceOneIsDone",
@@ -44,7 +48,7 @@ var electionMutants = []mutant{
 		new: "t.successor = s\n\tt.mu.Unlock()\n\tpaused, stop := context.WithTimeout(context.Background(), 1e6)\n\t<-paused.Done()\n\tstop()\n\tt.mu.Lock()\n",
 	},
 	{
-		name: "a transfer in a term that is over finds no candidate", file: "election/term.go", test: "TestOfTransfersAtOnceOneIsDone",
+		name: "a transfer in a term that is over finds no candidate", file: "election/term.go", test: "TestTransferReportsEndOfTermDuringList",
 		old: "if err := t.Err(); err != nil { // the line changes when a term ends\n\t\t\treturn err\n\t\t}",
 		new: "",
 	},
@@ -85,11 +89,6 @@ var electionMutants = []mutant{
 		old: "if err := s.Sync(ctx, o.election.path); err != nil {", new: "if false {\n\t\tvar err error",
 	},
 	{
-		name: "an observer of a group reads without a sync", file: "election/groupobserver.go", test: "TestObserversSyncBeforeTheyRead",
-		old: "if err := s.Sync(ctx, o.group.path); err != nil {",
-		new: "if false {\n\t\tvar err error",
-	},
-	{
 		name: "a leader is told as uncounted without a second look", file: "election/observe.go",
 		test: "TestAnUncountedLeaderIsLookedAtAgainBeforeItIsTold",
 		old:  "if err := s.Sync(ctx, node); err != nil {", new: "if false {\n\t\t\t\tvar err error",
@@ -104,8 +103,8 @@ var electionMutants = []mutant{
 	},
 	{
 		name: "a candidate of the same priority takes over", file: "election/preferred.go", test: "TestIdleCandidatesAskNothing",
-		old: "if priorityOf(name) <= w.priority {",
-		new: "if priorityOf(name) < w.priority {",
+		old: "if priorityOf(name) <= w.priority &&",
+		new: "if priorityOf(name) < w.priority &&",
 	},
 	{
 		name: "a preferred candidate does not heed the least term", file: "election/preferred.go", test: "TestTheMostPreferredTakesOver",
@@ -142,5 +141,9 @@ var electionMutants = []mutant{
 	{
 		name: "a constructor of another type is dropped", file: "internal/appmodule/module.go", pkg: "./election/electionfx",
 		test: "TestModuleRefusesConstructorsOfOtherTypes", old: "f.Out(0) != one && f.Out(0) != reflect.SliceOf(one):", new: "false:",
+	},
+	{
+		name: "a request that was done is done again", file: "election/preferred.go", test: "TestARequestForAnotherOfTheSameIDIsDoneOnce",
+		old: "if p.requested && p.id == w.id {", new: "if false {",
 	},
 }

@@ -4,18 +4,51 @@ func init() { lists["framework"] = frameworkMutants }
 
 // frameworkMutants are the safeguards of package framework.
 var frameworkMutants = []mutant{
+	// What a session timeout survives.
+	{
+		name: "pauses between attempts take no heed of the lease", file: "framework/interruption.go", test: "TestAHoldSurvivesTheLongestInterruption",
+		old: "return min(pause, max(least, lease/pauseFraction))", new: "return pause",
+	},
+	{
+		name: "a silent server is waited for as long as ever", file: "framework/session.go", test: "TestSilentServerEndsNoHold",
+		old: "min(cfg.SessionTimeout/3, 3*time.Second), cfg.SessionTimeout/8)", new: "cfg.SessionTimeout/3)",
+	},
+	{
+		name: "the warning of an outage does not tell how long holds stand", file: "framework/servers.go", test: "TestOutageIsLoggedOnce",
+		old: "\tif lease > 0 {\n\t\tattributes", new: "\tif lease < 0 {\n\t\tattributes",
+	},
+	{
+		name: "the last cause is forgotten", file: "framework/client.go", test: "TestOutageIsLoggedOnce",
+		old: "\t\tc.cause = change.Cause\n", new: "\t\t_ = c.cause\n",
+	},
+	{
+		name: "proofs of life cost an allocation without a provider", file: "framework/telemetry.go", test: "TestNothingIsAllocatedForMetricsWithoutAProvider",
+		old: "if !t.heartbeats.Enabled(context.Background()) {", new: "if false {",
+	},
 	// The lease rule.
 	{
 		name: "the lease's margin is half as long", file: "framework/lease.go", test: "TestMargin",
 		old: "return 50*time.Millisecond + timeout/50", new: "return 25*time.Millisecond + timeout/100",
 	},
 	{
-		name: "the lease counts from this beat, not the one before", file: "framework/lease.go", test: "TestLeaseCountsFromTheBeatBefore",
-		old: "\t\tl.extendUntil(l.former)", new: "\t\tl.extendUntil(sentAt)",
+		name: "the lease counts from this heartbeat, not the one before", file: "framework/lease.go", test: "TestLeaseCountsFromTheHeartbeatBefore",
+		old: "\t\tl.extendUntil(l.formerHeartbeats[l.furtherBack])", new: "\t\tl.extendUntil(sentAt)",
 	},
 	{
-		name: "beats of a former connection count", file: "framework/lease.go", test: "TestLeaseForgetsBeatsOfAFormerConnection",
-		old: "l.greeted, l.pending, l.paired = sentAt, true, false", new: "l.greeted, l.pending = sentAt, true",
+		name: "behind an observer master the former heartbeat counts", file: "framework/lease.go", test: "TestLeaseBehindObserverMasterCountsFromEarlierHeartbeat",
+		old: "\t\tl.extendUntil(l.formerHeartbeats[l.furtherBack])", new: "\t\tl.extendUntil(l.formerHeartbeats[0])",
+	},
+	{
+		name: "sessions do not know of observer masters", file: "framework/session.go", test: "TestALeaseIsShorterBehindObserverMasters",
+		old: "\ts.lease.furtherBack = setup.cfg.furtherBack()\n", new: "",
+	},
+	{
+		name: "behind an observer master a server is given up no sooner", file: "framework/lease.go", test: "TestALostServerEndsNoHoldBehindAnObserverMaster",
+		old: "return heartbeatInterval(timeout) / time.Duration(1+furtherBack)", new: "return heartbeatInterval(timeout)",
+	},
+	{
+		name: "heartbeats of a former connection count", file: "framework/lease.go", test: "TestLeaseForgetsHeartbeatsOfAFormerConnection",
+		old: "l.connectSentAt, l.awaitsWrite, l.heartbeatsDone = sentAt, true, 0", new: "l.connectSentAt, l.awaitsWrite = sentAt, true",
 	},
 	{
 		name: "the newest session timeout counts, not the smallest", file: "framework/lease.go", test: "TestLeaseKeepsTheSmallestTimeout",
@@ -23,20 +56,81 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "a write that another connection acknowledged counts", file: "framework/sessionloop.go",
-		old: "\tif !s.isCurrentConnection(generation) {\n\t\treturn errConnectionGone\n\t}\n\ts.extendLease((*sessionLease).writeAcknowledged)", new: "\ts.extendLease((*sessionLease).writeAcknowledged)",
-		redundant: "a request passes only on a connection that this goroutine has admitted, which is the one of this beat",
+		old: "\tif err == nil && !s.isCurrentConnection(generation) {\n\t\terr = errConnectionGone\n\t}\n\treturn sentAt, err", new: "\treturn sentAt, err",
+		redundant: "a request passes only on a connection that this goroutine has admitted, which is the one of this heartbeat",
 	},
 	{
 		name: "a sync that another connection acknowledged counts", file: "framework/sessionloop.go",
-		old: "\tif !s.isCurrentConnection(generation) {\n\t\treturn errConnectionGone\n\t}\n\ts.extendLease(func", new: "\ts.extendLease(func",
-		redundant: "a request passes only on a connection that this goroutine has admitted, which is the one of this beat",
+		old: "\tif err == nil && !s.isCurrentConnection(generation) {\n\t\terr = errConnectionGone\n\t}\n\treturn err\n", new: "\treturn err\n",
+		redundant: "a request passes only on a connection that this goroutine has admitted, which is the one of this heartbeat",
 	},
 	{
 		name: "a lapsed lease is revived", file: "framework/session.go", test: "TestALapsedLeaseIsNotRevived",
-		old: "\tif !s.checkLease() {\n\t\treturn\n\t}\n\ts.mu.Lock()\n\tbefore", new: "	s.mu.Lock()\n	before",
+		old: "\tif before != 0 && now >= before {\n", new: "	if false {\n",
+	},
+	// Sessions that sleep.
+	{
+		name: "a hold is granted while the session is dormant", file: "framework/session.go", test: "TestASessionIsAwakeWhileItHolds",
+		old: "if s.lease.until == 0 || s.setup.clock.Now() >= s.lease.until || ", new: "if ",
 	},
 	{
-		name: "no alarm is set for the lease's end", file: "framework/session.go", test: "TestSessionEndsBeforeTheServerEndsIt",
+		name: "a heartbeat begins a lease", file: "framework/lease.go", test: "TestHeartbeatsDoNotBeginALease",
+		old: "	if l.until != 0 {\n		l.until = max(", new: "	{\n		l.until = max(",
+	},
+	{
+		name: "the former heartbeat counts without T/4 between it and the next", file: "framework/lease.go", test: "TestAYoungLeaseIsExtendedByTheNextPings",
+		old: "	if l.nextIsEarly {\n		l.heartbeatsDone = 0\n	}\n", new: "",
+	},
+	{
+		name: "heartbeats of the sleep count", file: "framework/lease.go", test: "TestHeartbeatsDoNotBeginALease",
+		old: "	if l.until == 0 {\n		return\n	}\n	if l.nextIsEarly", new: "	if l.nextIsEarly",
+	},
+	{
+		name: "a lease begins that has lapsed", file: "framework/lease.go", test: "TestLapsedLeaseDoesNotStart",
+		old: "l.until == 0 && now < until {", new: "l.until == 0 {",
+	},
+	{
+		name: "a session wakes without a second write", file: "framework/lease.go", test: "TestWakingTakesTwoWritesOfOneConnection",
+		old: "heartbeatInterval(l.timeout), writes: 2})", new: "heartbeatInterval(l.timeout), writes: 1})",
+	},
+	{
+		name: "a session wakes by pings that are too young", file: "framework/lease.go", test: "TestLeaseStartsFromPacketOfRightAge",
+		old: "from: p.AnsweredAt + heartbeatInterval(l.timeout), writes: 2})", new: "from: p.AnsweredAt, writes: 2})",
+	},
+	{
+		name: "a heartbeat counts pings that are too young", file: "framework/lease.go", test: "TestAYoungLeaseIsExtendedByTheNextPings",
+		old: "if l.furtherBack == 0 && p.AnsweredAt+heartbeatInterval(l.timeout) <= sentAt {", new: "if l.furtherBack == 0 {",
+	},
+	{
+		name: "a short hold is watched", file: "framework/hold.go", test: "TestAShortHoldAsksForNoWatch",
+		old: "len(nodes) < n && node.added < hs.heartbeats-1 {", new: "len(nodes) < n {",
+	},
+	{
+		name: "the end of a held node's watch is not noticed", file: "framework/hold.go", test: "TestADeletionByAnOperatorIsNoticedAtOnce",
+		old: "		go n.hold.End(n.goneError())\n", new: "		_ = n.goneError()\n",
+	},
+	{
+		name: "a held node whose watch has ended counts as watched", file: "framework/hold.go", test: "TestADeletionIsNoticedWithoutItsWatch",
+		old: "		hs.watched.removeNode(n)\n		hs.unwatched.addNode(n)\n", new: "",
+	},
+	{
+		name: "a heartbeat checks no more than one node", file: "framework/hold.go", test: "TestHeartbeatsCheckUnwatchedNodes",
+		old: "nodes := hs.unwatched.nextNodes(n)", new: "nodes := hs.unwatched.nextNodes(1)",
+	},
+	{
+		name: "a session falls asleep with a hold", file: "framework/session.go", test: "TestASessionIsAwakeWhileItHolds",
+		old: "	if s.isNeeded() {\n		return false\n	}\n	if now-s.lastNeeded", new: "	if now-s.lastNeeded",
+	},
+	{
+		name: "a session with holds outlives its lease", file: "framework/session.go", test: "TestSessionEndsBeforeServerExpiresIt",
+		old: "if lapsed && s.holdCount == 0 {", new: "if lapsed {",
+	},
+	{
+		name: "a session never falls asleep", file: "framework/session.go", test: "TestASessionIsAwakeWhileItHolds",
+		old: "now-s.lastNeeded >= s.lease.timeout {", new: "now < s.lastNeeded {",
+	},
+	{
+		name: "no alarm is set for the lease's end", file: "framework/session.go", test: "TestSessionWithoutConnectionEndsWithItsLease",
 		old: "		s.alarm.Set(until)\n", new: "",
 	},
 	{
@@ -49,54 +143,54 @@ var frameworkMutants = []mutant{
 		old: "\tc.s.checkLease()\n\treturn c.Context.Err()", new: "	return c.Context.Err()",
 	},
 	{
-		name: "a beat has no deadline", file: "framework/sessionloop.go", test: "TestAnOverdueBeatGoesToAnotherServer",
-		old: "context.WithTimeoutCause(s.ctx, beatInterval(s.Timeout()), errOverdue)", new: "context.WithTimeoutCause(s.ctx, 100*beatInterval(s.Timeout()), errOverdue)",
+		name: "a heartbeat has no deadline", file: "framework/sessionloop.go", test: "TestOverdueHeartbeatChangesServer",
+		old: "context.WithTimeoutCause(s.ctx, heartbeatTimeout(s.Timeout(), s.setup.cfg.furtherBack()), errOverdue)", new: "context.WithTimeoutCause(s.ctx, 100*heartbeatInterval(s.Timeout()), errOverdue)",
 	},
 	{
-		name: "an overdue connection is not cut", file: "framework/sessionloop.go", test: "TestAnOverdueBeatGoesToAnotherServer",
+		name: "an overdue connection is not cut", file: "framework/sessionloop.go", test: "TestOverdueHeartbeatChangesServer",
 		old: "	s.transport.mon.Cut(generation)\n", new: "",
 	},
 
 	{
-		name: "a throttled beat gives its connection up", file: "framework/sessionloop.go", test: "TestAThrottledBeatKeepsItsConnection",
+		name: "a throttled heartbeat gives its connection up", file: "framework/sessionloop.go", test: "TestThrottledHeartbeatKeepsConnection",
 		old: "		if !errors.Is(err, ErrOverloaded) {\n			return err", new: "		if err == nil || s.ctx.Err() == nil {\n			return err",
 	},
 	{
-		name: "a throttled beat is an acknowledged one", file: "framework/sessionloop.go", test: "TestAThrottledBeatProvesNothing",
+		name: "a throttled heartbeat is an acknowledged one", file: "framework/sessionloop.go", test: "TestThrottledHeartbeatDoesNotExtendLease",
 		old: "		if !errors.Is(err, ErrOverloaded) {\n			return err", new: "		if errors.Is(err, ErrOverloaded) {\n			return nil\n		}\n		if !errors.Is(err, ErrOverloaded) {\n			return err",
 	},
 	{
-		name: "a throttled beat is repeated without a pause", file: "framework/sessionloop.go", test: "TestAThrottledBeatProvesNothing",
+		name: "a throttled heartbeat is repeated without a pause", file: "framework/sessionloop.go", test: "TestThrottledHeartbeatDoesNotExtendLease",
 		old: "if ended := s.transport.pauseBeforeRetry(ctx, back); ended != nil {", new: "if ended := ctx.Err(); ended != nil && back != nil {",
 	},
 
 	// Holds.
 	{
-		name: "the hold of a deleted node goes on", file: "framework/sessionloop.go", test: "TestHoldEndsWithItsNode",
+		name: "the hold of a deleted node goes on", file: "framework/sessionloop.go", test: "TestAYoungHoldIsChecked",
 		old: "	held[i].hold.End(cause)\n", new: "",
 	},
 	{
 		name: "an ended session gives a hold", file: "framework/primitives.go", test: "TestAnEndedSessionGivesNoHold",
-		old: "	if err := p.s.Err(); err != nil {\n		return nil, err\n	}\n	h :=", new: "	h :=",
+		old: "	if err := p.s.beginHolding(ctx); err != nil {\n		return nil, err\n	}\n	h :=", new: "	h :=",
 	},
 
 	// Protected creates and deletions.
 	{
 		name: "a look-up without a sync", file: "framework/protected.go",
-		old: "	if err := p.s.Sync(p.s.ctx, p.dir); err != nil {\n		return nil, err\n	}\n	if p.exact", new: "	if p.exact",
+		old: "	if err := p.s.Sync(p.s.ctx, p.dir); err != nil {\n		return nil, err\n	}\n	if p.unnumbered", new: "	if p.unnumbered",
 		test: "TestNoOrphanWhenRepliesAreLost",
 	},
 	{
 		name: "an answer of another session is believed", file: "framework/protected.go",
-		old: "	case r.SessionID != p.s.ID():\n		return nil, ErrSuspended // their owner is looked up\n", new: "",
+		old: "	case r.SessionID != p.s.ID():\n		return nil, ErrSuspended // concludeTry looks up the owner of the nodes\n", new: "",
 		redundant: "a monitor carries one session only: TestNoSecondSession of internal/link",
 	},
 	{
 		name: "the owner of a node of our name is not checked", file: "framework/protected.go", test: "TestAnEphemeralNodeOfAnotherSessionIsNotOurs",
-		old: "		case st.EphemeralOwner != p.s.ID() && p.exact:\n			return nil, ErrNodeExists\n", new: "		case p.exact:\n",
+		old: "		case st.EphemeralOwner != p.s.ID() && p.unnumbered:\n			return nil, ErrNodeExists\n", new: "		case p.unnumbered:\n",
 	},
 	{
-		name: "the owner of a node of our UUID is not checked", file: "framework/protected.go", test: "TestAProtectedNodeThatAnotherSessionHasMadeAnewIsNotOurs",
+		name: "the owner of a node of our UUID is not checked", file: "framework/protected.go", test: "TestProtectedNodeCreatedByAnotherSessionIsNotOwned",
 		old: "		case st.EphemeralOwner != p.s.ID():\n", new: "		case false:\n",
 	},
 	{
@@ -105,20 +199,20 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "what settles for a caller that has left is not undone", file: "framework/protected.go", test: "TestNoOrphanWhenTheContextEnds",
-		old: "\tp.done <- err\n\tif p.left {\n\t\tp.deleteCreated()\n\t}", new: "	p.done <- err",
+		old: "\tp.done <- err\n\tif p.abandoned {\n\t\tp.deleteCreated()\n\t}", new: "	p.done <- err",
 	},
 	{
 		name: "DiscardOwn deletes a node of anyone", file: "framework/deletions.go",
-		test: "TestDiscardOwnSparesANodeOfAnotherSession|TestANodeThatAnotherHasMadeAnewIsKept",
+		test: "TestDiscardOwnSparesANodeOfAnotherSession|TestDiscardKeepsNodeCreatedByAnotherSession",
 		old:  "o.err == nil && o.v.stat.Czxid == d.own.Zxid", new: "o.err == nil && o.v.stat.Czxid != 0",
 	},
 	{
-		name: "a refused deletion has a transaction", file: "framework/deletions.go", test: "TestADeletionThatWasRefusedHasNoTransaction",
+		name: "a refused deletion has a transaction", file: "framework/deletions.go", test: "TestRefusedDeletionHasNoZxid",
 		old: "	switch {\n	case err == nil:\n		d.zxid,", new: "	d.zxid = zxid\n	switch {\n	case err == nil:\n		d.zxid,",
 	},
 	{
-		name: "an own node is not looked at again on the next connection", file: "framework/deletions.go", test: "TestANodeThatAnotherHasMadeAnewIsKept",
-		old: "		if d.own.Path != \"\" {\n			calls = append", new: "		if d.own.Path != \"\" && !d.ours {\n			calls = append",
+		name: "an own node is not looked at again on the next connection", file: "framework/deletions.go", test: "TestDiscardKeepsNodeCreatedByAnotherSession",
+		old: "		if d.own.Path != \"\" {\n			calls = append", new: "		if d.own.Path != \"\" && !d.isOwn {\n			calls = append",
 	},
 	{
 		name: "an own node is looked at though its sync was refused", file: "framework/deletions.go",
@@ -139,7 +233,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "what was refused is forgotten", file: "framework/deletions.go", test: "TestARefusedDeletionKeepsNoOthers",
-		old: "d.zxid, d.own, d.paths, d.refused = zxid, Created{}, d.refused, nil", new: "d.zxid, d.own, d.paths, d.refusalError = zxid, Created{}, nil, nil",
+		old: "d.zxid, d.own, d.paths, d.refused = zxid, primitives.Created{}, d.refused, nil", new: "d.zxid, d.own, d.paths, d.refused = zxid, primitives.Created{}, nil, nil",
 	},
 	{
 		name: "a transaction of creates asks no conditions", file: "framework/protected.go", test: "TestATransactionOfCreatesAsksItsConditions",
@@ -160,15 +254,15 @@ var frameworkMutants = []mutant{
 		old: "		return errNotSent\n", new: "		return fmt.Errorf(\"%w: %w\", ErrOutcomeUnknown, ErrSuspended)\n",
 	},
 	{
-		name: "a set of the same data by anyone is a success", file: "framework/settle.go", test: "TestAnUnknownOutcomeIsSaid",
+		name: "a set of the same data by anyone is a success", file: "framework/settle.go", test: "TestUnknownOutcomeIsReported",
 		old: "	case version == AnyVersion || r.stat.Czxid > seen:\n", new: "	case version != AnyVersion && bytes.Equal(r.data, data):\n		return r.stat, nil\n	case version == AnyVersion || r.stat.Czxid > seen:\n",
 	},
 	{
-		name: "a set of a node that was made anew is settled by its version", file: "framework/settle.go", test: "TestAnUnknownOutcomeIsSaid",
+		name: "a set of a node that was made anew is settled by its version", file: "framework/settle.go", test: "TestUnknownOutcomeIsReported",
 		old: "	case version == AnyVersion || r.stat.Czxid > seen:\n", new: "	case version == AnyVersion:\n",
 	},
 	{
-		name: "a set that has happened is sent again", file: "framework/settle.go", test: "TestAnUnknownOutcomeIsSaid",
+		name: "a set that has happened is sent again", file: "framework/settle.go", test: "TestUnknownOutcomeIsReported",
 		old: "	case r.stat.Mzxid <= seen:\n", new: "	case version == AnyVersion:\n",
 	},
 	{
@@ -177,19 +271,19 @@ var frameworkMutants = []mutant{
 		redundant: "the in-memory server has one copy of the tree; on an ensemble the next server may not have applied the write yet",
 	},
 	{
-		name: "a deletion of a node made anew is sent again", file: "framework/settle.go", test: "TestAnUnknownOutcomeIsSaid",
+		name: "a deletion of a node made anew is sent again", file: "framework/settle.go", test: "TestUnknownOutcomeIsReported",
 		old: "	case err == nil && st.Czxid <= seen:\n", new: "	case err == nil && st.Czxid != 0:\n",
 	},
 	{
-		name: "a node that is gone was deleted by us", file: "framework/settle.go", test: "TestAnUnknownOutcomeIsSaid",
+		name: "a node that is gone was deleted by us", file: "framework/settle.go", test: "TestUnknownOutcomeIsReported",
 		old: "\treturn checkUndisturbed(a, full, seen)\n}\n\n// settleCreate", new: "	return nil\n}\n\n// settleCreate",
 	},
 	{
-		name: "a create whose node is gone is sent again", file: "framework/settle.go", test: "TestAnUnknownOutcomeIsSaid",
+		name: "a create whose node is gone is sent again", file: "framework/settle.go", test: "TestUnknownOutcomeIsReported",
 		old: "	case err == nil && st.Pzxid <= seen:\n", new: "	case err == nil && st.Pzxid != 0:\n",
 	},
 	{
-		name: "a persistent node of the same data is ours", file: "framework/settle.go", test: "TestAnUnknownOutcomeIsSaid",
+		name: "a persistent node of the same data is ours", file: "framework/settle.go", test: "TestUnknownOutcomeIsReported",
 		old: "	case r.stat.Version == 0 && !bytes.Equal(r.data, data):\n		return ErrNodeExists\n", new: "	case bytes.Equal(r.data, data):\n		return nil\n",
 	},
 	{
@@ -197,18 +291,18 @@ var frameworkMutants = []mutant{
 		old: "	case r.stat.Czxid <= seen:\n		return ErrNodeExists\n", new: "",
 	},
 	{
-		name: "a write that its context has left says nothing of its outcome", file: "framework/requests.go", test: "TestAnUnknownOutcomeIsSaid",
+		name: "a write that its context has left says nothing of its outcome", file: "framework/requests.go", test: "TestUnknownOutcomeIsReported",
 		old: "\t\treturn outcome[T]{err: t.callEnded(ctx), lost: true}\n", new: "\t\treturn outcome[T]{err: t.callEnded(ctx)}\n",
 	},
 	{
-		name: "a write that its session has left says nothing of its outcome", file: "framework/settle.go", test: "TestAnUnknownOutcomeIsSaid",
-		old: "			return outcome[T]{v: v, err: err, lost: true}.written()\n", new: "			return v, err\n",
+		name: "a write that its session has left says nothing of its outcome", file: "framework/settle.go", test: "TestUnknownOutcomeIsReported",
+		old: "			return outcome[T]{v: v, err: err, lost: true}.asWrite()\n", new: "			return v, err\n",
 	},
 
 	// Servers.
 	{
 		name: "a name is left to the dialer", file: "framework/client.go", test: "TestOneNameForTheEnsemble",
-		old: "newServers(cfg, !o.dialed, o.log)", new: "newServers(cfg, false, o.log)",
+		old: "newServerList(cfg, !o.dialed, o.log)", new: "newServerList(cfg, false, o.log)",
 	},
 	{
 		name: "names are looked up once", file: "framework/servers.go", test: "TestANameIsLookedUpAgain",
@@ -219,11 +313,11 @@ var frameworkMutants = []mutant{
 		old: "	rand.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })\n", new: "",
 	},
 	{
-		name: "the server that was lost may come first", file: "framework/servers.go", test: "TestTheServerThatWasLostComesLast",
-		old: "		round = append(slices.Delete(round, i, i+1), s.last)\n", new: "		_ = i\n",
+		name: "the server that was lost may come first", file: "framework/servers.go", test: "TestLostServerIsTriedLast",
+		old: "		round = append(slices.Delete(round, i, i+1), s.lastTried)\n", new: "		_ = i\n",
 	},
 	{
-		name: "all clients of a lost server dial at once", file: "framework/servers.go", test: "TestTheServerThatWasLostComesLast",
+		name: "all clients of a lost server dial at once", file: "framework/servers.go", test: "TestLostServerIsTriedLast",
 		old: "		return rand.N(s.retryBase)\n", new: "		return 0\n",
 	},
 	{
@@ -232,7 +326,7 @@ var frameworkMutants = []mutant{
 	},
 
 	{
-		name: "an outage is told of in each round", file: "framework/servers.go", test: "TestAnOutageIsToldOnce",
+		name: "an outage is told of in each round", file: "framework/servers.go", test: "TestOutageIsLoggedOnce",
 		old: "		if s.outage.IsZero() {", new: "		if true {",
 	},
 	{
@@ -258,12 +352,12 @@ var frameworkMutants = []mutant{
 		old: "		delete(o.paths, full)\n		o.bytes -= ownedSize(full, Ephemeral)\n", new: "		delete(o.paths, full)\n",
 	},
 	{
-		name: "the servers are not asked at the bound", file: "framework/owned.go", test: "TestWhatOthersDeleteMakesRoom",
+		name: "the servers are not asked at the bound", file: "framework/owned.go", test: "TestDeletionByOthersFreesEphemeralBytes",
 		old: "if now := o.clock.Now(); looking == nil &&", new: "if now := o.clock.Now(); looking == nil && o.max < 0 &&",
 	},
 	{
 		name: "the servers are asked each time", file: "framework/owned.go", test: "TestTheServersAreAskedSeldom",
-		old: "(!o.asked || now-o.looked >= beatInterval(o.timeout()))", new: "now >= 0",
+		old: "(!o.everLookedUp || now-o.lookedUpAt >= heartbeatInterval(o.timeout()))", new: "now >= 0",
 	},
 	{
 		name: "a swap is refused at the bound", file: "framework/owned.go", test: "TestASwapAtTheBoundIsLetThrough",
@@ -271,26 +365,26 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "a swap against a node of others passes", file: "framework/owned.go", test: "TestASwapAtTheBoundIsLetThrough",
-		old: "if _, there := o.paths[full]; there && op.name == opDelete {", new: "if op.name == opDelete {",
+		old: "if _, there := o.paths[full]; there && op.Kind == primitives.OpDelete {", new: "if op.Kind == primitives.OpDelete {",
 	},
 	{
-		name: "a refused create stays counted", file: "framework/operations.go", test: "TestARefusedCreateCountsNothing",
+		name: "a refused create stays counted", file: "framework/operations.go", test: "TestRefusedCreateDoesNotCountNodes",
 		old: "\tdefault:\n\t\ts.owned.settleReservation(created, 0)\n", new: "	default:\n",
 	},
 
 	// What is queued.
 	{
-		name: "a proof of life waits behind what is queued", file: "framework/sessionloop.go", test: "TestAProofOvertakesWhatIsQueued",
+		name: "a proof of life waits behind what is queued", file: "framework/sessionloop.go", test: "TestHeartbeatOvertakesQueuedRequests",
 		old: "requester{ctx, s.transport, true}.multi(", new: "requester{ctx, s.transport, false}.multi(",
 	},
 	{
-		name: "any number of bytes is queued", file: "framework/requests.go", test: "TestWhatIsQueuedIsBounded",
-		old: "	a.t.mon.Offer(call)\n", new: "	a.t.mon.Send(call)\n",
+		name: "any number of bytes is queued", file: "framework/requests.go", test: "TestSendQueueIsBounded",
+		old: "	a.t.sendRequests(call)\n", new: "	a.t.mon.Send(call)\n",
 	},
 	{
 		name: "deletions without an answer are not the first on a connection", file: "framework/sessionloop.go", test: "TestAQueuedDeletionComesFirst",
-		old: "\ts.deletions.resend(func(calls []*link.Call) { s.transport.mon.Admit(st.Generation, calls...) })\n",
-		new: "\ts.transport.mon.Admit(st.Generation)\n\ttime.AfterFunc(s.Timeout()/100, func() { s.deletions.resend(func(calls []*link.Call) { s.transport.mon.Admit(st.Generation, calls...) }) })\n",
+		old: "\ts.deletions.resendAll(func(calls []*link.Call) { s.transport.mon.Admit(st.Generation, calls...) })\n",
+		new: "\ts.transport.mon.Admit(st.Generation)\n\ttime.AfterFunc(s.Timeout()/100, func() { s.deletions.resendAll(func(calls []*link.Call) { s.transport.mon.Admit(st.Generation, calls...) }) })\n",
 	},
 	{
 		name: "deletions do not end with their session", file: "framework/sessionloop.go", test: "TestADeletionEndsWithItsClient",
@@ -309,23 +403,57 @@ var frameworkMutants = []mutant{
 
 	// Watches.
 	{
-		name: "a read overtakes the request that arms its watch", file: "framework/watch.go", test: "TestWhoSharesAWatchIsToldOfAChange",
-		old: "\te.set.asking.Lock()\n\ta.t.mon.Send(e.prepareRead(e.armOnce(), func(",
-		new: "\tarmed := e.armOnce()\n\tif armed {\n\t\twaitClosed(1e6, nil)\n\t}\n\te.set.asking.Lock()\n\ta.t.mon.Send(e.prepareRead(armed, func(",
+		name: "a read overtakes the request that arms its watch", file: "framework/watch.go", test: "TestSharedWatchTellsAllOfAChange",
+		old: "\te.watches.asking.Lock()\n\ta.t.mon.Send(e.prepareRead(e.armOnce(), func(",
+		new: "\tarmed := e.armOnce()\n\tif armed {\n\t\twaitClosed(1e6, nil)\n\t}\n\te.watches.asking.Lock()\n\ta.t.mon.Send(e.prepareRead(armed, func(",
 	},
 	{
 		name: "watchers are not told of a reconnect", file: "framework/sessionloop.go", test: "TestAReconnectWakesWatchers",
-		old: "		s.watches.reconnected() // before anybody can set a watch on this connection and have it forgotten\n", new: "",
+		old: "		s.watches.onReconnect() // before the first watch of this connection, which it must not end\n", new: "",
 	},
 	{
-		name: "who joins a question for a missing node is not told", file: "framework/watch.go", test: "TestAWatchThatJoinsAQuestionForAMissingNodeIsTold",
+		name: "who joins a question for a missing node is not told", file: "framework/watch.go", test: "TestWatchJoinedDuringExistsOfMissingNodeFires",
 		old: "\t\te.endWithEvent(Event{Kind: NodeDeleted, Path: e.key.full})\n", new: "\t\te.forgetIfUnused()\n",
 	},
 
 	{
 		name: "a node of a session that has ended is deleted before the others", file: "framework/primitives.go",
-		test: "TestASessionThatHasEndedDeletesNoNodeByItself",
-		old:  "p.s.ctx.Err() != nil || !p.s.tasks.Begin()", new: "!p.s.tasks.Begin()",
+		test: "TestEndedSessionDeletesNoSingleNode",
+		old:  "s.ctx.Err() != nil || !s.tasks.Begin()", new: "!s.tasks.Begin()",
+	},
+
+	// Nodes that are followed.
+	{
+		name: "a followed node is read without a sync", file: "framework/follow.go", test: "TestFollowStartsAfterSync",
+		old: "if sync || reads.isReadDue() {", new: "if sync && false {",
+	},
+	{
+		name: "a follower that joins takes the value that is there", file: "framework/follow.go", test: "TestFollowStartsAfterSync",
+		old: "if n.answered < read {", new: "if n.answered < read && n.changes == 0 {",
+	},
+	{
+		name: "a node that was created anew with the same version is not noticed", file: "framework/follow.go", test: "TestFollowSurvivesOutages",
+		old: "value.Zxid == n.latest.Zxid)", new: "value.Stat.Version == n.latest.Stat.Version)",
+	},
+	{
+		name: "a value of a lower version is taken for an older one", file: "framework/follow.go", test: "TestAnOlderStateOfANodeIsRefused",
+		old: "if value.Zxid < n.floor {", new: "if value.Zxid < n.floor || value.Stat.Version < n.latest.Stat.Version {",
+	},
+	{
+		name: "an older value of a followed node is taken", file: "framework/follow.go", test: "TestAnOlderStateOfANodeIsRefused",
+		old: "if value.Zxid < n.floor {", new: "if value.Zxid < n.floor && false {",
+	},
+	{
+		name: "all clients read their followed nodes at once after a reconnect", file: "framework/follow.go", test: "TestReadsOfFollowersAreSpreadAfterAReconnect",
+		old: "rand.N(min(n.all.cfg.FollowSpread, max(s.Timeout()/4, 1)))", new: "rand.N(min(n.all.cfg.FollowSpread, max(s.Timeout()/4, 1), 1))",
+	},
+	{
+		name: "the last follower leaves its watch on the server", file: "framework/follow.go", test: "TestFollowersShareOneWatchAndItsReads",
+		old: "s.readAndWatch(ctx, watchData, path, true)", new: "s.readAndWatch(ctx, watchData, path, false)",
+	},
+	{
+		name: "the last follower leaves the goroutine", file: "framework/follow.go", test: "TestFollowersShareOneWatchAndItsReads",
+		old: "\t\tn.cancel()\n\t\t<-n.ended\n", new: "",
 	},
 
 	// Sessions of a client.
@@ -335,7 +463,11 @@ var frameworkMutants = []mutant{
 		redundant: "a session ends before the next one is opened, and one that has ended is refused",
 	},
 	{
-		name: "the cause of a context is taken for an answer", file: "framework/errors.go", test: "TestEndedTellsErrorAndCause",
-		old: "return !slices.Contains(own, target) && errors.Is(e.cause, target)", new: "return !slices.Contains(own[:0], target) && errors.Is(e.cause, target)",
+		name: "the cause of a context is taken for an answer", file: "internal/failure/failure.go", test: "TestEndedTellsErrorAndCause",
+		old: "return !own && errors.Is(e.cause, target)", new: "return (!own || true) && errors.Is(e.cause, target)",
+	},
+	{
+		name: "the cause of a context is taken for the error of a call", file: "internal/failure/failure.go", test: "TestEndedHidesErrorsOfOtherCalls",
+		old: "|| t.PkgPath() == frameworkPackage", new: "",
 	},
 }

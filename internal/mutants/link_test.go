@@ -10,11 +10,15 @@ var linkMutants = []mutant{
 		old: "if sessionID == 0 && m.status.Handshake.SessionID != 0 {", new: "if false {",
 	},
 	{
-		name: "the newest transaction is not told to the next server", file: "internal/link/conn.go", test: "TestTheNextServerIsToldWhatWasSeen",
-		old: "return withZxidSeen(frame, c.m.seen.Load()), nil", new: "return frame, nil",
+		name: "the newest transaction is not told to the next server", file: "internal/link/conn.go", test: "TestNextServerGetsLastZxid",
+		old: "return withZxidSeen(frame, c.session.Seen()), nil", new: "return frame, nil",
 	},
 	{
-		name: "requests pass before the credentials", file: "internal/link/call.go", test: "TestNothingPassesWithoutCredentials",
+		name: "request numbers begin anew on each connection", file: "internal/link/conn.go", test: "TestNumbersGoOnOnTheNextConnection",
+		old: "xid := c.session.takeXid()", new: "xid := firstXid + int32(len(c.pending))",
+	},
+	{
+		name: "requests pass before the credentials", file: "internal/link/requests.go", test: "TestNothingPassesWithoutCredentials",
 		old: " || !c.admitted && op != wire.OpAuth {", new: " {",
 	},
 	{
@@ -26,17 +30,35 @@ var linkMutants = []mutant{
 		old: "		d = r.c.limit\n", new: "",
 	},
 
+	// Pings that count.
+	{
+		name: "a ping is sent once", file: "internal/link/conn.go", test: "TestAPingIsSentTwice",
+		old: "\t\t\tc.out.putFrame(out)\n\t\t}\n", new: "		}\n",
+	},
+	{
+		name: "one answer makes a pair", file: "internal/link/ping.go", test: "TestAPingIsSentTwice",
+		old: "	if !p.half {\n		p.half = true\n		return false\n	}\n", new: "",
+	},
+	{
+		name: "a pair counts from its answer", file: "internal/link/ping.go", test: "TestAPingIsSentTwice",
+		old: "PingPair{SentAt: p.unanswered[0], AnsweredAt: at}", new: "PingPair{SentAt: at, AnsweredAt: at}",
+	},
+	{
+		name: "pairs of a former connection count", file: "internal/link/requests.go", test: "TestPingPairsOfAnotherConnectionDoNotCount",
+		old: "	if m.cur == nil || m.cur.generation != generation {\n", new: "	if m.cur == nil {\n",
+	},
+
 	// What is queued, and what was sent.
 	{
 		name: "requests of an ended connection are not answered", file: "internal/link/conn.go", test: "TestAnEndedConnectionAnswersItsCalls",
-		old: "		c.m.broken(c, err)\n		c.fail()\n", new: "		c.m.broken(c, err)\n",
+		old: "\t\tc.session.connectionEnded(c, err)\n\t\tc.failPending()\n", new: "\t\tc.session.connectionEnded(c, err)\n",
 	},
 	{
-		name: "an urgent request waits its turn", file: "internal/link/outbox.go", test: "TestNobodyWaitsForTheNetwork",
-		old: "	c := o.last(call.Urgent)\n", new: "	c := o.last(false)\n",
+		name: "an urgent request waits its turn", file: "internal/link/outbox.go", test: "TestCallersDoNotWaitForNetwork",
+		old: "\tc := o.lastChunk(call.Urgent)\n", new: "\tc := o.lastChunk(false)\n",
 	},
 	{
-		name: "what waits is written in another order", file: "internal/link/outbox.go", test: "TestNobodyWaitsForTheNetwork",
+		name: "what waits is written in another order", file: "internal/link/outbox.go", test: "TestCallersDoNotWaitForNetwork",
 		old: "	*list = append(*list, c)\n", new: "	*list = slices.Insert(*list, 0, c)\n",
 	},
 	{
@@ -44,19 +66,19 @@ var linkMutants = []mutant{
 		old: "(*list)[n-1].frames.Len() < chunkSize {", new: "true {",
 	},
 	{
-		name: "what was queued counts as sent", file: "internal/link/call.go", test: "TestOnlyWhatWasWrittenCountsAsSent",
+		name: "what was queued counts as sent", file: "internal/link/conn.go", test: "TestOnlyWrittenFramesCountAsSent",
 		old: "		if call.sent {\n", new: "		if true {\n",
 	},
 	{
-		name: "what was written counts as not sent", file: "internal/link/outbox.go", test: "TestOnlyWhatWasWrittenCountsAsSent",
+		name: "what was written counts as not sent", file: "internal/link/outbox.go", test: "TestOnlyWrittenFramesCountAsSent",
 		old: "		call.sent = true\n", new: "		call.sent = false\n",
 	},
 	{
-		name: "a frame that broke off counts as sent", file: "internal/link/conn.go", test: "TestAFrameThatBrokeOffWasNotSent",
-		old: "			next.brokeOff(n)\n", new: "			_ = n\n",
+		name: "a frame that broke off counts as sent", file: "internal/link/conn.go", test: "TestPartialFrameWasNotSent",
+		old: "\t\t\tnext.markUnsent(n)\n", new: "			_ = n\n",
 	},
 	{
-		name: "the queue has no bound", file: "internal/link/call.go", test: "TestTheQueueIsBounded",
+		name: "the queue has no bound", file: "internal/link/conn.go", test: "TestTheQueueIsBounded",
 		old: "	case bounded && !calls[0].Urgent && c.out.waiting >= MaxQueued:\n		return ErrFull\n", new: "",
 	},
 	{
@@ -64,11 +86,11 @@ var linkMutants = []mutant{
 		old: "		o.waiting -= c.frames.Len()\n", new: "",
 	},
 	{
-		name: "who waits for room is not told of the end", file: "internal/link/call.go", test: "TestWhoWaitsForRoomIsToldOfTheEnd",
+		name: "who waits for room is not told of the end", file: "internal/link/conn.go", test: "TestWaiterForQueueSpaceEndsWithConnection",
 		old: "	c.tellRoom()\n	c.work.Signal()\n	c.mu.Unlock()\n	for", new: "	c.work.Signal()\n	c.mu.Unlock()\n	for",
 	},
 	{
-		name: "the first requests of a connection come later", file: "internal/link/call.go", test: "TestWhatIsFirstOnAConnectionLeavesFirst",
-		old: "			err = m.cur.send(first, false)\n", new: "			go m.cur.send(first, false)\n",
+		name: "the first requests of a connection come later", file: "internal/link/requests.go", test: "TestFirstRequestsOfConnectionAreSentFirst",
+		old: "\t\t\terr = m.cur.queueCalls(first, false)\n", new: "\t\t\tgo m.cur.queueCalls(first, false)\n",
 	},
 }

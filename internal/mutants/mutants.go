@@ -1,6 +1,7 @@
 // Package mutants takes safeguards out of the code, one at a time, so that tests can show that a test notices.
 //
-// A mutant is a textual change of one file. The compiler gets the changed file as an overlay, so the code has no switches. The lists are
+// A mutant is a textual change of one file. The compiler gets the changed file as an overlay, so the code has no switches. Combine puts many mutants into one
+// build, which has a switch. The lists are
 // in this package's tests, a file for each package, and in internal/sim, whose mutants are noticed by the simulation.
 package mutants
 
@@ -8,8 +9,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // Change replaces one text of a file by another.
@@ -36,20 +39,38 @@ func (c Change) Apply(root string) ([]byte, error) {
 }
 
 // Overlay writes the changed file and a list for "go build -overlay" into dir, and returns the list's path.
-func (c Change) Overlay(root, dir string) (string, error) {
-	changed, err := c.Apply(root)
-	if err != nil {
-		return "", err
+func (c Change) Overlay(root, dir string) (string, error) { return Overlay(root, dir, c) }
+
+// Overlay is Change.Overlay for changes of several files.
+func Overlay(root, dir string, changes ...Change) (string, error) {
+	replace := map[string]string{}
+	for _, c := range changes {
+		changed, err := c.Apply(root)
+		if err != nil {
+			return "", err
+		}
+		original, err := filepath.Abs(filepath.Join(root, c.File))
+		if err != nil {
+			return "", err
+		}
+		if replace[original] != "" {
+			return "", fmt.Errorf("%s is changed twice", c.File)
+		}
+		replace[original] = string(changed)
 	}
-	original, err := filepath.Abs(filepath.Join(root, c.File))
-	if err != nil {
-		return "", err
+	return writeOverlay(dir, replace)
+}
+
+// writeOverlay writes the texts of files, and a list of them for "go build -overlay", whose path it returns.
+func writeOverlay(dir string, texts map[string]string) (string, error) {
+	replace := map[string]string{}
+	for i, original := range slices.Sorted(maps.Keys(texts)) {
+		replace[original] = filepath.Join(dir, fmt.Sprintf("mutated%d.go", i))
+		if err := os.WriteFile(replace[original], []byte(texts[original]), 0o600); err != nil {
+			return "", err
+		}
 	}
-	mutated := filepath.Join(dir, "mutated.go")
-	if err := os.WriteFile(mutated, changed, 0o600); err != nil {
-		return "", err
-	}
-	list, err := json.Marshal(map[string]map[string]string{"Replace": {original: mutated}})
+	list, err := json.Marshal(map[string]map[string]string{"Replace": replace})
 	if err != nil {
 		return "", err
 	}

@@ -3,14 +3,19 @@ package mutants
 import (
 	"context"
 	"flag"
+	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
@@ -36,22 +41,32 @@ var lists = map[string][]mutant{}
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestEachMutantIsCaught tests every mutant with -mutants, and without it one of each list: another one each day. "make mutants" runs all;
-// LIST=locks runs one list.
+// TestEachMutantIsCaught tests every mutant with -mutants, and without it one of each list: another one each day. With -short it takes every second
+// list, the others the next day. "make mutants" runs all; LIST=locks runs one list.
 func TestEachMutantIsCaught(t *testing.T) {
-	today := int(time.Now().Unix() / (24 * 60 * 60))
-	for name, list := range lists {
+	today := daysSince1970()
+	turn := today
+	if testing.Short() {
+		turn = today / 2
+	}
+	for i, name := range slices.Sorted(maps.Keys(lists)) {
+		if testing.Short() && (i+today)%2 == 0 {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
-			list := run(list)
-			if !*all && len(list) > 0 {
-				list = list[today%len(list):][:1]
-			}
-			for _, m := range list {
-				t.Run(m.name, func(t *testing.T) { m.requireCaught(t) })
+			list := run(lists[name])
+			if *all {
+				requireEachCaught(t, list)
+			} else if len(list) > 0 {
+				m := list[turn%len(list)]
+				t.Run(m.name, func(t *testing.T) { m.requireCaughtAlone(t) })
 			}
 		})
 	}
 }
+
+// daysSince1970 chooses what is tested today.
+func daysSince1970() int { return int(time.Now().Unix() / (24 * 60 * 60)) }
 
 // run returns the mutants that a test must notice.
 func run(list []mutant) (caught []mutant) {
@@ -80,6 +95,44 @@ func TestMutantsFitTheCode(t *testing.T) {
 	}
 }
 
+// TestMutantsFitTheTypeChecker finds mutants that do not compile, by checking the types of the changed packages. With -short it checks every second
+// list, the others the next day.
+func TestMutantsFitTheTypeChecker(t *testing.T) {
+	var changes []Change
+	for _, list := range lists {
+		for _, m := range list {
+			changes = append(changes, m.change())
+		}
+	}
+	checker, err := NewTypeChecker(root, changes)
+	require.NoError(t, err)
+	for i, name := range slices.Sorted(maps.Keys(lists)) {
+		if testing.Short() && (i+daysSince1970())%2 == 0 {
+			continue
+		}
+		for _, m := range lists[name] {
+			assert.NoError(t, checker.Check(m.change()), "%s: %s", name, m.name)
+		}
+	}
+}
+
+// TestTypeCheckerReportsCompileErrors changes a file so that it, or another file of the package, does not compile.
+func TestTypeCheckerReportsCompileErrors(t *testing.T) {
+	const file = "internal/waitline/uncontended.go"
+	for _, c := range []struct {
+		change Change
+		wrong  string
+	}{
+		{Change{File: file, Old: "return h.worked\n}\n\n// proves", New: "return h\n}\n\n// proves"}, "uncontended.go"},
+		{Change{File: file, Old: "func (h *uncontendedHint) proves(", New: "func (h *uncontendedHint) suggests("}, "proves"}, // called elsewhere
+		{Change{File: file, Old: "return p.Kind", New: "return p.Kind"}, "occurs 0 times"},
+	} {
+		checker, err := NewTypeChecker(root, []Change{c.change})
+		require.NoError(t, err)
+		require.ErrorContains(t, checker.Check(c.change), c.wrong)
+	}
+}
+
 // declares reports whether a test of the directory has this name.
 func declares(t *testing.T, directory, test string) bool {
 	files, err := filepath.Glob(filepath.Join(root, directory, "*_test.go"))
@@ -104,19 +157,94 @@ func (m mutant) directory() string {
 	return "./" + path.Dir(m.file)
 }
 
-// requireCaught requires that the test fails, hangs or panics, and that the mutant compiles.
-func (m mutant) requireCaught(t *testing.T) {
+// pattern selects the test that must fail.
+func (m mutant) pattern() string { return "^(" + strings.ReplaceAll(m.test, " ", "") + ")$" }
+
+// requireEachCaught builds the tests of each directory once, with all mutants, and requires that they pass without a mutant and that each mutant is caught.
+func requireEachCaught(t *testing.T, list []mutant) {
+	byDirectory := map[string][]mutant{}
+	for _, m := range list {
+		byDirectory[m.directory()] = append(byDirectory[m.directory()], m)
+	}
+	for _, directory := range slices.Sorted(maps.Keys(byDirectory)) {
+		group := byDirectory[directory]
+		dir := t.TempDir()
+		overlay, apart := combine(t, dir, group)
+		build := sync.OnceValue(func() combinedTests { return buildCombinedTests(t, directory, dir, overlay) })
+		t.Run("no mutant in "+path.Base(directory), func(t *testing.T) {
+			var patterns []string
+			for _, m := range group {
+				patterns = append(patterns, m.pattern())
+			}
+			out, err := build().run(t, 0, strings.Join(patterns, "|"))
+			require.NoError(t, err, "%s", out)
+		})
+		for i, m := range group {
+			t.Run(m.name, func(t *testing.T) {
+				if slices.Contains(apart, i) {
+					m.requireCaughtAlone(t)
+					return
+				}
+				out, err := build().run(t, i+1, m.pattern())
+				m.requireCaught(t, out, err)
+			})
+		}
+	}
+}
+
+// combine combines mutants, and returns the indexes of those that need a build of their own.
+func combine(t *testing.T, dir string, group []mutant) (overlay string, apart []int) {
+	var changes [][]Change
+	for _, m := range group {
+		changes = append(changes, []Change{m.change()})
+	}
+	overlay, apart, err := Combine(root, dir, changes)
+	require.NoError(t, err)
+	return overlay, apart
+}
+
+// combinedTests are the tests of a directory, built with many mutants.
+type combinedTests struct{ directory, binary string }
+
+func buildCombinedTests(t *testing.T, directory, dir, overlay string) combinedTests {
+	tests := combinedTests{directory, filepath.Join(dir, "mutants.test")}
+	command := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", tests.binary, directory)
+	command.Dir = root
+	out, err := command.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return tests
+}
+
+// run runs the tests of a pattern with one mutant, or with none if number is 0.
+func (c combinedTests) run(t *testing.T, number int, pattern string) ([]byte, error) {
+	timeout := "30s"
+	if number == 0 {
+		timeout = "5m"
+	}
+	command := exec.CommandContext(t.Context(), c.binary, "-test.count=1", "-test.timeout="+timeout, "-test.run", pattern)
+	command.Dir = filepath.Join(root, c.directory)
+	command.Env = append(os.Environ(), fmt.Sprintf("%s=%d", SwitchVariable, number))
+	command.WaitDelay = time.Second
+	return command.CombinedOutput()
+}
+
+// requireCaughtAlone tests a mutant with a build of its own.
+func (m mutant) requireCaughtAlone(t *testing.T) {
 	overlay, err := m.change().Overlay(root, t.TempDir())
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	pattern := "^(" + strings.ReplaceAll(m.test, " ", "") + ")$"
-	command := exec.CommandContext(ctx, "go", "test", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-count=1", "-timeout=30s", "-run", pattern, m.directory())
+	command := exec.CommandContext(ctx, "go", "test", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-count=1", "-timeout=30s", "-run", m.pattern(), m.directory())
 	command.Dir = root
 	command.WaitDelay = time.Second
 	out, err := command.CombinedOutput()
-	require.Error(t, err, "nobody notices: %s passes without the safeguard\n%s", m.test, out)
 	require.NotContains(t, string(out), "[build failed]", "the mutant does not compile\n%s", out)
+	m.requireCaught(t, out, err)
+}
+
+// requireCaught requires that the test has failed, hung or panicked.
+func (m mutant) requireCaught(t *testing.T, out []byte, err error) {
+	require.Error(t, err, "nobody notices: %s passes without the safeguard\n%s", m.test, out)
 	require.NotContains(t, string(out), "no tests to run", "%s", out)
 	require.Regexp(t, `--- FAIL: |panic: |fatal error: |DATA RACE`, string(out))
 }

@@ -27,11 +27,11 @@ var queueItemsMutants = []mutant{
 	{
 		name: "a refused operation of one put fails others", file: "queue/writer.go", test: "TestRefusedOpDoesNotFailOtherPuts",
 		old: "return refuseOnly(r, fmt.Errorf(\"%w: %w\", ErrRefused, own))",
-		new: "return refusal{fails: func(*writeRequest) bool { return true }, err: fmt.Errorf(\"%w: %w\", ErrRefused, own)}",
+		new: "return refusalHandling{fails: func(*writeRequest) bool { return true }, err: fmt.Errorf(\"%w: %w\", ErrRefused, own)}",
 	},
 	{
 		name: "a strict queue's guard does not know the claim", file: "queue/claimeditem.go", test: "TestGuardIsRefusedAfterRedelivery",
-		old: "framework.CheckOp(c.node, c.version).When", new: "framework.CheckOp(c.node, framework.AnyVersion).When",
+		old: "primitives.When(framework.CheckOp(c.node, c.version), ", new: "primitives.When(framework.CheckOp(c.node, framework.AnyVersion), ",
 	},
 	{
 		name: "a strict queue's token stays", file: "queue/claimeditem.go", test: "TestTokensRiseWithEachDeliveryOfAnItem",
@@ -39,7 +39,7 @@ var queueItemsMutants = []mutant{
 	},
 	{
 		name: "an item that was claimed ahead does not expire", file: "queue/queue.go", test: "TestPrefetchedItemExpires|TestExpiredItemIsDeadLetter",
-		old: "if header.expired(q.core.store.clock.Now()) {", new: "if false {",
+		old: "if header.hasExpired(q.core.store.clock.Now()) {", new: "if false {",
 	},
 	{
 		name: "an item whose time is over counts an attempt", file: "queue/claimeditem.go", test: "TestExpiredItemIsDeadLetter",
@@ -67,11 +67,11 @@ var queueItemsMutants = []mutant{
 	},
 	{
 		name: "who waits for room is not woken by more of it", file: "queue/admin.go", test: "TestSetCapacityWhileQueueIsInUse",
-		old: "encodeIn(in+1, line), stat.Version),\n\t\t\tframework.SetOp(st.nodes.below(outNode), nil, framework.AnyVersion)}", new: "encodeIn(in, line), stat.Version)}",
+		old: "encodeIn(in+1, line), stat.Version),\n\t\t\tframework.SetOp(st.nodes.childPath(outNode), nil, framework.AnyVersion)}", new: "encodeIn(in, line), stat.Version)}",
 	},
 	{
 		name: "a producer forgets ids as it would have", file: "queue/admin.go", test: "TestSetDedupLongerWindowHoldsForOtherProducers",
-		old: "return []framework.Op{framework.SetOp(st.nodes.below(idsDir), data, stat.Version)}, err", new: "_, _ = data, stat\n\t\treturn nil, err",
+		old: "return []framework.Op{framework.SetOp(st.nodes.childPath(idsDir), data, stat.Version)}, err", new: "_, _ = data, stat\n\t\treturn nil, err",
 	},
 	{
 		name: "a batch's headers are not counted", file: "queue/queue.go", test: "TestHeadersAreBounded",

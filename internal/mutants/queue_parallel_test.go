@@ -6,7 +6,7 @@ func init() { lists["queue_parallel"] = queueParallelMutants }
 var queueParallelMutants = []mutant{
 	{
 		name: "a poll does not look for items of dead consumers", file: "queue/trytake.go", test: "TestTryTakeFindsItemsOfDeadConsumers",
-		old: "\t\tn = state.items()\n", new: "\t\tn = state.unclaimed()\n",
+		old: "\t\tn = state.countItems()\n", new: "\t\tn = state.countUnclaimed()\n",
 	},
 	{
 		name: "a call joins the line before it has looked", file: "queue/consumer.go", test: "TestTryTakeOfEmptyQueueDoesNotWrite",
@@ -23,7 +23,12 @@ var queueParallelMutants = []mutant{
 	},
 	{
 		name: "who leaves the line is not noticed", file: "queue/recoverer.go", test: "TestRecovererNoticesDeadConsumer",
-		old: "sweep = r.hasDeparted(names) || sweep", new: "_ = r.hasDeparted(names)",
+		old: "sweep = r.hasDeparted(line) || sweep", new: "_ = r.hasDeparted(line)",
+	},
+	{
+		name: "who comes and goes between two looks at the line is not noticed", file: "queue/recoverer.go", test: "TestConsumerThatCameAndDiedDuringSweepIsNoticed",
+		old: "r.departed = childrenEver(line) - int64(line.NumChildren)\n\treturn r.departed != before",
+		new: "r.departed = -int64(line.NumChildren)\n\treturn r.departed > before",
 	},
 	{
 		name: "missing numbers stay at the head", file: "queue/recoverer.go", test: "TestMissingNumberBehindAWaitingTicketIsVoided|TestTicketsBeyondLaneItemsAreVoided",
@@ -47,7 +52,11 @@ var queueParallelMutants = []mutant{
 	},
 	{
 		name: "an item for a ticket that had gone counts an attempt", file: "queue/recoverer.go", test: "TestItemForDepartedConsumerCountsNoAttempt|TestItemForDeadConsumerCountsNoAttempt",
-		old: "if missed[k] || st.Czxid > in.changed {", new: "if false && missed[k] {",
+		old: "if missed[k] || st.Czxid >= in.changed {", new: "if false && missed[k] {",
+	},
+	{
+		name: "an item that is put as its ticket is given up counts an attempt", file: "queue/recoverer.go", test: "TestItemPutAsItsTicketGoesCountsNoAttempt",
+		old: "st.Czxid >= in.changed", new: "st.Czxid > in.changed",
 	},
 	{
 		name: "an item that comes as its ticket is given up counts an attempt", file: "queue/parallel.go", test: "TestItemForGivenUpTicketCountsNoAttempt",
@@ -55,7 +64,7 @@ var queueParallelMutants = []mutant{
 	},
 	{
 		name: "who gives up a ticket tells nobody", file: "queue/parallel.go", test: "TestTicketGivenUpEarlyLosesNoItem|TestTicketIsGivenBackAfterTakeEnded",
-		old: "\tp.cs.write(&writeRequest{session: s, ops: notice})\n", new: "\t_ = notice\n",
+		old: "\tp.cs.writeRequests(&writeRequest{session: s, ops: notice})\n", new: "\t_ = notice\n",
 	},
 	{
 		name: "an idle consumer does not ring again", file: "queue/parallel.go", test: "TestIdleConsumerSignalsAgain",
@@ -63,7 +72,7 @@ var queueParallelMutants = []mutant{
 	},
 	{
 		name: "the last items of a lane are drawn without a check", file: "queue/segmentviews.go", test: "TestLastLaneItemIsDrawnOnce",
-		old: "d.checked = lane.unclaimed() < int64(plentyFactor*v.window); d.checked", new: "d.checked = false; d.checked",
+		old: "d.checked = lane.countUnclaimed() < int64(plentyFactor*v.window); d.checked", new: "d.checked = false; d.checked",
 	},
 	{
 		name: "a lane's next segment is told to nobody", file: "queue/segmentviews.go", test: "TestLaneItemsInSeveralSegmentsWakeAsManyConsumers",
@@ -78,12 +87,20 @@ var queueParallelMutants = []mutant{
 		old: "refused.Path == drawn && errors.Is(err, framework.ErrNoNode)", new: "refused.Path == \"\" && drawn != \"\"",
 	},
 	{
+		name: "the draw does not wait for the return that is tried again", file: "queue/parallel.go", test: "TestNackAfterRedoSegmentWasRemoved",
+		old: "\t\t\tp.cs.writeRequests(again)\n\t\t\treturn\n", new: "\t\t\tagain.then = then\n\t\t\tp.cs.writeRequests(again)\n\t\t\tp.drawAnswered(ctx, d, nil, err)\n\t\t\treturn\n",
+	},
+	{
+		name: "a consumer does not read the lanes after its own return", file: "queue/parallel.go", test: "TestReturnedItemComesNextBeforeItsSignal",
+		old: "\t\t\tp.views.invalidate() // this consumer's own", new: "\t\t\t// this consumer's own",
+	},
+	{
 		name: "a returned item is kept though nobody takes", file: "queue/parallel.go", test: "TestUnwantedReturnedItemGoesBackSoon",
 		old: "case <-time.After(keepReturnedFor):", new: "case <-time.After(time.Hour):",
 	},
 	{
 		name: "a segment that was closed by hand is the last", file: "queue/segments.go", test: "TestSegmentClosedByHandIsFollowedByNext",
-		old: "\t_, err := session.Multi(ctx, append([]framework.Op{framework.CheckOp(s.dir(), framework.AnyVersion)}, s.next().makeOps()...)...)", new: "\t_, err := session.Multi(ctx, framework.CheckOp(s.dir(), framework.AnyVersion))",
+		old: "\t_, err := session.Multi(ctx, append([]framework.Op{framework.CheckOp(s.dir(), framework.AnyVersion)}, s.nextSegment().makeOps()...)...)", new: "\t_, err := session.Multi(ctx, framework.CheckOp(s.dir(), framework.AnyVersion))",
 	},
 	{
 		name: "the number of items is not asked for again after the tickets", file: "queue/recoverer.go", test: "TestNumberUsedDuringSweepIsNotMissing",
@@ -91,7 +108,7 @@ var queueParallelMutants = []mutant{
 	},
 	{
 		name: "tickets are counted after they were listed", file: "queue/recoverer.go", test: "TestTicketDrawnDuringSweepOwnsItsItem",
-		old: "\tst, err := r.s.Exists(r.ctx, at.dir())\n", new: "\tif late, failed := r.s.Exists(r.ctx, at.tickets()); failed == nil {\n\t\tin.drawn = childrenEver(late)\n\t}\n\tst, err := r.s.Exists(r.ctx, at.dir())\n",
+		old: "\tst, err := r.s.Exists(r.ctx, at.dir())\n", new: "\tif late, failed := r.s.Exists(r.ctx, at.ticketDir()); failed == nil {\n\t\tin.drawn = childrenEver(late)\n\t}\n\tst, err := r.s.Exists(r.ctx, at.dir())\n",
 	},
 	{
 		name: "who is the recoverer no more skips numbers", file: "queue/recoverer.go", test: "TestFormerRecovererVoidsNoNumbers",
@@ -106,7 +123,7 @@ var queueParallelMutants = []mutant{
 		redundant: "who voids is the recoverer, has read its own voids, and its server has seen those of the one before",
 	},
 	{
-		name: "an item that is returned beside a draw is not counted", file: "queue/parallel.go", pkg: "./internal/sim", test: "TestSeedsThatHaveFailed",
+		name: "an item that is returned beside a draw is not counted", file: "queue/parallel.go", pkg: "./internal/sim", test: "TestFormerlyFailingSeeds",
 		old: "\t\t\tp.views.countReturned(d.at)\n", new: "",
 	},
 }

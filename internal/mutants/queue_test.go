@@ -5,6 +5,10 @@ func init() { lists["queue"] = queueMutants }
 // queueMutants are the safeguards of package queue.
 var queueMutants = []mutant{
 	{
+		name: "a delivery has no link to its put", file: "queue/telemetry.go", test: "TestConsumerSpanLinksToProducer",
+		old: "\t\topts = append(opts, trace.WithLinks(trace.Link{SpanContext: producer}))\n", new: "\t\t_ = producer\n",
+	},
+	{
 		name: "a strict consumer that leaves keeps the claims that nobody was handed", file: "queue/strict.go", test: "TestUndeliveredItemCountsNoAttempt",
 		old: "\th.uncountUnseen()\n",
 		new: "\t_ = h.uncountUnseen\n",
@@ -20,7 +24,7 @@ var queueMutants = []mutant{
 	},
 	{
 		name: "a handler that ends its goroutine ends its worker", file: "queue/work.go", test: "TestWorkSettlesByHandlerResult",
-		old: "		if !ended {\n			w.running.Go(w.loop)\n		}\n", new: "		_ = ended\n",
+		old: "\t\tif !ended {\n\t\t\tw.running.Go(w.workerLoop)\n\t\t}\n", new: "		_ = ended\n",
 	},
 	{
 		name: "work that took too long is acknowledged", file: "queue/work.go", test: "TestProcessingTimeoutIsFailedAttempt",
@@ -47,12 +51,44 @@ var queueMutants = []mutant{
 		old: "	if after == 0 {\n", new: "	if after < 0 {\n",
 	},
 	{
+		name: "fields of newer releases are dropped from the record", file: "queue/record.go", test: "TestRecordsKeepFieldsOfNewerReleases",
+		old: "return r.unknown.Encode(recordVersion, r)", new: "return json.Marshal(r)",
+	},
+	{
+		name: "fields of newer releases are dropped from a strict queue's progress", file: "queue/progress.go", test: "TestRecordsKeepFieldsOfNewerReleases",
+		old: "p.unknown.Encode(progressVersion, p)", new: "recipe.Unknown(nil).Encode(progressVersion, p)",
+	},
+	{
+		name: "a purge that does not finish says that it has", file: "queue/purge.go", test: "TestPurgeThatDoesNotFinishSaysSo",
+		old: "\treturn n, fmt.Errorf(\"%w: consumers have given", new: "\treturn n, nil\n\treturn n, fmt.Errorf(\"%w: consumers have given",
+	},
+	{
+		name: "a consumer does not look for cancelled items", file: "queue/consumersession.go", test: "TestCancelledItemIsNotDelivered",
+		old: "cancelled, err := cs.removeIfCancelled(c)", new: "cancelled, err := false, error(nil)",
+	},
+	{
+		name: "a consumer does not hear of another cancelled item", file: "queue/cancelmarks.go", test: "TestCancelledItemIsNotDelivered|TestCancelRacesWithTake",
+		old: "case <-m.watch.C():\n\t\t\tm.watch = nil", new: "case <-m.watch.C():\n\t\t\treturn nil",
+	},
+	{
+		name: "an item is cancelled though it was claimed before", file: "queue/cancel.go", test: "TestCancelRefusals|TestCancelRacesWithTake",
+		old: "\tif claimed {\n\t\treturn c.withdrawMark", new: "\tif claimed && false {\n\t\treturn c.withdrawMark",
+	},
+	{
+		name: "an item that was removed with a lost reply is delivered", file: "queue/consumersession.go", test: "TestRemovalOfCancelledItemAfterLostReply",
+		old: "len(marks) == 0 && !unknown {", new: "len(marks) == 0 && (!unknown || unknown) {",
+	},
+	{
+		name: "an item is removed though its cancel was withdrawn", file: "queue/consumersession.go", test: "TestWithdrawnCancelDelivers",
+		old: "ops = append(ops, framework.DeleteOp(mark, framework.AnyVersion))", new: "_ = mark",
+	},
+	{
 		name: "another retry policy is let through", file: "queue/record.go", test: "TestRetryPolicyIsStored",
 		old: "case given.Retry != nil && (", new: "case given.Retry != nil && given.Order == \"none\" && (",
 	},
 	{
-		name: "a poll takes what has another consumer of a strict queue", file: "queue/strict.go", test: "TestTryTakeTakesOnlyPresentItems",
-		old: "\tcase !first:\n\t\treturn 0, false\n", new: "\tcase !first:\n\t\treturn state.items(), false\n",
+		name: "a poll waits for what another consumer of a strict queue holds", file: "queue/strict.go", test: "TestTryTakeDoesNotWaitInStrictLine",
+		old: "\tcase !first:\n\t\treturn 0, false\n", new: "\tcase !first:\n\t\treturn state.countItems(), false\n",
 	},
 	{
 		name: "a poll of a paused queue waits", file: "queue/trytake.go", test: "TestTryTakeTakesOnlyPresentItems",
@@ -85,8 +121,8 @@ var queueMutants = []mutant{
 	},
 	{
 		name: "who comes anew takes places before the line", file: "queue/capacity.go", test: "TestEmptyCapacityLineDoesNotBlockPuts",
-		old: "if c.line && !first {",
-		new: "if c.line && !first && false {",
+		old: "if c.lineMarked && !first {",
+		new: "if c.lineMarked && !first && false {",
 	},
 	{
 		name: "places ahead lead past a batch that waits", file: "queue/capacity.go", test: "TestReservedPlacesDoNotOvertakeWaitingBatch",

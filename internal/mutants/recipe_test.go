@@ -14,7 +14,7 @@ func init() {
 		},
 		{
 			name: "the loop hides why its context ended", file: "internal/recipe/session.go", test: "TestOnSessionEndsWithItsContext",
-			old: "case ctx.Err() != nil:\n\t\t\treturn framework.Ended(ctx)",
+			old: "case ctx.Err() != nil:\n\t\t\treturn failure.Ended(ctx)",
 			new: "case ctx.Err() != nil:\n\t\t\treturn err",
 		},
 		{
@@ -23,7 +23,7 @@ func init() {
 			new: "case <-context.Background().Done():",
 		},
 		{
-			name: "a newer release's record is taken for this one's", file: "internal/recipe/record.go", test: "TestRecordThatCannotBeRead",
+			name: "a newer release's record is taken for this one's", file: "internal/recipe/record.go", test: "TestUnreadableRecord",
 			old: "case version > newest:",
 			new: "case false:",
 		},
@@ -33,14 +33,31 @@ func init() {
 			new: "_ = quoted",
 		},
 		{
-			name: "a late answer moves the ensemble's clock", file: "internal/recipe/clock.go", test: "TestEnsembleClockIgnoresAnAnswerThatAgreesWithIt",
-			old: "case c.at(requested).After(stamp):",
-			new: "default:",
+			name: "a late answer moves the ensemble's clock", file: "internal/recipe/clock.go", test: "TestEnsembleClockIgnoresAgreeingAnswer",
+			old: "case c.estimateAt(requested).After(stamp):",
+			new: "case true:",
 		},
 		{
-			name: "Done does not wait for tasks that tasks start", file: "internal/background/tasks.go", test: "TestDoneWaitsForTasksThatRunningTasksStart",
+			name: "the latest time is the estimate", file: "internal/recipe/clock.go", test: "TestEnsembleClockStaysWithinLatest",
+			old: "return c.estimateAt(now).Add(c.behind)",
+			new: "return c.estimateAt(now)",
+		},
+		{
+			name: "Done does not wait for tasks that tasks start", file: "internal/background/tasks.go", test: "TestDoneWaitsForTasksOfTasks",
 			old: "if t.closing && t.running == 0 {\n\t\treturn false",
 			new: "if t.closing {\n\t\treturn false",
+		},
+		{
+			name: "a search goes on for ever", file: "internal/recipe/find.go", pkg: "./scheduler",
+			old:  "case !next.listed && f.looked == most:",
+			new:  "case false:",
+			test: "TestFindYieldsSchedulersAtAnyDepth",
+		},
+		{
+			name: "a search ends at what is forbidden", file: "internal/recipe/find.go",
+			old:  "if !yield(\"\", failure.Wrap(\"find\", next.path, next.err)) || !errors.Is(next.err, framework.ErrNoAuth) {",
+			new:  "if !yield(\"\", failure.Wrap(\"find\", next.path, next.err)) || true {",
+			test: "TestFindWalksInOrderPastForbiddenNodes",
 		},
 	}
 }

@@ -11,15 +11,15 @@ var watchdogMutants = []mutant{
 	},
 	{
 		name: "the session is closed beside a command that may run", file: "internal/watchdog/monitor.go",
-		test: "TestACommandThatIsNotKnownKeepsTheSession|TestACommandThatCannotBeIdentifiedMayRun",
+		test: "TestUnknownCommandKeepsSession|TestUnidentifiableCommandMayRun",
 		old:  "\t\tif c.unidentified {\n\t\t\treturn errCommandMayRun\n\t\t}\n", new: "\t\t_ = c.unidentified\n",
 	},
 	{
-		name: "a command that cannot be identified has ended", file: "internal/watchdog/monitor.go", test: "TestACommandThatCannotBeIdentifiedMayRun",
+		name: "a command that cannot be identified has ended", file: "internal/watchdog/monitor.go", test: "TestUnidentifiableCommandMayRun",
 		old: "c.unidentified = !errors.Is(err, errNoSuchProcess)", new: "c.unidentified = errors.Is(err, io.EOF)",
 	},
 	{
-		name: "a process without a start time has ended", file: "internal/watchdog/commandprocess_linux.go", test: "TestACommandThatCannotBeIdentifiedMayRun",
+		name: "a process without a start time has ended", file: "internal/watchdog/commandprocess_linux.go", test: "TestUnidentifiableCommandMayRun",
 		old: "return nil, errUnidentified\n	}\n	fd", new: "return nil, errNoSuchProcess\n	}\n	fd",
 	},
 	{
@@ -27,7 +27,7 @@ var watchdogMutants = []mutant{
 		old: "c.leaseEnd = max(c.leaseEnd, m.end)", new: "c.leaseEnd = m.end",
 	},
 	{
-		name: "another process of the same number is killed", file: "internal/watchdog/commandprocess_linux.go", test: "TestAnotherProcessOfThatNumberIsLeftAlone",
+		name: "another process of the same number is killed", file: "internal/watchdog/commandprocess_linux.go", test: "TestReusedPIDIsLeftAlone",
 		old: "if err == nil && found == id {", new: "if err == nil && found.pid == id.pid {",
 	},
 	{
@@ -81,7 +81,7 @@ var watchdogMutants = []mutant{
 
 	// The close of a dead process's session.
 	{
-		name: "the session of another id is closed", file: "internal/watchdog/close.go", test: "TestAServerThatAnswersWithAnotherSessionIsLeft",
+		name: "the session of another id is closed", file: "internal/watchdog/close.go", test: "TestServerAnsweringWithOtherSessionIsLeft",
 		old: "case answer.Session != s.ID:", new: "case answer.Session != s.ID && answer.Timeout <= 0:",
 	},
 	{

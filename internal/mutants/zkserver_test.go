@@ -10,7 +10,7 @@ var zkserverMutants = []mutant{
 	},
 	{
 		name: "a close may have a byte more", file: "internal/zkserver/database.go", pkg: "./internal/conformance",
-		test: "TestACloseThatIsTooLargeEndsTheMemoryServer",
+		test: "TestTooLargeCloseEndsMemoryServer",
 		old:  "size > db.closeLimit {", new: "size > db.closeLimit+1 {",
 	},
 	{

@@ -1,6 +1,7 @@
 package procguard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,8 @@ type Command struct {
 	Env []string
 	// Stdin, if not nil, is the command's standard input instead of this process's.
 	Stdin *os.File
+	// Stdout, if not nil, is the command's standard output instead of this process's.
+	Stdout *os.File
 	// KillAfter is the time between SIGTERM and SIGKILL when the hold is lost.
 	KillAfter time.Duration
 	// Signals are forwarded to the command's process group.
@@ -71,7 +74,7 @@ func (c Command) Run(h Hold) (int, error) {
 	}
 	cmd := exec.Command(path, c.Args[1:]...)
 	cmd.Args[0] = c.Args[0]
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.standardInput(), os.Stdout, os.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = cmp.Or(c.Stdin, os.Stdin), cmp.Or(c.Stdout, os.Stdout), os.Stderr
 	cmd.Env = append(os.Environ(), c.Env...)
 	p, err := startProcess(cmd, c.newGuard())
 	if err != nil {
@@ -86,13 +89,6 @@ func (c Command) Run(h Hold) (int, error) {
 		return p.exitCode(), fmt.Errorf("%w: %w", ErrHoldLost, cause)
 	}
 	return p.exitCode(), nil
-}
-
-func (c Command) standardInput() *os.File {
-	if c.Stdin == nil {
-		return os.Stdin
-	}
-	return c.Stdin
 }
 
 func (c Command) newGuard() Guard {

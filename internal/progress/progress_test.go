@@ -30,7 +30,7 @@ func toldOutput(total int, events ...event) string {
 	return out.String()
 }
 
-func TestWhatHasEndedIsCountedAndWhatRunsIsNamed(t *testing.T) {
+func TestProgressCountsEndedAndNamesRunning(t *testing.T) {
 	require.Equal(t, "[1/3] ok a 1.2s (cached)\n[1/3] after 6s: b TestOld (2s)\n[1/3] no failure, in 6s\n", toldOutput(3,
 		event{Action: "start", Package: "a"}, event{Action: "output", Package: "a", Output: "ok  \ta\t(cached)\n"}, event{Action: "pass", Package: "a", Elapsed: 1.24},
 		event{Action: "run", Package: "b", Test: "TestOld"}, event{Action: "run", Package: "b", Test: "TestNew"},
@@ -38,7 +38,7 @@ func TestWhatHasEndedIsCountedAndWhatRunsIsNamed(t *testing.T) {
 	require.Equal(t, "[0] after 0s: compiling\n[0] no failure, in 0s\n", toldOutput(0))
 }
 
-func TestWhatFailsIsShownWithItsOutput(t *testing.T) {
+func TestFailureIsShownWithOutput(t *testing.T) {
 	out := toldOutput(1, event{Action: "run", Package: "a", Test: "TestBad"}, event{Action: "output", Package: "a", Test: "TestBad", Output: "why\n"},
 		event{Action: "run", Package: "a", Test: "TestGood"}, event{Action: "output", Package: "a", Test: "TestGood", Output: "noise\n"},
 		event{Action: "run", Package: "a", Test: "TestHangs"}, event{Action: "output", Package: "a", Test: "TestHangs", Output: "stack\n"},
@@ -48,7 +48,7 @@ func TestWhatFailsIsShownWithItsOutput(t *testing.T) {
 	require.True(t, strings.HasSuffix(out, "[1/1] failed: a, in 10s\n"), out)
 }
 
-func TestLinesThatAreNoEventsAreShown(t *testing.T) {
+func TestNonEventLinesAreShown(t *testing.T) {
 	var out bytes.Buffer
 	r := newReport(&out, 0, time.Unix(0, 0))
 	r.readEvent([]byte("go: downloading x\n"), time.Unix(0, 0))

@@ -10,7 +10,7 @@ import (
 )
 
 // EnsembleClock estimates the time of the ensemble's leader from the times that it has stamped on writes and from the time that has passed here since. The zero
-// value has heard of none. It is safe for concurrent use.
+// value has no time yet. It is safe for concurrent use.
 //
 // Guarantee: right after a write, the estimate is a time that the leader's clock had between the request and the answer.
 // Not guaranteed: that it never goes back. It follows a clock that is set back, and another leader's clock.
@@ -19,6 +19,8 @@ type EnsembleClock struct {
 	ensemble time.Time // what the ensemble's clock showed
 	local    time.Time // when it did; its monotonic reading counts
 	answered time.Time // when the latest answer came
+
+	behind time.Duration // the most that the estimate is behind the ensemble's clock
 }
 
 // Note takes in the time that the leader has stamped on a write which was requested at a local time and is answered now. The stamp lies in between, so the estimate
@@ -27,12 +29,17 @@ func (c *EnsembleClock) Note(stamp, requested time.Time) {
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	latest := stamp.Add(now.Sub(requested))
+	if former := c.estimateAt(now).Add(c.behind); !former.Before(stamp) && former.Before(latest) {
+		latest = former
+	}
 	switch {
-	case c.answered.IsZero(), c.at(now).Before(stamp):
+	case c.answered.IsZero(), c.estimateAt(now).Before(stamp):
 		c.ensemble, c.local = stamp, now
-	case c.at(requested).After(stamp):
+	case c.estimateAt(requested).After(stamp):
 		c.ensemble, c.local = stamp, requested
 	}
+	c.behind = latest.Sub(c.estimateAt(now))
 	c.answered = now
 }
 
@@ -57,7 +64,7 @@ func (c *EnsembleClock) Ask(ctx context.Context, s *framework.Session, dir strin
 	}
 }
 
-// Known reports whether the clock has heard of a time.
+// Known reports whether the clock has an estimate.
 func (c *EnsembleClock) Known() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,7 +76,16 @@ func (c *EnsembleClock) Now() time.Time {
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.at(now)
+	return c.estimateAt(now)
+}
+
+// Latest is the latest time that the ensemble's clock may show now: the answers from which Now is estimated may have been under way for as long as their
+// requests were. It means nothing before the first answer.
+func (c *EnsembleClock) Latest() time.Time {
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.estimateAt(now).Add(c.behind)
 }
 
 // Age is the time since the latest answer, which bounds how far the clocks can have drifted apart. It means nothing before the first.
@@ -79,5 +95,7 @@ func (c *EnsembleClock) Age() time.Duration {
 	return time.Since(c.answered)
 }
 
-// at is the estimate for a local time. Guarded by mu.
-func (c *EnsembleClock) at(local time.Time) time.Time { return c.ensemble.Add(local.Sub(c.local)) }
+// estimateAt is the estimate for a local time. Guarded by mu.
+func (c *EnsembleClock) estimateAt(local time.Time) time.Time {
+	return c.ensemble.Add(local.Sub(c.local))
+}

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -61,7 +62,7 @@ func TestOnSessionClassifiesErrors(t *testing.T) {
 		{"refusal", other, nil, 1},
 		{"closed client", framework.ErrClosed, nil, 1},
 		{"write of an unknown outcome", suspended, nil, 1},
-		{"repeated by the caller's choice", suspended, []func(error) bool{framework.IsTransient}, 3},
+		{"repeated by the caller's choice", suspended, []func(error) bool{failure.IsTransient}, 3},
 		{"try again", recipe.ErrAgain, nil, 3},
 		{"loss of something else while the session stands", lost, nil, 3},
 	} {
@@ -179,7 +180,7 @@ func TestEnsembleClockFollowsTheLeadersStamps(t *testing.T) {
 	})
 }
 
-func TestEnsembleClockIgnoresAnAnswerThatAgreesWithIt(t *testing.T) {
+func TestEnsembleClockIgnoresAgreeingAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var clock recipe.EnsembleClock
 		clock.Note(time.Now(), time.Now())
@@ -187,5 +188,27 @@ func TestEnsembleClockIgnoresAnAnswerThatAgreesWithIt(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		clock.Note(requested.Add(time.Second), requested) // stamped on its way
 		require.Equal(t, time.Now(), clock.Now())
+	})
+}
+
+func TestEnsembleClockStaysWithinLatest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var clock recipe.EnsembleClock
+		answerAfter := func(request, reply time.Duration) {
+			requested := time.Now()
+			time.Sleep(request)
+			stamp := time.Now().Add(time.Hour) // the ensemble's clock is ahead of this one
+			time.Sleep(reply)
+			clock.Note(stamp, requested)
+		}
+		late := func() time.Duration { return clock.Latest().Sub(time.Now().Add(time.Hour)) }
+		answerAfter(0, 3*time.Second)
+		require.Equal(t, time.Duration(0), late())
+		answerAfter(2*time.Second, time.Second)
+		require.Equal(t, time.Duration(0), late(), "an answer that says less changes nothing")
+		time.Sleep(time.Minute)
+		require.Equal(t, time.Duration(0), late())
+		clock.Note(time.Now(), time.Now()) // it was set back
+		require.Equal(t, -time.Hour, late())
 	})
 }

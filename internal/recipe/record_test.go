@@ -42,7 +42,7 @@ func TestObjectWithinARecordKeepsUnknownFields(t *testing.T) {
 	require.Equal(t, `{}`, string(data))
 }
 
-func TestRecordThatCannotBeRead(t *testing.T) {
+func TestUnreadableRecord(t *testing.T) {
 	for text, want := range map[string]error{
 		"": recipe.ErrCorrupt, "null": recipe.ErrCorrupt, "[]": recipe.ErrCorrupt, "{}": recipe.ErrCorrupt, `{"v":0}`: recipe.ErrCorrupt,
 		`{"v":-1}`: recipe.ErrCorrupt, `{"v":"1"}`: recipe.ErrCorrupt, `{"v":1,"name":1}`: recipe.ErrCorrupt, `{"v":1} `: nil,

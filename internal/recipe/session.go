@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
 // ErrAgain is returned by a function of OnSession that must be called again, because another client has changed what it read.
@@ -17,7 +18,7 @@ type Step func(s *framework.Session) error
 // OnSession calls step with the client's session, and again until it is done. It classifies what step returns:
 //
 //   - nil: done.
-//   - any error after ctx has ended: OnSession returns framework.Ended(ctx).
+//   - any error after ctx has ended: OnSession returns failure.Ended(ctx).
 //   - an error that wraps framework.ErrSessionLost, of a session that has ended: step is called with the next session. There is no pause, since
 //     the client pauses between sessions that it loses.
 //   - an error that wraps ErrAgain or framework.ErrSessionLost while the session stands, and an error for which one of repeat returns true: step is
@@ -25,7 +26,7 @@ type Step func(s *framework.Session) error
 //   - any other error, such as framework.ErrClosed or a refusal: OnSession returns it.
 //
 // While the connection is suspended, step is called all the same: the session's operations wait for the connection. A step that
-// returns framework.ErrSuspended has a write of an unknown outcome; it is repeated only if repeat says so, as [framework.IsTransient] does.
+// returns framework.ErrSuspended has a write of an unknown outcome; it is repeated only if repeat says so, as [failure.IsTransient] does.
 func OnSession(ctx context.Context, client *framework.Client, step Step, repeat ...func(error) bool) error {
 	pauses := RetryPauses{Client: client}
 	for {
@@ -39,14 +40,14 @@ func OnSession(ctx context.Context, client *framework.Client, step Step, repeat 
 		case err == nil:
 			return nil
 		case ctx.Err() != nil:
-			return framework.Ended(ctx)
+			return failure.Ended(ctx)
 		case errors.Is(err, framework.ErrSessionLost) && s.Err() != nil:
 			continue
 		case !errors.Is(err, ErrAgain) && !errors.Is(err, framework.ErrSessionLost) && !anyIsTrue(repeat, err):
 			return err
 		}
 		if pauses.Wait(ctx, began) != nil {
-			return framework.Ended(ctx)
+			return failure.Ended(ctx)
 		}
 	}
 }

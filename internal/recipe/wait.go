@@ -5,9 +5,10 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
-// WaitForWatch waits for the event of a watch and stops the watch. It returns an error when ctx ends first, which is framework.Ended(ctx), or the session,
+// WaitForWatch waits for the event of a watch and stops the watch. It returns an error when ctx ends first, which is failure.Ended(ctx), or the session,
 // which is the cause of its end. Read the node again after any event: one with an error says that the node is no longer watched.
 func WaitForWatch(ctx context.Context, s *framework.Session, w *framework.Watch) (framework.Event, error) {
 	defer w.Stop()
@@ -35,7 +36,7 @@ const (
 )
 
 // WaitForFirst waits for the first of several sources, as long as ctx and within last. within is the context of the session, or of a
-// hold, without which the wait has no purpose. The event is that of a watch, and may have an error itself. The error is framework.Ended(ctx) or the cause of within's
+// hold, without which the wait has no purpose. The event is that of a watch, and may have an error itself. The error is failure.Ended(ctx) or the cause of within's
 // end. It does not stop the watches.
 func WaitForFirst(ctx, within context.Context, from Sources) (Source, framework.Event, error) {
 	var first, second <-chan framework.Event
@@ -55,7 +56,7 @@ func WaitForFirst(ctx, within context.Context, from Sources) (Source, framework.
 	case <-from.Timer:
 		return Timer, framework.Event{}, nil
 	case <-ctx.Done():
-		return Nothing, framework.Event{}, framework.Ended(ctx)
+		return Nothing, framework.Event{}, failure.Ended(ctx)
 	case <-within.Done():
 		return Nothing, framework.Event{}, context.Cause(within)
 	}

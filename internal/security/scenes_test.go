@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/members"
 	"github.com/lockstep-go/lockstep/queue"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
@@ -112,7 +113,7 @@ func useElection(ctx context.Context, t *testing.T, c *framework.Client, crew *b
 	}, patience, tick)
 	_, err = election.New(c, "/elections/selector", election.WithSelectorLayout()).Campaign(ctx)
 	require.NoError(t, err)
-	_, err = election.NewGroup(c, "/elections/members").Join(ctx, "one", election.Metadata{"a": "b"})
+	_, err = members.New(c, "/elections/members").Join(ctx, "one", members.Info{Metadata: members.Metadata{"a": "b"}})
 	require.NoError(t, err)
 }
 

@@ -16,6 +16,8 @@ type actor struct {
 	name     string
 	rng      *rand.Rand
 	maxPause time.Duration // the longest pause between steps
+	minPause time.Duration // the shortest one, if it is not 0
+	hold     time.Duration // the usual hold, if it is not 0
 }
 
 func newActor(p *process, spec workloadSpec, n int) *actor {
@@ -25,6 +27,12 @@ func newActor(p *process, spec workloadSpec, n int) *actor {
 
 // nextStep waits for a random time, and reports whether to take another step.
 func (a *actor) nextStep() bool {
+	if a.minPause > 0 {
+		ctx, cancel := a.untilRoused()
+		a.sleep(ctx, durationBetween(a.rng, a.minPause, 2*a.minPause))
+		cancel()
+		return a.ctx.Err() == nil && !a.sim.programEnded()
+	}
 	a.sleep(a.ctx, pickOne(a.rng, 0, durationBetween(a.rng, 0, 5*time.Millisecond), durationBetween(a.rng, 0, 500*time.Millisecond), durationBetween(a.rng, 0, a.maxPause)))
 	return a.ctx.Err() == nil && !a.sim.programEnded()
 }
@@ -84,4 +92,18 @@ func outcome(err error) string {
 		return "done"
 	}
 	return err.Error()
+}
+
+// lagServer lets the process's server lag behind for a while, in which others write. A real follower that lags for longer is cut off by its leader; and a
+// session that holds nothing makes no request that would bring its server up to date.
+func (a *actor) lagServer() {
+	for _, session := range a.sim.zk.Sessions() {
+		if a.sim.observer.processOf(session.ID) == a.process {
+			if catchUp, err := a.sim.zk.Lag(session.ID); err == nil {
+				a.sim.countOperation("lag")
+				time.AfterFunc(durationBetween(a.rng, time.Second, 4*time.Second), catchUp)
+			}
+		}
+	}
+	a.sleep(a.ctx, durationBetween(a.rng, 0, time.Second))
 }

@@ -32,6 +32,12 @@ const (
 	reapContainers     faultKind = "containers reaped"      // once
 	reapContainersSoon faultKind = "containers reaped soon" // after each delete, for a while
 	contextEnd         faultKind = "context end"            // drawn by actors
+
+	// Faults between the leader and the follower that serves a process, which answers pings all the same. They are drawn separately.
+	loseToLeader   faultKind = "follower to leader lost"
+	loseFromLeader faultKind = "leader to follower lost"
+	cutFollower    faultKind = "follower cut off"
+	stallFollower  faultKind = "follower stalled, then follower to leader lost"
 )
 
 var faultKinds = []faultKind{lostReply, slowReplies, resetLink, cutLink, holdUp, holdDown, holdBoth, halfOpen, delayLink, freezeClient, crashClient, wallClockJump, expireSession, deleteNode,
@@ -44,7 +50,9 @@ var frequentFaults = []faultKind{lostReply, lostReply, lostReply, resetLink, cut
 type fault struct {
 	kind          faultKind
 	at            time.Duration
-	afterRequests int // if not zero: wait for so many requests of the process, counted from at
+	atPing        bool          // wait for a ping of the process
+	afterRequests int           // if not zero: wait for so many requests of the process, counted from at or from that ping
+	rouseAfter    time.Duration // if not zero: actors of the process that pause end their pauses so long after that
 	process       int
 	duration      time.Duration
 	seed          uint64 // of the fault's other random choices
@@ -62,16 +70,45 @@ func drawFault(r *rand.Rand, p plan, at time.Duration) fault {
 // drawClockFaults sets the ensemble's clock wrong in half of the plans whose workloads use it, and in no other plan.
 func drawClockFaults(r *rand.Rand, p plan) (all []fault) {
 	for _, s := range p.workloads {
-		if s.recipe == "queue" || s.recipe == "lines" {
+		if s.recipe == "queue" || s.recipe == "lines" || s.recipe == "cancels" {
 			return nil // delayed items would wait for a clock that comes back from far
 		}
 	}
-	if !slices.ContainsFunc(p.workloads, func(s workloadSpec) bool { return slices.Contains([]string{"scheduler", "control", "jobs"}, s.recipe) }) || oneIn(r, 2) {
+	if !slices.ContainsFunc(p.workloads, func(s workloadSpec) bool {
+		return slices.Contains([]string{"scheduler", "control", "jobs", "ids"}, s.recipe)
+	}) || oneIn(r, 2) {
 		return nil
 	}
 	gap := pickOne(r, 2*time.Second, 20*time.Second, time.Minute)
 	for at := durationBetween(r, 0, 2*gap); at < p.duration; at += durationBetween(r, 0, 2*gap) {
 		all = append(all, fault{kind: wrongClock, at: at, duration: pickOne(r, durationBetween(r, 0, 5*time.Second), durationBetween(r, 0, 2*time.Minute)), seed: r.Uint64()})
+	}
+	return all
+}
+
+// followerFaults are the faults that meet sessions as they wake. Those of links last long here.
+var followerFaults = []faultKind{loseToLeader, loseToLeader, loseFromLeader, cutFollower, stallFollower, stallFollower, stallFollower, holdUp, cutLink, freezeClient}
+
+// drawFollowerFaults spreads faults over a plan that has followers. Each is aimed: at a ping, or at one of the next requests. Near it, actors of the
+// process that pause go on, so that their session wakes in the middle of the fault.
+func drawFollowerFaults(r *rand.Rand, p plan) (all []fault) {
+	if !p.followers {
+		return nil
+	}
+	gap := pickOne(r, p.sessionTimeout, 3*p.sessionTimeout)
+	for at := durationBetween(r, 0, 2*gap); at < p.duration; at += durationBetween(r, p.sessionTimeout, 2*gap) {
+		f := fault{kind: pickOne(r, followerFaults...), at: at, process: r.IntN(p.processes), seed: r.Uint64(), duration: durationBetween(r, p.sessionTimeout/4, 3*p.sessionTimeout)}
+		f.rouseAfter = 1 + pickOne(r, durationBetween(r, 0, time.Second), durationBetween(r, 0, p.sessionTimeout))
+		if f.kind == stallFollower && !oneIn(r, 3) {
+			// The session wakes by the pings at which the stall began, and its first write is answered just before it would be given up.
+			f.rouseAfter = durationBetween(r, p.sessionTimeout/4, p.sessionTimeout/2)
+			f.duration = 3 * (f.rouseAfter + durationBetween(r, p.sessionTimeout/20, p.sessionTimeout/4))
+		}
+		f.atPing = f.kind == stallFollower || !oneIn(r, 3)
+		if f.kind != stallFollower && !(f.atPing && oneIn(r, 3)) {
+			f.afterRequests = 1 + r.IntN(5)
+		}
+		all = append(all, f)
 	}
 	return all
 }
@@ -98,6 +135,12 @@ func (f fault) String() string {
 	text := fmt.Sprintf("%10.3fs  %s", f.at.Seconds(), f.kind)
 	if !f.kind.isServerFault() {
 		text += fmt.Sprintf(" of p%d", f.process)
+	}
+	if f.atPing {
+		text += ", at its next ping"
+	}
+	if f.rouseAfter > 0 {
+		text += fmt.Sprintf(", its sleepers roused %v later", f.rouseAfter.Round(time.Millisecond))
 	}
 	if f.afterRequests > 0 {
 		text += fmt.Sprintf(", at its request %d from then", f.afterRequests)

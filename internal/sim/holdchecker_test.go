@@ -28,7 +28,7 @@ type hold struct {
 	holder  *actor
 	shared  bool
 	permits int // of a semaphore, whose limit may change
-	limit   func() int
+	limit   func(token int64) int
 	token   grantToken
 	session int64
 	node    string
@@ -94,8 +94,8 @@ func (c *holdChecker) checkExclusion(h *hold, counts func(*hold) bool) {
 				h.holder.name, h.mode(), h.token.token, c.path, o.holder.name, o.mode(), o.token.token)
 		}
 	}
-	if h.permits > 0 && taken > h.limit() && !c.sim.isEndedByOperator(h.session, h.node) {
-		c.sim.addViolation(c.workloadPath, "permits", "with the grant of %s, %d of %d permits are held", h.holder.name, taken, h.limit())
+	if h.permits > 0 && taken > h.limit(h.token.token) && !c.sim.isEndedByOperator(h.session, h.node) {
+		c.sim.addViolation(c.workloadPath, "permits", "with the grant of %s, %d of %d permits are held", h.holder.name, taken, h.limit(h.token.token))
 	}
 }
 

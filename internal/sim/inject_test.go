@@ -21,18 +21,31 @@ func (sim *simulation) injectFaults() {
 	}
 }
 
-// injectWhenDue injects a fault now, or after some requests of its process.
+// injectWhenDue injects a fault now, or at a ping, or after some requests of its process.
 func (sim *simulation) injectWhenDue(f fault) {
 	p := sim.processAt(f.process)
-	if f.afterRequests == 0 {
-		sim.inject(f, p)
+	if f.atPing {
+		p.atNextPing(func() { sim.injectAfterRequests(f, p) })
 		return
 	}
-	p.afterRequests(f.afterRequests, func() {
+	sim.injectAfterRequests(f, p)
+}
+
+// injectAfterRequests injects a fault now, or after some requests of its process, and rouses the process's actors near it.
+func (sim *simulation) injectAfterRequests(f fault, p *process) {
+	if f.rouseAfter > 0 {
+		sim.later(f.rouseAfter, p.rouse)
+	}
+	injectUnlessEnded := func() {
 		if !sim.programEnded() && p.ctx.Err() == nil {
 			sim.inject(f, p)
 		}
-	})
+	}
+	if f.afterRequests == 0 {
+		injectUnlessEnded()
+		return
+	}
+	p.afterRequests(f.afterRequests, injectUnlessEnded)
 }
 
 // processAt is the living process in a slot.
@@ -56,6 +69,10 @@ func (sim *simulation) inject(f fault, p *process) {
 		}
 	case deleteNode:
 		if !sim.deleteNode(r) {
+			return
+		}
+	case loseToLeader, loseFromLeader, cutFollower, stallFollower:
+		if !sim.holdFollower(f, p, oneIn(r, 2)) {
 			return
 		}
 	case resetLink:
@@ -174,17 +191,59 @@ func (sim *simulation) slowReplies(f fault, r *rand.Rand) {
 
 // expire ends a process's session, as an operator does.
 func (sim *simulation) expire(p *process) bool {
-	var id int64
-	for _, s := range sim.zk.Sessions() {
-		if sim.observer.processOf(s.ID) == p {
-			id = s.ID
-		}
-	}
+	id := sim.sessionOf(p)
 	if id == 0 {
 		return false
 	}
 	sim.noteExpiredSession(id, p)
 	return sim.zk.Expire(id) == nil
+}
+
+// sessionOf is the newest session of a process; 0 without one.
+func (sim *simulation) sessionOf(p *process) (id int64) {
+	for _, s := range sim.zk.Sessions() {
+		if sim.observer.processOf(s.ID) == p {
+			id = s.ID
+		}
+	}
+	return id
+}
+
+// holdFollower holds messages between the leader and the follower that serves a process. If it is the only one that the process knows, each new connection
+// is to it too, and gets no answer.
+func (sim *simulation) holdFollower(f fault, p *process, only bool) bool {
+	hold, err := sim.zk.Follower(sim.sessionOf(p))
+	if err != nil { // the process is not connected
+		return false
+	}
+	release := func() { hold(false, false) }
+	sim.mu.Lock()
+	sim.heldFollowers = append(sim.heldFollowers, release)
+	sim.mu.Unlock()
+	hold(f.kind == loseToLeader || f.kind == cutFollower, f.kind != loseToLeader)
+	if only {
+		p.beginFault(halfOpen, 0)
+		sim.later(f.duration, func() { p.endFault(halfOpen) })
+	}
+	if f.kind != stallFollower {
+		sim.later(f.duration, release)
+		return true
+	}
+	sim.later(f.duration/3, func() {
+		hold(true, false)
+		sim.later(f.duration, release)
+	})
+	return true
+}
+
+// releaseFollowers ends the faults of all followers.
+func (sim *simulation) releaseFollowers() {
+	sim.mu.Lock()
+	all := sim.heldFollowers
+	sim.mu.Unlock()
+	for _, release := range all {
+		release()
+	}
 }
 
 // deleteNode deletes a contender's node, as an operator does.

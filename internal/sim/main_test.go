@@ -17,6 +17,7 @@ var (
 	recipesFlag  = flag.String("recipes", "", "the recipes to run, separated by commas; all if empty")
 	asJSON       = flag.Bool("json", false, "print the summary as JSON")
 	untilRule    = flag.String("until", "", "the rule that a mutant must break, or any")
+	idCount      = flag.Int64("ids", tenMillion, "how many ids TestTenMillionIDs gives at least")
 	printHistory = flag.Bool("history", false, "print the history of each seed")
 )
 

@@ -1,27 +1,55 @@
 package sim
 
+import "github.com/lockstep-go/lockstep/internal/mutants"
+
 // mutantList lists the code's safeguards, and the code without each.
 var mutantList = []mutant{
 	{
-		name: "the proof of life never lapses", file: "framework/session.go", recipes: "mutex", rule: "exclusion",
-		old: "lapsed := s.lease.until != 0 && now >= s.lease.until", new: "lapsed := false && now >= s.sessionLease.until",
+		name: "the proof of life lapses a session timeout late", file: "framework/lease.go", recipes: "mutex", rule: "exclusion",
+		old: "return from + l.timeout - clockMargin(l.timeout)", new: "return from + 2*l.timeout",
 	},
 	{
-		name: "the lease has no margin", file: "framework/lease.go", recipes: "mutex", rule: "exclusion",
+		// A lease counts from the heartbeat before the latest, which leaves T/4 in the place of the margin, except behind a follower that forgets packets.
+		name: "the lease has no margin", file: "framework/lease.go", recipes: "sleepers", rule: "exclusion",
 		old: "return 50*time.Millisecond + timeout/50", new: "return 0 * timeout",
 	},
 	{
 		name: "the lease is counted from the answer", file: "framework/lease.go", recipes: "mutex", rule: "exclusion",
-		old: "l.until = max(l.until, from+l.timeout-clockMargin(l.timeout))", new: "l.until = max(l.until, from+l.timeout+l.timeout/4)",
+		old: "return from + l.timeout - clockMargin(l.timeout)", new: "return from + l.timeout + l.timeout/4",
+	},
+	{
+		name: "a hold is granted on a session that sleeps", file: "framework/session.go", recipes: "sleepers", rule: "exclusion",
+		old: "if s.lease.until == 0 || s.setup.clock.Now() >= s.lease.until || ", new: "if ",
+	},
+	{
+		name: "a session with a hold falls asleep", file: "framework/dormancy.go", recipes: "sleepers", rule: "exclusion",
+		old: "return d.holdCount+d.reasons > 0", new: "return d.reasons > 0",
+	},
+	{
+		name: "a session wakes by one ping in place of two", file: "internal/link/conn.go", recipes: "sleepers", rule: "exclusion",
+		old: "			c.out.putFrame(out)\n		}\n", new: "		}\n",
+		also: []mutants.Change{{
+			File: "internal/link/ping.go",
+			Old:  "	if !p.half {\n		p.half = true\n		return false\n	}\n	if len(p.latest) == pairsKept {\n		p.latest = append(p.latest[:0], p.latest[1:]...)\n	}\n	p.latest = append(p.latest, PingPair{SentAt: p.unanswered[0], AnsweredAt: at})\n	p.unanswered, p.half = p.unanswered[1:], false\n	return true\n",
+			New:  "	if len(p.latest) == pairsKept {\n		p.latest = append(p.latest[:0], p.latest[1:]...)\n	}\n	p.latest = append(p.latest, PingPair{SentAt: p.unanswered[0], AnsweredAt: at})\n	p.unanswered = p.unanswered[1:]\n	return false\n",
+		}},
+	},
+	{
+		name: "a session wakes without a second write", file: "framework/lease.go", recipes: "sleepers", rule: "exclusion",
+		old: "heartbeatInterval(l.timeout), writes: 2})", new: "heartbeatInterval(l.timeout), writes: 1})",
+	},
+	{
+		name: "a session wakes by pings that are too young", file: "framework/lease.go", recipes: "sleepers", rule: "exclusion",
+		old: "from: p.AnsweredAt + heartbeatInterval(l.timeout), writes: 2})", new: "from: p.AnsweredAt, writes: 2})",
 	},
 	{
 		name: "whose node it is does not matter", file: "framework/protected.go", recipes: "claim", rule: "exclusion",
-		old: "		case st.EphemeralOwner != p.s.ID() && p.exact:\n			return nil, ErrNodeExists\n		case st.EphemeralOwner != p.s.ID():",
+		old: "		case st.EphemeralOwner != p.s.ID() && p.unnumbered:\n			return nil, ErrNodeExists\n		case st.EphemeralOwner != p.s.ID():",
 		new: "		case false:",
 	},
 	{
 		name: "a create whose reply was lost is not looked up", file: "framework/protected.go", recipes: "mutex", rule: anyRule,
-		old: "\t\tfound, err := p.findByUUID()\n", new: "		var found []Created\n		var err error = errNotCreated\n",
+		old: "\t\tfound, err := p.findByUUID()\n", new: "		var found []primitives.Created\n		var err error = errNotCreated\n",
 	},
 	{
 		name: "a create that was given up is not undone", file: "framework/protected.go", recipes: "mutex,rwlock", rule: anyRule,
@@ -37,12 +65,32 @@ var mutantList = []mutant{
 	},
 	{
 		name: "tokens fall", file: "locks/lock.go", recipes: "mutex", rule: "order",
-		old: "l.line.Wait(ctx, s, l.data(ctx))\n\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\treturn l.newLeaseInLine(ctx, c, c.Node().Zxid)",
-		new: "l.line.Wait(ctx, s, l.data(ctx))\n\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\treturn l.newLeaseInLine(ctx, c, -c.Node().Zxid)",
+		old: "l.line.Wait(ctx, s, l.contenderData(ctx), noteContender(ctx))\n\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\treturn l.newLeaseInLine(ctx, c, c.Node().Zxid)",
+		new: "l.line.Wait(ctx, s, l.contenderData(ctx), noteContender(ctx))\n\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\treturn l.newLeaseInLine(ctx, c, -c.Node().Zxid)",
+	},
+	{
+		name: "a deadlock is believed before its asks have confirmed it", file: "locks/askgraph.go", recipes: "deadlocks", rule: "no false alarm",
+		old: "if a.Seen >= completed || present && a == me {", new: "if a.Seen >= completed || true {",
+	},
+	{
+		name: "held nodes of a deadlock are compared by their paths", file: "locks/askgraph.go", recipes: "deadlocks", rule: "no false alarm",
+		old: "return stats[h.Node].Czxid != h.Zxid", new: "return stats[h.Node].Czxid == 0",
+	},
+	{
+		name: "the eldest ask of a deadlock fails", file: "locks/askgraph.go", recipes: "deadlocks", rule: "the youngest fails",
+		old: "cmp.Compare(a.number, b.number))\n}\n\nfunc compareBool", new: "cmp.Compare(b.number, a.number))\n}\n\nfunc compareBool",
+	},
+	{
+		name: "all asks of a deadlock fail", file: "locks/ask.go", recipes: "deadlocks", rule: "the youngest fails",
+		old: "len(certain) > 0 && youngestAsk(certain) == me {", new: "len(certain) > 0 {",
+	},
+	{
+		name: "nobody confirms a deadlock", file: "locks/ask.go", recipes: "deadlocks", rule: "progress",
+		old: "present.Seen = max(present.Seen, g.completedBy(cycle))", new: "present.Seen = max(present.Seen, 0*g.completedBy(cycle))",
 	},
 	{
 		name: "a guard checks nothing", file: "locks/lease.go", recipes: "mutex,rwlock", rule: "guarded writes",
-		old: "return framework.CheckOp(cmp.Or(l.fence, l.node), framework.AnyVersion).When(l.Err)", new: `return framework.CheckOp(cmp.Or("/", l.fence), framework.AnyVersion)`,
+		old: "return primitives.When(framework.CheckOp(cmp.Or(l.fence, l.node), framework.AnyVersion), l.Err)", new: `return framework.CheckOp(cmp.Or("/", l.fence), framework.AnyVersion)`,
 	},
 	{
 		name: "readers wait for nobody", file: "internal/waitline/position.go", recipes: "rwlock", rule: "exclusion",
@@ -94,7 +142,7 @@ var mutantList = []mutant{
 	},
 	{
 		name: "a job's state is written at any version", file: "scheduler/statecache.go", recipes: "scheduler", rule: anyRule,
-		old: "framework.SetOp(b.node, data, b.version)", new: "framework.SetOp(b.node, data, framework.AnyVersion+0*b.version)",
+		old: "framework.SetOp(c.node, data, c.version)", new: "framework.SetOp(c.node, data, framework.AnyVersion+0*c.version)",
 	},
 	{
 		name: "a paused job runs its ticks", file: "scheduler/plan.go", recipes: "control", rule: "pause",
@@ -111,16 +159,16 @@ var mutantList = []mutant{
 	},
 	{
 		name: "a ticket is not checked before an item of a lane is taken to be nobody's", file: "queue/recoverer.go", recipes: "lines", rule: anyRule,
-		old: "if k < in.drawn && in.tickets[k] == \"\" {", new: "if k < in.drawn && (in.tickets[k] == \"\" || in.at.line != r.store.nodes.base) {",
+		old: "if k < in.drawn && in.tickets[k] == \"\" {", new: "if k < in.drawn && (in.tickets[k] == \"\" || in.at.chain != r.store.nodes.base) {",
 	},
 	{
-		name: "the recoverer skips the lines of priorities", file: "queue/recoverer.go", recipes: "lines", rule: anyRule,
-		old: "\tfor _, l := range lines {\n\t\tsegments, err",
-		new: "\tfor _, l := range slices.DeleteFunc(lines, func(l itemLine) bool { _, priority := lanePriority(l.name()); return priority }) {\n\t\tsegments, err",
+		name: "the recoverer skips the chains of priorities", file: "queue/recoverer.go", recipes: "lines", rule: anyRule,
+		old: "\tfor _, chain := range chains {\n\t\tsegments, err",
+		new: "\tfor _, chain := range slices.DeleteFunc(chains, func(c segmentChain) bool { _, priority := lanePriority(c.name()); return priority }) {\n\t\tsegments, err",
 	},
 	{
 		name: "an acknowledged item gives no room back", file: "queue/claimeditem.go", recipes: "lines", rule: "bound",
-		old: "\tr := c.request(c.leaveOps())\n\tc.endWith(r, finished)", new: "\tr := c.request(c.removeOps())\n\tc.endWith(r, finished)",
+		old: "\tr := c.newRequest(c.leaveOps())\n\tc.endWith(r, finished)", new: "\tr := c.newRequest(c.removeOps())\n\tc.endWith(r, finished)",
 	},
 	{
 		name: "a bound is counted with one place too many", file: "queue/capacity.go", recipes: "lines", rule: "bound",
@@ -135,8 +183,16 @@ var mutantList = []mutant{
 		old: "\t\tk, err := st.purgeDelayed(ctx, s)", new: "\t\tk, err := 0, error(nil)",
 	},
 	{
+		name: "a consumer does not look for cancelled items", file: "queue/consumersession.go", recipes: "cancels", rule: "cancels",
+		old: "cancelled, err := cs.removeIfCancelled(c)", new: "cancelled, err := false, error(nil)",
+	},
+	{
+		name: "an item is cancelled though it was claimed before", file: "queue/cancel.go", recipes: "cancels", rule: "cancels",
+		old: "\tif claimed {\n\t\treturn c.withdrawMark", new: "\tif claimed && false {\n\t\treturn c.withdrawMark",
+	},
+	{
 		name: "a pause is ignored", file: "queue/pausegate.go", recipes: "lines", rule: "pauses",
-		old: "g.set(true)", new: "g.set(false)",
+		old: "g.setPaused(true)", new: "g.setPaused(false)",
 	},
 	{
 		name: "an attempt of who has died is counted twice", file: "queue/recoverer.go", recipes: "lines", rule: "attempts",
@@ -167,10 +223,6 @@ var mutantList = []mutant{
 		old: "since := latestOf(now, s.ticksSeenUntil())", new: "since := now",
 	},
 	{
-		name: "a withdrawn job is run on", file: "scheduler/jobtable.go", recipes: "jobs", rule: "withdrawal",
-		old: "\tdelete(t.jobs, j.Name)\n\tj.left.Store(true)\n\tt.releaseLocked(j.local)", new: "\tdelete(t.jobs, j.Name)\n\tt.releaseLocked(j.local)",
-	},
-	{
 		name: "the definition before an update is run on", file: "scheduler/run.go", recipes: "jobs", rule: "definition",
 		old: "\t\te.job = latest // it may", new: "\t\t_ = latest // it may",
 	},
@@ -185,5 +237,59 @@ var mutantList = []mutant{
 	{
 		name: "ticks are counted by the clock, not from the last one", file: "scheduler/state.go", recipes: "control", rule: "at most once",
 		old: "latestOf(s.Registered, s.Since, s.Last) }", new: "latestOf(s.Registered, s.Since) }",
+	},
+	{
+		name: "a node that was created anew with the same version is not noticed", file: "framework/follow.go", recipes: "config", rule: "newest",
+		old: "value.Zxid == n.latest.Zxid)", new: "value.Stat.Version == n.latest.Stat.Version)",
+	},
+	{
+		name: "a followed node is read without a sync", file: "framework/follow.go", recipes: "config", rule: "freshness",
+		old: "if sync || reads.isReadDue() {", new: "if sync && false {",
+	},
+	{
+		name: "a lost reply of a value's write is not looked up", file: "config/store.go", recipes: "config", rule: "settled",
+		old: "if w.unknown {\n\t\tapplied", new: "if w.unknown && false {\n\t\tapplied",
+	},
+	{
+		name: "a slot's next user begins at the present time", file: "ids/slot.go", recipes: "ids", rule: "unique",
+		old: "max(now, o.owned.record.Until, floor, o.opts.epoch)", new: "max(now, floor, o.opts.epoch)",
+	},
+	{
+		name: "what a worker has reserved is not written", file: "ids/slot.go", recipes: "ids", rule: "unique",
+		old: "\tnext.Until = until\n", new: "",
+	},
+	{
+		name: "changes of members are told in the order of joining", file: "members/view.go", recipes: "members", rule: "order",
+		old: "cmp.Or(cmp.Compare(a.Zxid, b.Zxid), cmp.Compare(", new: "cmp.Or(0*cmp.Compare(a.Zxid, b.Zxid), cmp.Compare(",
+	},
+	{
+		name: "a drain is acknowledged when it begins", file: "members/duty.go", recipes: "members", rule: "acknowledged",
+		old: "	ctx, w.cancel = context.WithCancelCause(ctx)\n", new: "	ctx, w.cancel = context.WithCancelCause(ctx)\n	d.noteAnswer(c.request, Answer{State: Drained}, false)\n",
+	},
+	{
+		name: "an update ends before it is written", file: "members/membership.go", recipes: "members", rule: "freshness",
+		old: "if stored >= mine {", new: "if stored >= mine || true {",
+	},
+	{
+		name: "a step is recorded without the executor's guard", file: "workflow/run.go", recipes: "ledger", rule: "zombie",
+		old: "s.Multi(ctx, r.executor.Guard(), framework.CreateOp(node,", new: "s.Multi(ctx, framework.CheckOp(\"/\", framework.AnyVersion), framework.CreateOp(node,",
+	},
+	{
+		name: "a record without an answer is not looked for", file: "workflow/run.go", recipes: "ledger", rule: "repeated",
+		old: "	if before == uncertain {", new: "	if before == uncertain && false {",
+	},
+	{
+		name: "a pool's first list is read without a sync", file: "registry/list.go", recipes: "registry", rule: "freshness",
+		old: "	sync := true\n", new: "	sync := false\n",
+	},
+	{
+		name: "an instance whose node was deleted is not registered again", file: "registry/registration.go", recipes: "registry", rule: "listed",
+		old: "		if errors.Is(err, framework.ErrNoNode) {\n			g.on = nil\n			continue\n		}\n		if err != nil {\n			return err\n		}\n		if st",
+		new: "		if errors.Is(err, framework.ErrNoNode) {\n			select {\n			case <-g.ctx.Done():\n			case <-s.Context().Done():\n			}\n			continue\n		}\n		if err != nil {\n			return err\n		}\n		if st",
+	},
+	{
+		name: "a pool is empty while the servers are away", file: "registry/pool.go", recipes: "registry", rule: "empty",
+		old: "	l := p.list.Load()\n	if l == nil ||",
+		new: "	l := p.list.Load()\n	if status := p.registry.client.Status(); status.State != framework.Connected {\n		l = &instanceList{}\n	}\n	if l == nil ||",
 	},
 }

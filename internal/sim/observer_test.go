@@ -47,6 +47,9 @@ func (o *requestObserver) addHandler(f func(zktest.Request)) { o.handlers = appe
 
 func (o *requestObserver) observe(r zktest.Request) {
 	if r.Op == zktest.OpPing {
+		if p := o.processOf(r.Session); p != nil {
+			p.pingDone()
+		}
 		return
 	}
 	for _, look := range o.handlers {

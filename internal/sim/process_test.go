@@ -30,6 +30,8 @@ type process struct {
 	thawed       chan struct{} // set while the process is frozen
 	thawedAt     time.Time     // time of the last thaw
 	triggers     []*requestTrigger
+	atPings      []func() // run at the next ping
+	roused       chan struct{}
 	requests     int
 	locals       map[string]any
 }
@@ -47,7 +49,7 @@ func (sim *simulation) startProcess(place, life int) *process {
 		name += fmt.Sprintf(".%d", life)
 	}
 	r := newRand(sim.plan.seed, "process "+name)
-	p := &process{sim: sim, slot: place, name: name, link: sim.zk.Link(name), activeFaults: map[faultKind]int{}, locals: map[string]any{}}
+	p := &process{sim: sim, slot: place, name: name, link: sim.zk.Link(name), activeFaults: map[faultKind]int{}, roused: make(chan struct{}), locals: map[string]any{}}
 	p.clock = &clock{base: time.Now(), rate: 1 - maxDrift + 2*maxDrift*r.Float64()}
 	p.skew.Store(int64(durationBetween(r, -3*time.Second, 3*time.Second)))
 	p.delays = []time.Duration{pickOne(r, 0, durationBetween(r, 0, 5*time.Millisecond), durationBetween(r, 0, 50*time.Millisecond))}
@@ -153,6 +155,47 @@ func (p *process) requestDone() {
 		go m.run() // the server must not be called from here
 	}
 	p.triggers = rest
+}
+
+// atNextPing runs a function at the next ping of the process.
+func (p *process) atNextPing(what func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.atPings = append(p.atPings, what)
+}
+
+// pingDone runs the functions that wait for a ping.
+func (p *process) pingDone() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, run := range p.atPings {
+		go run()
+	}
+	p.atPings = nil
+}
+
+// rouse ends the long pauses of the process's actors.
+func (p *process) rouse() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.roused)
+	p.roused = make(chan struct{})
+}
+
+// untilRoused returns a context that ends when the process is roused.
+func (p *process) untilRoused() (context.Context, context.CancelFunc) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	roused := p.roused
+	ctx, cancel := context.WithCancel(p.ctx)
+	go func() {
+		select {
+		case <-roused:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 // processLocal returns a value that the process's actors share, and makes it once.

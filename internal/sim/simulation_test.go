@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -35,6 +36,7 @@ type simulation struct {
 	lastNumber      int
 	clockAhead      time.Duration // how far the ensemble's clock is ahead of the true time
 	maxClockAhead   time.Duration // maximum of clockAhead so far
+	heldFollowers   []func()      // release the followers that were cut off
 }
 
 // operatorEnds are sessions and nodes that an operator has ended. Lockstep guarantees no exclusion for them, only tokens.
@@ -53,6 +55,9 @@ func newSimulation(p plan) *simulation {
 	options := []zktest.Option{zktest.WithContainerInterval(p.reapInterval)}
 	if p.exactExpiry {
 		options = append(options, zktest.WithExactExpiry())
+	}
+	if p.followers {
+		options = append(options, zktest.WithFollowers())
 	}
 	zk, err := zktest.New(options...)
 	if err != nil {
@@ -118,6 +123,7 @@ func (sim *simulation) healFaults() {
 		sim.setEnsembleClock(0, false)
 	}
 	sim.zk.Thaw()
+	sim.releaseFollowers()
 	for _, p := range sim.liveProcesses() {
 		p.endAllFaults()
 	}
@@ -253,7 +259,7 @@ func (sim *simulation) noteExpiredSession(id int64, p *process) {
 }
 
 func (sim *simulation) noteDeletedNode(n zktest.Node) {
-	dir, _ := framework.Split(n.Path)
+	dir, _ := znode.Split(n.Path)
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
 	sim.endedByOperator.lines[sessionInDir{n.Stat.EphemeralOwner, dir}] = true
@@ -270,6 +276,6 @@ func (sim *simulation) isHitByOperator(p *process) bool {
 func (sim *simulation) isEndedByOperator(session int64, node string) bool {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
-	dir, _ := framework.Split(node)
+	dir, _ := znode.Split(node)
 	return sim.endedByOperator.sessions[session] || sim.endedByOperator.lines[sessionInDir{session, dir}]
 }

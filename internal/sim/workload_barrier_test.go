@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/barrier"
-	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
 func init() { newWorkload["barrier"] = newBarrierWorkload }
@@ -50,7 +50,7 @@ func (s *barrierWorkload) enterAndLeave(a *actor, b *barrier.DoubleBarrier) {
 	r, err := b.Enter(ctx)
 	late := a.waitWhileFrozen()
 	if err != nil {
-		s.checkError(a, "enter", err, a.isExpectedError(ctx, err, barrier.ErrTooMany) || framework.IsTransient(err))
+		s.checkError(a, "enter", err, a.isExpectedError(ctx, err, barrier.ErrTooMany) || failure.IsTransient(err))
 		return
 	}
 	if !late || r.Err() == nil {
@@ -104,7 +104,7 @@ func (s *barrierWorkload) leave(a *actor, r *barrier.Round) {
 	err := r.Leave(ctx)
 	a.waitWhileFrozen()
 	if err != nil {
-		s.checkError(a, "leave", err, a.isExpectedError(ctx, err) || framework.IsTransient(err) || !alive)
+		s.checkError(a, "leave", err, a.isExpectedError(ctx, err) || failure.IsTransient(err) || !alive)
 		return
 	}
 	s.sim.history.add(s.path(), "%s has left round %d", a.name, r.Number())

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -41,8 +43,8 @@ type lockRequest struct {
 	permits int
 	// goOn lets a writer go on as a reader.
 	downgrade func(context.Context) (*locks.Lease, error)
-	// limit returns the maximum number of permits since the request; may be nil
-	limit func() int
+	// limit returns the maximum number of permits since the transaction that has this number; may be nil
+	limit func(token int64) int
 }
 
 func newLockWorkload(sim *simulation, spec workloadSpec) *lockWorkload {
@@ -251,8 +253,18 @@ func (s *lockWorkload) work(a *actor, lease *locks.Lease, h *hold) {
 	if oneIn(a.rng, 6) { // it ignores the end of the lease
 		until = a.ctx
 	}
+	longest := s.sim.plan.sessionTimeout
+	if a.minPause > 0 { // so long that a session would fall asleep
+		longest *= 3
+	}
+	if a.hold > 0 && oneIn(a.rng, 2) {
+		a.sleep(until, a.hold)
+	}
+	if a.hold > 0 && a.minPause == 0 {
+		longest = a.hold
+	}
 	for range a.rng.IntN(3) {
-		a.sleep(until, pickOne(a.rng, 0, durationBetween(a.rng, 0, 10*time.Millisecond), durationBetween(a.rng, 0, time.Second), durationBetween(a.rng, 0, s.sim.plan.sessionTimeout)))
+		a.sleep(until, pickOne(a.rng, 0, durationBetween(a.rng, 0, 10*time.Millisecond), durationBetween(a.rng, 0, time.Second), durationBetween(a.rng, 0, longest)))
 		if s.register != "" && !h.shared {
 			s.write(a, lease)
 		}
@@ -271,7 +283,7 @@ func (s *lockWorkload) write(a *actor, lease *locks.Lease) {
 	a.waitWhileFrozen()
 	a.sim.countOperation("guarded write")
 	a.sim.history.add(s.path(), "%s writes under token %d: %s", a.name, lease.Token(), outcome(err))
-	if err != nil && lease.Err() == nil && ctx.Err() == nil && !framework.IsTransient(err) && !a.sim.isEndedByOperator(lease.Session(), lease.Node()) {
+	if err != nil && lease.Err() == nil && ctx.Err() == nil && !failure.IsTransient(err) && !a.sim.isEndedByOperator(lease.Session(), lease.Node()) {
 		s.sim.addViolation(s.path(), "guarded writes", "%s cannot write under a lease that has not ended: %v", a.name, err)
 	}
 }
@@ -318,7 +330,7 @@ func (s *lockWorkload) checkAtEnd() {
 func (sim *simulation) checkWriteOrder(scene, register string) {
 	last := int64(0)
 	for _, name := range sim.zk.Children(register) {
-		n, _ := sim.zk.Node(framework.Join(register, name))
+		n, _ := sim.zk.Node(znode.Join(register, name))
 		token, err := strconv.ParseInt(string(n.Data), 10, 64)
 		if err != nil {
 			panic(err)

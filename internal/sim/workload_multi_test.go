@@ -42,7 +42,7 @@ func newMultiWorkload(sim *simulation, spec workloadSpec) workload {
 	})
 	add("d", func(a *actor, path string) lockRequest {
 		n := 1 + a.rng.IntN(2)
-		return lockRequest{locker: locks.NewSemaphore(a.client, path, 3).Permits(n), permits: n, limit: func() int { return 3 }}
+		return lockRequest{locker: locks.NewSemaphore(a.client, path, 3).Permits(n), permits: n, limit: func(int64) int { return 3 }}
 	})
 	add("e", func(a *actor, path string) lockRequest {
 		return lockRequest{locker: locks.NewMutex(a.client, path, locks.WithMaxHold(500*time.Millisecond))}

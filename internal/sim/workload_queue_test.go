@@ -24,10 +24,10 @@ type queueWorkload struct {
 	order        queue.Order
 	takeAllAtEnd bool // the actors empty the queue at the end
 	features     *queueFeatures
+	claims       *claimAudit
 
 	mu           sync.Mutex
 	lastDelivery time.Time // when the last delivery began
-	takeFailed   bool      // a Take has ended without a delivery
 	items        map[string]*item
 	started      map[string]int // of each producer, the last item whose first delivery has begun
 }
@@ -51,13 +51,13 @@ type item struct {
 
 func newQueueWorkload(sim *simulation, spec workloadSpec) workload {
 	r := newRand(sim.plan.seed, spec.path)
-	return &queueWorkload{workloadBase: workloadBase{sim, spec}, order: pickOne(r, queue.Parallel, queue.Strict), takeAllAtEnd: oneIn(r, 2), items: map[string]*item{}, started: map[string]int{}}
+	return &queueWorkload{workloadBase: workloadBase{sim, spec}, order: pickOne(r, queue.Parallel, queue.Strict), takeAllAtEnd: oneIn(r, 2), claims: newClaimAudit(sim, spec.path), items: map[string]*item{}, started: map[string]int{}}
 }
 
 // mayRemain allows watches of sessions that waited for an item or for the end of a pause, and writers' markers, which last as long as
 // their sessions.
 func (s *queueWorkload) mayRemain(path string) bool {
-	return path == s.path()+"/paused" || strings.HasPrefix(path, s.path()+"/writers/") || strings.HasPrefix(path, s.path()+"/items/")
+	return path == s.path()+"/paused" || path == s.path()+"/cancels" || strings.HasPrefix(path, s.path()+"/writers/") || strings.HasPrefix(path, s.path()+"/items/")
 }
 
 // queue is the process's queue.
@@ -66,7 +66,8 @@ func (s *queueWorkload) queue(p *process) *queue.Queue[string] {
 		r := newRand(s.sim.plan.seed, "queue "+s.path()+p.name)
 		options := []queue.Option{queue.WithOrder(s.order), queue.WithIdleTimeout(durationBetween(r, time.Millisecond, 8*time.Second))}
 		if s.order == queue.Parallel {
-			options = append(options, queue.WithMaxInFlight(1+r.IntN(4)), queue.WithPrefetch(r.IntN(2)))
+			window, prefetch := 1+r.IntN(4), r.IntN(2)
+			options = append(options, queue.WithMaxInFlight(window), queue.WithPrefetch(prefetch))
 		}
 		return queue.New(p.client, s.path(), queue.Text(), append(options, s.features.options(r, s.order)...)...)
 	})
@@ -74,7 +75,9 @@ func (s *queueWorkload) queue(p *process) *queue.Queue[string] {
 
 func (s *queueWorkload) runActor(a *actor) {
 	for n := 1; a.nextStep(); n++ {
-		if s.features != nil && oneIn(a.rng, 12) {
+		if s.features != nil && s.features.cancels && oneIn(a.rng, 4) {
+			s.cancelItem(a)
+		} else if s.features != nil && oneIn(a.rng, 12) {
 			s.pauseOrPurge(a)
 		} else if oneIn(a.rng, 2) {
 			s.put(a, n)
@@ -182,9 +185,6 @@ func (s *queueWorkload) take(a *actor, over <-chan struct{}) {
 	}()
 	d, err := s.queue(a.process).Take(ctx)
 	if err != nil {
-		s.mu.Lock()
-		s.takeFailed = true
-		s.mu.Unlock()
 		if !a.isExpectedError(ctx, err, queue.ErrClosed) {
 			s.sim.addViolation(s.path(), "errors", "%s cannot take: %v", a.name, err)
 		}
@@ -221,12 +221,15 @@ func (s *queueWorkload) checkDelivery(a *actor, d *queue.Delivery[string]) {
 		s.sim.addViolation(s.path(), "delays", "%s has %s before %v", a.name, i.name, i.due)
 	case s.features.exceedsAttempts(d.Attempt):
 		s.sim.addViolation(s.path(), "attempts", "%s has %s as attempt %d of %d", a.name, i.name, d.Attempt, s.features.attempts)
-	case d.Attempt > i.deliveries+s.sim.endedSessionCount()+s.extraAttempts():
-		s.sim.addViolation(s.path(), "attempts", "%s has %s as attempt %d, the %d. time, after %d sessions have ended", a.name, i.name, d.Attempt, i.deliveries, s.sim.endedSessionCount())
+	case d.Attempt > i.deliveries+s.sim.endedSessionCount()+s.claims.mostExtraAttempts(i.name):
+		s.sim.addViolation(s.path(), "attempts", "%s has %s as attempt %d, the %d. time, after %d sessions have ended and %d of its claims were given up", a.name, i.name, d.Attempt, i.deliveries,
+			s.sim.endedSessionCount(), s.claims.mostExtraAttempts(i.name))
 	case d.Attempt <= i.attempt && !s.sim.isHitByOperator(a.process): // a process hit by an operator may have claimed it before
 		s.sim.addViolation(s.path(), "attempts", "%s has %s as attempt %d after attempt %d", a.name, i.name, d.Attempt, i.attempt)
 	case !late && !a.frozen() && d.Context().Err() == nil && s.features.forbidsDelivery(s.sim.plan.sessionTimeout):
 		s.sim.addViolation(s.path(), "pauses", "%s has %s, though the queue is paused since %v", a.name, i.name, s.features.pausedSince)
+	case i.cancelled && !s.sim.isHitByOperator(a.process):
+		s.sim.addViolation(s.path(), "cancels", "%s has %s, which was cancelled", a.name, i.name)
 	case i.acked && !s.sim.isHitByOperator(a.process): // a process hit by an operator may have claimed it before
 		s.sim.addViolation(s.path(), "items", "%s has %s, which was acknowledged", a.name, i.name)
 	case i.holder != nil && !hasEnded(i.holder) && !i.holderActor.frozen() && !a.frozen() &&
@@ -269,6 +272,8 @@ func (s *queueWorkload) ack(a *actor, ctx context.Context, d *queue.Delivery[str
 	switch {
 	case err == nil && i.acked:
 		s.sim.addViolation(s.path(), "items", "%s was acknowledged twice", i.name)
+	case err == nil && i.cancelled:
+		s.sim.addViolation(s.path(), "cancels", "%s was acknowledged, and cancelled", i.name)
 	case err == nil && purged:
 		s.sim.addViolation(s.path(), "purges", "%s was acknowledged after a purge had removed it", i.name)
 	case err == nil:
@@ -278,15 +283,6 @@ func (s *queueWorkload) ack(a *actor, ctx context.Context, d *queue.Delivery[str
 	default:
 		s.sim.addViolation(s.path(), "errors", "%s cannot acknowledge: %v", a.name, err)
 	}
-}
-
-// extraAttempts is how many attempts an item of a parallel queue may have beside its deliveries and the ended sessions: its number's
-// ticket was abandoned just before the put. The caller holds the mutex.
-func (s *queueWorkload) extraAttempts() int {
-	if s.takeFailed && s.order == queue.Parallel {
-		return 1
-	}
-	return 0
 }
 
 func hasEnded(ctx context.Context) bool {
@@ -306,7 +302,7 @@ func (s *queueWorkload) checkAtEnd() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, i := range s.items {
-		if i.confirmed && !i.delivered && !i.mayBePurged && !dead[i.name] {
+		if i.confirmed && !i.delivered && !i.mayBePurged && !i.cancelled && !i.mayBeCancelled && !dead[i.name] {
 			s.sim.addViolation(s.path(), "items", "%s was put and is lost", i.name)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/queue"
 )
 
@@ -16,6 +16,7 @@ type queueFeatures struct {
 	attempts     int // 0: any number
 	capacity     int // 0: no bound
 	failWhenFull bool
+	cancels      bool // items have ids, and are cancelled
 
 	// Guarded by the scene's mutex.
 	pausedSince    time.Time // since when the queue is surely paused; zero if unknown
@@ -29,6 +30,9 @@ type itemFeatures struct {
 	due         time.Time // not to be delivered before; zero without a delay
 	purged      bool      // it was in the queue before a purge that has succeeded
 	mayBePurged bool      // a purge began after the start of its put
+
+	cancelled      bool // a Cancel of it has succeeded
+	mayBeCancelled bool // the outcome of a Cancel is unknown
 }
 
 // newQueueFeaturesWorkload is a queue with these features.
@@ -53,6 +57,9 @@ func (f *queueFeatures) options(r *rand.Rand, order queue.Order) (options []queu
 	if f.failWhenFull {
 		options = append(options, queue.WithFailWhenFull())
 	}
+	if f.cancels {
+		options = append(options, queue.WithDedup(24*time.Hour))
+	}
 	if order == queue.Parallel {
 		window := 1 + r.IntN(50)
 		options = append(options, queue.WithMaxInFlight(window), queue.WithPrefetch(r.IntN(window+1)))
@@ -72,6 +79,9 @@ func (f *queueFeatures) putOptions(r *rand.Rand, i *item) (options []queue.PutOp
 		delay := durationBetween(r, time.Second, 10*time.Second)
 		i.due = time.Now().Add(delay)
 		options = append(options, queue.WithDelay(delay))
+	}
+	if f.cancels {
+		options = append(options, queue.WithID(i.name))
 	}
 	return options
 }
@@ -162,7 +172,7 @@ func (f *queueFeatures) forbidsDelivery(timeout time.Duration) bool {
 func (s *queueWorkload) resumeQueue(a *actor) {
 	for s.features != nil && a.ctx.Err() == nil {
 		err := s.resume(a, a.ctx, s.queue(a.process))
-		if err == nil || !framework.IsTransient(err) {
+		if err == nil || !failure.IsTransient(err) {
 			return
 		}
 	}
@@ -171,7 +181,7 @@ func (s *queueWorkload) resumeQueue(a *actor) {
 // logOperation logs an operation and checks its error. An operation may fail because its session was lost.
 func (s *queueWorkload) logOperation(a *actor, ctx context.Context, what string, err error) {
 	s.sim.history.add(s.path(), "%s %ss the queue: %s", a.name, what, outcome(err))
-	if err != nil && a.ctx.Err() == nil && !framework.IsTransient(err) && !a.isExpectedError(ctx, err, queue.ErrClosed) {
+	if err != nil && a.ctx.Err() == nil && !failure.IsTransient(err) && !a.isExpectedError(ctx, err, queue.ErrClosed) {
 		s.sim.addViolation(s.path(), "errors", "%s cannot %s: %v", a.name, what, err)
 	}
 }

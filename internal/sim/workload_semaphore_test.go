@@ -23,8 +23,9 @@ type semaphoreWorkload struct {
 	limits []permitLimit
 
 	lineMu      sync.Mutex
-	createdAt   map[string]int64 // zxids of the contenders' nodes
-	lastGranted int64            // zxid of the node that was granted permits last
+	createdAt   map[string]int64    // zxids of the contenders' nodes
+	takenAt     map[int64]time.Time // when permits were taken, by the transaction
+	lastGranted int64               // zxid of the node that was granted permits last
 }
 
 // permitLimit is a number of permits that may have been valid for some time.
@@ -36,7 +37,7 @@ type permitLimit struct {
 
 func newSemaphoreWorkload(sim *simulation, spec workloadSpec) workload {
 	r := newRand(sim.plan.seed, spec.path)
-	s := &semaphoreWorkload{lockWorkload: newLockWorkload(sim, spec), permits: 1 + r.IntN(4), resizes: oneIn(r, 3), createdAt: map[string]int64{}}
+	s := &semaphoreWorkload{lockWorkload: newLockWorkload(sim, spec), permits: 1 + r.IntN(4), resizes: oneIn(r, 3), createdAt: map[string]int64{}, takenAt: map[int64]time.Time{}}
 	s.drawOptions(r)
 	s.checker.unfenced = true
 	s.lockWorkload.newRequest = s.newPermitRequest
@@ -56,8 +57,7 @@ func (s *semaphoreWorkload) newPermitRequest(a *actor) lockRequest {
 	if oneIn(a.rng, 2) {
 		n = 1
 	}
-	began := time.Now()
-	return lockRequest{locker: sem.Permits(n), try: oneIn(a.rng, 5), permits: n, limit: func() int { return s.maxPermitsSince(began) }}
+	return lockRequest{locker: sem.Permits(n), try: oneIn(a.rng, 5), permits: n, limit: s.maxPermitsSinceTaken}
 }
 
 // resize changes the number of permits.
@@ -84,6 +84,14 @@ func (s *semaphoreWorkload) resize(a *actor, sem *locks.Semaphore) {
 			l.until = time.Now()
 		}
 	}
+}
+
+// maxPermitsSinceTaken is the largest number of permits that may have been valid since a transaction took some. What a member saw before counts for nothing.
+func (s *semaphoreWorkload) maxPermitsSinceTaken(token int64) int {
+	s.lineMu.Lock()
+	at := s.takenAt[token]
+	s.lineMu.Unlock()
+	return s.maxPermitsSince(at)
 }
 
 // maxPermitsSince is the largest number of permits that may have been valid since a moment.
@@ -128,6 +136,7 @@ func (s *semaphoreWorkload) checkGrantOrder(r zktest.Request) {
 	if !takes || node == "" {
 		return
 	}
+	s.takenAt[r.Zxid] = time.Now()
 	made := s.createdAt[node]
 	if made < s.lastGranted {
 		go s.sim.addViolation(s.path(), "order", "%s was granted permits after a node that was created later", node)

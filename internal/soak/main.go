@@ -71,7 +71,7 @@ func main() {
 	}
 }
 
-// soak returns whether nothing has grown and the sum is right.
+// soak reports whether all measures have stayed level and the sum is right.
 func soak(ctx context.Context, o options) (ok bool, err error) {
 	if o.pipeline, err = filepath.Abs(o.pipeline); err != nil {
 		return false, err

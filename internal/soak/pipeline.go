@@ -68,7 +68,7 @@ func (p *pipeline) kill() error {
 	return err
 }
 
-// result is for when it has ended. One that was interrupted has told nothing.
+// result is read after the end. An interrupted pipeline has no result.
 func (p *pipeline) result(took time.Duration) result {
 	r := result{took: took, err: p.err}
 	if p.out.Len() > 0 {

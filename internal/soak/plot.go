@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// plotPanel is one small plot: a measure of those whose names begin with one of the prefixes.
+// plotPanel is one small plot: one measure of the processes with names that begin with one of the prefixes.
 type plotPanel struct {
 	title    string
 	measure  string

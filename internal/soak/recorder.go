@@ -112,7 +112,7 @@ func (r *recorder) sample(at time.Duration) error {
 	return r.rows.Error()
 }
 
-// readEvents reads what was told since the last time.
+// readEvents reads the events since the last call.
 func (r *recorder) readEvents() error {
 	for {
 		line, err := r.lines.ReadString('\n')
@@ -175,7 +175,7 @@ func (s sample) process(whose string, pid int) {
 	}
 }
 
-// servers adds what the servers count. When one does not answer, or has no leader just now, this sample has nothing of them.
+// servers adds what the servers count. When one does not answer, or has no leader at the moment, this sample leaves them out.
 func (s sample) servers(addrs []string) {
 	total := map[string]float64{}
 	reports := make([]map[string]float64, len(addrs))

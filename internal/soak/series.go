@@ -34,7 +34,7 @@ func (c seriesByName) names() []seriesName {
 	})
 }
 
-// coversRun tells a series that covers most of a run from those of workers that were killed.
+// coversRun reports whether a series covers most of a run. Those of killed workers do not.
 func coversRun(points []point, run time.Duration) bool {
 	return len(points) > 1 && points[len(points)-1].at-points[0].at > run/2
 }
@@ -87,7 +87,7 @@ func fitTrend(n seriesName, points []point) trend {
 	return f
 }
 
-// resolution is a change that says nothing.
+// resolution is the largest change that counts as noise.
 func resolution(measure string) float64 {
 	switch measure {
 	case residentMemory, anonymousMemory:

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestCountsAreToldByName(t *testing.T) {
+func TestCountsArePrintedByName(t *testing.T) {
 	c := Counters[string]{}
 	require.Empty(t, c.String())
 	require.Zero(t, c.Sum())

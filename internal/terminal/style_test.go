@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestWhatIsNoTerminalStaysPlain(t *testing.T) {
+func TestPlainOutputWithoutTerminal(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	f, err := os.Create(t.TempDir() + "/out")
 	require.NoError(t, err)

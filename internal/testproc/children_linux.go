@@ -2,8 +2,12 @@ package testproc
 
 import (
 	"bufio"
+	"bytes"
+	"context"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -47,6 +51,46 @@ func readState(pid int) (parent int, state State, runs bool) {
 	return parent, State(f[0][0]), State(f[0][0]) != Zombie
 }
 
+// lastWords is how long QuitAll waits for processes that print their goroutines.
+const lastWords = 20 * time.Second
+
+// QuitAll has a program's children, one after the other, and then the program print their goroutines on standard error and end: that is what SIGQUIT does
+// with a Go program. First it stops all of them, so that each shows what it did before, and so that the program neither ends its children nor
+// replaces them. The caller must be the one that waits for the program.
+func QuitAll(program *os.Process) {
+	if program.Signal(syscall.SIGSTOP) != nil {
+		return // it has ended
+	}
+	children := slices.Sorted(maps.Keys(Children(program.Pid))) // of a stopped process: they keep their numbers after their end
+	for _, pid := range children {
+		_ = syscall.Kill(pid, syscall.SIGSTOP)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
+	defer cancel()
+	for _, pid := range children {
+		_ = syscall.Kill(pid, syscall.SIGQUIT)
+		_ = syscall.Kill(pid, syscall.SIGCONT)
+		waitForEnd(ctx, pid)
+	}
+	_ = program.Signal(syscall.SIGQUIT)
+	_ = program.Signal(syscall.SIGCONT)
+	waitForEnd(ctx, program.Pid)
+	_ = program.Kill() // it has ended, unless it ignores SIGQUIT
+}
+
+// waitForEnd waits until a process has ended, or ctx has.
+func waitForEnd(ctx context.Context, pid int) {
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for _, _, runs := readState(pid); runs; _, _, runs = readState(pid) {
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // RequireChildrenEnd ends the program by SIGINT, SIGTERM and SIGKILL, and requires that its children end. For each signal it runs the program,
 // waits until it has printed a text, and calls check with the children.
 func RequireChildrenEnd(t *testing.T, args []string, printed string, check func(children map[int]State)) {
@@ -59,7 +103,10 @@ func RequireChildrenEnd(t *testing.T, args []string, printed string, check func(
 		cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir()) // a program that is killed leaves its files behind
 		stdout, err := cmd.StdoutPipe()
 		require.NoError(t, err)
+		var errs bytes.Buffer
+		cmd.Stderr = &errs
 		require.NoError(t, cmd.Start())
+		hangs := time.AfterFunc(patienceOf(t), func() { QuitAll(cmd.Process) })
 		lines := bufio.NewScanner(stdout)
 		for lines.Scan() && !strings.Contains(lines.Text(), printed) {
 			continue
@@ -70,7 +117,9 @@ func RequireChildrenEnd(t *testing.T, args []string, printed string, check func(
 		for lines.Scan() {
 			continue
 		}
-		require.EqualError(t, cmd.Wait(), way.ends)
+		err = cmd.Wait()
+		require.True(t, hangs.Stop(), "it hangs after %v: %s", way.signal, &errs)
+		require.EqualError(t, err, way.ends, &errs)
 		requireEnded(t, children)
 	}
 }

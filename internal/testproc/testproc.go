@@ -4,9 +4,11 @@ package testproc
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 )
 
 const programVariable = "LOCKSTEP_TEST_PROGRAM"
@@ -26,17 +28,66 @@ func Environment() []string {
 	return []string{programVariable + "=1", "GORACE=atexit_sleep_ms=0"} // without it, the race detector adds a second to the end of each process
 }
 
-// Run runs the program and returns its output and its exit code. If the test fails, it logs both.
+// patience is how long Run waits for the end of a program, far above what one takes and far below the limits of "go test". lastOutput is how long it waits
+// after that until no process has the program's output open.
+const patience, lastOutput = 5 * time.Minute, time.Minute
+
+// Run runs the program and returns its output and its exit code. If the test fails, it logs both. A program that does not end fails the test; then
+// its standard error has the goroutines of the program and of its children.
 func Run(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	cmd := Command(args...)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	_ = cmd.Run() // the state says how it ended
+	late := time.NewTimer(patienceOf(t))
+	defer late.Stop()
+	stdout, stderr, code, err := runUntil(late.C, args...)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("%q\nstdout: %s\nstderr: %s", args, out.String(), errs.String())
+			t.Logf("%q\nstdout: %s\nstderr: %s", args, stdout, stderr)
 		}
 	})
-	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+	if err != nil {
+		t.Error(err)
+	}
+	return stdout, stderr, code
+}
+
+// patienceOf is patience, or half of the time that is left to the test binary.
+func patienceOf(t *testing.T) time.Duration {
+	if deadline, limited := t.Deadline(); limited {
+		return min(patience, time.Until(deadline)/2)
+	}
+	return patience
+}
+
+var errHangs = errors.New("the program did not end; its standard error has its goroutines")
+
+// runUntil runs the program. When it is late, the program prints its goroutines and ends.
+func runUntil(late <-chan time.Time, args ...string) (stdout, stderr string, code int, err error) {
+	cmd := Command(args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &errs, lastOutput
+	if err := cmd.Start(); err != nil {
+		return "", "", -1, err
+	}
+	ended := make(chan struct{})
+	hung := make(chan bool, 1)
+	go func() {
+		select {
+		case <-late:
+			QuitAll(cmd.Process)
+			hung <- true
+		case <-ended:
+			hung <- false
+		}
+	}()
+	err = cmd.Wait()
+	close(ended)
+	switch {
+	case <-hung:
+		err = errHangs
+	case errors.Is(err, exec.ErrWaitDelay):
+		err = errors.New("the program has ended, and a process that it has started keeps its output open")
+	default: // the state says how it ended
+		err = nil
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode(), err
 }

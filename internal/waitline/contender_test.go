@@ -1,6 +1,7 @@
 package waitline
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,5 +24,30 @@ func TestContenderLeavesItsLocalWaitersOnce(t *testing.T) {
 		first.WakeNext()
 		first.WakeNext()
 		require.Same(t, second.siblings, l.newContender(s).siblings, "they are still in use")
+	})
+}
+
+// TestEndedContendersLetSessionSleep: the context of an ask may end just before its session joins the line.
+func TestEndedContendersLetSessionSleep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 6 * time.Second
+		client := zktest.Start(t).Member(t, "a", framework.Config{SessionTimeout: timeout}).Client
+		s, err := client.Session(t.Context())
+		require.NoError(t, err)
+		line := New("/a", Filter{Kind: Mutex}, nil)
+		c, err := line.Wait(t.Context(), s, nil, nil)
+		require.NoError(t, err)
+		hold, err := s.Primitives().Hold(t.Context(), c.Node().Path)
+		require.NoError(t, err)
+		hold.End(nil)
+		require.True(t, client.Status().Awake)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 10 {
+			_, err = line.Wait(ended, s, nil, nil)
+			require.ErrorIs(t, err, context.Canceled)
+			time.Sleep(timeout / 2)
+		}
+		require.False(t, client.Status().Awake)
 	})
 }

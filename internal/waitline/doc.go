@@ -10,7 +10,7 @@
 //
 // # Not guaranteed
 //
-// A contender is a place in line, not a lease. The caller takes a framework.Hold on its node, whose context ends with the session.
+// A contender is a place in line, not a lease. The caller takes a primitives.Hold on its node, whose context ends with the session.
 //
 // # Nodes
 //
@@ -18,7 +18,7 @@
 //
 // # Files
 //
-// line.go is the algorithm: join, watch the predecessors, be granted, leave. position.go parses and orders names. view.go is what
-// one contender sees of a list. localwaiters.go and sharedlist.go are what the contenders of one session share. uncontended.go proves that a
-// contender is alone. held.go recognizes a context of the holder.
+// line.go is the algorithm: join, watch the predecessors, be granted, leave. position.go parses and orders names. list.go lists a whole line,
+// view.go is what one contender sees of a list. localwaiters.go and sharedlist.go are what the contenders of one session share. uncontended.go
+// proves that a contender is alone. held.go recognizes a context of the holder. telemetry.go has the span and the metric of a wait.
 package waitline

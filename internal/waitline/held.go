@@ -6,14 +6,14 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// heldKey names what is held at a path.
+// heldKey identifies the lock or election at a path of a client.
 type heldKey struct {
 	client *framework.Client
 	path   string
 }
 
-// HeldKey is the key of what is held at a path. The context of a lease or a term returns its holder as the value of this key, so that a
-// wait for the same path under that context can be refused: it would wait for itself.
+// HeldKey is the context key of the lock or election at a path. The context of a lease or a term has its holder as the value of this key, so that
+// a wait for the same path under that context can be refused: it would wait for itself.
 func HeldKey(client *framework.Client, path string) any { return heldKey{client, path} }
 
 // Holder is a lease or a term.

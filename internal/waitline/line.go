@@ -3,10 +3,11 @@ package waitline
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // Line is a waiting line in one directory. Several lines may be made for one directory, and each may be used by many goroutines at
@@ -34,18 +35,11 @@ func (l *Line) Dir() string { return l.dir }
 // Kind is the kind of the line's contenders.
 func (l *Line) Kind() Kind { return l.filter.Kind }
 
-var (
-	// ErrNotAcquired is returned when a try finds another holder or waiter.
-	ErrNotAcquired = errors.New("not acquired")
-	// ErrPlaceLost is returned when another client has deleted a contender's node. It wraps recipe.ErrAgain: the contender has to join again.
-	ErrPlaceLost = fmt.Errorf("the waiter's node was deleted: %w", recipe.ErrAgain)
-)
-
 // Contender is one node in a line.
 type Contender struct {
 	line     *Line
 	s        *framework.Session
-	node     framework.Created // its Path is "" until the contender has joined
+	node     primitives.Created // its Path is "" until the contender has joined
 	siblings *localWaiters
 	local    localWaiter
 }
@@ -55,34 +49,38 @@ func (l *Line) newContender(s *framework.Session) *Contender {
 }
 
 // Node is the contender's node.
-func (c *Contender) Node() framework.Created { return c.node }
+func (c *Contender) Node() primitives.Created { return c.node }
 
 // Session is the session that the contender belongs to.
 func (c *Contender) Session() *framework.Session { return c.s }
 
 // Wait joins the line with a node that holds data, and waits until the contender is granted. It ends with ctx, with the session, or with
-// ErrKindMixed or ErrPlaceLost. When it fails or panics, the contender's node is deleted in the background.
-func (l *Line) Wait(ctx context.Context, s *framework.Session, data []byte) (*Contender, error) {
+// ErrKindMixed or ErrPlaceLost. When it fails or panics, the contender's node is deleted in the background. waits, unless it is nil, is called
+// with the node of a contender that is not granted at once.
+func (l *Line) Wait(ctx context.Context, s *framework.Session, data []byte, waits func(primitives.Created)) (*Contender, error) {
 	c := l.newContender(s)
 	ok := false
 	defer func() { // onWait may panic, or end the goroutine
 		if !ok {
-			c.abandon()
+			c.leaveIfJoined()
 		}
 	}()
-	v, err := c.join(ctx, data)
+	v, err := c.joinLine(ctx, data)
 	if err != nil {
 		return nil, err
 	}
 	if l.onWait != nil {
 		if !v.joined {
-			if v, err = c.list(ctx); err != nil {
+			if v, err = c.listLine(ctx); err != nil {
 				return nil, err
 			}
 		}
-		if !c.isGranted(v) {
+		if !c.grantIfFree(v) {
 			l.onWait(v.ahead)
 		}
+	}
+	if waits != nil && c.siblings.stateOf(&c.local) != granted {
+		waits(c.node)
 	}
 	if err := c.waitForGrant(ctx, v); err != nil {
 		return nil, err
@@ -102,15 +100,15 @@ func (l *Line) Try(ctx context.Context, s *framework.Session, data []byte) (*Con
 		return nil, err
 	}
 	c := l.newContender(s)
-	v, err := c.join(ctx, data)
+	v, err := c.joinLine(ctx, data)
 	if err == nil && !v.joined && c.siblings.stateOf(&c.local) != granted {
-		v, err = c.list(ctx) // a reader right behind another of this session may be granted before that one knows
+		v, err = c.listLine(ctx) // a reader right behind another of this session may be granted before that one knows
 	}
-	if err == nil && !c.isGranted(v) {
+	if err == nil && !c.grantIfFree(v) {
 		err = ErrNotAcquired
 	}
 	if err != nil {
-		c.abandon()
+		c.leaveIfJoined()
 		return nil, err
 	}
 	return c, nil
@@ -130,45 +128,50 @@ func (l *Line) checkVacant(names []string) error {
 	return taken
 }
 
-// join creates the contender's node and returns what the contender sees of the line, if that is known by then. The first contender of
+// joinLine creates the contender's node and returns what the contender sees of the line, if the line was listed. The first contender of
 // its session lists the line with the create, unless it is likely to prove that it is alone. Others will most likely be behind a local
 // waiter and need no list.
-func (c *Contender) join(ctx context.Context, data []byte) (v view, err error) {
+func (c *Contender) joinLine(ctx context.Context, data []byte) (v lineView, err error) {
 	l := c.line
-	only := c.siblings.announce()
-	created, err := c.s.Primitives().CreateProtected(ctx, framework.ProtectedCreate{
+	if ctx.Err() == nil {
+		c.s.Primitives().StayAwake() // it may be granted at once, and a line may move fast
+		defer c.s.Primitives().MaySleep()
+	}
+	only := c.siblings.announceJoin()
+	created, err := c.s.Primitives().CreateProtected(ctx, primitives.ProtectedCreate{
 		Dir: l.dir, Name: string(l.filter.Kind), Data: data, List: l.onWait != nil || only && !l.hint.isLikely(),
 	})
 	if err != nil {
 		c.siblings.joinFailed()
-		return view{}, err
+		return lineView{}, err
 	}
 	c.node = created.Nodes[0]
-	_, name := framework.Split(c.node.Path)
+	_, name := znode.Split(c.node.Path)
 	c.local.position, _ = ParsePosition(name)
-	c.siblings.add(&c.local)
-	if l.hint.proves(c.s.ID(), c.local.position, c.node.Zxid) {
+	c.siblings.addWaiter(&c.local)
+	if l.hint.provesAlone(c.s.ID(), c.local.position, c.node.Zxid) {
 		v.joined = true
 	} else if v, err = viewFrom(created.Names, l.filter, c.local.position); err != nil {
-		return view{}, err
+		return lineView{}, err
 	}
-	c.isGranted(v)
+	c.grantIfFree(v)
 	return v, nil
 }
 
-// isGranted reports whether the contender is granted, by what it sees or by what the local waiters know.
-func (c *Contender) isGranted(v view) bool {
+// grantIfFree grants the contender if it sees no one before it that it must wait for. It reports whether the contender is granted now, perhaps
+// by a local waiter.
+func (c *Contender) grantIfFree(v lineView) bool {
 	if v.joined && v.blockers == 0 {
-		c.siblings.grant(&c.local, v.ahead == 0)
+		c.siblings.markGranted(&c.local, v.ahead == 0)
 	}
 	return c.siblings.stateOf(&c.local) == granted
 }
 
-// list lists the line. It fails with ErrPlaceLost when the list does not show the contender's own node.
-func (c *Contender) list(ctx context.Context) (view, error) {
-	names, err := c.siblings.lists.list(ctx)
+// listLine lists the line. It fails with ErrPlaceLost when the list does not show the contender's own node.
+func (c *Contender) listLine(ctx context.Context) (lineView, error) {
+	names, err := c.siblings.lists.listChildren(ctx)
 	if err != nil && !errors.Is(err, framework.ErrNoNode) {
-		return view{}, err
+		return lineView{}, err
 	}
 	v, err := viewFrom(names, c.line.filter, c.local.position)
 	if err == nil && !v.joined {
@@ -183,31 +186,51 @@ func (c *Contender) list(ctx context.Context) (view, error) {
 // predecessor. When the second one is gone, it lists once while the predecessor still holds, and so off the critical path. If that list
 // shows the predecessor alone, the event of that node's deletion grants. New contenders can only join behind, or take the number of a
 // writer. So nodes ahead only vanish, and a server that lags shows too many.
-func (c *Contender) waitForGrant(ctx context.Context, v view) error {
+func (c *Contender) waitForGrant(ctx context.Context, v lineView) error {
 	if c.siblings.stateOf(&c.local) == granted {
 		return nil
 	}
 	var predecessor, second watchedNode
-	defer predecessor.stop()
-	defer second.stop()
+	defer predecessor.stopWatch()
+	defer second.stopWatch()
+	next := false
+	var linked <-chan struct{}
+	defer func() {
+		if next {
+			c.s.Primitives().MaySleep()
+		}
+		if linked != nil {
+			<-linked
+		}
+	}()
 	for {
 		switch c.siblings.stateOf(&c.local) {
 		case granted:
 			return nil
 		case behindLocal:
-			predecessor.stop()
-			second.stop()
-			v = view{}
+			predecessor.stopWatch()
+			second.stopWatch()
+			v = lineView{}
+			if before := c.siblings.nameBefore(&c.local); linked == nil && before != "" {
+				linked = linkToNodes(ctx, c.s, znode.Join(c.line.dir, before))
+			}
 		case mustWatch:
 			if !v.joined {
 				var err error
-				if v, err = c.list(ctx); err != nil {
+				if v, err = c.listLine(ctx); err != nil {
 					return err
 				}
 				continue
 			}
-			if c.isGranted(v) {
+			if c.grantIfFree(v) {
 				continue
+			}
+			if v.blockers == 1 && !next { // others sleep, so that a long line costs the servers nothing
+				next = true
+				c.s.Primitives().StayAwake()
+			}
+			if linked == nil {
+				linked = linkToNodes(ctx, c.s, znode.Join(c.line.dir, v.first.Name), znode.Join(c.line.dir, v.predecessor.Name))
 			}
 			c.watchPredecessors(v, &predecessor, &second)
 		}
@@ -216,9 +239,9 @@ func (c *Contender) waitForGrant(ctx context.Context, v view) error {
 			return err
 		}
 		if deleted && v.blockers == 1 && !c.mayBeReplaced(v.predecessor) {
-			c.siblings.grant(&c.local, !c.local.position.Kind.IsShared())
+			c.siblings.markGranted(&c.local, !c.local.position.Kind.IsShared())
 		}
-		v = view{}
+		v = lineView{}
 	}
 }
 
@@ -229,10 +252,10 @@ func (c *Contender) waitForEvent(ctx context.Context, predecessor, second *watch
 	source, event, err := recipe.WaitForFirst(ctx, c.s.Context(), from)
 	switch source {
 	case recipe.Watch:
-		predecessor.stop()
+		predecessor.stopWatch()
 		return event.Kind == framework.NodeDeleted, event.Err
 	case recipe.Second:
-		second.stop()
+		second.stopWatch()
 		return false, event.Err
 	}
 	return false, err
@@ -245,24 +268,24 @@ func (c *Contender) mayBeReplaced(p Position) bool {
 
 // watchPredecessors watches the predecessor and the second one, unless it watches them already. It skips the second where the end of the
 // predecessor grants, or makes the contender list again.
-func (c *Contender) watchPredecessors(v view, predecessor, second *watchedNode) {
+func (c *Contender) watchPredecessors(v lineView, predecessor, second *watchedNode) {
 	paths := make([]string, 0, 2)
 	nodes := make([]*watchedNode, 0, 2)
 	watch := func(n *watchedNode, name string) {
 		if n.w != nil && n.name == name {
 			return
 		}
-		n.stop()
+		n.stopWatch()
 		n.name = name
-		nodes, paths = append(nodes, n), append(paths, framework.Join(c.line.dir, name))
+		nodes, paths = append(nodes, n), append(paths, znode.Join(c.line.dir, name))
 	}
 	watch(predecessor, v.predecessor.Name)
 	if v.blockers == 1 || c.mayBeReplaced(v.predecessor) {
-		second.stop()
+		second.stopWatch()
 	} else {
 		watch(second, v.secondPredecessor.Name)
 	}
-	for i, w := range c.s.Primitives().WatchNodes(paths...) { // in one round trip
+	for i, w := range c.s.WatchNodes(paths...) { // in one round trip
 		nodes[i].w = w
 	}
 }
@@ -273,7 +296,7 @@ type watchedNode struct {
 	w    *framework.Watch
 }
 
-func (n *watchedNode) stop() {
+func (n *watchedNode) stopWatch() {
 	if n.w != nil {
 		n.w.Stop()
 		n.w = nil
@@ -282,7 +305,7 @@ func (n *watchedNode) stop() {
 
 // Leave deletes the contender's node in the background. Once the deletion is in the connection's queue, it wakes the local waiter behind
 // and then calls queued, which may be nil. It does not call queued when the session ends before.
-func (c *Contender) Leave(queued func()) *framework.Discarded {
+func (c *Contender) Leave(queued func()) primitives.Discarded {
 	if queued == nil {
 		return c.s.Primitives().Discard(c.WakeNext, c.node.Path)
 	}
@@ -295,13 +318,13 @@ func (c *Contender) Leave(queued func()) *framework.Discarded {
 // WakeNext takes the contender out of its session's local waiters and wakes the next one; only the first call counts. Callers use it by
 // itself when their own transaction has deleted the contender's node.
 func (c *Contender) WakeNext() {
-	if c.siblings.remove(&c.local) {
-		c.siblings.unshare()
+	if c.siblings.removeWaiter(&c.local) {
+		c.siblings.releaseShared()
 	}
 }
 
-// abandon leaves the line, if the contender has come that far.
-func (c *Contender) abandon() {
+// leaveIfJoined leaves the line, or only the local waiters if the contender has no node.
+func (c *Contender) leaveIfJoined() {
 	if c.node.Path == "" {
 		c.WakeNext()
 		return
@@ -320,15 +343,15 @@ func (l *Line) Downgrade(ctx context.Context, writer *Contender, data []byte, gu
 	c := l.newContender(writer.s)
 	c.local.position = Position{Kind: Read, Seq: writer.local.position.Seq}
 	if !c.siblings.addDowngraded(&writer.local, &c.local) {
-		c.siblings.unshare()
+		c.siblings.releaseShared()
 		return nil, ErrPlaceLost
 	}
-	created, err := c.s.Primitives().CreateProtected(ctx, framework.ProtectedCreate{
+	created, err := c.s.Primitives().CreateProtected(ctx, primitives.ProtectedCreate{
 		Dir: l.dir, Name: string(Read) + writer.local.position.sequenceDigits(), Data: data,
-		Count: 1, Mode: framework.Ephemeral, With: []framework.Op{guard},
+		Unnumbered: true, With: []framework.Op{guard},
 	})
 	if err != nil {
-		c.abandon()
+		c.leaveIfJoined()
 		return nil, err
 	}
 	c.node = created.Nodes[0]

@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // Entry is one contender in a list of the line.
@@ -25,30 +27,30 @@ func (l *Line) List(ctx context.Context, client *framework.Client) ([]Entry, err
 	if err != nil {
 		return nil, err
 	}
-	return l.read(ctx, client, names, len(names))
+	return l.readEntries(ctx, client, names, len(names))
 }
 
 // First returns the holder among names, which are the directory's children, or nil.
 func (l *Line) First(ctx context.Context, client *framework.Client, names []string) (*Entry, error) {
-	entries, err := l.read(ctx, client, names, 1)
+	entries, err := l.readEntries(ctx, client, names, 1)
 	if err != nil || len(entries) == 0 {
 		return nil, err
 	}
 	return &entries[0], nil
 }
 
-// read returns the first n contenders among names.
-func (l *Line) read(ctx context.Context, client *framework.Client, names []string, n int) ([]Entry, error) {
+// readEntries returns the first n contenders among names.
+func (l *Line) readEntries(ctx context.Context, client *framework.Client, names []string, n int) ([]Entry, error) {
 	line, err := l.filter.inOrder(names)
 	if err != nil {
-		return nil, framework.Wrap("list", l.dir, err)
+		return nil, failure.Wrap("list", l.dir, err)
 	}
 	var entries []Entry
 	for _, p := range line {
 		if len(entries) == n {
 			break
 		}
-		path := framework.Join(l.dir, p.Name)
+		path := znode.Join(l.dir, p.Name)
 		data, st, err := client.Get(ctx, path)
 		if errors.Is(err, framework.ErrNoNode) {
 			continue

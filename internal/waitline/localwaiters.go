@@ -34,7 +34,7 @@ func localWaitersOf(s *framework.Session, dir string, key any) *localWaiters {
 	}).(*localWaiters)
 }
 
-func (ws *localWaiters) unshare() { ws.s.Primitives().Unshare(ws.key) }
+func (ws *localWaiters) releaseShared() { ws.s.Primitives().Unshare(ws.key) }
 
 // localWaiter is one contender of a session.
 type localWaiter struct {
@@ -48,23 +48,23 @@ type localWaiter struct {
 	left       bool
 }
 
-// announce notes a contender that is about to join, and reports whether it is the only one of this session.
-func (ws *localWaiters) announce() (only bool) {
+// announceJoin counts a contender that is about to join, and reports whether it is the only one of this session.
+func (ws *localWaiters) announceJoin() (only bool) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	ws.joining++
 	return ws.joining == 1 && len(ws.bySeq) == 0
 }
 
-// joinFailed takes an announcement back.
+// joinFailed undoes announceJoin.
 func (ws *localWaiters) joinFailed() {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	ws.joining--
 }
 
-// add puts an announced contender into its position.
-func (ws *localWaiters) add(w *localWaiter) {
+// addWaiter adds an announced contender that has joined, and links it to its neighbours.
+func (ws *localWaiters) addWaiter(w *localWaiter) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	ws.joining--
@@ -77,7 +77,7 @@ func (ws *localWaiters) add(w *localWaiter) {
 	}
 	if n := ws.bySeq[w.position.Seq+1]; n != nil {
 		w.setNext(n)
-		n.wake()
+		n.wakeUp()
 	}
 }
 
@@ -98,9 +98,9 @@ func (ws *localWaiters) addDowngraded(writer, reader *localWaiter) bool {
 	return true
 }
 
-// remove takes a contender out and wakes the one behind it. A holder is removed only after its deletion is in the connection's queue.
+// removeWaiter removes a contender and wakes the one behind it. A holder is removed only after its deletion is in the connection's queue.
 // It reports whether the contender had not left before.
-func (ws *localWaiters) remove(w *localWaiter) bool {
+func (ws *localWaiters) removeWaiter(w *localWaiter) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if w.left {
@@ -129,12 +129,12 @@ func (ws *localWaiters) remove(w *localWaiter) bool {
 	case p != nil: // no contender can stand between those two either
 		p.setNext(n)
 	}
-	n.wake()
+	n.wakeUp()
 	return true
 }
 
-// grant notes that no contender is before this one that it must wait for. first says that no contender at all is before it.
-func (ws *localWaiters) grant(w *localWaiter, first bool) {
+// markGranted grants the contender: it must not wait for any contender before it. first says that there is none before it at all.
+func (ws *localWaiters) markGranted(w *localWaiter, first bool) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	w.granted = true
@@ -163,6 +163,16 @@ func (ws *localWaiters) stateOf(w *localWaiter) waitState {
 	return mustWatch
 }
 
+// nameBefore returns the name of the local waiter right before this one, or "".
+func (ws *localWaiters) nameBefore(w *localWaiter) string {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if w.prev == nil {
+		return ""
+	}
+	return w.prev.position.Name
+}
+
 // setNext puts n right behind w. Guarded by localWaiters.mu, as all that follows.
 func (w *localWaiter) setNext(n *localWaiter) {
 	w.next, n.prev = n, w
@@ -175,13 +185,13 @@ func (w *localWaiter) setNext(n *localWaiter) {
 func (w *localWaiter) grantReadersBehind() {
 	for n := w.next; n != nil && w.position.Kind.IsShared() && n.position.Kind.IsShared() && !n.granted; n = n.next {
 		n.granted = true
-		n.wake()
+		n.wakeUp()
 		w = n
 	}
 }
 
-// wake makes a waiting contender check its state again.
-func (w *localWaiter) wake() {
+// wakeUp makes a waiting contender check its state again.
+func (w *localWaiter) wakeUp() {
 	select {
 	case w.wakeups <- struct{}{}:
 	default:

@@ -9,12 +9,13 @@ import (
 	"strings"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // ErrKindMixed is returned when a directory holds contenders of another kind. Each kind would see only itself, and both would hold.
 var ErrKindMixed = errors.New("directory holds contenders of another kind")
 
-// Kind is the part of a node's name that tells what its contender contends for. One directory holds one kind, or readers and writers.
+// Kind is the part of a node's name that says what its contender contends for. One directory holds one kind, or readers and writers.
 type Kind string
 
 // The kinds of Apache Curator's layouts.
@@ -36,9 +37,9 @@ const (
 	KazooRead Kind = "__rlock__"
 )
 
-// kinds are all names that contenders have between their protection and their number, in Lockstep, in Apache Curator and in kazoo.
+// allKinds are all names that contenders have between their protection and their number, in Lockstep, in Apache Curator and in kazoo.
 // Children of other names are foreign and do not count.
-var kinds = []Kind{Mutex, Latch, Read, Write, Kazoo, KazooRead}
+var allKinds = []Kind{Mutex, Latch, Read, Write, Kazoo, KazooRead}
 
 // IsShared reports whether contenders of the kind hold beside each other.
 func (k Kind) IsShared() bool { return k == Read || k == KazooRead }
@@ -64,7 +65,7 @@ const (
 // SemaphoreParts are all names below a semaphore's path.
 var SemaphoreParts = []string{LocksPart, LeasesPart, PermitsPart}
 
-// Position is one contender's position in the line, as its node's name tells it.
+// Position is one contender's position in the line, parsed from its node's name.
 type Position struct {
 	Name string
 	Kind Kind
@@ -75,7 +76,7 @@ type Position struct {
 func ParsePosition(name string) (p Position, ok bool) {
 	for _, digits := range [...]int{10, 11} { // an int32 that may have wrapped to negative numbers
 		if cut := len(name) - digits; cut > 0 {
-			for _, kind := range kinds {
+			for _, kind := range allKinds {
 				if strings.HasSuffix(name[:cut], string(kind)) {
 					seq, err := parseSequence(name[cut:])
 					return Position{name, kind, seq}, err == nil
@@ -114,13 +115,13 @@ func (p Position) sequenceDigits() string {
 	return p.Name[strings.LastIndex(p.Name, string(p.Kind))+len(p.Kind):]
 }
 
-// isBefore orders sequence numbers on the circle of int32, so that the order holds where they wrap. Compared as strings, the wrapped
+// IsBefore reports whether p is before q in the line. It orders sequence numbers on the circle of int32, so that the order holds where they wrap. Compared as strings, the wrapped
 // number would come first, and two clients would hold the lock.
-func (p Position) isBefore(q Position) bool { return p.Seq-q.Seq < 0 }
+func (p Position) IsBefore(q Position) bool { return p.Seq-q.Seq < 0 }
 
 // Blocks reports whether q must wait for p.
 func (p Position) Blocks(q Position) bool {
-	return p.isBefore(q) && !(p.Kind.IsShared() && q.Kind.IsShared())
+	return p.IsBefore(q) && !(p.Kind.IsShared() && q.Kind.IsShared())
 }
 
 // Filter says which children of a directory are contenders of one line.
@@ -129,7 +130,7 @@ type Filter struct {
 	Kazoo bool // count kazoo's own names, too
 }
 
-func (f Filter) admits(k Kind) bool {
+func (f Filter) admitsKind(k Kind) bool {
 	return k.Family() == f.Kind.Family() || f.Kazoo && (k == Kazoo || k == KazooRead)
 }
 
@@ -139,7 +140,7 @@ func (f Filter) forEach(names []string, call func(Position)) error {
 	for _, name := range names {
 		p, ok := ParsePosition(name)
 		switch {
-		case ok && !f.admits(p.Kind):
+		case ok && !f.admitsKind(p.Kind):
 			return fmt.Errorf("%w: %s beside %s#", ErrKindMixed, name, f.Kind)
 		case ok:
 			call(p)
@@ -181,9 +182,9 @@ func CheckPath(client *framework.Client, path string) error {
 	if path == "/" {
 		return fmt.Errorf("%w %q: the root cannot be a lock", framework.ErrInvalidPath, path)
 	}
-	full := framework.Join(client.Config().Root, strings.TrimPrefix(path, "/"))
+	full := znode.Join(client.Config().Root, strings.TrimPrefix(path, "/"))
 	if full == serversOwn || strings.HasPrefix(full, serversOwn+"/") {
-		return fmt.Errorf("%w %q: what lies below %s belongs to the servers", framework.ErrInvalidPath, path, serversOwn)
+		return fmt.Errorf("%w %q: nodes below %s belong to the servers; use another path", framework.ErrInvalidPath, path, serversOwn)
 	}
 	return nil
 }

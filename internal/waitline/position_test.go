@@ -48,7 +48,7 @@ func TestARefusedViewShowsNothing(t *testing.T) {
 	require.True(t, ok)
 	v, err := viewFrom([]string{me.Name, "_c_b-lock-0000000000"}, Filter{Kind: me.Kind}, me)
 	require.ErrorIs(t, err, ErrKindMixed)
-	require.Equal(t, view{}, v)
+	require.Equal(t, lineView{}, v)
 }
 
 // TestViewAgreesWithTheOrder looks from every position of shuffled lines.

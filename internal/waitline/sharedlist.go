@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
 // sharedList lists one directory once for all callers that wait for a list.
@@ -13,33 +14,33 @@ type sharedList struct {
 	dir string
 
 	mu      sync.Mutex
-	wanted  *listing // requested, not begun
+	wanted  *pendingList // requested, not begun
 	running bool
 }
 
-// listing is one list, for any number of callers.
-type listing struct {
+// pendingList is one list, for any number of callers.
+type pendingList struct {
 	done  chan struct{}
 	names []string
 	err   error
 }
 
-// list returns the directory's children. The list begins after the call: one that is under way when list is called may be too old.
-func (sl *sharedList) list(ctx context.Context) ([]string, error) {
-	l := sl.request()
+// listChildren returns the directory's children. The list begins after the call: a list that is under way at the call may be too old.
+func (sl *sharedList) listChildren(ctx context.Context) ([]string, error) {
+	l := sl.requestList()
 	select {
 	case <-l.done:
 		return l.names, l.err
 	case <-ctx.Done():
-		return nil, framework.Ended(ctx)
+		return nil, failure.Ended(ctx)
 	}
 }
 
-func (sl *sharedList) request() *listing {
+func (sl *sharedList) requestList() *pendingList {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	if sl.wanted == nil {
-		sl.wanted = &listing{done: make(chan struct{})}
+		sl.wanted = &pendingList{done: make(chan struct{})}
 	}
 	if !sl.running {
 		sl.running = true
@@ -56,7 +57,7 @@ func (sl *sharedList) answerRequests() {
 	}
 }
 
-func (sl *sharedList) nextRequest() *listing {
+func (sl *sharedList) nextRequest() *pendingList {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	l := sl.wanted

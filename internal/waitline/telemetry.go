@@ -2,10 +2,11 @@ package waitline
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
-	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
@@ -13,36 +14,67 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/metrics"
 )
 
 // scope is the package that users see in their telemetry.
 const scope = "github.com/lockstep-go/lockstep/locks"
 
-// Telemetry traces and measures the waits for one lock or election.
+// Telemetry traces and measures the waits for one lock or election, and the holds of a lock.
 type Telemetry struct {
-	path, kind string
-	tracer     trace.Tracer
-	waits      metric.Float64Histogram
+	path, kind  string
+	tracer      trace.Tracer
+	propagators propagation.TextMapPropagator
+	waits       metric.Float64Histogram
+	holds       metric.Float64Histogram
+	waiting     metric.Int64UpDownCounter
+	held        metric.Int64UpDownCounter
+	deadlocks   metric.Int64Counter
 }
 
 // NewTelemetry returns the telemetry of what is at path. kind is the lock's kind in words.
 func NewTelemetry(c *framework.Client, path, kind string) *Telemetry {
-	t := &Telemetry{path: path, kind: kind, tracer: c.TracerProvider().Tracer(scope)}
-	var err error
-	t.waits, err = c.MeterProvider().Meter(scope).Float64Histogram("lockstep.lock.wait.duration",
-		metric.WithUnit("s"), metric.WithDescription("Time from asking for a lock to being granted it or not"))
-	if err != nil {
-		otel.Handle(err)
+	p := c.MeterProvider()
+	return &Telemetry{path: path, kind: kind, tracer: c.TracerProvider().Tracer(scope), propagators: c.Propagators(),
+		waits: metrics.LockWait.Histogram(p), holds: metrics.LockHold.Histogram(p),
+		waiting: metrics.LockWaiting.UpDown(p), held: metrics.LockHeld.UpDown(p),
+		deadlocks: metrics.LockDeadlocks.Counter(p)}
+}
+
+// The attributes of metrics, made once.
+var (
+	lockKinds = []string{"mutex", "read", "write", "semaphore", "claim", "election"}
+	outcomes  = []string{"granted", "not acquired", "deadlock", "given up", "error"}
+	byKind    = metrics.Values(metrics.LockKind, lockKinds...)
+	byEnd     = kindsWith(metrics.Outcome, outcomes...)
+	byReason  = kindsWith(metrics.Reason, "released", "max hold", "session lost", "node deleted", "closed", "other")
+)
+
+// kindsWith are the attributes of each kind with each value of another attribute.
+func kindsWith(key string, values ...string) map[[2]string]metric.MeasurementOption {
+	sets := map[[2]string]metric.MeasurementOption{}
+	for _, kind := range lockKinds {
+		for _, v := range values {
+			sets[[2]string{kind, v}] = metrics.With(attribute.String(metrics.LockKind, kind), attribute.String(key, v))
+		}
 	}
-	return t
+	return sets
+}
+
+// RecordDeadlock tells of a deadlock that the ask of ctx is the youngest of. broken says that the ask fails.
+func (t *Telemetry) RecordDeadlock(ctx context.Context, text string, broken bool) {
+	trace.SpanFromContext(ctx).AddEvent("lockstep.lock.deadlock", trace.WithAttributes(
+		attribute.String("lockstep.deadlock", text), attribute.Bool("lockstep.deadlock.broken", broken)))
+	t.deadlocks.Add(ctx, 1, metrics.With(attribute.String(metrics.LockKind, t.kind), attribute.Bool(metrics.Broken, broken)))
 }
 
 // StartWait starts a span that lasts until end is called: the lock was granted with a token, or err says why not. A refusal is an outcome,
 // not an error. The returned context belongs to the span; CallerContext returns the original ctx.
 func (t *Telemetry) StartWait(ctx context.Context, op string) (_ context.Context, end func(token int64, err error)) {
 	began := time.Now()
-	within, span := t.tracer.Start(context.WithValue(ctx, callerKey{}, ctx), "lockstep.lock."+op,
+	within, span := t.tracer.Start(context.WithValue(ctx, waitKey{}, &waitContext{ctx, t}), "lockstep.lock."+op,
 		trace.WithAttributes(attribute.String("lockstep.path", t.path), attribute.String("lockstep.lock.kind", t.kind)))
+	counted := t.countWait(within)
 	return within, func(token int64, err error) {
 		outcome := outcomeOf(err)
 		span.SetAttributes(attribute.String("lockstep.outcome", outcome))
@@ -53,8 +85,25 @@ func (t *Telemetry) StartWait(ctx context.Context, op string) (_ context.Context
 			span.SetStatus(codes.Error, err.Error())
 		}
 		span.End()
-		t.waits.Record(within, time.Since(began).Seconds(), metric.WithAttributes(
-			attribute.String("lockstep.lock.kind", t.kind), attribute.String("lockstep.outcome", outcome)))
+		t.measureWait(within, counted, began, outcome)
+	}
+}
+
+// countWait counts a call that waits, if somebody wants to know: without a provider the attributes would be an allocation for naught.
+func (t *Telemetry) countWait(ctx context.Context) (counted bool) {
+	if counted = t.waiting.Enabled(ctx); counted {
+		t.waiting.Add(ctx, 1, byKind[t.kind])
+	}
+	return counted
+}
+
+// measureWait measures a wait that has ended. counted is the answer of countWait: a provider may have come since.
+func (t *Telemetry) measureWait(ctx context.Context, counted bool, began time.Time, outcome string) {
+	if counted {
+		t.waiting.Add(ctx, -1, byKind[t.kind])
+	}
+	if t.waits.Enabled(ctx) {
+		t.waits.Record(ctx, time.Since(began).Seconds(), byEnd[[2]string{t.kind, outcome}])
 	}
 }
 
@@ -64,19 +113,64 @@ func outcomeOf(err error) string {
 		return "granted"
 	case errors.Is(err, ErrNotAcquired):
 		return "not acquired"
+	case errors.Is(err, ErrDeadlock):
+		return "deadlock"
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return "given up"
 	}
 	return "error"
 }
 
-// callerKey is the key of the caller's context in the context of the wait's span.
-type callerKey struct{}
+// Held measures one hold. Its zero value measures nothing.
+type Held struct {
+	tel   *Telemetry
+	began time.Time
+}
+
+// StartHold counts a hold, until its End.
+func (t *Telemetry) StartHold() Held {
+	if !t.held.Enabled(context.Background()) {
+		return Held{}
+	}
+	t.held.Add(context.Background(), 1, byKind[t.kind])
+	return Held{t, time.Now()}
+}
+
+// End measures a hold that has ended for a reason; released is the cause of those that were given back, maxHold of those that have lasted too long.
+func (h Held) End(why, released, maxHold error) {
+	if h.tel == nil {
+		return
+	}
+	reason := "other"
+	for _, r := range []struct {
+		err  error
+		says string
+	}{
+		{released, "released"}, {maxHold, "max hold"}, {framework.ErrSessionLost, "session lost"}, {framework.ErrNodeGone, "node deleted"},
+		{framework.ErrClosed, "closed"},
+	} {
+		if errors.Is(why, r.err) {
+			reason = r.says
+			break
+		}
+	}
+	h.tel.held.Add(context.Background(), -1, byKind[h.tel.kind])
+	h.tel.holds.Record(context.Background(), time.Since(h.began).Seconds(), byReason[[2]string{h.tel.kind, reason}])
+}
+
+// waitContext is the value that the context of a wait carries.
+type waitContext struct {
+	caller context.Context
+	tel    *Telemetry
+}
+
+// waitKey finds it.
+type waitKey struct{}
 
 // CallerContext returns the context that StartWait was called with. A lease carries its values: the span ends when the lease begins.
 func CallerContext(ctx context.Context) context.Context {
-	if caller, ok := ctx.Value(callerKey{}).(context.Context); ok {
-		return caller
+	if w, ok := ctx.Value(waitKey{}).(*waitContext); ok {
+		return w.caller
 	}
 	return ctx
 }
@@ -87,3 +181,60 @@ func TraceContext(ctx context.Context, client *framework.Client) map[string]stri
 	client.Propagators().Inject(ctx, c)
 	return c
 }
+
+// LinkPatience is how long a read for links may take. The wait of a lock that ends sooner waits for the read: the answer is on its way.
+const LinkPatience = 100 * time.Millisecond
+
+// linkToNodes links a wait's span to the spans of contenders ahead, whose nodes it reads, and returns a channel that is closed when that is done or has
+// failed. Without a span that is recorded, it does nothing and returns nil.
+func linkToNodes(ctx context.Context, s *framework.Session, nodes ...string) <-chan struct{} {
+	if !IsTraced(ctx) {
+		return nil
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		reading, cancel := context.WithTimeout(ctx, LinkPatience)
+		defer cancel()
+		read, err := s.GetAll(reading, slices.Compact(nodes)...)
+		if err != nil {
+			return // the wait tells
+		}
+		for _, n := range read {
+			if n.Err == nil {
+				LinkToHolder(ctx, n.Data)
+			}
+		}
+	}()
+	return done
+}
+
+// LinkToHolder links a wait's span to the span of a contender that it waits for, as far as the data of that one's node tells.
+func LinkToHolder(ctx context.Context, data []byte) {
+	if !IsTraced(ctx) {
+		return
+	}
+	var owner struct {
+		Owner string            `json:"owner"`
+		Trace map[string]string `json:"trace"`
+	}
+	if json.Unmarshal(data, &owner) != nil {
+		return // another library's
+	}
+	LinkTo(ctx, owner.Owner, owner.Trace)
+}
+
+// LinkTo links a wait's span to the span of what it waits for, by the trace context of that one's owner.
+func LinkTo(ctx context.Context, owner string, of map[string]string) {
+	w, ok := ctx.Value(waitKey{}).(*waitContext)
+	if !ok {
+		return
+	}
+	holder := trace.SpanContextFromContext(w.tel.propagators.Extract(context.Background(), propagation.MapCarrier(of)))
+	if holder.IsValid() {
+		trace.SpanFromContext(ctx).AddLink(trace.Link{SpanContext: holder, Attributes: []attribute.KeyValue{attribute.String("lockstep.waited_for", owner)}})
+	}
+}
+
+// IsTraced reports whether the span of a wait is recorded.
+func IsTraced(ctx context.Context) bool { return trace.SpanFromContext(ctx).IsRecording() }

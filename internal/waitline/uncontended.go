@@ -39,8 +39,8 @@ func (h *uncontendedHint) isLikely() bool {
 	return h.worked
 }
 
-// proves reports whether a contender that was created by a transaction is proven to be alone.
-func (h *uncontendedHint) proves(session int64, p Position, created int64) bool {
+// provesAlone reports whether a contender that was created by a transaction is proven to be alone.
+func (h *uncontendedHint) provesAlone(session int64, p Position, created int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.worked = h.deleted != 0 && created == h.deleted+1 && p.Seq == h.seq+1 && session == h.session

@@ -32,8 +32,8 @@ func exhaustDescriptors(t *testing.T) (free func()) {
 	}
 }
 
-// TestACommandThatCannotBeIdentifiedMayRun: neither the process nor the watchdog has a descriptor left to read its start with.
-func TestACommandThatCannotBeIdentifiedMayRun(t *testing.T) {
+// TestUnidentifiableCommandMayRun: neither the process nor the watchdog has a descriptor left to read its start with.
+func TestUnidentifiableCommandMayRun(t *testing.T) {
 	c := startTestCommand(t)
 	free := exhaustDescriptors(t)
 	id, err := identifyProcess(c.cmd.Process.Pid)
@@ -61,15 +61,15 @@ func TestACommandThatCannotBeIdentifiedMayRun(t *testing.T) {
 	require.NotErrorIs(t, err, errNoSuchProcess, "the watchdog has no descriptors")
 }
 
-// TestAProcessThatEndsWhileItIsReadIsGone whatever the system says then.
-func TestAProcessThatEndsWhileItIsReadIsGone(t *testing.T) {
+// TestProcessEndingDuringReadIsGone whatever the system says then.
+func TestProcessEndingDuringReadIsGone(t *testing.T) {
 	require.True(t, isProcessGone(&fs.PathError{Op: "open", Err: syscall.ENOENT}))
 	require.True(t, isProcessGone(&fs.PathError{Op: "read", Err: syscall.ESRCH}))
 	require.False(t, isProcessGone(&fs.PathError{Op: "open", Err: syscall.EMFILE}))
 	require.False(t, isProcessGone(errStat))
 }
 
-func TestAnotherProcessOfThatNumberIsLeftAlone(t *testing.T) {
+func TestReusedPIDIsLeftAlone(t *testing.T) {
 	c := startTestCommand(t)
 	id := requireIdentity(t, c.cmd.Process.Pid)
 	id.started--

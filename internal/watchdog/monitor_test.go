@@ -202,7 +202,7 @@ func TestCommandsEndWithTheirParent(t *testing.T) {
 	require.False(t, isProcessRunning(c.cmd.Process.Pid) || isProcessRunning(c.worker) || isProcessRunning(other.cmd.Process.Pid) || isProcessRunning(other.worker))
 }
 
-func TestACommandThatIsNotKnownKeepsTheSession(t *testing.T) {
+func TestUnknownCommandKeepsSession(t *testing.T) {
 	k := newTestMonitor(t)
 	k.sendMessages(commandBegins{1, 1}, Session{ID: 1, Password: []byte{1}, Timeout: time.Hour})
 	k.runMonitor()

@@ -86,7 +86,7 @@ func TestTLSIsExported(t *testing.T) {
 // opaqueSigner is a key that stays where it is.
 type opaqueSigner struct{ crypto.Signer }
 
-func TestTLSThatCannotBeExported(t *testing.T) {
+func TestUnexportableTLSIsRefused(t *testing.T) {
 	none, err := ExportTLS(nil)
 	require.NoError(t, err)
 	require.Nil(t, none)

@@ -146,7 +146,7 @@ func TestRequestsRoundTrip(t *testing.T) {
 	}
 }
 
-func TestMultiRefusesWhatCannotBePart(t *testing.T) {
+func TestMultiRefusesUnsupportedOperations(t *testing.T) {
 	for _, op := range []Op{OpSetACL, OpMulti, OpPing, OpDeleteContainer, Op(999)} {
 		var e Encoder
 		MultiHeader{Op: op, Err: -1}.Encode(&e)

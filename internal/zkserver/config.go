@@ -17,6 +17,9 @@ type Config struct {
 	// 2 and 20 ticks when zero.
 	MinSessionTimeout time.Duration
 	MaxSessionTimeout time.Duration
+	// Followers has each connection served by a follower, which tells the leader only of the session's packets with its answer to the leader's next PING,
+	// each half tick, and of no two packets in a row for sure. HoldFollower cuts it off. Without it the leader sees every packet.
+	Followers bool
 	// ExactExpiry ends a session exactly its timeout after the last packet.
 	// Without it the session ends at the next whole tick since the server's
 	// start, as on a ZooKeeper server.

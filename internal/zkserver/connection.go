@@ -29,7 +29,9 @@ type connection struct {
 
 	session         *session // nil before the handshake
 	ids             []wire.Identity
-	detached        bool // it has neither watches nor a session any more
+	detached        bool         // it has neither watches nor a session any more
+	view            *laggingView // nil unless its server lags behind
+	follower        *follower    // nil without Config.Followers
 	packetsReceived int64
 	packetsSent     int64
 }
@@ -67,6 +69,10 @@ func (c *connection) addIdentity(id wire.Identity) bool {
 
 // processEvent sends a watch event.
 func (c *connection) processEvent(e event) {
+	if c.view != nil {
+		c.view.events = append(c.view.events, e)
+		return
+	}
 	frame := &c.all.eventFrame
 	frame.Reset()
 	mark := frame.BeginFrame()
@@ -74,6 +80,18 @@ func (c *connection) processEvent(e event) {
 	wire.WatchEvent{Type: e.typ, State: wire.StateSyncConnected, Path: e.path}.Encode(frame)
 	frame.EndFrame(mark)
 	c.all.sendFrame(c, frame.Bytes(), 0)
+}
+
+// catchUp has the connection's server apply all transactions, with the events of the connection's watches.
+func (c *connection) catchUp() {
+	if c.view == nil {
+		return
+	}
+	events := c.view.events
+	c.view = nil
+	for _, e := range events {
+		c.processEvent(e)
+	}
 }
 
 // readFrames reads first what a connection begins with, and then one request after the other. It returns when the connection ends or
@@ -103,6 +121,7 @@ func (c *connection) readFrames(maxFrame int, begin func(*bufio.Reader) bool, se
 type connections struct {
 	handshakeTimeout time.Duration
 	outgoingLimit    int
+	followers        bool
 	logger           *slog.Logger
 	onDetach         func(*connection)
 	onDue            func(*connection) // a delayed frame is due; called without the server's mutex
@@ -120,7 +139,7 @@ type connections struct {
 // newConnections makes an empty set. It calls onDetach for each connection that ends, and onDue when a delayed frame may be released.
 func newConnections(config Config, onDetach, onDue func(*connection)) *connections {
 	return &connections{
-		handshakeTimeout: config.HandshakeTimeout, outgoingLimit: config.OutgoingLimit, logger: config.Logger,
+		handshakeTimeout: config.HandshakeTimeout, outgoingLimit: config.OutgoingLimit, followers: config.Followers, logger: config.Logger,
 		onDetach: onDetach, onDue: onDue,
 		open: map[*connection]struct{}{}, bySession: map[int64]*connection{},
 	}
@@ -131,6 +150,9 @@ func (cs *connections) addConnection(nc net.Conn) *connection {
 	cs.lastID++
 	c := &connection{id: cs.lastID, nc: nc, all: cs, opened: time.Now(), ids: []wire.Identity{{Scheme: schemeIP, ID: remoteIPOf(nc)}}}
 	c.outgoing = newOutgoingQueue(nc, cs.outgoingLimit, cs.handshakeTimeout, func() { cs.onDue(c) })
+	if cs.followers {
+		c.follower = &follower{}
+	}
 	_ = nc.SetDeadline(time.Now().Add(cs.handshakeTimeout))
 	cs.open[c] = struct{}{}
 	cs.attached++
@@ -169,8 +191,21 @@ func (cs *connections) countReceived(c *connection) {
 	c.packetsReceived++
 }
 
-// sendFrame queues a frame. It cuts the connection of a client that leaves too much unread.
+// sendFrame queues a frame, by way of the connection's follower. It cuts the connection of a client that leaves too much unread.
 func (cs *connections) sendFrame(c *connection, frame []byte, delay time.Duration) {
+	if !c.follower.holdsReply() {
+		cs.writeFrame(c, frame, delay)
+		return
+	}
+	frame = slices.Clone(frame)
+	c.follower.unanswered++
+	c.follower.fromLeader(func() {
+		c.follower.unanswered--
+		cs.writeFrame(c, frame, delay)
+	})
+}
+
+func (cs *connections) writeFrame(c *connection, frame []byte, delay time.Duration) {
 	if c.detached {
 		return
 	}
@@ -186,6 +221,15 @@ func (cs *connections) sendFrame(c *connection, frame []byte, delay time.Duratio
 func (cs *connections) cutConnection(c *connection) {
 	cs.detachConnection(c)
 	c.outgoing.closeNow()
+}
+
+// cutExpired cuts the connection of a session that has expired, as soon as its server hears of that.
+func (cs *connections) cutExpired(c *connection) {
+	if c.follower == nil {
+		cs.cutConnection(c)
+		return
+	}
+	c.follower.fromLeader(func() { cs.cutConnection(c) })
 }
 
 // cutAll cuts the connections, those included that are being closed.

@@ -25,7 +25,7 @@
 // sessions nor connections. The session tracker and the watch manager stand alone too. The database joins the three under one zxid.
 // A connection has an outgoing queue. The request processor does the requests of all connections on the database; the four-letter
 // commands read from both; the fault injector sees each request. The server owns the mutex that guards all of them, the listeners and the
-// timers, and its levers are for tests.
+// timers, and its levers are for tests. A follower, if the configuration asks for them, stands between a connection and the processor.
 //
 // Each connection has a goroutine that reads and one that writes; the only others are callbacks of timers. The server takes
 // time from package time and waits only on channels, conditions and

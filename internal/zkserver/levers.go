@@ -28,6 +28,46 @@ func (s *Server) Failure() error {
 	return s.db.failure
 }
 
+// Lag lets the server of a session's connection fall behind, as a follower that does not hear the leader's commits: reads answer from the state
+// that it has now, and its watches send no event. A sync or a write brings it up to date, and it falls behind again from there. catchUp ends that, as
+// the end of the connection does. Lag returns an error when the session has no connection.
+func (s *Server) Lag(session int64) (catchUp func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.connections.bySession[session]
+	if c == nil {
+		return nil, fmt.Errorf("zkserver: session %s has no connection that could lag", sessionName(session))
+	}
+	if c.view == nil {
+		c.view = newLaggingView(s.db.tree, s.db.zxid)
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		c.catchUp()
+	}, nil
+}
+
+// Follower returns a lever of the follower that serves a session's connection now: it holds the messages to the leader, or those from it, or both, until it
+// is called again. The follower answers pings all the same, until a request of the session waits; other requests, reads too, wait for the leader. The
+// lever outlives the session. Follower returns an error when the session has no connection, or the server no followers.
+func (s *Server) Follower(session int64) (hold func(toLeader, fromLeader bool), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.connections.bySession[session]
+	if c == nil || c.follower == nil {
+		return nil, fmt.Errorf("zkserver: session %s has no connection to a follower", sessionName(session))
+	}
+	return func(toLeader, fromLeader bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		c.follower.holdsUp, c.follower.holdsDown = toLeader, fromLeader
+		if !s.frozen && !s.closed {
+			c.follower.deliver()
+		}
+	}, nil
+}
+
 // Freeze stops the server as SIGSTOP stops a process: connections stay open and
 // new ones are accepted, but the server neither reads nor answers nor sends, and no timer
 // runs. Time goes on.
@@ -45,6 +85,7 @@ func (s *Server) Thaw() {
 	if s.frozen && !s.closed {
 		s.unfreeze()
 		s.expireSessions()
+		s.pingAll()
 	}
 }
 
@@ -55,6 +96,9 @@ func (s *Server) unfreeze() {
 	}
 	for _, c := range s.connections.byAge() {
 		c.outgoing.releaseDue()
+		if c.follower != nil {
+			c.follower.deliver()
+		}
 	}
 	s.thawed.Broadcast()
 }

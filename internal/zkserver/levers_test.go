@@ -147,3 +147,58 @@ func TestSkewedClockStampsNodesAndExpiresTTLNodes(t *testing.T) {
 		a.mustCall(wire.OpPing, &wire.EmptyRequest{})
 	})
 }
+
+func TestLaggingServerAnswersFromItsState(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
+		a, b := st.joinClient("a"), st.joinClient("b")
+		b.mustCall(wire.OpCreate, createRequest("/n", "1", 0))
+		b.mustCall(wire.OpCreate, createRequest("/gone", "", 0))
+		read := func(path string) string {
+			head, d := a.call(wire.OpGetData, &wire.WatchRequest{Path: path, Watch: true})
+			if head.Err != wire.OK {
+				return head.Err.String()
+			}
+			return string(d.Buffer())
+		}
+		catchUp, err := s.Lag(a.session)
+		require.NoError(t, err)
+		before, _ := a.call(wire.OpPing, &wire.EmptyRequest{})
+		b.mustCall(wire.OpSetData, &wire.SetDataRequest{Path: "/n", Data: []byte("2"), Version: -1})
+		b.mustCall(wire.OpDelete, &wire.NumberRequest{Path: "/gone", Number: -1})
+		b.mustCall(wire.OpCreate, createRequest("/n/child", "", 0))
+		require.Equal(t, "1", read("/n"))
+		require.Empty(t, read("/gone"))
+		d := a.mustCall(wire.OpGetChildren, &wire.WatchRequest{Path: "/n", Watch: true})
+		require.Empty(t, d.Strings())
+		after, _ := a.call(wire.OpPing, &wire.EmptyRequest{})
+		require.Equal(t, before.Zxid, after.Zxid)
+
+		a.send(wire.OpSync, &wire.PathRequest{Path: "/"})
+		var events []wire.WatchEvent
+		for {
+			frame, err := a.frame()
+			require.NoError(t, err)
+			d := wire.NewDecoder(frame)
+			var head wire.ReplyHeader
+			if head.Decode(&d); head.Xid != wire.XidNotify {
+				require.Greater(t, head.Zxid, before.Zxid)
+				break
+			}
+			var e wire.WatchEvent
+			e.Decode(&d)
+			events = append(events, wire.WatchEvent{Type: e.Type, Path: e.Path})
+		}
+		require.Equal(t, []wire.WatchEvent{
+			{Type: wire.EventNodeDataChanged, Path: "/n"}, {Type: wire.EventNodeDeleted, Path: "/gone"}, {Type: wire.EventNodeChildrenChanged, Path: "/n"},
+		}, events)
+		require.Equal(t, "2", read("/n"))
+		b.mustCall(wire.OpSetData, &wire.SetDataRequest{Path: "/n", Data: []byte("3"), Version: -1})
+		require.Equal(t, "2", read("/n"), "it falls behind again")
+		catchUp()
+		require.Equal(t, "3", read("/n"))
+		b.mustCall(wire.OpSetData, &wire.SetDataRequest{Path: "/n", Data: []byte("4"), Version: -1})
+		require.Equal(t, "4", read("/n"))
+		_, err = s.Lag(12345)
+		require.Error(t, err)
+	})
+}

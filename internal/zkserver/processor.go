@@ -2,6 +2,7 @@ package zkserver
 
 import (
 	"crypto/subtle"
+	"slices"
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/wire"
@@ -142,6 +143,42 @@ func (p *requestProcessor) openOrResumeSession(hello *wire.ConnectRequest) *sess
 	return sess
 }
 
+// takeRequest does the request in the frame, by way of the connection's follower. It returns false if the connection ends.
+func (p *requestProcessor) takeRequest(c *connection, frame []byte) bool {
+	f := c.follower
+	if f == nil {
+		return p.processRequest(c, frame)
+	}
+	f.record()
+	if f.unanswered == 0 && opOf(frame) == wire.OpPing {
+		f.answersItself = true
+		defer func() { f.answersItself = false }()
+		return p.processRequest(c, frame)
+	}
+	if f.holdsUp || len(f.up) > 0 {
+		frame = slices.Clone(frame)
+	}
+	f.unanswered++
+	f.toLeader(func() {
+		f.unanswered--
+		ended := p.db.sessions.byID[c.session.id] != c.session
+		if !c.detached && (!ended || opOf(frame) == wire.OpSync) { // a sync does not ask for the session
+			p.processRequest(c, frame)
+		}
+	})
+	return !c.detached
+}
+
+// opOf is the operation of a request; 0 if it has none.
+func opOf(frame []byte) wire.Op {
+	var header wire.RequestHeader
+	d := wire.NewServerDecoder(frame)
+	if header.Decode(&d); d.Err() != nil {
+		return 0
+	}
+	return header.Op
+}
+
 // processRequest does the request in the frame. It returns false if the connection ends.
 func (p *requestProcessor) processRequest(c *connection, frame []byte) bool {
 	p.connections.countReceived(c)
@@ -160,7 +197,9 @@ func (p *requestProcessor) processRequest(c *connection, frame []byte) bool {
 	if r.header.Op == wire.OpAuth {
 		return p.authenticate(r)
 	}
-	p.db.sessions.touchSession(c.session)
+	if c.follower == nil {
+		p.db.sessions.touchSession(c.session)
+	}
 	if !known {
 		p.sendHeader(c, wire.ReplyHeader{Xid: r.header.Xid, Zxid: -1, Err: wire.Unimplemented})
 		p.connections.closeWhenWritten(c)
@@ -180,11 +219,15 @@ func (p *requestProcessor) handleAndReply(r *request, handle requestHandler) boo
 	mark := p.reply.BeginFrame()
 	headerAt := p.reply.Len()
 	wire.ReplyHeader{}.Encode(&p.reply)
+	lags := r.connection.view != nil
+	if lags && !answersFromView[r.header.Op] {
+		r.connection.catchUp()
+	}
 	code := handle(p, r)
 	if code != wire.OK {
 		p.reply.Truncate(headerAt + wire.ReplyHeaderSize)
 	}
-	wire.ReplyHeader{Xid: r.header.Xid, Zxid: p.db.zxid, Err: code}.EncodeAt(&p.reply, headerAt)
+	wire.ReplyHeader{Xid: r.header.Xid, Zxid: p.zxidFor(r.connection), Err: code}.EncodeAt(&p.reply, headerAt)
 	p.reply.EndFrame(mark)
 
 	delay, drop := p.applyFaults(r, code)
@@ -197,7 +240,26 @@ func (p *requestProcessor) handleAndReply(r *request, handle requestHandler) boo
 	if p.reply.Len() > keepBuffer {
 		p.reply = wire.Encoder{}
 	}
+	if lags && r.connection.view == nil { // it lags behind what comes from now on
+		r.connection.view = newLaggingView(p.db.tree, p.db.zxid)
+	}
 	return !r.connection.detached
+}
+
+// treeFor is what the connection's server knows.
+func (p *requestProcessor) treeFor(c *connection) *dataTree {
+	if c.view != nil {
+		return c.view.tree
+	}
+	return p.db.tree
+}
+
+// zxidFor is the newest transaction that the connection's server knows.
+func (p *requestProcessor) zxidFor(c *connection) int64 {
+	if c.view != nil {
+		return c.view.zxid
+	}
+	return p.db.zxid
 }
 
 func (p *requestProcessor) applyFaults(r *request, code wire.Code) (delay time.Duration, drop bool) {

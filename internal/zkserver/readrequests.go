@@ -8,7 +8,7 @@ import (
 
 // findReadable returns a node that the client may read.
 func (p *requestProcessor) findReadable(r *request, path string) (*node, wire.Code) {
-	n := p.db.tree.findNode(path)
+	n := p.treeFor(r.connection).findNode(path)
 	if n == nil {
 		return nil, wire.NoNode
 	}
@@ -28,10 +28,10 @@ func (p *requestProcessor) exists(r *request) wire.Code {
 	if strings.IndexByte(body.Path, 0) >= 0 {
 		return wire.BadArguments
 	}
-	if body.Watch {
+	if view := r.connection.view; body.Watch && (view == nil || !view.noteMissedData(body.Path, p.db.tree)) {
 		p.db.dataWatches.addWatch(body.Path, r.connection, OneShot)
 	}
-	n := p.db.tree.findNode(body.Path)
+	n := p.treeFor(r.connection).findNode(body.Path)
 	if n == nil {
 		return wire.NoNode
 	}
@@ -40,21 +40,22 @@ func (p *requestProcessor) exists(r *request) wire.Code {
 }
 
 func (p *requestProcessor) getData(r *request) wire.Code {
-	return p.readAndWatch(r, p.db.dataWatches, func(n *node) { n.encodeData(r.reply) })
+	return p.readAndWatch(r, p.db.dataWatches, (*laggingView).noteMissedData, func(n *node) { n.encodeData(r.reply) })
 }
 
 func (p *requestProcessor) getChildren(r *request) wire.Code {
-	return p.readAndWatch(r, p.db.childWatches, func(n *node) { n.encodeChildren(r.reply) })
+	return p.readAndWatch(r, p.db.childWatches, (*laggingView).noteMissedChildren, func(n *node) { n.encodeChildren(r.reply) })
 }
 
 func (p *requestProcessor) getChildren2(r *request) wire.Code {
-	return p.readAndWatch(r, p.db.childWatches, func(n *node) {
+	return p.readAndWatch(r, p.db.childWatches, (*laggingView).noteMissedChildren, func(n *node) {
 		n.encodeChildren(r.reply)
 		n.encodeStat(r.reply)
 	})
 }
 
-func (p *requestProcessor) readAndWatch(r *request, watches *watchManager, encode func(*node)) wire.Code {
+// readAndWatch answers a read. noteMissed is told of a watch that is set on the view of a server that lags behind.
+func (p *requestProcessor) readAndWatch(r *request, watches *watchManager, noteMissed func(*laggingView, string, *dataTree) bool, encode func(*node)) wire.Code {
 	var body wire.WatchRequest
 	if !r.decode(&body) {
 		return wire.MarshallingError
@@ -64,7 +65,7 @@ func (p *requestProcessor) readAndWatch(r *request, watches *watchManager, encod
 	if code != wire.OK {
 		return code
 	}
-	if body.Watch {
+	if view := r.connection.view; body.Watch && (view == nil || !noteMissed(view, body.Path, p.db.tree)) {
 		watches.addWatch(body.Path, r.connection, OneShot)
 	}
 	encode(n)
@@ -105,7 +106,7 @@ func (p *requestProcessor) findByRequest(r *request, perms int32) (*node, wire.C
 		return nil, wire.MarshallingError
 	}
 	r.path = body.Path
-	n := p.db.tree.findNode(body.Path)
+	n := p.treeFor(r.connection).findNode(body.Path)
 	if n == nil {
 		return nil, wire.NoNode
 	}
@@ -126,7 +127,7 @@ func (p *requestProcessor) getEphemerals(r *request) wire.Code {
 		prefix = "/"
 	}
 	var paths []string
-	for _, n := range p.db.tree.ephemeralsOf(r.connection.session.id) {
+	for _, n := range p.treeFor(r.connection).ephemeralsOf(r.connection.session.id) {
 		if strings.HasPrefix(n.path, prefix) {
 			paths = append(paths, n.path)
 		}

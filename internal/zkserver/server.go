@@ -39,6 +39,7 @@ type Server struct {
 	faults         *faultInjector
 	listeners      map[net.Listener]struct{}
 	containerTimer *time.Timer
+	followerTimer  *time.Timer // nil without Config.Followers
 
 	closed                bool
 	frozen                bool
@@ -65,6 +66,9 @@ func New(config Config) (*Server, error) {
 	s.processor = newRequestProcessor(config, s.db, s.connections, s.faults)
 	s.commands = &fourLetterCommands{config: config, db: s.db, connections: s.connections, port: s.lowestPort, traceMask: defaultTraceMask}
 	s.containerTimer = time.AfterFunc(config.ContainerInterval, s.Reap)
+	if config.Followers {
+		s.followerTimer = time.AfterFunc(config.Tick/2, s.pingFollowers)
+	}
 	return s, nil
 }
 
@@ -169,7 +173,7 @@ func (s *Server) processFrame(c *connection, frame []byte) bool {
 		return false
 	}
 	defer s.mu.Unlock()
-	return s.processor.processRequest(c, frame)
+	return s.processor.takeRequest(c, frame)
 }
 
 // beginConnection reads what comes first: a four-letter word or a handshake. It returns false if the connection ends.
@@ -277,7 +281,28 @@ func (s *Server) expireSession(sess *session) {
 	s.config.Logger.Info("session expired", "session", sessionName(sess.id), "ephemerals", len(s.db.tree.ephemeralsOf(sess.id)))
 	s.db.closeSession(sess)
 	if c := s.connections.bySession[sess.id]; c != nil {
-		s.connections.cutConnection(c)
+		s.connections.cutExpired(c)
+	}
+}
+
+// pingFollowers sends the leader's PING to all followers, and sets the timer for the next one.
+func (s *Server) pingFollowers() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	if !s.frozen {
+		s.pingAll()
+	}
+	s.followerTimer.Reset(s.config.Tick / 2)
+}
+
+func (s *Server) pingAll() {
+	for _, c := range s.connections.byAge() {
+		if c.follower != nil && c.session != nil {
+			c.follower.ping(func() { s.db.sessions.touchIfOpen(c.session) })
+		}
 	}
 }
 
@@ -296,6 +321,9 @@ func (s *Server) stopServing() {
 	s.connections.cutAll()
 	s.db.sessions.stopTimer()
 	s.containerTimer.Stop()
+	if s.followerTimer != nil {
+		s.followerTimer.Stop()
+	}
 }
 
 // Close ends all connections and waits until no goroutine of the server is left. The nodes are lost. Later calls do nothing.

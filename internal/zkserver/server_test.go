@@ -112,7 +112,7 @@ func TestReconnectWithShorterTimeout(t *testing.T) {
 	})
 }
 
-func TestSessionsThatEndTogetherEndInOrder(t *testing.T) {
+func TestSessionsExpiringTogetherEndInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, Config{Tick: time.Second})
 		st := newTestClients(t, s)

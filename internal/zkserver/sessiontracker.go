@@ -79,6 +79,13 @@ func (t *sessionTracker) touchSession(sess *session) {
 	}
 }
 
+// touchIfOpen is touchSession for a session that may have ended.
+func (t *sessionTracker) touchIfOpen(sess *session) {
+	if t.byID[sess.id] == sess {
+		t.touchSession(sess)
+	}
+}
+
 // touchAll gives every session its full timeout from now. It does not set the timer.
 func (t *sessionTracker) touchAll() {
 	now := time.Now()

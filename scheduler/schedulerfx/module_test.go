@@ -162,7 +162,7 @@ func TestModuleRefusesConstructorsOfOtherTypes(t *testing.T) {
 	}
 }
 
-func TestModuleRunsJobsThatAreAddedToTheScheduler(t *testing.T) {
+func TestModuleRunsJobsAddedToScheduler(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		add := func(name string) func(*scheduler.Scheduler) error {
 			return func(s *scheduler.Scheduler) error {

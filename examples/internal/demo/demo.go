@@ -101,7 +101,7 @@ func Environment(config framework.Config, variables ...string) []string {
 func RemoveTree(ctx context.Context, client *framework.Client, path string) error {
 	names, _, err := client.Children(ctx, path)
 	for _, name := range names {
-		err = errors.Join(err, RemoveTree(ctx, client, framework.Join(path, name)))
+		err = errors.Join(err, RemoveTree(ctx, client, strings.TrimSuffix(path, "/")+"/"+name))
 	}
 	if err == nil {
 		err = client.DeleteIfPresent(ctx, path)

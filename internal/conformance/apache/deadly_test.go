@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// TestACloseThatIsTooLargeEndsAnEnsemble shows what the in-memory server stands for when it fails, and where, to the byte.
-func TestACloseThatIsTooLargeEndsAnEnsemble(t *testing.T) {
+// TestTooLargeCloseEndsEnsemble shows what the in-memory server stands for when it fails, and where, to the byte.
+func TestTooLargeCloseEndsEnsemble(t *testing.T) {
 	e := ensemble.Private(t, ensemble.Config{Tick: tick, NoFsync: true})
 	target := conformance.Target{Servers: e.Addrs()}
 	conformance.CloseBySize(t, target, conformance.LargestClose(wire.MaxFrame))
@@ -20,9 +20,9 @@ func TestACloseThatIsTooLargeEndsAnEnsemble(t *testing.T) {
 	conformance.RequireNoService(t, target)
 }
 
-// TestUsageThatDoesNotParseEndsAnEnsemble shows what the in-memory server does not copy: servers that have counted for such a quota
+// TestUnparsableUsageEndsEnsemble shows what the in-memory server does not copy: servers that have counted for such a quota
 // do not start again, since they count anew as they read their logs.
-func TestUsageThatDoesNotParseEndsAnEnsemble(t *testing.T) {
+func TestUnparsableUsageEndsEnsemble(t *testing.T) {
 	e := ensemble.Private(t, ensemble.Config{Tick: tick, NoFsync: true})
 	target := conformance.Target{Servers: e.Addrs()}
 	conformance.SpoilUsage(t, target)

@@ -82,7 +82,7 @@ func TestCommandEndedBySignal(t *testing.T) {
 	require.Equal(t, 137, exit.ExitCode())
 }
 
-func TestCommandThatCannotRun(t *testing.T) {
+func TestUnrunnableCommand(t *testing.T) {
 	dir := t.TempDir()
 	out, err := program(t, dir, "-servers", "1", "-nofsync", "--", "./no-such-command").CombinedOutput()
 	var exit *exec.ExitError

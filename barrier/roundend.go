@@ -1,0 +1,61 @@
+package barrier
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
+)
+
+// listInside lists the members of the present round that are still inside.
+func (b *storedBarrier) listInside(ctx context.Context, s *framework.Session, st barrierState) ([]int32, framework.Stat, error) {
+	there, listed, err := b.listMembers(ctx, s)
+	rest := slices.DeleteFunc(there, func(n int32) bool { return !slices.Contains(st.numbers, n) })
+	slices.Sort(rest) // so that all waiters watch the same member
+	return rest, listed, err
+}
+
+// roundChange lists what waitForRoundChange waits for: a change of the phase, the end of a member, or a time unless it is
+// negative.
+type roundChange struct {
+	phase    *framework.Watch
+	number   int32
+	patience time.Duration
+}
+
+// waitForRoundChange returns recipe.ErrAgain after a change, or an error when one of two contexts ends.
+func (b *storedBarrier) waitForRoundChange(ctx, place context.Context, s *framework.Session, a roundChange) error {
+	_, _, gone, err := s.WatchData(ctx, b.memberPath(a.number))
+	if errors.Is(err, framework.ErrNoNode) {
+		return recipe.ErrAgain
+	}
+	if err != nil {
+		return err
+	}
+	defer gone.Stop()
+	var late <-chan time.Time
+	if a.patience >= 0 {
+		t := time.NewTimer(a.patience)
+		defer t.Stop()
+		late = t.C
+	}
+	if _, _, err := recipe.WaitForFirst(ctx, place, recipe.Sources{Watch: a.phase, Second: gone, Timer: late}); err != nil {
+		return err
+	}
+	return recipe.ErrAgain
+}
+
+// endRound ends a round without members. It returns recipe.ErrAgain when the round has ended.
+func (b *storedBarrier) endRound(ctx context.Context, s *framework.Session, st barrierState) error {
+	_, err := s.Set(ctx, b.path, st.recordData, st.phase)
+	if err == nil {
+		b.cacheState(st.afterEnd())
+	}
+	if err == nil || errors.Is(err, framework.ErrBadVersion) || errors.Is(err, framework.ErrSuspended) {
+		return recipe.ErrAgain
+	}
+	return err
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+// idleClients is S: what -c clients cost the servers, idle or waiting in the line of one lock, beside as many idle sessions of
+// go-zookeeper (bare). Each group is measured for -t, after 2 session timeouts in which its clients come to rest. Then
+// each of -n idle clients acquires a lock of its own twice: the first acquire finds the client at rest.
+func idleClients(s settings) error {
+	n := or(s.c, 1000)
+	cpu := findServerProcesses(s.servers)
+	groups := []struct {
+		peer, doing string
+		start       func(settings, int) (*idleGroup, error)
+	}{
+		{"go-zookeeper", "idle", startBareSessions},
+		{"lockstep", "idle", startIdleClients},
+		{"lockstep", "waiting", startWaiters},
+		{"go-zookeeper", "idle", startBareSessions},
+	}
+	for _, g := range groups {
+		if err := measureGroup(s, cpu, n, g.peer, g.doing, g.start); err != nil {
+			return fmt.Errorf("%d clients of %s, %s: %w", n, g.peer, g.doing, err)
+		}
+	}
+	return nil
+}
+
+func measureGroup(s settings, cpu serverProcesses, n int, peer, doing string, start func(settings, int) (*idleGroup, error)) error {
+	g, err := start(s, n)
+	if err != nil {
+		return err
+	}
+	defer g.close()
+	time.Sleep(2 * s.session)
+	writesBefore, err := newestZxid(s)
+	if err != nil {
+		return err
+	}
+	requestsBefore, cpuBefore, begin := s.traffic(), cpu.used(), time.Now()
+	time.Sleep(s.span)
+	took, cpuAfter, requestsAfter := time.Since(begin), cpu.used(), s.traffic().since(requestsBefore)
+	writesAfter, err := newestZxid(s)
+	if err != nil {
+		return err
+	}
+	r := newResult(s, peer, map[string]any{"c": n, "doing": doing}, n, took, nil).requests(requestsAfter)
+	r.OpsPerS = nil
+	r.Writes = of(float64(writesAfter-writesBefore) / took.Seconds() / float64(n))
+	if len(cpu) > 0 {
+		r.ServerCPU = of(ms(cpuAfter-cpuBefore) / took.Seconds())
+	}
+	if err := r.print(); err != nil || g.clients == nil || doing != "idle" {
+		return err
+	}
+	return measureWaking(s, g.clients[:min(n, or(s.n, 100))])
+}
+
+// measureWaking measures how long the first acquire of an idle client takes, and the second.
+func measureWaking(s settings, clients []*framework.Client) error {
+	var first, second []time.Duration
+	for i, c := range clients {
+		m := locks.NewMutex(c, fmt.Sprintf("%s/s-own-%d", root, i), s.options()...)
+		for _, laps := range []*[]time.Duration{&first, &second} {
+			begin := time.Now()
+			lease, err := m.Lock(context.Background())
+			if err != nil {
+				return err
+			}
+			*laps = append(*laps, time.Since(begin))
+			if err := lease.Release(context.Background()); err != nil {
+				return err
+			}
+		}
+	}
+	for acquire, laps := range map[string][]time.Duration{"first": first, "second": second} {
+		r := newResult(s, "lockstep", map[string]any{"acquire": acquire}, len(laps), totalOf(laps), laps)
+		if err := r.print(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func totalOf(laps []time.Duration) (total time.Duration) {
+	for _, d := range laps {
+		total += d
+	}
+	return total
+}
+
+// idleGroup is a group of clients at rest.
+type idleGroup struct {
+	clients []*framework.Client // nil for sessions of go-zookeeper
+	close   func()
+}
+
+// startBareSessions opens n sessions of go-zookeeper and waits until each has its session.
+func startBareSessions(s settings, n int) (*idleGroup, error) {
+	var conns []*zk.Conn
+	closeConns := func() {
+		var wg sync.WaitGroup
+		for _, c := range conns {
+			wg.Go(c.Close)
+		}
+		wg.Wait()
+	}
+	for range n {
+		c, events, err := zk.Connect(s.servers, s.session, zk.WithLogger(log.New(io.Discard, "", 0)))
+		if err != nil {
+			closeConns()
+			return nil, err
+		}
+		conns = append(conns, c)
+		if err := waitForSession(events); err != nil {
+			closeConns()
+			return nil, err
+		}
+	}
+	return &idleGroup{close: closeConns}, nil
+}
+
+func waitForSession(events <-chan zk.Event) error {
+	timeout := time.After(15 * time.Second)
+	for {
+		select {
+		case e := <-events:
+			if e.State == zk.StateHasSession {
+				return nil
+			}
+		case <-timeout:
+			return errors.New("no session within 15 s")
+		}
+	}
+}
+
+func startIdleClients(s settings, n int) (*idleGroup, error) {
+	clients, err := openAll(s, n)
+	if err != nil {
+		return nil, err
+	}
+	return &idleGroup{clients: clients, close: func() { closeAll(clients...) }}, nil
+}
+
+// startWaiters starts n clients that wait for one lock, behind a holder that is a client of its own.
+func startWaiters(s settings, n int) (*idleGroup, error) {
+	clients, err := openAll(s, n+1)
+	if err != nil {
+		return nil, err
+	}
+	holder, waiters := clients[n], clients[:n]
+	m := locks.NewMutex(holder, root+"/s-line", s.options()...)
+	if _, err := m.Lock(context.Background()); err != nil {
+		closeAll(clients...)
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	for _, c := range waiters {
+		wg.Go(func() { _, _ = locks.NewMutex(c, root+"/s-line", s.options()...).Lock(ctx) }) // it is given up
+	}
+	g := &idleGroup{clients: slices.Clone(waiters), close: func() {
+		cancel()
+		wg.Wait()
+		closeAll(clients...)
+	}}
+	if err := await(ctx, holder, m.Path(), n+1); err != nil {
+		g.close()
+		return nil, err
+	}
+	return g, nil
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+const (
+	completionTime  = 1500 * time.Millisecond // a shell waits for it at each press of the key
+	maxCompletions  = 500
+	maxNamesToOffer = 10_000 // children of a directory that is listed for a shell
+)
+
+// namedKinds are the directories below /lockstep of what commands take as their first NAME.
+var namedKinds = map[string]string{
+	"lock": "locks", "locks": "locks", "revoke": "locks", "release": "locks",
+	"elect": "elections", "elections": "elections", "elections transfer": "elections",
+	"jobs": "jobs", "jobs run": "jobs", "jobs pause": "jobs", "jobs resume": "jobs", "jobs remove": "jobs", "runs": "jobs", "cron": "jobs",
+	"members": "groups", "members cordon": "groups", "members uncordon": "groups", "members drain": "groups",
+	"barrier enter": "barriers", "gate raise": "gates", "gate lower": "gates", "gate wait": "gates",
+}
+
+// completeCommands makes the shells' completion offer names from the servers.
+func completeCommands(root *cobra.Command) {
+	for _, cmd := range root.Commands() {
+		kind, ok := namedKinds[strings.TrimPrefix(cmd.CommandPath(), "lockstep ")]
+		switch parent := cmd.Parent().Name(); {
+		case parent == "queue" && cmd.Name() != "ls":
+			kind, ok = "queues", true
+		case parent == "config":
+			kind, ok = "config", true
+		}
+		if strings.Contains(cmd.Use, " [ROOT]") && cmd.ValidArgsFunction == nil {
+			cmd.ValidArgsFunction = completeRoot
+		}
+		if ok && cmd.ValidArgsFunction == nil {
+			cmd.ValidArgsFunction = completeNames(kind)
+		}
+		completeCommands(cmd)
+	}
+}
+
+// completeNames offers the names below a directory of /lockstep, or below the path that was begun. It is silent when the servers do not
+// answer within completionTime.
+func completeNames(kind string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveDefault // a command and its files
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), completionTime)
+		defer cancel()
+		return findCompletions(ctx, cmd, "/lockstep/"+kind+"/", begun), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+}
+
+// completeRoot offers the paths below the one that was begun.
+func completeRoot(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	if begun == "" {
+		begun = "/"
+	}
+	return completeNames("")(cmd, nil, begun)
+}
+
+// findCompletions are the names in the directory of what was begun, each as a whole NAME.
+func findCompletions(ctx context.Context, cmd *cobra.Command, base, begun string) (offered []string) {
+	c := &connectionFlags{}
+	for flag, value := range map[string]*string{"zk": &c.servers, "root": &c.root} {
+		if f := cmd.Flags().Lookup(flag); f != nil {
+			*value = f.Value.String()
+		}
+	}
+	cfg, err := c.clientConfig(cmd)
+	if err != nil {
+		return nil
+	}
+	client, err := framework.Connect(ctx, cfg, framework.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
+	if err != nil {
+		return nil
+	}
+	defer client.Close(ctx) //nolint:errcheck // the session ends by itself
+	within, dir := begun[:strings.LastIndexByte(begun, '/')+1], base
+	if strings.HasPrefix(begun, "/") {
+		dir = ""
+	}
+	path := strings.TrimSuffix(dir+within, "/")
+	if path == "" {
+		path = "/"
+	}
+	st, err := client.Exists(ctx, path)
+	if err != nil || st.NumChildren > maxNamesToOffer {
+		return nil
+	}
+	names, _, err := client.Children(ctx, path)
+	if err != nil {
+		return nil
+	}
+	for _, name := range sortNames(names) {
+		whole := within + name
+		if strings.HasPrefix(whole, begun) && !strings.ContainsFunc(whole, func(r rune) bool { return isUnprintable(r) || r == ' ' }) && !strings.Contains(name, "~") {
+			offered = append(offered, whole)
+		}
+	}
+	return slices.Clip(offered[:min(len(offered), maxCompletions)])
+}

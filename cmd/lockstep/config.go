@@ -1,0 +1,320 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/config"
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/terminal"
+)
+
+func newConfig() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Read, change and follow a configuration value",
+		Long: `Read, change and follow a configuration value, which programs read with package config.
+
+The node has the value's bytes and nothing else. The last 20 values are kept beside it, with
+writer, time and note. A version is the transaction that wrote the value.`,
+		Example: `  lockstep config set limits '{"rate":20}' --note "twice the rate"
+  lockstep config get limits
+  lockstep config edit limits
+  lockstep config watch limits
+  lockstep config history limits
+  lockstep config diff limits
+  lockstep config rollback limits 4294967312`,
+		Args: cobra.NoArgs,
+		RunE: withExitCodes(func(cmd *cobra.Command, _ []string) error { return cmd.Help() }),
+	}
+	cmd.AddCommand(newConfigGet(), newConfigSet(), newConfigEdit(), newConfigWatch(), newConfigHistory(), newConfigDiff(), newConfigRollback())
+	return cmd
+}
+
+// configCommand is what the subcommands of "config" have in common.
+type configCommand struct {
+	connectionFlags
+	path    string
+	version int64 // --if
+	note    string
+}
+
+// useValue connects, and does one thing with the value of a NAME.
+func (c *configCommand) useValue(cmd *cobra.Command, name string, do func(context.Context, *framework.Client, *config.Value[[]byte]) error) error {
+	var err error
+	if c.path, err = pathOf("config", name); err != nil {
+		return err
+	}
+	client, err := c.connectClient(cmd)
+	if err != nil {
+		return endQuietlyOnSignal(cmd.Context(), err)
+	}
+	defer hangUp(client)
+	return configCode(do(cmd.Context(), client, config.New(client, c.path, config.Bytes())))
+}
+
+// configCode finds the exit codes of a value's errors.
+func configCode(err error) error {
+	switch {
+	case errors.Is(err, config.ErrConflict):
+		return &exitError{exitNotObtained, err, "see what it is now: lockstep config get NAME --json"}
+	case errors.Is(err, config.ErrNoValue):
+		return &exitError{exitNotObtained, err, "see which versions there are: lockstep config history NAME"}
+	case errors.Is(err, config.ErrNewerRecord):
+		return &exitError{exitMismatch, err, "use a newer lockstep"}
+	case errors.Is(err, config.ErrBadRecord):
+		return &exitError{exitMismatch, err, ""}
+	case errors.Is(err, framework.ErrOutcomeUnknown):
+		return &exitError{exitInternal, err, "see whether it was written: lockstep config history NAME"}
+	}
+	return err
+}
+
+// addSetFlags adds the flags of what writes.
+func (c *configCommand) addSetFlags(cmd *cobra.Command) {
+	cmd.Flags().Int64Var(&c.version, "if", 0, "write only over this version; 0: only if there is no value")
+	cmd.Flags().StringVar(&c.note, "note", "", "the reason of the change, for the history")
+}
+
+func (c *configCommand) setOptions(cmd *cobra.Command) (opts []config.SetOption) {
+	if cmd.Flags().Changed("if") {
+		opts = append(opts, config.If(c.version))
+	}
+	if cmd.Flags().Changed("note") {
+		opts = append(opts, config.Note(c.note))
+	}
+	return opts
+}
+
+func newConfigGet() *cobra.Command {
+	c := &configCommand{}
+	cmd := &cobra.Command{
+		Use:   "get NAME [flags]",
+		Short: "Print a value",
+		Long: `Print a value: its bytes as they are, or escaped if standard output is a terminal. --json prints
+the version, too. The exit code is 1 if there is none.`,
+		Example: "  lockstep config get limits > limits.json",
+		Args:    checkNameAlone,
+		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
+			return c.useValue(cmd, args[0], func(ctx context.Context, _ *framework.Client, v *config.Value[[]byte]) error {
+				now, err := v.Load(ctx)
+				if err != nil {
+					return endQuietlyOnSignal(ctx, err)
+				}
+				if c.json {
+					return printResult(os.Stdout, true, valueView(c.path, now.Version, now.Since, now.Value))
+				}
+				return printBytes(now.Value)
+			})
+		}),
+	}
+	c.connectionFlags.addConnectionFlags(cmd)
+	return cmd
+}
+
+// printBytes prints bytes as they are, but not at a terminal, which might obey them.
+func printBytes(data []byte) error {
+	if terminal.Is(os.Stdout) {
+		_, err := fmt.Fprintln(os.Stdout, escapeUnprintable(strings.TrimSuffix(string(data), "\n")))
+		return err
+	}
+	_, err := os.Stdout.Write(data)
+	return err
+}
+
+// valueJSON is what is printed of a value.
+type valueJSON struct {
+	Path    string    `json:"path"`
+	Version int64     `json:"version"`
+	Written time.Time `json:"written,omitzero"`
+	By      string    `json:"by,omitempty"`
+	Note    string    `json:"note,omitempty"`
+	Foreign bool      `json:"foreign,omitempty"`
+	Missing bool      `json:"missing,omitempty"`
+	Text    *string   `json:"text,omitempty"`
+	Bytes   []byte    `json:"bytes,omitempty"` // of what is no text, in base64
+	Error   string    `json:"error,omitempty"`
+}
+
+func valueView(path string, version int64, written time.Time, data []byte) valueJSON {
+	v := valueJSON{Path: path, Version: version, Written: written.UTC()}
+	if utf8.Valid(data) {
+		text := string(data)
+		v.Text = &text
+	} else {
+		v.Bytes = data
+	}
+	return v
+}
+
+func newConfigSet() *cobra.Command {
+	c := &configCommand{}
+	cmd := &cobra.Command{
+		Use:   "set NAME [VALUE] [flags]",
+		Short: "Write a value",
+		Long: `Write a value: the argument, or standard input. If the reply is lost, lockstep finds out whether
+the value was written. With --if the exit code is 1 if the value has another version.
+
+Programs validate what they read, lockstep does not: they keep the last good value.`,
+		Example: `  lockstep config set limits '{"rate":20}' --note "twice the rate"
+  lockstep config set limits --if 4294967312 < limits.json`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
+			data, err := valueOf(args)
+			if err != nil {
+				return err
+			}
+			return c.useValue(cmd, args[0], func(ctx context.Context, _ *framework.Client, v *config.Value[[]byte]) error {
+				return v.Set(ctx, data, c.setOptions(cmd)...)
+			})
+		}),
+	}
+	c.connectionFlags.addConnectionFlags(cmd)
+	c.addSetFlags(cmd)
+	return cmd
+}
+
+// maxValue is more than a node can have.
+const maxValue = 1 << 20
+
+func valueOf(args []string) ([]byte, error) {
+	if len(args) == 2 {
+		return []byte(args[1]), nil
+	}
+	data, err := io.ReadAll(io.LimitReader(os.Stdin, maxValue+1))
+	if err == nil && len(data) > maxValue {
+		err = usageError("standard input has more than %d bytes: a node cannot have them", maxValue)
+	}
+	return data, err
+}
+
+func newConfigEdit() *cobra.Command {
+	c := &configCommand{}
+	cmd := &cobra.Command{
+		Use:   "edit NAME [flags]",
+		Short: "Change a value in an editor",
+		Long: `Change a value in $VISUAL, $EDITOR or vi. It is written only over the version that was edited: if
+another one has written it meanwhile, the exit code is 1, and the edited text stays in a file.`,
+		Example: `  lockstep config edit limits --note "twice the rate"`,
+		Args:    checkNameAlone,
+		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
+			return c.useValue(cmd, args[0], func(ctx context.Context, _ *framework.Client, v *config.Value[[]byte]) error {
+				return c.edit(ctx, v)
+			})
+		}),
+	}
+	c.connectionFlags.addConnectionFlags(cmd)
+	cmd.Flags().StringVar(&c.note, "note", "", "the reason of the change, for the history")
+	return cmd
+}
+
+// edit has the value edited in a file, and writes it if it was changed.
+func (c *configCommand) edit(ctx context.Context, v *config.Value[[]byte]) error {
+	now, err := v.Load(ctx)
+	if err != nil && !errors.Is(err, config.ErrNoValue) {
+		return err
+	}
+	file, err := os.CreateTemp("", "lockstep-config-*") // for this user alone
+	if err != nil {
+		return err
+	}
+	name := file.Name()
+	_, err = file.Write(now.Value)
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = runEditor(ctx, name)
+	}
+	edited := now.Value
+	if err == nil {
+		edited, err = os.ReadFile(name)
+	}
+	if err == nil && bytes.Equal(edited, now.Value) {
+		printNotice("%s stays as it is", c.path)
+		return os.Remove(name)
+	}
+	if err == nil {
+		err = v.Set(ctx, edited, config.If(now.Version), config.Note(c.note))
+	}
+	if err != nil {
+		printNotice("the edited text is in %s", name)
+		return err
+	}
+	return os.Remove(name)
+}
+
+// runEditor runs the user's editor, which may have arguments, on a file.
+func runEditor(ctx context.Context, name string) error {
+	editor := os.Getenv("VISUAL")
+	if editor == "" {
+		editor = os.Getenv("EDITOR")
+	}
+	words := strings.Fields(editor)
+	if len(words) == 0 {
+		words = []string{"vi"}
+	}
+	cmd := exec.CommandContext(ctx, words[0], append(words[1:], name)...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = closeTimeout
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		if endedBySignal(ctx) {
+			return context.Cause(ctx)
+		}
+		return fmt.Errorf("editor %q: %w; set VISUAL or EDITOR to another one", words[0], err)
+	}
+	return nil
+}
+
+func newConfigWatch() *cobra.Command {
+	c := &configCommand{}
+	cmd := &cobra.Command{
+		Use:   "watch NAME [flags]",
+		Short: "Print a value now and after each change",
+		Long: `Print a value now and after each change, a line each: version, time and value, with what cannot be
+printed escaped; "-" for the version of a missing value. It goes on while the servers cannot be
+reached, skips what has been replaced already, and ends with a signal.`,
+		Example: "  lockstep config watch limits --json",
+		Args:    checkNameAlone,
+		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
+			return c.useValue(cmd, args[0], func(ctx context.Context, client *framework.Client, _ *config.Value[[]byte]) error {
+				for node, err := range client.Follow(ctx, c.path) {
+					if err == nil {
+						err = c.printNode(node)
+					}
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}),
+	}
+	c.connectionFlags.addConnectionFlags(cmd)
+	return cmd
+}
+
+func (c *configCommand) printNode(node framework.NodeValue) error {
+	if !node.Exists {
+		return printResult(os.Stdout, c.json, valueJSON{Path: c.path, Missing: true}, "-")
+	}
+	return printResult(os.Stdout, c.json, valueView(c.path, node.Zxid, node.Stat.Mtime, node.Data),
+		node.Zxid, node.Stat.Mtime.UTC().Format(time.RFC3339), oneLine(node.Data))
+}
+
+// oneLine shows bytes in one line without what a terminal may obey.
+func oneLine(data []byte) string {
+	return strings.ReplaceAll(escapeUnprintable(string(data)), "\n", `\n`)
+}

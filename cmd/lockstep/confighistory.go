@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/config"
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/terminal"
+)
+
+func newConfigHistory() *cobra.Command {
+	c := &configCommand{}
+	cmd := &cobra.Command{
+		Use:   "history NAME [flags]",
+		Short: "Show who changed a value, when and why",
+		Long: `Show the last 20 values, the newest first. Writer and note come from the writer. A value
+that another program wrote, such as zkCli, is "foreign".`,
+		Example: "  lockstep config history limits",
+		Args:    checkNameAlone,
+		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
+			return c.useValue(cmd, args[0], func(ctx context.Context, _ *framework.Client, v *config.Value[[]byte]) error {
+				records, err := v.History(ctx)
+				if err != nil {
+					return endQuietlyOnSignal(ctx, err)
+				}
+				return c.printRecords(records)
+			})
+		}),
+	}
+	c.connectionFlags.addConnectionFlags(cmd)
+	return cmd
+}
+
+func (c *configCommand) printRecords(records []config.Record) error {
+	if c.json {
+		for _, r := range records {
+			view := valueView(c.path, r.Version, r.Written, r.Data)
+			view.By, view.Note, view.Foreign = r.By, r.Note, r.Foreign
+			if r.Err != nil {
+				view.Text, view.Error = nil, r.Err.Error()
+			}
+			if err := printResult(os.Stdout, true, view); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(records) == 0 {
+		printNotice("%s has no value and no history", c.path)
+	}
+	t := newTable("VERSION", "WRITTEN", "BY", "NOTE", "VALUE")
+	for _, r := range records {
+		by, value := plainCell(r.By), plainCell(shorten(oneLine(r.Data)))
+		if r.Foreign {
+			by = yellowCell("foreign")
+		}
+		if r.Err != nil {
+			value = redCell(r.Err.Error())
+		}
+		t.addRow(boldCell(strconv.FormatInt(r.Version, 10)), plainCell(r.Written.UTC().Format(time.RFC3339)), by, plainCell(r.Note), value)
+	}
+	return t.printTo(os.Stdout)
+}
+
+// shorten cuts a text that is too long for a table.
+func shorten(text string) string {
+	const most = 60
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return text
+}
+
+func newConfigDiff() *cobra.Command {
+	c := &configCommand{}
+	cmd := &cobra.Command{
+		Use:   "diff NAME [VERSION [VERSION]] [flags]",
+		Short: "Show the lines in which two values differ",
+		Long: `Show the lines in which two values differ: those that are only in the older one behind "-", those
+that are only in the newer one behind "+". The lines that both begin and end with are left out.
+Without a VERSION these are the present value and the one before, with one it and the present
+value. The exit code is 1 if they differ.`,
+		Example: `  lockstep config diff limits
+  lockstep config diff limits 4294967312 4294967320`,
+		Args: cobra.RangeArgs(1, 3),
+		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
+			versions, err := versionsOf(args[1:])
+			if err != nil {
+				return err
+			}
+			return c.useValue(cmd, args[0], func(ctx context.Context, _ *framework.Client, v *config.Value[[]byte]) error {
+				records, err := v.History(ctx)
+				if err != nil {
+					return endQuietlyOnSignal(ctx, err)
+				}
+				return c.printDiff(records, versions)
+			})
+		}),
+	}
+	c.connectionFlags.addConnectionFlags(cmd)
+	return cmd
+}
+
+func versionsOf(args []string) (versions []int64, err error) {
+	for _, arg := range args {
+		v, err := strconv.ParseInt(arg, 10, 64)
+		if err != nil || v < 0 {
+			return nil, usageError("the VERSION %q is not a number; see which there are: lockstep config history NAME", arg)
+		}
+		versions = append(versions, v)
+	}
+	return versions, nil
+}
+
+// diffJSON is what is printed of a difference.
+type diffJSON struct {
+	Path    string   `json:"path"`
+	Older   int64    `json:"older"`
+	Newer   int64    `json:"newer"`
+	Removed []string `json:"removed,omitempty"`
+	Added   []string `json:"added,omitempty"`
+}
+
+func (c *configCommand) printDiff(records []config.Record, versions []int64) error {
+	if len(versions) == 0 && len(records) > 1 {
+		versions = []int64{records[1].Version}
+	}
+	if len(versions) == 1 && len(records) > 0 {
+		versions = append(versions, records[0].Version)
+	}
+	if len(versions) != 2 {
+		return fmt.Errorf("%s: %w to compare", c.path, config.ErrNoValue)
+	}
+	slices.Sort(versions)
+	var lines [2][]string
+	for i, version := range versions {
+		at := slices.IndexFunc(records, func(r config.Record) bool { return r.Version == version })
+		if at < 0 {
+			return fmt.Errorf("%s: %w of version %d", c.path, config.ErrNoValue, version)
+		}
+		if records[at].Err != nil {
+			return fmt.Errorf("%s, version %d: %w", c.path, version, records[at].Err)
+		}
+		lines[i] = strings.Split(string(records[at].Data), "\n")
+	}
+	removed, added := differingLines(lines[0], lines[1])
+	if c.json {
+		if err := printResult(os.Stdout, true, diffJSON{c.path, versions[0], versions[1], removed, added}); err != nil {
+			return err
+		}
+	} else if err := printLines(os.Stdout, removed, added); err != nil {
+		return err
+	}
+	if len(removed)+len(added) > 0 {
+		return exitSilently(exitNotObtained)
+	}
+	return nil
+}
+
+// differingLines leaves out the lines that both begin and end with.
+func differingLines(older, newer []string) (removed, added []string) {
+	for len(older) > 0 && len(newer) > 0 && older[0] == newer[0] {
+		older, newer = older[1:], newer[1:]
+	}
+	for len(older) > 0 && len(newer) > 0 && older[len(older)-1] == newer[len(newer)-1] {
+		older, newer = older[:len(older)-1], newer[:len(newer)-1]
+	}
+	return older, newer
+}
+
+func printLines(w io.Writer, removed, added []string) error {
+	style := terminal.For(os.Stdout)
+	for _, line := range removed {
+		if _, err := fmt.Fprintln(w, style.Red("-"+escapeUnprintable(line))); err != nil {
+			return err
+		}
+	}
+	for _, line := range added {
+		if _, err := fmt.Fprintln(w, style.Green("+"+escapeUnprintable(line))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newConfigRollback() *cobra.Command {
+	c := &configCommand{}
+	cmd := &cobra.Command{
+		Use:     "rollback NAME VERSION [flags]",
+		Short:   "Write an earlier value again",
+		Long:    "Write an earlier value of the history again, as a new version.",
+		Example: "  lockstep config rollback limits 4294967312",
+		Args:    cobra.ExactArgs(2),
+		RunE: withExitCodes(func(cmd *cobra.Command, args []string) error {
+			versions, err := versionsOf(args[1:])
+			if err != nil {
+				return err
+			}
+			return c.useValue(cmd, args[0], func(ctx context.Context, _ *framework.Client, v *config.Value[[]byte]) error {
+				return v.Rollback(ctx, versions[0], c.setOptions(cmd)...)
+			})
+		}),
+	}
+	c.connectionFlags.addConnectionFlags(cmd)
+	c.addSetFlags(cmd)
+	return cmd
+}

@@ -1,0 +1,117 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+// crossing is a script that holds a lock, waits until another script does, and asks for that one's lock.
+func crossing(s *stage, own, other string) *process {
+	return s.start("lock", own, "--", "sh", "-c",
+		`touch "$DIR/$1"; until [ -e "$DIR/$2" ]; do sleep 0.02; done; "$0" lock "$2" -- echo "both of $1"`, os.Args[0], own, other)
+}
+
+// TestScriptsThatWaitForEachOther: two scripts nest two locks in opposite order.
+func TestScriptsThatWaitForEachOther(t *testing.T) {
+	s := newStage(t)
+	began := time.Now()
+	scripts := map[string]*process{"a": crossing(s, "a", "b"), "b": crossing(s, "b", "a")}
+	codes := map[int]string{}
+	for name, p := range scripts {
+		codes[p.wait()] = name
+	}
+	t.Logf("it took %v", time.Since(began))
+	require.Len(t, codes, 2)
+	require.Contains(t, codes, 0, "one goes on")
+	failed, ok := codes[exitDeadlock]
+	require.True(t, ok, codes)
+	errs := read(scripts[failed].err)
+	for _, want := range []string{"deadlock", "/lockstep/locks/a", "/lockstep/locks/b", "lockstep lock A B"} {
+		require.Contains(t, errs, want)
+	}
+	require.Equal(t, "both of "+codes[0]+"\n", read(scripts[codes[0]].out))
+	s.left()
+}
+
+// TestAWrongDescriptionOfHeldLocksDoesNoHarm also gives one that is out of date.
+func TestAWrongDescriptionOfHeldLocksDoesNoHarm(t *testing.T) {
+	s := newStage(t)
+	_, stale, _ := s.run("lock", "a", "--", "sh", "-c", "printf %s \"$LOCKSTEP_HELD_LOCKS\"")
+	require.Contains(t, stale, `"lock":"/lockstep/locks/a"`)
+	holder := s.start("lock", "b")
+	holder.line(0)
+	before := s.env
+	for _, text := range []string{stale, "x", `[{"lock":"/lockstep/locks/b","node":"/lockstep/locks/b","zxid":9}]`} {
+		s.env = append(before[:len(before):len(before)], "LOCKSTEP_HELD_LOCKS="+text)
+		code, _, errs := s.run("lock", "b", "-w", "1.5", "--", "true")
+		require.Equal(t, exitNotObtained, code, errs)
+		require.Equal(t, text == "x", strings.Contains(errs, "LOCKSTEP_HELD_LOCKS is left out"), errs)
+	}
+	s.env = before
+	holder.release()
+}
+
+// TestDeadlocksAreListed: asks that only report stay in their deadlock.
+func TestDeadlocksAreListed(t *testing.T) {
+	s := newStage(t)
+	code, out, errs := s.run("locks", "--deadlocks")
+	require.Equal(t, 0, code)
+	require.Empty(t, out)
+	require.Contains(t, errs, "no deadlock below /lockstep/locks")
+	names := []string{"/lockstep/locks/a", "/lockstep/locks/b"}
+	var held []*locks.Lease
+	done := make(chan *locks.Lease, 2)
+	for i := range 2 {
+		lease, err := locks.NewMutex(s.connected(), names[i]).Lock(t.Context())
+		require.NoError(t, err)
+		held = append(held, lease)
+	}
+	for i := range 2 {
+		asking := s.connected()
+		go func() {
+			lease, _ := locks.NewMutex(asking, names[1-i], locks.WithDeadlockMode(locks.DeadlockReport)).Lock(held[i].Context())
+			done <- lease
+		}()
+	}
+	s.until("both asks are recorded", func() bool {
+		return len(s.zk.Children(names[0]+"~waits")) == 1 && len(s.zk.Children(names[1]+"~waits")) == 1
+	})
+	code, out, _ = s.run("locks", "--deadlocks")
+	require.Equal(t, 1, code)
+	for _, want := range []string{"deadlock 1 of 2 asks", names[0], names[1], "HOLDS", "WAITS FOR"} {
+		require.Contains(t, out, want)
+	}
+	code, out, _ = s.run("locks", "--deadlocks", "--json")
+	require.Equal(t, 1, code)
+	cycle := decode(t, out)["cycle"].([]any)
+	require.Len(t, cycle, 2)
+	require.Equal(t, cycle[0].(map[string]any)["path"], cycle[1].(map[string]any)["holds"].([]any)[0])
+	code, _, _ = s.run("locks", "--deadlocks", "--waiting")
+	require.Equal(t, exitUsage, code)
+	require.NoError(t, held[0].Release(t.Context()))
+	for range 2 { // the ask under the released lease ends, and the other one is granted
+		if lease := <-done; lease != nil {
+			require.NoError(t, lease.Release(t.Context()))
+		}
+	}
+	require.NoError(t, held[1].Release(t.Context()))
+}
+
+// connected is a client of this process.
+func (s *stage) connected() *framework.Client {
+	c, err := framework.New(framework.Config{Servers: strings.Split(s.servers, ",")})
+	require.NoError(s.t, err)
+	c.Start()
+	s.t.Cleanup(func() { require.NoError(s.t, c.Close(context.Background())) })
+	return c
+}

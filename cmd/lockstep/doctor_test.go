@@ -1,0 +1,220 @@
+//go:build unix
+
+package main
+
+import (
+	"net"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// diagnose runs lockstep doctor and returns what it finds wrong, as "check: text".
+func (s *stage) diagnose(args ...string) (code int, wrong []string, all string) {
+	s.t.Helper()
+	code, out, errs := s.run(append([]string{"doctor", "--json"}, args...)...)
+	for line := range strings.Lines(out) {
+		one := decode(s.t, line)
+		if one["ok"] == false {
+			require.NotEmpty(s.t, one["advice"], line)
+			wrong = append(wrong, one["check"].(string)+": "+one["text"].(string))
+		}
+	}
+	return code, wrong, out + errs
+}
+
+func TestDoctorOfAHealthyServer(t *testing.T) {
+	s := newStage(t)
+	code, wrong, all := s.diagnose()
+	require.Empty(t, wrong, all)
+	require.Zero(t, code)
+	for _, check := range []string{`"server"`, `"quorum"`, `"timeout"`, `"reads"`, `"writes"`, `"access"`, `"clock"`, `"nodes"`, `"locks"`} {
+		require.Contains(t, all, `"check":`+check)
+	}
+	code, out, _ := s.run("doctor")
+	require.Zero(t, code)
+	require.Contains(t, out, "ok    server      "+s.servers+": standalone")
+	s.left()
+}
+
+func TestDoctorFindsWhatIsWrong(t *testing.T) {
+	s := newStage(t)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer silent.Close()
+	go func() {
+		for {
+			c, err := silent.Accept()
+			if err != nil {
+				return
+			}
+			c.Close()
+		}
+	}()
+	c, err := framework.New(framework.Config{Servers: strings.Split(s.servers, ",")})
+	require.NoError(t, err)
+	c.Start()
+	defer c.Close(t.Context())
+	require.NoError(t, c.MakeDirs(t.Context(), "/lockstep/locks/deploy"))
+	require.NoError(t, c.Create(t.Context(), "/lockstep/locks/deploy/_c_3d6dc0ac-6d8b-4f3b-8b9e-0c6c2f0d8a11-lock-0000000007", []byte("x"), framework.Persistent))
+	require.NoError(t, c.Create(t.Context(), "/lockstep/\u202elarge", make([]byte, largeData+1), framework.Persistent))
+	s.zk.Skew(time.Hour)
+	code, wrong, all := s.diagnose("--zk", s.servers+","+silent.Addr().String(), "--session-timeout", "5m")
+	require.Equal(t, 1, code)
+	text := strings.Join(wrong, "\n")
+	for _, want := range []string{
+		"server: " + silent.Addr().String(), "timeout: asked for 5m0s, granted ", "size: /lockstep/", "has 800001 bytes of data", "clock: ", "behind the ensemble's",
+		"orphan: /lockstep/locks/deploy/_c_3d6dc0ac", "quorum: ",
+	} {
+		require.Contains(t, text, want)
+	}
+	require.NotContains(t, all, "\u202e")
+	code, out, _ := s.run("doctor", "/lockstep/locks")
+	require.Equal(t, 1, code)
+	require.NotContains(t, out, "bytes of data")
+	require.Contains(t, out, "-> see who made it, and take it away: lockstep release /lockstep/locks/deploy --node ")
+}
+
+func TestDoctorNamesTheServersThatCannotBeReached(t *testing.T) {
+	s := onServers(t, "127.0.0.1:1")
+	code, wrong, all := s.diagnose("--connect-timeout", "1")
+	require.Equal(t, 69, code, all)
+	require.Len(t, wrong, 1)
+	require.Contains(t, wrong[0], "server: 127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused")
+}
+
+func TestDoctorNamesTheMissingPermission(t *testing.T) {
+	s := newStage(t)
+	c, err := framework.New(framework.Config{
+		Servers: strings.Split(s.servers, ","), Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("ann:secret")}}, ACL: framework.CreatorOnly(),
+	})
+	require.NoError(t, err)
+	c.Start()
+	defer c.Close(t.Context())
+	require.NoError(t, c.Create(t.Context(), "/lockstep", nil, framework.Persistent))
+	require.NoError(t, c.Create(t.Context(), "/lockstep/x", nil, framework.Persistent))
+	_, wrong, all := s.diagnose()
+	require.Contains(t, strings.Join(wrong, "\n"), "access: no permission to create and delete below /lockstep, without credentials", all)
+	s.env = append(s.env, "LOCKSTEP_AUTH=ann:secret")
+	code, wrong, all := s.diagnose()
+	require.Zero(t, code, all)
+	require.Empty(t, wrong)
+	require.NotContains(t, all, "secret")
+}
+
+func TestQuorumIsJudgedByRoles(t *testing.T) {
+	for name, c := range map[string]struct {
+		listed, reached int
+		roles           map[string]int
+		wrong           bool
+	}{
+		"all":             {3, 3, map[string]int{"leader": 1, "follower": 2}, false},
+		"one is gone":     {3, 2, map[string]int{"leader": 1, "follower": 1}, true},
+		"no leader":       {2, 2, map[string]int{"follower": 2}, true},
+		"two ensembles":   {2, 2, map[string]int{"leader": 2}, true},
+		"not an ensemble": {2, 2, map[string]int{"standalone": 2}, true},
+		"one alone":       {1, 1, map[string]int{"standalone": 1}, false},
+		"five of seven":   {7, 5, map[string]int{"leader": 1, "follower": 4}, false},
+		"not told":        {3, 3, nil, false},
+	} {
+		d := &diagnoses{json: true}
+		require.NoError(t, d.judgeQuorum(c.listed, c.reached, c.roles))
+		require.Equal(t, c.wrong, d.wrong > 0, name)
+	}
+}
+
+func TestLocksAreChosenSortedAndBounded(t *testing.T) {
+	s := newStage(t, zktest.WithTick(time.Second))
+	hold := func(name string, n int) {
+		for i := range n {
+			s.start("lock", name, "--", "sleep", "1000")
+			s.queue("/lockstep/locks/"+name, i+1)
+		}
+	}
+	hold("a", 1)
+	hold("b", 3)
+	hold("c", 2)
+	paths := func(args ...string) (out []string) {
+		for line := range strings.Lines(s.ok(append([]string{"locks", "--json"}, args...)...)) {
+			out = append(out, strings.TrimPrefix(decode(t, line)["path"].(string), "/lockstep/locks/"))
+		}
+		return out
+	}
+	require.Equal(t, []string{"a", "b", "c"}, paths())
+	require.Equal(t, []string{"b", "c"}, paths("--waiting"))
+	require.Equal(t, []string{"b", "c", "a"}, paths("--sort", "waiting"))
+	require.Equal(t, []string{"a", "b"}, paths("--sort", "age", "--limit", "2"))
+	require.Empty(t, paths("--older", "1h"))
+	require.Empty(t, paths("--owner", "no such"))
+	_, _, errs := s.run("locks", "--limit", "1")
+	require.Contains(t, errs, "2 locks are left out by --limit 1")
+	for _, bad := range [][]string{{"--sort", "size"}, {"--limit", "0"}} {
+		code, _, _ := s.run(append([]string{"locks"}, bad...)...)
+		require.Equal(t, 64, code)
+	}
+}
+
+func TestNodesOfQueuesAndSchedulersAreNoClaims(t *testing.T) {
+	s := newStage(t)
+	s.start("cron", "demo", "0 3 1 1 *", "--", "true")
+	s.queue("/lockstep/jobs/demo/members", 1)
+	s.start("barrier", "enter", "phase", "-n", "2", "--", "true")
+	s.queue("/lockstep/barriers/phase/in", 1)
+	s.ok("queue", "put", "mails", "a")
+	s.start("queue", "take", "mails", "--", "sleep", "1000")
+	s.until("a ticket", func() bool { return strings.Contains(s.ok("locks", "/", "--all"), "/tickets/items/") })
+	all := s.ok("locks", "/", "--all")
+	require.Contains(t, all, "/lockstep/jobs/demo/members/")
+	require.Contains(t, all, "/lockstep/barriers/phase/in/m-")
+	require.NotContains(t, s.ok("locks", "/"), "claim")
+}
+
+func TestAHoldIsTakenAwayAsItWasShown(t *testing.T) {
+	s := newStage(t)
+	holder := s.start("lock", "deploy", "--", "sleep", "1000")
+	s.queue("/lockstep/locks/deploy", 1)
+	next := s.start("lock", "deploy", "--", "sh", "-c", "echo held")
+	s.queue("/lockstep/locks/deploy", 2)
+	node := decode(t, s.ok("locks", "deploy", "--json"))["holders"].([]any)[0].(map[string]any)["node"].(string)
+	code, _, errs := s.run("release", "deploy")
+	require.Equal(t, 64, code)
+	require.Contains(t, errs, "--node is missing")
+	code, _, errs = s.run("release", "deploy", "--node", node)
+	require.Equal(t, 64, code)
+	require.Contains(t, errs, "give -y if you are sure")
+	code, _, errs = s.run("release", "deploy", "--node", "lock-0000000099", "-y")
+	require.Equal(t, 1, code)
+	require.Contains(t, errs, "has no node")
+	s.ok("revoke", "deploy")
+	require.Contains(t, s.ok("locks"), ", asked to let go")
+	s.ok("release", "deploy", "--node", node[strings.LastIndexByte(node, '/')+1:], "-y")
+	require.Equal(t, "held", next.line(0))
+	require.Equal(t, 0, next.wait())
+	require.Equal(t, 75, holder.wait(), "it notices")
+	code, _, errs = s.run("revoke", "deploy")
+	require.Equal(t, 1, code)
+	require.Contains(t, errs, "no such holder")
+}
+
+func TestVersion(t *testing.T) {
+	v := versionOf(&debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}, Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}}}, true)
+	require.Equal(t, "v1.2.3", v.Version)
+	require.Equal(t, "abc", v.Revision)
+	require.True(t, v.Modified)
+	require.Equal(t, "unknown", versionOf(nil, false).Revision)
+	s := onServers(t, "")
+	require.Contains(t, s.ok("version"), "lockstep ")
+	require.NotEmpty(t, decode(t, s.ok("version", "--json"))["go"])
+}
+
+func TestDoctorTellsWhatObserversNeed(t *testing.T) {
+	require.Empty(t, adviceOnObservers(0, framework.Config{}))
+	require.Empty(t, adviceOnObservers(2, framework.Config{ObserverMasters: true}))
+	require.Contains(t, adviceOnObservers(2, framework.Config{}), "2: if a server's zoo.cfg has observerMasterPort, set LOCKSTEP_OBSERVER_MASTERS=true")
+}

@@ -1,0 +1,35 @@
+//go:build unix
+
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestElectionsAreShown(t *testing.T) {
+	s := newStage(t)
+	_, _, errs := s.run("elections")
+	require.Contains(t, errs, "no elections below /lockstep/elections")
+	s.start("elect", "billing", "--id", "a\x1b[2J", "--meta", "zone=\u202eeu").line(0)
+	s.start("elect", "billing", "--id", "b", "--priority", "7", "--stable", "1h")
+	s.queue("/lockstep/elections/billing", 2)
+	s.queue("/lockstep/elections/billing~waiting", 1)
+	list := s.ok("elections")
+	require.Contains(t, list, `billing   "a\x1b[2J"`)
+	detail := s.ok("elections", "billing")
+	for _, want := range []string{"1 standing by", "leads", "stands by 1", "7", "zone="} {
+		require.Contains(t, detail, want)
+	}
+	out := s.ok("elections", "--json")
+	all := decode(t, out)["candidates"].([]any)
+	require.Len(t, all, 2)
+	require.Equal(t, "a\x1b[2J", all[0].(map[string]any)["id"])
+	require.Equal(t, 7.0, all[1].(map[string]any)["priority"])
+	for _, hostile := range []string{"\x1b", "\u202e"} {
+		require.False(t, strings.Contains(list+detail+out, hostile))
+	}
+	require.Equal(t, list, s.ok("elections", "/lockstep/elections"))
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockstep-go/lockstep/internal/terminal"
+	"github.com/lockstep-go/lockstep/scheduler"
+)
+
+// ticksShown is how many of a job's next ticks are shown.
+const ticksShown = 10
+
+// printJobDetail prints all that is known of one job.
+func printJobDetail(w io.Writer, asJSON bool, r scheduler.JobReport, runs []scheduler.RunRecord) error {
+	ticks := nextTicks(r)
+	if asJSON {
+		v := jobView(r)
+		v.NextTicks = ticks
+		for _, run := range runs {
+			v.Runs = append(v.Runs, runView(run))
+		}
+		return printResult(w, true, v)
+	}
+	var style terminal.Style
+	if f, ok := w.(*os.File); ok {
+		style = terminal.For(f)
+	}
+	var b strings.Builder
+	b.WriteString(style.Bold(inOneLine(r.Name)) + "\n")
+	for _, f := range r.Findings {
+		fmt.Fprintf(&b, "  %s\n", style.Red(inOneLine(f.Text)))
+	}
+	for _, line := range jobFacts(r) {
+		if line[1] != "" {
+			fmt.Fprintf(&b, "  %s %s\n", style.Dim(fmt.Sprintf("%-10s", line[0])), inOneLine(line[1]))
+		}
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return err
+	}
+	for _, t := range []*table{tickTable(ticks, r.At), gapTable(r.Gaps), runTable(runs)} {
+		if len(t.rows) == 1 {
+			continue
+		}
+		if _, err := io.WriteString(w, "\n"); err != nil {
+			return err
+		}
+		if err := t.printTo(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// jobFacts are a job's facts, each with its name.
+func jobFacts(r scheduler.JobReport) [][2]string {
+	schedule := r.Spec + ", in " + r.Zone
+	if parsed, err := r.Schedule(); err == nil {
+		schedule = fmt.Sprintf("%s: %s, in %s", r.Spec, parsed.Words(), r.Zone)
+	}
+	owner := "none"
+	if r.Owner != nil {
+		owner = shortenText(r.Owner.ID)
+	}
+	var members []string
+	for _, m := range r.Members {
+		text := shortenText(m.ID)
+		if m.Leads {
+			text += " (leads)"
+		}
+		members = append(members, text)
+	}
+	paused := ""
+	if !r.Paused.IsZero() {
+		paused = "since " + formatTime(r.Paused)
+	}
+	facts := [][2]string{
+		{"schedule", schedule}, {"revision", formatCount(r.Revision)}, {"runs", r.Description}, {"state", stateCell(r).text}, {"paused", paused},
+		{"owner", owner}, {"members", strings.Join(members, ", ")}, {"registered", formatTime(r.Registered)},
+	}
+	counts := fmt.Sprintf("%d run, %d runs failed", r.Fired, r.Failures)
+	for _, reason := range slices.Sorted(missedReasons(r)) {
+		counts += fmt.Sprintf(", %d missed (%s)", r.Missed[reason], reason)
+	}
+	if r.Overdue.Count > 0 {
+		counts += fmt.Sprintf(", %d overdue", r.Overdue.Count)
+	}
+	return append(facts, [2]string{"ticks", counts})
+}
+
+func missedReasons(r scheduler.JobReport) func(yield func(scheduler.Reason) bool) {
+	return func(yield func(scheduler.Reason) bool) {
+		for reason, n := range r.Missed {
+			if n > 0 && !yield(reason) {
+				return
+			}
+		}
+	}
+}
+
+// nextTicks are a job's next ticks, in its zone.
+func nextTicks(r scheduler.JobReport) (ticks []time.Time) {
+	for t := r.Next(r.At); !t.IsZero() && len(ticks) < ticksShown; t = r.Next(t) {
+		ticks = append(ticks, t)
+	}
+	return ticks
+}
+
+// tickTable shows ticks in the job's zone, and in the viewer's if that is another.
+func tickTable(ticks []time.Time, now time.Time) *table {
+	t := newTable("NEXT TICKS", "HERE", "IN")
+	for _, tick := range ticks {
+		const layout = "2006-01-02 15:04:05 MST"
+		here := tick.Local().Format(layout)
+		if here == tick.Format(layout) {
+			here = ""
+		}
+		t.addRow(plainCell(tick.Format(layout)), plainCell(here), dimCell(strings.TrimPrefix(strings.TrimSuffix(formatAge(tick.Sub(now)), " ago"), "just ")))
+	}
+	return t
+}
+
+// gapTable shows the latest ticks that did not run, the newest first.
+func gapTable(gaps []scheduler.Gap) *table {
+	t := newTable("DID NOT RUN FROM", "TO", "TICKS", "REASON")
+	for _, g := range slices.Backward(gaps) {
+		t.addRow(plainCell(formatTime(g.From)), plainCell(formatTime(g.To)), yellowCell(strconv.FormatInt(g.Count, 10)), yellowCell(shortenText(string(g.Reason))))
+	}
+	return t
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+// locksFilter says which locks are shown, and in what order.
+type locksFilter struct {
+	waiting bool
+	older   durationFlag
+	owner   string
+	sort    string
+	limit   int
+	all     bool
+}
+
+func (f *locksFilter) addFilterFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVar(&f.waiting, "waiting", false, "only locks that somebody waits for")
+	flags.Var(&f.older, "older", "only locks that a holder has asked for so long ago or longer")
+	flags.StringVar(&f.owner, "owner", "", "only locks of a holder or waiter whose owner or host contains this")
+	flags.StringVar(&f.sort, "sort", "path", "by path, waiting (most first) or age (oldest first)")
+	flags.IntVar(&f.limit, "limit", 0, "show so many at most")
+	flags.BoolVar(&f.all, "all", false, "also nodes that belong to queues, schedulers and barriers")
+}
+
+func (f *locksFilter) checkFilterFlags(cmd *cobra.Command) error {
+	switch {
+	case !slices.Contains([]string{"path", "waiting", "age"}, f.sort):
+		return usageError("--sort %q: want path, waiting or age", f.sort)
+	case cmd.Flags().Changed("limit") && f.limit < 1:
+		return usageError("--limit %d: it must be 1 or more", f.limit)
+	}
+	return nil
+}
+
+// streams reports whether locks can be shown as they are found.
+func (f *locksFilter) streams() bool { return f.sort == "path" && f.limit == 0 }
+
+// internalNodes are the ephemeral nodes of queues, schedulers and barriers, which look like claims.
+var internalNodes = regexp.MustCompile(`/(members/[0-9a-f]{8}-[0-9a-f]+|jobs/[^/]+/run-\d+|tickets/items/\d+/t-[^/]+|writers/[0-9a-f-]{36}/[0-9a-f]+|in/m-\d{10})$`)
+
+// admits reports whether a lock is to be shown.
+func (f *locksFilter) admits(r *locks.Report, now time.Time) bool {
+	switch {
+	case !f.all && r.Kind == locks.ClaimLock && internalNodes.MatchString(r.Path):
+		return false
+	case f.waiting && len(r.Waiters) == 0:
+		return false
+	case f.older > 0 && now.Sub(heldSince(r, now)) < f.older.asDuration():
+		return false
+	case f.owner != "":
+		has := func(e locks.Entry) bool {
+			return strings.Contains(e.Owner, f.owner) || strings.Contains(e.Host, f.owner)
+		}
+		return slices.ContainsFunc(r.Holders, has) || slices.ContainsFunc(r.Waiters, has)
+	}
+	return true
+}
+
+// heldSince is when the first of the present holders asked, or now if there is none.
+func heldSince(r *locks.Report, now time.Time) time.Time {
+	since := now
+	for _, e := range r.Holders {
+		if e.Since.Before(since) {
+			since = e.Since
+		}
+	}
+	return since
+}
+
+// arrange sorts the locks and returns those within the limit.
+func (f *locksFilter) arrange(reports []*locks.Report, now time.Time) []*locks.Report {
+	switch f.sort {
+	case "waiting":
+		slices.SortStableFunc(reports, func(a, b *locks.Report) int { return cmp.Compare(len(b.Waiters), len(a.Waiters)) })
+	case "age":
+		slices.SortStableFunc(reports, func(a, b *locks.Report) int { return heldSince(a, now).Compare(heldSince(b, now)) })
+	}
+	if f.limit > 0 && len(reports) > f.limit {
+		printNotice("%d locks are left out by --limit %d", len(reports)-f.limit, f.limit)
+		reports = reports[:f.limit]
+	}
+	return reports
+}

@@ -1,0 +1,369 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/terminal"
+	"github.com/lockstep-go/lockstep/internal/znode"
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/members"
+)
+
+// groupsDir is where groups of members are.
+const groupsDir = "/lockstep/groups"
+
+func newMembers() *cobra.Command {
+	c, watch := &connectionFlags{}, false
+	cmd := &cobra.Command{
+		Use:   "members [NAME] [flags]",
+		Short: "Show the members of a group, and take them out of service",
+		Long: `Show the groups below /lockstep/groups, or with a NAME the members of one: what each tells of itself
+and whether it is in service. With --watch a line for each member that joins, leaves, comes back or
+changes, until a signal; with --json each line is an object. Nothing is written. A NAME that is
+called as a subcommand is given as a path: /lockstep/groups/drain. The exit code is 1 if the group
+has no member.`,
+		Example: "  lockstep members\n  lockstep members web --watch\n  lockstep members drain web web-1 --reason 'new kernel'",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			if watch {
+				return usageError("--watch needs the NAME of a group")
+			}
+			return withGroup(cmd, c, "", printGroups(c.json))
+		}
+		return withGroup(cmd, c, args[0], func(ctx context.Context, _ *framework.Client, g *members.Group) error {
+			if watch {
+				return watchMembers(ctx, g, c.json)
+			}
+			return printMembers(ctx, g, c.json)
+		})
+	})
+	c.addConnectionFlags(cmd)
+	cmd.Flags().BoolVar(&watch, "watch", false, "go on, and print each change")
+	cmd.AddCommand(newCordon(), newUncordon(), newDrain())
+	return cmd
+}
+
+// withGroup connects, and calls a function with the group of a NAME, if there is one.
+func withGroup(cmd *cobra.Command, c *connectionFlags, name string, do func(context.Context, *framework.Client, *members.Group) error) error {
+	path := groupsDir
+	if name != "" {
+		var err error
+		if path, err = pathOf("groups", name); err != nil {
+			return err
+		}
+	}
+	client, err := c.connectClient(cmd)
+	if err != nil {
+		return endQuietlyOnSignal(cmd.Context(), err)
+	}
+	defer hangUp(client)
+	return membersCode(endQuietlyOnSignal(cmd.Context(), do(cmd.Context(), client, members.New(client, path))))
+}
+
+// membersCode finds the exit codes of a group's errors.
+func membersCode(err error) error {
+	switch {
+	case errors.Is(err, members.ErrNotFound):
+		return &exitError{exitNotObtained, err, "see who is there: lockstep members NAME; --absent cordons one that is yet to come"}
+	case errors.Is(err, members.ErrLeft), errors.Is(err, members.ErrWithdrawn), errors.Is(err, members.ErrDrainFailed):
+		return &exitError{exitNotObtained, err, ""}
+	case errors.Is(err, members.ErrInvalid):
+		return &exitError{exitUsage, err, ""}
+	}
+	return err
+}
+
+// memberJSON is a member as JSON.
+type memberJSON struct {
+	ID       string           `json:"id"`
+	State    members.State    `json:"state"`
+	Version  string           `json:"version,omitempty"`
+	Load     float64          `json:"load"`
+	Joined   time.Time        `json:"joined"`
+	Changed  time.Time        `json:"changed"`
+	Others   int              `json:"others,omitempty"`
+	Session  locks.SessionID  `json:"session"`
+	Node     string           `json:"node"`
+	Metadata members.Metadata `json:"metadata,omitempty"`
+	Cordon   *cordonJSON      `json:"cordon,omitempty"`
+}
+
+// cordonJSON is a cordon as JSON.
+type cordonJSON struct {
+	ID      string                    `json:"id"`
+	Drain   bool                      `json:"drain"`
+	Reason  string                    `json:"reason,omitempty"`
+	By      string                    `json:"by,omitempty"`
+	Since   time.Time                 `json:"since"`
+	Answers map[string]members.Answer `json:"answers,omitempty"`
+}
+
+// groupJSON is a group as JSON.
+type groupJSON struct {
+	Path    string       `json:"path"`
+	Members []memberJSON `json:"members"`
+	Absent  []cordonJSON `json:"absent,omitempty"` // cordons of members that are not there
+}
+
+// memberChangeJSON is a change as JSON.
+type memberChangeJSON struct {
+	At     time.Time    `json:"at"` // by this machine's clock
+	Event  members.Kind `json:"event"`
+	Member memberJSON   `json:"member"`
+	Before *memberJSON  `json:"before,omitempty"`
+	Zxid   int64        `json:"zxid,omitempty"`
+}
+
+func memberView(m members.Member) memberJSON {
+	v := memberJSON{m.ID, m.State, m.Info.Version, m.Info.Load, m.Joined, m.Changed, m.Others, locks.SessionID(m.Session), m.Node, m.Info.Metadata, nil}
+	if m.Cordon != nil {
+		cordon := cordonView(*m.Cordon)
+		v.Cordon = &cordon
+	}
+	return v
+}
+
+func cordonView(c members.Cordon) cordonJSON {
+	return cordonJSON{c.ID, c.Drain, c.Reason, c.By, c.Since, c.Answers}
+}
+
+// absentCordons are the cordons of members that are not there.
+func absentCordons(view *members.View) (absent []members.Cordon) {
+	for _, c := range view.Cordons {
+		if !slices.ContainsFunc(view.Members, func(m members.Member) bool { return m.ID == c.ID }) {
+			absent = append(absent, c)
+		}
+	}
+	return absent
+}
+
+func printGroups(asJSON bool) func(context.Context, *framework.Client, *members.Group) error {
+	return func(ctx context.Context, client *framework.Client, dir *members.Group) error {
+		names, _, err := client.Children(ctx, dir.Path())
+		if err != nil && !errors.Is(err, framework.ErrNoNode) {
+			return err
+		}
+		t := newTable("GROUP", "IN SERVICE", "CORDONED")
+		for _, name := range sortNames(names) {
+			path := znode.Join(dir.Path(), name)
+			view, err := members.New(client, path).List(ctx)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				if err := printResult(os.Stdout, true, groupView(path, view)); err != nil {
+					return err
+				}
+				continue
+			}
+			active := 0
+			for _, m := range view.Members {
+				if m.State == members.Active {
+					active++
+				}
+			}
+			t.addRow(boldCell(quoteName(name)), plainCell(strconv.Itoa(active)), plainCell(strconv.Itoa(len(view.Members)-active)))
+		}
+		if len(names) == 0 && !asJSON {
+			printNotice("no groups below %s", dir.Path())
+		}
+		return t.printTo(os.Stdout)
+	}
+}
+
+func groupView(path string, view *members.View) groupJSON {
+	v := groupJSON{Path: path, Members: []memberJSON{}}
+	for _, m := range view.Members {
+		v.Members = append(v.Members, memberView(m))
+	}
+	for _, c := range absentCordons(view) {
+		v.Absent = append(v.Absent, cordonView(c))
+	}
+	return v
+}
+
+func printMembers(ctx context.Context, g *members.Group, asJSON bool) error {
+	view, err := g.List(ctx)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = printResult(os.Stdout, true, groupView(g.Path(), view))
+	} else {
+		t := newTable("ID", "STATE", "VERSION", "LOAD", "SINCE", "METADATA", "REASON")
+		for _, m := range view.Members {
+			reason := ""
+			if m.Cordon != nil {
+				reason = cordonText(*m.Cordon)
+			}
+			t.addRow(boldCell(shortenText(m.ID)), memberStateCell(m.State), plainCell(shortenText(m.Info.Version)), plainCell(strconv.FormatFloat(m.Info.Load, 'g', 4, 64)),
+				plainCell(formatClock(m.Joined, time.Now())), dimCell(formatMetadata(election.Metadata(m.Info.Metadata))), plainCell(reason))
+		}
+		for _, c := range absentCordons(view) {
+			t.addRow(boldCell(shortenText(c.ID)), dimCell("absent"), plainCell(""), plainCell(""), plainCell(""), plainCell(""), plainCell(cordonText(c)))
+		}
+		err = t.printTo(os.Stdout)
+	}
+	if err == nil && len(view.Members) == 0 {
+		return &exitError{exitNotObtained, fmt.Errorf("%s has no member", g.Path()), ""}
+	}
+	return err
+}
+
+func memberStateCell(s members.State) cell {
+	switch s {
+	case members.Active:
+		return greenCell(string(s))
+	case members.Failed:
+		return redCell("drain failed")
+	}
+	return yellowCell(string(s))
+}
+
+// cordonText is who has cordoned a member, why, and why it was not drained.
+func cordonText(c members.Cordon) string {
+	text := shortenText(c.Reason)
+	for _, answer := range c.Answers {
+		if answer.Error != "" {
+			text += " (" + shortenText(answer.Error) + ")"
+		}
+	}
+	if c.By != "" {
+		text += " by " + shortenText(c.By)
+	}
+	return strings.TrimSpace(text)
+}
+
+func watchMembers(ctx context.Context, g *members.Group, asJSON bool) error {
+	for view, err := range g.Watch(ctx) {
+		if err != nil {
+			return err
+		}
+		for _, change := range view.Changes {
+			if err := printMemberChange(change, asJSON); err != nil {
+				return err
+			}
+		}
+	}
+	return context.Cause(ctx)
+}
+
+func printMemberChange(c members.Change, asJSON bool) error {
+	now := time.Now()
+	if asJSON {
+		v := memberChangeJSON{At: now, Event: c.Kind, Member: memberView(c.Member), Zxid: c.Zxid}
+		if c.Kind != members.Joined {
+			before := memberView(c.Before)
+			v.Before = &before
+		}
+		return printResult(os.Stdout, true, v)
+	}
+	style := terminal.For(os.Stdout)
+	paint := map[members.Kind]func(string) string{members.Joined: style.Green, members.Rejoined: style.Green, members.Left: style.Red, members.Changed: style.Yellow}[c.Kind]
+	line := fmt.Sprintf("%s %s %s", style.Dim(now.Format("15:04:05.000")), paint(fmt.Sprintf("%-8s", c.Kind)), quoteName(c.Member.ID))
+	if c.Kind != members.Left {
+		line += fmt.Sprintf(" %s load %s", c.Member.State, strconv.FormatFloat(c.Member.Info.Load, 'g', 4, 64))
+		if c.Member.Info.Version != "" {
+			line += " version " + shortenText(c.Member.Info.Version)
+		}
+		line += " " + style.Dim(formatMetadata(election.Metadata(c.Member.Info.Metadata)))
+	}
+	_, err := fmt.Println(strings.TrimSpace(line))
+	return err
+}
+
+// askFlags are those of "cordon" and "drain".
+type askFlags struct {
+	connectionFlags
+	reason string
+	absent bool
+}
+
+func (f *askFlags) add(cmd *cobra.Command) {
+	f.addConnectionFlags(cmd)
+	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for others")
+	cmd.Flags().BoolVar(&f.absent, "absent", false, "also if no member with the ID is there")
+}
+
+func (f *askFlags) options() []members.CordonOption {
+	opts := []members.CordonOption{members.Reason(f.reason)}
+	if f.absent {
+		opts = append(opts, members.EvenIfAbsent())
+	}
+	return opts
+}
+
+func newCordon() *cobra.Command {
+	f := &askFlags{}
+	cmd := &cobra.Command{
+		Use: "cordon NAME ID [flags]", Short: "Ask a member to take no new work", Args: cobra.ExactArgs(2),
+		Long: `Ask a member of a group to take no new work. The cordon belongs to the ID: it stands until uncordon,
+also when the process is started again.`,
+		Example: "  lockstep members cordon web web-1 --reason 'new disk'",
+	}
+	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
+		return withGroup(cmd, &f.connectionFlags, args[0], func(ctx context.Context, _ *framework.Client, g *members.Group) error {
+			return g.Cordon(ctx, args[1], f.options()...)
+		})
+	})
+	f.add(cmd)
+	return cmd
+}
+
+func newUncordon() *cobra.Command {
+	c := &connectionFlags{}
+	cmd := &cobra.Command{
+		Use: "uncordon NAME ID [flags]", Short: "Let a member take work again", Args: cobra.ExactArgs(2),
+		Long:    "Let a member of a group take work again, and withdraw a drain.",
+		Example: "  lockstep members uncordon web web-1",
+	}
+	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
+		return withGroup(cmd, c, args[0], func(ctx context.Context, _ *framework.Client, g *members.Group) error {
+			return g.Uncordon(ctx, args[1])
+		})
+	})
+	c.addConnectionFlags(cmd)
+	return cmd
+}
+
+func newDrain() *cobra.Command {
+	f, wait := &askFlags{}, durationFlag(0)
+	cmd := &cobra.Command{
+		Use: "drain NAME ID [flags]", Short: "Ask a member to finish its work, and wait until it has", Args: cobra.ExactArgs(2),
+		Long: `Ask a member of a group to take no new work and to finish what it has, and wait until it acknowledges
+that. The exit code is 1 if it cannot, if it leaves before, if somebody withdraws the drain, or if the
+time of -w is over; the drain stays asked for until uncordon.`,
+		Example: "  lockstep members drain web web-1 -w 5m && reboot",
+	}
+	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
+		return withGroup(cmd, &f.connectionFlags, args[0], func(ctx context.Context, _ *framework.Client, g *members.Group) error {
+			waiting := ctx
+			if wait > 0 {
+				var cancel context.CancelFunc
+				waiting, cancel = context.WithTimeout(ctx, wait.asDuration())
+				defer cancel()
+			}
+			err := g.Drain(waiting, args[1], f.options()...)
+			if err != nil && ctx.Err() == nil && waiting.Err() != nil {
+				return &exitError{exitNotObtained, fmt.Errorf("%s has not acknowledged the drain in %v", quoteName(args[1]), wait.asDuration()), "it stays asked for: drain again to wait, or uncordon"}
+			}
+			return err
+		})
+	})
+	f.add(cmd)
+	cmd.Flags().VarP(&wait, "wait", "w", "wait no longer than this; a bare number is seconds")
+	return cmd
+}

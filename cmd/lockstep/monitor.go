@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/internal/procguard"
+	"github.com/lockstep-go/lockstep/internal/terminal"
+	"github.com/lockstep-go/lockstep/monitor"
+)
+
+const (
+	monitorsDir   = "/lockstep/monitors"
+	eventKill     = 2 * time.Second // between SIGTERM and SIGKILL
+	maxEnvValue   = 4 << 10
+	maxEventsSeen = 4096
+)
+
+// monitorCommand is the subcommand that tells when something begins and ends to be wrong.
+type monitorCommand struct {
+	connectionFlags
+	path         string
+	onEvent      string
+	timeout      durationFlag
+	interval     durationFlag
+	begin, end   int
+	waiters      int
+	longHold     durationFlag
+	failedRuns   int
+	oldItem      durationFlag
+	deadLetters  int
+	without      []string
+	noWatchdog   bool
+	printed      map[string]bool
+	printProblem func(error) // ends the program
+}
+
+func newMonitor() *cobra.Command {
+	c := &monitorCommand{timeout: durationFlag(monitor.DefaultEventTimeout), interval: durationFlag(30 * time.Second), longHold: durationFlag(5 * time.Minute),
+		oldItem: durationFlag(time.Hour), printed: map[string]bool{}}
+	cmd := &cobra.Command{
+		Use:   "monitor [ROOT] [flags]",
+		Short: "Tell when something begins and ends to be wrong with locks, jobs and queues",
+		Long: `Look at all locks, jobs and queues below a path (default /, which is --root) at an interval, and tell
+once when something begins to be wrong, and once when it ends: time, begins or ends, path, problem
+and a text. Start it on several machines: one looks, the others stand by, and the next one goes on
+where the one before has stopped. It runs until a signal comes.
+
+Something begins after it was seen at --begin-after looks in a row, and ends after --end-after
+looks without it. Problems, for --without:
+` + problemList() + `
+With --on-event a program is run for each event, one at a time, for --on-event-timeout at most.
+It gets the event as a line of JSON on its standard input, and in its environment LOCKSTEP_EVENT
+(begins or ends), LOCKSTEP_EVENT_ID (the same for both), LOCKSTEP_PROBLEM, LOCKSTEP_PATH,
+LOCKSTEP_TEXT and LOCKSTEP_LASTED (seconds). What cannot be printed is escaped in all of them. If it
+fails it is run again after the next looks, three times in all; so an event may come twice.
+
+Besides its findings it keeps only the election of the one that looks, below ` + monitorsDir + `. That no monitor
+looks is to be found by other means: by the metric lockstep.monitor.up of a program with package
+monitor, or by a signal of page.sh's own.`,
+		Example: `  lockstep monitor
+  lockstep monitor /apps --on-event ./page.sh --waiters 50
+  lockstep monitor --json --without 'dead letters' --hold 1h`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: withExitCodes(c.watchOver),
+	}
+	c.connectionFlags.addConnectionFlags(cmd)
+	f := cmd.Flags()
+	f.StringVar(&c.path, "path", "", "where the monitors of this ROOT elect the one that looks (default below "+monitorsDir+")")
+	f.StringVar(&c.onEvent, "on-event", "", "run this program for each event")
+	f.Var(&c.timeout, "on-event-timeout", "stop it after so long")
+	f.Var(&c.interval, "interval", "from the begin of a look to the next")
+	f.IntVar(&c.begin, "begin-after", 2, "looks in a row that have seen it")
+	f.IntVar(&c.end, "end-after", 2, "looks in a row that have not")
+	f.IntVar(&c.waiters, "waiters", 10, "more than so many waiters of a lock are a finding")
+	f.Var(&c.longHold, "hold", "a lock that is held for longer while others wait is a finding")
+	f.IntVar(&c.failedRuns, "failed-runs", 1, "a job is a finding when so many runs in a row have failed")
+	f.Var(&c.oldItem, "old-item", "a queue whose first item is older is a finding")
+	f.IntVar(&c.deadLetters, "dead-letters", 0, "more dead letters in a queue are a finding")
+	f.StringArrayVar(&c.without, "without", nil, "leave a problem out; give it several times for several")
+	f.BoolVar(&c.noWatchdog, noWatchdogFlag, false, "start no second process that lets the next one look at once if this one is killed")
+	names := make([]string, 0, len(monitor.Problems()))
+	for _, p := range monitor.Problems() {
+		names = append(names, string(p))
+	}
+	if err := cmd.RegisterFlagCompletionFunc("without", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // the flag is there
+	}
+	return cmd
+}
+
+// problemList are the problems in lines of about 90 letters.
+func problemList() string {
+	var b strings.Builder
+	line := " "
+	for i, p := range monitor.Problems() {
+		word := " " + string(p)
+		if i < len(monitor.Problems())-1 {
+			word += ","
+		}
+		if len(line)+len(word) > 90 {
+			b.WriteString(line + "\n")
+			line = " "
+		}
+		line += word
+	}
+	return b.String() + line + "\n"
+}
+
+// monitorPath is where the monitors of a root are: two roots have different names.
+func monitorPath(root string) string {
+	return monitorsDir + "/" + strings.NewReplacer("%", "%25", "~", "%7E", "/", "~").Replace(root)
+}
+
+func (c *monitorCommand) options() ([]monitor.Option, error) {
+	var without []monitor.Problem
+	for _, name := range c.without {
+		if !slices.Contains(monitor.Problems(), monitor.Problem(name)) {
+			return nil, usageError("--without %q: there is no such problem; see lockstep monitor -h", name)
+		}
+		without = append(without, monitor.Problem(name))
+	}
+	return []monitor.Option{
+		monitor.WithInterval(time.Duration(c.interval)), monitor.WithHysteresis(c.begin, c.end), monitor.WithWaiters(c.waiters), monitor.WithLongHold(time.Duration(c.longHold)),
+		monitor.WithFailedRuns(c.failedRuns), monitor.WithOldItem(time.Duration(c.oldItem)), monitor.WithDeadLetters(c.deadLetters), monitor.Without(without...),
+		monitor.WithOnEvent(time.Duration(c.timeout)+2*eventKill, c.tell),
+	}, nil
+}
+
+func (c *monitorCommand) watchOver(cmd *cobra.Command, args []string) error {
+	root, err := rootArgument(args)
+	if err != nil {
+		return err
+	}
+	if c.path == "" {
+		c.path = monitorPath(root)
+	}
+	if c.onEvent != "" {
+		if err := findCommand([]string{c.onEvent}); err != nil {
+			return err
+		}
+	}
+	options, err := c.options()
+	if err != nil {
+		return err
+	}
+	client, err := c.connectClient(cmd)
+	if err != nil {
+		return endQuietlyOnSignal(cmd.Context(), err)
+	}
+	defer hangUp(client)
+	ctx, cancel := context.WithCancelCause(cmd.Context())
+	defer cancel(nil)
+	c.printProblem = cancel
+	m := monitor.New(client, c.path, root, options...)
+	if err := m.Err(); err != nil {
+		return usageError("%w", err)
+	}
+	stopTelling := tellStandby(ctx, client, m.ElectionPath(), "looks")
+	defer stopTelling()
+	err = m.Run(ctx)
+	if cause := context.Cause(ctx); cause != nil && cmd.Context().Err() == nil {
+		err = cause
+	}
+	return endQuietlyOnSignal(cmd.Context(), err)
+}
+
+// tell prints an event, and runs the program of --on-event. An event that is told again is not printed again.
+func (c *monitorCommand) tell(ctx context.Context, e monitor.Event) error {
+	if id := e.ID + string(e.Kind); !c.printed[id] {
+		if len(c.printed) == maxEventsSeen {
+			clear(c.printed)
+		}
+		c.printed[id] = true
+		if err := c.print(e); err != nil {
+			c.printProblem(err)
+			return err
+		}
+	}
+	if c.onEvent == "" {
+		return nil
+	}
+	return c.runOnEvent(ctx, e)
+}
+
+func (c *monitorCommand) print(e monitor.Event) error {
+	style := terminal.For(os.Stdout)
+	at, kind, text := e.Began, style.Red(string(e.Kind)), inOneLine(e.Text)
+	if e.Kind == monitor.Ends {
+		at, kind, text = e.Ended, style.Green(string(e.Kind)), fmt.Sprintf("it lasted %v: %s", e.Lasted().Round(time.Second), text)
+	}
+	return printResult(os.Stdout, c.json, e, formatTime(at), kind, style.Bold(inOneLine(e.Path)), inOneLine(string(e.Problem)), text)
+}
+
+// runOnEvent runs the program with the event, and stops it with its whole process group when its time is over.
+func (c *monitorCommand) runOnEvent(ctx context.Context, e monitor.Event) error {
+	line, err := marshalLine(e)
+	if err != nil {
+		return err
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		defer write.Close()      // the program may have read enough
+		_, _ = write.Write(line) // as above
+	}()
+	defer func() { <-written }()
+	defer read.Close() // it was only read
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(c.timeout), fmt.Errorf("%s took longer than %v", c.onEvent, time.Duration(c.timeout)))
+	defer cancel()
+	run := procguard.Command{Args: []string{c.onEvent}, Stdin: read, Stdout: os.Stderr, KillAfter: eventKill, Env: eventEnv(e)}
+	code, err := run.Run(procguard.Hold{Context: ctx, Remaining: func() time.Duration { return time.Hour }})
+	if err == nil && code != 0 {
+		err = fmt.Errorf("%s: exit code %d", c.onEvent, code)
+	}
+	return err
+}
+
+// eventEnv is an event as environment variables. Nothing in them is longer than 4 KiB.
+func eventEnv(e monitor.Event) []string {
+	var env []string
+	for _, v := range [][2]string{
+		{"EVENT", string(e.Kind)}, {"EVENT_ID", e.ID}, {"PROBLEM", string(e.Problem)}, {"PATH", e.Path}, {"TEXT", e.Text}, {"LASTED", fmt.Sprintf("%.0f", e.Lasted().Seconds())},
+	} {
+		text := inOneLine(v[1])
+		env = append(env, "LOCKSTEP_"+v[0]+"="+text[:min(len(text), maxEnvValue)])
+	}
+	return env
+}

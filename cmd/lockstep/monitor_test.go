@@ -1,0 +1,136 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// plantOrphan makes a node that is a finding as long as it is there.
+func plantOrphan(t *testing.T, s *stage, lock string) (node string) {
+	c := client(t, s)
+	require.NoError(t, c.MakeDirs(t.Context(), lock))
+	node = lock + "/_c_00000000-0000-4000-8000-000000000000-lock-0000000000"
+	require.NoError(t, c.Create(t.Context(), node, nil, framework.Persistent))
+	return node
+}
+
+// script writes a program and returns its path.
+func (s *stage) script(name, text string) string {
+	s.t.Helper()
+	require.NoError(s.t, os.WriteFile(s.file(name), []byte("#!/bin/sh\n"+text), 0o755))
+	return s.file(name)
+}
+
+func TestMonitorTellsBeginAndEnd(t *testing.T) {
+	s := newStage(t)
+	page := s.script("page.sh", `cat >>"$DIR/events"; echo "$LOCKSTEP_EVENT $LOCKSTEP_EVENT_ID $LOCKSTEP_PROBLEM $LOCKSTEP_PATH" >>"$DIR/env"; echo noise`)
+	node := plantOrphan(t, s, "/app/lock")
+	args := []string{"monitor", "/app", "--interval", "1s", "--json", "--on-event", page}
+	first := s.start(args...)
+	begin := decode(t, first.line(0))
+	require.Equal(t, []any{"begins", "orphan", "/app/lock", node}, []any{begin["event"], begin["problem"], begin["path"], begin["node"]})
+	second := s.start(args...)
+	s.queue("/lockstep/monitors/~app/election", 2)
+	s.until("the record", func() bool {
+		n, _ := s.zk.Node("/lockstep/monitors/~app/findings")
+		return strings.Contains(string(n.Data), `"told":true`)
+	})
+	first.signal(syscall.SIGKILL)
+	first.wait()
+	require.NoError(t, client(t, s).Delete(t.Context(), node, framework.AnyVersion))
+	end := decode(t, second.line(0))
+	require.Equal(t, []any{"ends", begin["id"]}, []any{end["event"], end["id"]}, "another process tells the end, and no begin")
+	require.Positive(t, end["lasted_seconds"])
+	s.until("the program", func() bool { return strings.Count(read(s.file("env")), "\n") == 2 })
+	require.Equal(t, fmt.Sprintf("begins %s orphan /app/lock\nends %s orphan /app/lock\n", begin["id"], end["id"]), read(s.file("env")))
+	var kinds []string
+	for line := range strings.Lines(read(s.file("events"))) {
+		var e map[string]any
+		require.NoError(t, json.Unmarshal([]byte(line), &e))
+		kinds = append(kinds, e["event"].(string))
+	}
+	require.Equal(t, []string{"begins", "ends"}, kinds)
+	require.NotContains(t, read(second.out), "noise")
+	second.signal(syscall.SIGTERM)
+	require.Equal(t, 0, second.wait())
+}
+
+// TestMonitorPassesNothingHostileOn looks at what it prints, and at what the program gets.
+func TestMonitorPassesNothingHostileOn(t *testing.T) {
+	s := newStage(t)
+	plantHostileNodes(t, s)
+	page := s.script("page.sh", `{ cat; env | grep ^LOCKSTEP_; } >>"$DIR/got"`)
+	for _, asJSON := range []bool{false, true} {
+		args := []string{"monitor", "--interval", "1s", "--on-event", page, "--path", fmt.Sprint("/monitors/", asJSON)}
+		if asJSON {
+			args = append(args, "--json")
+		}
+		p := s.start(args...)
+		p.line(3)
+		p.signal(syscall.SIGTERM)
+		require.Equal(t, 0, p.wait())
+		checkOutput(t, p, "monitor", args, asJSON, false)
+		got := read(s.file("got"))
+		require.Contains(t, got, "LOCKSTEP_PROBLEM=")
+		require.NotContains(t, got, "\x1b")
+		require.NotContains(t, got, "\u202e")
+	}
+}
+
+// TestMonitorStopsProgramThatHangs: its time is bounded, and so is that of its children.
+func TestMonitorStopsProgramThatHangs(t *testing.T) {
+	s := newStage(t)
+	plantOrphan(t, s, "/app/lock")
+	page := s.script("page.sh", `echo $$ >>"$DIR/began"; sleep 1000`)
+	p := s.start("monitor", "--interval", "1s", "--begin-after", "1", "--on-event", page, "--on-event-timeout", "0.2")
+	s.until("three attempts", func() bool { return strings.Count(read(s.file("began")), "\n") == 3 })
+	s.until("the end of the attempts", func() bool { return strings.Contains(read(p.err), "attempt=3") })
+	for pid := range strings.FieldsSeq(read(s.file("began"))) {
+		s.gone(pid)
+	}
+	p.signal(syscall.SIGTERM)
+	require.Equal(t, 0, p.wait())
+	require.Equal(t, 1, strings.Count(read(p.out), "\n"), "it is printed once: %s", read(p.out))
+}
+
+func TestMonitorRefuses(t *testing.T) {
+	s := newStage(t)
+	for says, args := range map[string][]string{
+		"there is no such problem":      {"--without", "x"},
+		"the ROOT \"x\" cannot be used": {"x"},
+		"WithHysteresis":                {"--begin-after", "0"},
+		"WithInterval":                  {"--interval", "0.1"},
+		"invalid path":                  {"--path", "x"},
+	} {
+		code, _, errs := s.run(append([]string{"monitor"}, args...)...)
+		require.Equal(t, exitUsage, code, errs)
+		require.Contains(t, errs, says)
+	}
+	code, _, errs := s.run("monitor", "--on-event", "/nowhere/page.sh")
+	require.Equal(t, exitNotFound, code, errs)
+	code, out, _ := s.run("__complete", "monitor", "--without", "man")
+	require.Zero(t, code)
+	require.Contains(t, out, "many waiters")
+	code, out, _ = s.run("__complete", "monitor", "/lock")
+	require.Zero(t, code)
+	require.Contains(t, out, ":", "no server, or nothing below: no error")
+}
+
+func TestMonitorsOfRootsAreApart(t *testing.T) {
+	paths := map[string]bool{}
+	for _, root := range []string{"/", "/a", "/a/b", "/a~b", "/a~/b", "/a/~b", "/~"} {
+		paths[monitorPath(root)] = true
+		require.NoError(t, framework.ValidatePath(monitorPath(root)))
+	}
+	require.Len(t, paths, 7)
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/queue"
+)
+
+// queuesDir is where queues live.
+const queuesDir = "/lockstep/queues"
+
+// withQueueAdmin adds what operators do with queues.
+func withQueueAdmin(cmd *cobra.Command) *cobra.Command {
+	cmd.AddCommand(newQueueList(), newQueuePause(), newQueueResume(), newQueuePurge(), newQueueRedrive(), newQueueInFlight())
+	return cmd
+}
+
+// newQueueAct is a subcommand that does something to a queue.
+func newQueueAct(use, short, long, example string, do func(ctx context.Context, q *queueCommand, args []string) error) (*cobra.Command, *queueCommand) {
+	q := &queueCommand{}
+	cmd := &cobra.Command{Use: use, Short: short, Long: long, Example: example, Args: cobra.ExactArgs(1)}
+	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
+		return q.useQueue(cmd, args[0], nil, func(ctx context.Context, _ *framework.Client) error { return do(ctx, q, args) })
+	})
+	q.connectionFlags.addConnectionFlags(cmd)
+	return cmd, q
+}
+
+func newQueuePause() *cobra.Command {
+	cmd, _ := newQueueAct("pause NAME [flags]", "Let consumers take no items until the queue is resumed",
+		"Let consumers take no items until the queue is resumed. Puts go on, and so does the work on items that were taken.",
+		"  lockstep queue pause mails", func(ctx context.Context, q *queueCommand, args []string) error {
+			if err := q.queue.Pause(ctx); err != nil {
+				return err
+			}
+			printNotice("%s: paused", args[0])
+			return nil
+		})
+	return cmd
+}
+
+func newQueueResume() *cobra.Command {
+	cmd, _ := newQueueAct("resume NAME [flags]", "Let consumers take items from a paused queue again", "", "  lockstep queue resume mails",
+		func(ctx context.Context, q *queueCommand, args []string) error {
+			if err := q.queue.Resume(ctx); err != nil {
+				return err
+			}
+			printNotice("%s: resumed", args[0])
+			return nil
+		})
+	return cmd
+}
+
+func newQueuePurge() *cobra.Command {
+	var yes bool
+	cmd, _ := newQueueAct("purge NAME [flags]", "Remove all items of a queue",
+		`Remove the items that are in the queue now, also those that consumers work on, whose acknowledgement
+then fails, and delayed ones; not dead letters: see lockstep queue dead --purge. It asks before it
+removes them, unless -y is given.`, "  lockstep queue purge mails -y",
+		func(ctx context.Context, q *queueCommand, args []string) error {
+			c, err := q.queue.Counts(ctx)
+			if err != nil {
+				return err
+			}
+			if !yes {
+				if err := confirm(ctx, fmt.Sprintf("%s has %d items and %d delayed ones. Remove them?", q.path, c.Items, c.Delayed)); err != nil {
+					return err
+				}
+			}
+			n, err := q.queue.Purge(ctx)
+			printNotice("%s: %d items removed", args[0], n)
+			return err
+		})
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+func newQueueRedrive() *cobra.Command {
+	var all bool
+	cmd, _ := newQueueAct("redrive NAME [NODE...] [flags]", "Put dead letters at the end of the queue again",
+		`Put dead letters at the end of their queue again, without their attempts: those whose nodes are
+given, as lockstep queue dead shows them, or all with --all.`,
+		"  lockstep queue redrive mails --all\n  lockstep queue redrive mails /lockstep/queues/mails/dead/0000000000/i-0000000003",
+		func(ctx context.Context, q *queueCommand, args []string) error {
+			if all == (len(args) > 1) {
+				return usageError("want the nodes of dead letters, or --all")
+			}
+			n, err := q.queue.Requeue(ctx, args[1:]...)
+			printNotice("%s: %d dead letters are in the queue again", args[0], n)
+			if err == nil && n < len(args)-1 {
+				err = &exitError{exitNotObtained, fmt.Errorf("%d of them are no dead letters of %s", len(args)-1-n, q.path), "see which there are: lockstep queue dead " + args[0]}
+			}
+			return err
+		})
+	cmd.Args = cobra.MinimumNArgs(1)
+	cmd.Flags().BoolVar(&all, "all", false, "all dead letters")
+	return cmd
+}
+
+// queueJSON is a queue in the list of queues.
+type queueJSON struct {
+	Path   string `json:"path"`
+	Paused bool   `json:"paused"`
+	queue.Counts
+}
+
+func newQueueList() *cobra.Command {
+	c := &connectionFlags{}
+	cmd := &cobra.Command{
+		Use:     "ls [DIRECTORY] [flags]",
+		Short:   "List queues with the numbers of their items",
+		Long:    "List the queues below /lockstep/queues or another path, with the numbers of their items, of delayed ones and of dead letters.",
+		Example: "  lockstep queue ls\n  lockstep queue ls /apps --json",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
+		root := queuesDir
+		if len(args) > 0 {
+			root = args[0]
+		}
+		if err := framework.ValidatePath(root); err != nil && root != "/" {
+			return usageError("the DIRECTORY %q cannot be used: %w", root, err)
+		}
+		client, err := c.connectClient(cmd)
+		if err != nil {
+			return endQuietlyOnSignal(cmd.Context(), err)
+		}
+		defer hangUp(client)
+		return endQuietlyOnSignal(cmd.Context(), listQueues(cmd.Context(), client, root, c.json))
+	})
+	c.addConnectionFlags(cmd)
+	return cmd
+}
+
+// listQueues prints the queues below a path. What cannot be read is warned about, and decides the exit code.
+func listQueues(ctx context.Context, client *framework.Client, root string, asJSON bool) error {
+	t := newTable("QUEUE", "ITEMS", "DELAYED", "DEAD", "STATE")
+	var unread error
+	for path, err := range queue.Find(ctx, client, root) {
+		var one queueJSON
+		if err == nil {
+			one, err = readQueue(ctx, client, path)
+		}
+		switch {
+		case errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge), errors.Is(err, queue.ErrNotQueue), errors.Is(err, queue.ErrNewer):
+			printWarning("%v", err)
+			unread = err
+			continue
+		case err != nil:
+			return err
+		case asJSON:
+			if err := printResult(os.Stdout, true, one); err != nil {
+				return err
+			}
+			continue
+		}
+		state := dimCell("")
+		if one.Paused {
+			state = yellowCell("paused")
+		}
+		t.addRow(boldCell(quoteName(strings.TrimPrefix(path, queuesDir+"/"))), plainCell(strconv.Itoa(one.Items)), plainCell(formatPositive(one.Delayed)),
+			redCell(formatPositive(one.Dead)), state)
+	}
+	if err := t.printTo(os.Stdout); err != nil {
+		return err
+	}
+	if len(t.rows) == 1 && !asJSON && unread == nil {
+		printNotice("no queues below %s", root)
+	}
+	return exitCodeOfPrinted(queueCode(unread))
+}
+
+func readQueue(ctx context.Context, client *framework.Client, path string) (one queueJSON, err error) {
+	q := queue.New(client, path, queue.Bytes())
+	defer func() { err = errors.Join(err, q.Close(ctx)) }()
+	one.Path = path
+	if one.Counts, err = q.Counts(ctx); err == nil {
+		one.Paused, err = q.Paused(ctx)
+	}
+	return one, err
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/queue"
+)
+
+// claimJSON is an item that a consumer has, as JSON.
+type claimJSON struct {
+	Node    string          `json:"node"`
+	ID      string          `json:"id,omitempty"`
+	Session locks.SessionID `json:"session"`
+	Owner   string          `json:"owner,omitempty"`
+	Exact   []byte          `json:"owner_base64,omitempty"`
+	Since   *time.Time      `json:"since,omitempty"`
+	Put     *time.Time      `json:"put,omitempty"`
+	Item    string          `json:"item"`
+	Binary  []byte          `json:"item_base64,omitempty"` // where the item is no UTF-8
+}
+
+func claimView(c queue.Claim) claimJSON {
+	return claimJSON{
+		Node: c.Node, ID: c.ID, Session: locks.SessionID(c.Session), Owner: c.Owner, Exact: bytesIfInvalid(c.Owner), Since: knownTime(c.Since.UTC()), Put: knownTime(c.Put.UTC()),
+		Item: string(c.Data), Binary: bytesIfInvalid(string(c.Data)),
+	}
+}
+
+func newQueueInFlight() *cobra.Command {
+	cmd, _ := newQueueAct("inflight NAME [flags]", "List the items that consumers have, and since when",
+		`List the items that consumers have: since when, the consumer's session, which lockstep doctor and the
+servers' logs know, and the item. In a strict queue the consumer is shown by name, with the time at
+which its turn began, and items that it has given back and not taken again are listed, too.`,
+		"  lockstep queue inflight mails --json", func(ctx context.Context, q *queueCommand, _ []string) error { return printClaims(ctx, q) })
+	return cmd
+}
+
+// printClaims lists the items that consumers have.
+func printClaims(ctx context.Context, q *queueCommand) error {
+	claims, err := q.queue.InFlight(ctx)
+	if err != nil {
+		return err
+	}
+	t, now := newTable("ITEM", "ID", "TAKEN", "PUT", "SESSION", "OWNER", "NODE"), time.Now()
+	for _, c := range claims {
+		if q.json {
+			if err := printResult(os.Stdout, true, claimView(c)); err != nil {
+				return err
+			}
+			continue
+		}
+		session, since, put := dimCell("none"), dimCell("-"), dimCell("-")
+		if c.Session != 0 {
+			session, since = plainCell(locks.SessionID(c.Session).String()), plainCell(formatAge(now.Sub(c.Since)))
+		}
+		if !c.Put.IsZero() {
+			put = plainCell(formatAge(now.Sub(c.Put)))
+		}
+		t.addRow(boldCell(shortenText(string(c.Data))), plainCell(shortenText(c.ID)), since, put, session, greenCell(shortenText(c.Owner)),
+			dimCell(quoteName(strings.TrimPrefix(c.Node, q.path+"/"))))
+	}
+	if len(claims) == 0 && !q.json {
+		printNotice("no consumer has an item of %s", q.path)
+	}
+	return t.printTo(os.Stdout)
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/terminal"
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+// holderCommand is a subcommand that acts on the nodes of one lock.
+type holderCommand struct {
+	connectionFlags
+	node string
+	yes  bool
+}
+
+func newRevoke() *cobra.Command {
+	h := &holderCommand{}
+	cmd := &cobra.Command{
+		Use:   "revoke NAME [flags]",
+		Short: "Ask the holders of a lock to let go",
+		Long: `Ask the holders of a lock to let go, as Curator's Revoker does. A holder that does not listen for
+that (Lease.Revoked, Curator's makeRevocable) goes on; the node's description of its owner is
+overwritten. lockstep release takes a hold away from one that does not let go.`,
+		Example: `  lockstep revoke deploy
+  lockstep revoke gpu --node lease-0000000004`,
+		Args: checkNameAlone,
+		RunE: withExitCodes(h.revoke),
+	}
+	h.connectionFlags.addConnectionFlags(cmd)
+	cmd.Flags().StringVar(&h.node, "node", "", "only this holder, by its node as lockstep locks NAME shows it (default all holders)")
+	return cmd
+}
+
+func newRelease() *cobra.Command {
+	h := &holderCommand{}
+	cmd := &cobra.Command{
+		Use:   "release NAME --node NODE [flags]",
+		Short: "Take a hold, or a place in line, away from its owner",
+		Long: `Delete one node of a lock, and with it its owner's hold or place in line. The owner may go on for
+a while beside the next holder: it is not asked, and stops when it notices. Use it for an owner
+that hangs, or a node that belongs to no session. What writes to systems that check fencing
+tokens does no harm.
+
+It asks before it deletes, unless -y is given. The node is deleted only as it was shown.`,
+		Example: `  lockstep locks deploy                       shows the nodes
+  lockstep release deploy --node _c_bb69ffea-2a54-4530-a42d-545314f61f9d-lock-0000000000`,
+		Args: checkNameAlone,
+		RunE: withExitCodes(h.release),
+	}
+	h.connectionFlags.addConnectionFlags(cmd)
+	cmd.Flags().StringVar(&h.node, "node", "", "the node, as lockstep locks NAME shows it")
+	cmd.Flags().BoolVarP(&h.yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+// inspect connects and reads the lock.
+func (h *holderCommand) inspect(cmd *cobra.Command, name string) (*framework.Client, *locks.Report, error) {
+	path, err := pathOf("locks", name)
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := h.connectClient(cmd)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := locks.Inspect(cmd.Context(), client, path)
+	if err != nil {
+		hangUp(client)
+		return nil, nil, err
+	}
+	return client, r, nil
+}
+
+// isNode reports whether an entry is the one that --node names: by its path, its name, or the end of its path.
+func (h *holderCommand) isNode(e locks.Entry) bool {
+	return e.Node == h.node || strings.HasSuffix(e.Node, "/"+strings.TrimPrefix(h.node, "/"))
+}
+
+func (h *holderCommand) revoke(cmd *cobra.Command, args []string) error {
+	client, r, err := h.inspect(cmd, args[0])
+	if err != nil {
+		return endQuietlyOnSignal(cmd.Context(), err)
+	}
+	defer hangUp(client)
+	asked := 0
+	for _, e := range r.Holders {
+		if h.node != "" && !h.isNode(e) {
+			continue
+		}
+		err := locks.Revoke(cmd.Context(), client, e.Node)
+		if errors.Is(err, locks.ErrHolderGone) {
+			continue
+		}
+		if err != nil {
+			return endQuietlyOnSignal(cmd.Context(), err)
+		}
+		asked++
+		printNotice("asked %s to let go of %s", ownerName(e), quoteName(r.Path))
+	}
+	if asked == 0 {
+		return &exitError{exitNotObtained, fmt.Errorf("%s has no such holder", r.Path), "see who holds it: lockstep locks " + args[0]}
+	}
+	return nil
+}
+
+func (h *holderCommand) release(cmd *cobra.Command, args []string) error {
+	if h.node == "" {
+		return usageError("--node is missing: lockstep locks %s shows the nodes", args[0])
+	}
+	client, r, err := h.inspect(cmd, args[0])
+	if err != nil {
+		return endQuietlyOnSignal(cmd.Context(), err)
+	}
+	defer hangUp(client)
+	for _, e := range append(append(append([]locks.Entry{}, r.Holders...), r.Waiters...), r.Others...) {
+		if !h.isNode(e) {
+			continue
+		}
+		if !h.yes {
+			if err := confirm(cmd.Context(), releaseQuestion(r, e)); err != nil {
+				return err
+			}
+		}
+		if err := locks.Evict(cmd.Context(), client, e.Node, e.Token); err != nil {
+			return endQuietlyOnSignal(cmd.Context(), err)
+		}
+		printNotice("deleted %s of %s", e.Node, ownerName(e))
+		return nil
+	}
+	return &exitError{exitNotObtained, fmt.Errorf("%s has no node %s", r.Path, h.node), "see its nodes: lockstep locks " + args[0]}
+}
+
+func releaseQuestion(r *locks.Report, e locks.Entry) string {
+	return fmt.Sprintf("%s in %s, since %s, token %d, session %s. Its owner may go on for a while beside the next holder. Delete its node?",
+		ownerName(e), quoteName(r.Path), e.Since.Local().Format(time.DateTime), e.Token, e.Session)
+}
+
+// confirm asks at a terminal. Elsewhere it refuses.
+func confirm(ctx context.Context, question string) error {
+	if !terminal.Is(os.Stdin) {
+		return usageError("standard input is no terminal to ask at: give -y if you are sure")
+	}
+	fmt.Fprintf(os.Stderr, "%s [y/N] ", inOneLine(question))
+	answered := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(os.Stdin).ReadString('\n') // an end without an answer is a no
+		answered <- line
+	}()
+	select {
+	case line := <-answered:
+		if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+			return &exitError{code: exitNotObtained, reason: errors.New("nothing was done")}
+		}
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/terminal"
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+// tellStandby prints the present leader to a terminal, now and at each change, until stop is called.
+func tellStandby(ctx context.Context, client *framework.Client, path, verb string) (stop func()) {
+	if !terminal.Is(os.Stderr) {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var told sync.WaitGroup
+	told.Go(func() {
+		followLeaders(ctx, client, path, verb, time.Now, func(text string) { printNotice("%s", text) })
+	})
+	return func() {
+		cancel()
+		told.Wait()
+	}
+}
+
+// followLeaders says who leads, unless it is this process.
+func followLeaders(ctx context.Context, client *framework.Client, path, verb string, now func() time.Time, say func(string)) {
+	var token int64
+	said := false
+	for leader, err := range election.New(client, path).Observe(ctx) {
+		switch {
+		case err != nil:
+			return // the campaign reports the error
+		case leader == nil:
+			if said {
+				say("standing by; the leader has gone, and the next has not begun yet")
+			}
+			said, token = false, 0
+			continue
+		case leader.Token == token, client.Status().SessionID == leader.Session:
+			continue
+		}
+		said, token = true, leader.Token
+		text := fmt.Sprintf("standing by; %s %s", quoteName(leader.ID), verb)
+		if !leader.Since.IsZero() {
+			text += " since " + formatClock(leader.Since, now())
+		}
+		say(text)
+	}
+}
+
+// formatClock is a time of today in hours and minutes, or with its date.
+func formatClock(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
+		return t.Format("15:04")
+	}
+	return t.Format("2006-01-02 15:04")
+}
+
+// waitingText says what a process waits for: how many are before it, and who holds the lock, if that can be found out quickly.
+func waitingText(ctx context.Context, client *framework.Client, path string, ahead int, now time.Time) string {
+	text := fmt.Sprintf("waiting for %s, %d ahead", path, ahead)
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	r, err := locks.Inspect(ctx, client, path)
+	if err != nil || len(r.Holders) == 0 {
+		return text
+	}
+	text += fmt.Sprintf("; %s has it since %s", ownerName(r.Holders[0]), formatClock(r.Holders[0].Since, now))
+	if more := len(r.Holders) - 1; more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	return text
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+func TestStandbysSayWhoLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		a, b := srv.Member(t, "a", framework.Config{}).Client, srv.Member(t, "b", framework.Config{}).Client
+		var said []string
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			followLeaders(ctx, b, "/e", "leads", time.Now, func(text string) { said = append(said, text) })
+		}()
+		time.Sleep(10*time.Hour + 2*time.Minute)
+		term, err := election.New(a, "/e", election.WithID("web-2\x1b[2J")).Campaign(t.Context())
+		require.NoError(t, err)
+		synctest.Wait()
+		at := time.Now().Local().Format("15:04")
+		require.NoError(t, term.Resign(t.Context()))
+		synctest.Wait()
+		own, err := election.New(b, "/e").Campaign(t.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		require.NoError(t, own.Resign(t.Context()))
+		time.Sleep(time.Second)
+		cancel()
+		<-done
+		require.Equal(t, []string{
+			`standing by; "web-2\x1b[2J" leads since ` + at, "standing by; the leader has gone, and the next has not begun yet",
+		}, said)
+	})
+}
+
+func TestWaitersSayWhoHoldsTheLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t)
+		a := srv.Member(t, "web-2", framework.Config{}).Client
+		require.Equal(t, "waiting for /l, 1 ahead", waitingText(t.Context(), a, "/l", 1, time.Now()))
+		_, err := locks.NewMutex(a, "/l").Lock(t.Context())
+		require.NoError(t, err)
+		since := time.Now().Local()
+		require.Equal(t, "waiting for /l, 1 ahead; web-2 has it since "+since.Format("15:04"), waitingText(t.Context(), a, "/l", 1, since))
+		require.Equal(t, "waiting for /l, 1 ahead; web-2 has it since "+since.Format("2006-01-02 15:04"), waitingText(t.Context(), a, "/l", 1, since.AddDate(0, 0, 2)))
+	})
+}

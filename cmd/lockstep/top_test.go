@@ -1,0 +1,265 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/terminal"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// madeRow is a row of a test.
+func madeRow(path string, weight, order int64) topRow {
+	return topRow{path: path, weight: weight, order: order, words: strings.ToLower(path), cells: []cell{plainCell(path), plainCell("mutex"), dimCell("-"), dimCell("-"), dimCell("-")}, value: path}
+}
+
+// filledModel has a look at some locks.
+func filledModel(rows ...topRow) *topModel {
+	m := newTopModel(findTopView("locks"), "", "zk1:2181")
+	m.addLook(topLook{view: "locks", at: time.Unix(1000, 0), rows: rows})
+	return m
+}
+
+// paths are those of the shown rows, in order.
+func (m *topModel) paths() (all []string) {
+	for _, row := range m.shown {
+		all = append(all, row.path)
+	}
+	return all
+}
+
+func (m *topModel) pressAll(keys ...terminal.Key) (goesOn bool) {
+	for _, key := range keys {
+		goesOn = m.press(key)
+	}
+	return goesOn
+}
+
+// text is the frame after a few seconds.
+func (m *topModel) text(width, height int, outage string) string {
+	return strings.Join(m.frame(width, height, time.Unix(1003, 0), outage), "\n")
+}
+
+func TestTopSortsFiltersAndOpens(t *testing.T) {
+	m := filledModel(madeRow("/a", 1, 30), madeRow("/b", 7, 20), madeRow("/c", 7, 10))
+	require.Equal(t, []string{"/b", "/c", "/a"}, m.paths(), "the most waiters first")
+	m.press("s")
+	require.Equal(t, []string{"/c", "/b", "/a"}, m.paths(), "the oldest first")
+	m.press("s")
+	require.Equal(t, []string{"/a", "/b", "/c"}, m.paths())
+	m.pressAll("j", terminal.KeyDown, terminal.KeyDown, "k")
+	require.Contains(t, m.text(80, 20, ""), ">  /b")
+	m.addLook(topLook{view: "locks", at: time.Unix(1001, 0), rows: []topRow{madeRow("/b", 0, 0), madeRow("/0", 0, 0)}})
+	require.Contains(t, m.text(80, 20, ""), ">  /b", "the selected row stays so")
+
+	m.pressAll("/", "B", "x", terminal.KeyBackspace)
+	require.Equal(t, []string{"/b"}, m.paths())
+	require.Contains(t, m.text(80, 20, ""), "filter: B_")
+	m.press(terminal.KeyEscape)
+	require.Len(t, m.paths(), 2, "as it was")
+	m.pressAll("/", "q", terminal.KeyEnter)
+	require.Empty(t, m.paths())
+	require.Contains(t, m.text(80, 20, ""), "no locks")
+	m.press(terminal.KeyEscape)
+
+	m.press(terminal.KeyEnter)
+	require.Equal(t, "/b", m.wish().opened.path)
+	m.addLook(topLook{view: "locks", opened: "/other\x00", at: time.Unix(1002, 0), detail: []string{"other"}})
+	m.addLook(topLook{view: "locks", opened: "/b\x00", at: time.Unix(1002, 0), detail: []string{"first", "second"}})
+	require.Contains(t, m.text(80, 20, ""), "first\nsecond")
+	m.pressAll(terminal.KeyDown, terminal.KeyDown)
+	require.NotContains(t, m.text(80, 20, ""), "first")
+	require.Contains(t, m.text(80, 20, ""), "second", "the last line stays")
+	require.True(t, m.press("q"))
+	require.Nil(t, m.wish().opened)
+
+	m.press(terminal.KeyTab)
+	require.Equal(t, "/lockstep/elections", m.wish().root)
+	m.press("4")
+	require.Equal(t, "queues", m.wish().view.name)
+	m.press(terminal.KeyBackTab)
+	require.Equal(t, "jobs", m.wish().view.name)
+	m.press("p")
+	require.True(t, m.wish().paused)
+	require.True(t, m.pressAll("?", "q"), "any key leaves the help")
+	require.False(t, m.press("q"))
+	require.False(t, m.press(terminal.KeyInterrupt))
+}
+
+func TestTopsFrameFitsAnyTerminal(t *testing.T) {
+	var rows []topRow
+	for i := range 100 {
+		rows = append(rows, madeRow(fmt.Sprintf("/l%03d", i), 0, 0))
+	}
+	m := filledModel(rows...)
+	for _, height := range []int{1, 2, 3, 4, 5, 6, 24, 200} {
+		for _, keys := range [][]terminal.Key{{terminal.KeyHome}, {terminal.KeyEnd}, {terminal.KeyPageUp}, {"?"}, {"x", terminal.KeyEnter}, {"q"}} {
+			m.pressAll(keys...)
+			require.Len(t, m.frame(80, height, time.Unix(1003, 0), ""), height)
+		}
+	}
+	m.press(terminal.KeyEnd)
+	require.Contains(t, m.text(80, 10, ""), ">  /l099")
+	require.NotContains(t, m.text(80, 10, ""), "/l090")
+	m.press(terminal.KeyHome)
+	require.Contains(t, m.text(80, 10, ""), ">  /l000")
+	require.Contains(t, m.text(80, 10, ""), "seen 3s ago")
+	require.Contains(t, m.text(80, 10, "no server"), "no server")
+	m.addLook(topLook{view: "locks", at: time.Unix(1000, 0), wrong: []string{"list /b: no permission", "more"}})
+	require.Contains(t, m.text(80, 10, ""), "list /b: no permission; and 1 more")
+}
+
+func TestTopIsJSON(t *testing.T) {
+	m := filledModel(madeRow("/a", 1, 30), madeRow("/b", 7, 20))
+	var b bytes.Buffer
+	require.NoError(t, printResult(&b, true, m.frameJSON(1)))
+	var v topFrameJSON
+	require.NoError(t, json.Unmarshal(b.Bytes(), &v))
+	require.Equal(t, []any{"/b"}, v.Rows)
+	require.Equal(t, 2, v.Count)
+	require.Equal(t, "waiting", v.Sort)
+}
+
+// topSession runs a looker with a person at the keys, who draws a frame after each.
+func topSession(ctx context.Context, l *topLooker, each time.Duration, keys ...terminal.Key) (ended error) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- l.keepLooking(ctx) }()
+	pressed := time.NewTicker(each)
+	defer pressed.Stop()
+	for i := 0; ; {
+		select {
+		case update := <-l.updates:
+			update()
+		case <-pressed.C:
+			if i == len(keys) {
+				cancel()
+				return <-done
+			}
+			l.press(keys[i])
+			i++
+		case err := <-done:
+			cancel()
+			return errors.Join(err, errors.New("it ended"))
+		}
+		l.model.frame(80, 24, time.Now(), outageOf(l.reader.client.Status()))
+	}
+}
+
+func newTopLooker(client *framework.Client) *topLooker {
+	return &topLooker{model: newTopModel(findTopView("locks"), "", ""), reader: &topReader{client: client, pace: requestPace{client: client}},
+		interval: time.Millisecond, updates: make(chan func()), wished: make(chan struct{}, 1)}
+}
+
+// TestTopSendsFiftyRequestsASecondAtMost has 10,000 locks, no pause between looks, and a person who never rests.
+func TestTopSendsFiftyRequestsASecondAtMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		client := zk.Member(t, "a", framework.Config{SessionTimeout: 10 * time.Second}).Client
+		require.NoError(t, client.MakeDirs(t.Context(), locksDir))
+		for team := range 100 {
+			var ops []framework.Op
+			for n := range 100 {
+				dir := fmt.Sprintf("%s/l%02d-%02d", locksDir, team, n)
+				ops = append(ops, framework.CreateOp(dir, nil, framework.Persistent))
+				for i := range 2 {
+					ops = append(ops, framework.CreateOp(fmt.Sprintf("%s/_c_00000000-0000-0000-0000-%012d-lock-%010d", dir, i, i), nil, framework.Persistent))
+				}
+			}
+			_, err := client.Multi(t.Context(), ops...)
+			require.NoError(t, err)
+		}
+		observed := observeRequests(zk)
+		l := newTopLooker(zk.Member(t, "b", framework.Config{SessionTimeout: 10 * time.Second}).Client)
+		var keys []terminal.Key
+		for i := range 120 {
+			keys = append(keys, []terminal.Key{"j", "s", "j"}[i%3])
+			if i%50 > 44 {
+				keys = append(keys, terminal.KeyTab)
+			}
+		}
+		require.NoError(t, topSession(t.Context(), l, 50*time.Millisecond, keys...))
+		require.Len(t, l.model.looks["locks"].rows, 10_000)
+		total, most := observed()
+		require.Greater(t, total, 100, "it does look")
+		require.LessOrEqual(t, most, 50)
+	})
+}
+
+// TestLooksThatAreGivenUpCountAsWell has a person who changes the list a hundred times a second.
+func TestLooksThatAreGivenUpCountAsWell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		client := zk.Member(t, "a", framework.Config{SessionTimeout: 10 * time.Second}).Client
+		for _, dir := range []string{locksDir, electionsDir, jobsDir, queuesDir} {
+			require.NoError(t, client.MakeDirs(t.Context(), dir+"/some/name"))
+		}
+		observed := observeRequests(zk)
+		var keys []terminal.Key
+		for range 300 {
+			keys = append(keys, terminal.KeyTab)
+		}
+		require.NoError(t, topSession(t.Context(), newTopLooker(client), 10*time.Millisecond, keys...))
+		_, most := observed()
+		require.LessOrEqual(t, most, 50)
+	})
+}
+
+// observeRequests counts the requests but pings from now on: all, and the most in a second.
+func observeRequests(zk *zktest.Server) func() (total, most int) {
+	var mu sync.Mutex
+	var sent []time.Time
+	stop := zk.Observe(func(r zktest.Request) {
+		if r.Op != zktest.OpPing {
+			mu.Lock()
+			defer mu.Unlock()
+			sent = append(sent, time.Now())
+		}
+	})
+	return func() (total, most int) {
+		stop()
+		first := 0
+		for last, at := range sent {
+			for at.Sub(sent[first]) >= time.Second {
+				first++
+			}
+			most = max(most, last-first+1)
+		}
+		return len(sent), most
+	}
+}
+
+func TestTopGoesOnWhenAServerIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		m := zk.Member(t, "a", framework.Config{SessionTimeout: 10 * time.Second})
+		_, err := m.Session(t.Context())
+		require.NoError(t, err)
+		l := newTopLooker(m.Client)
+		require.NoError(t, topSession(t.Context(), l, time.Second, "j"))
+		require.Empty(t, outageOf(m.Status()))
+		m.Link.Cut()
+		time.Sleep(time.Minute)
+		require.NoError(t, topSession(t.Context(), l, time.Second, "j", "s", terminal.KeyTab))
+		require.Contains(t, outageOf(m.Status()), "no server can be reached")
+		before := l.model.looks["locks"].at
+		m.Link.Heal()
+		time.Sleep(time.Minute)
+		require.NoError(t, m.Create(t.Context(), "/x", nil, framework.Persistent))
+		l.model.press("1")
+		require.NoError(t, topSession(t.Context(), l, time.Second, "j", "j"))
+		require.Empty(t, outageOf(m.Status()))
+		require.True(t, l.model.looks["locks"].at.After(before))
+	})
+}

@@ -1,0 +1,268 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/terminal"
+	"github.com/lockstep-go/lockstep/internal/znode"
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/queue"
+	"github.com/lockstep-go/lockstep/scheduler"
+)
+
+// topView is one of the lists of lockstep top.
+type topView struct {
+	name  string
+	dir   string   // where it looks without a ROOT
+	head  []string // of its columns
+	sorts []string // by weight, by order, by path
+	look  func(context.Context, *topReader, string) ([]topRow, error)
+	open  func(context.Context, *topReader, topRow) ([]string, error)
+}
+
+var topViews = []topView{
+	{"locks", locksDir, []string{"LOCK", "KIND", "HELD BY", "ASKED", "WAITING"}, []string{"waiting", "age", "path"}, lookAtLocks, openLock},
+	{"elections", electionsDir, []string{"ELECTION", "LEADER", "SINCE", "STANDING BY"}, []string{"waiting", "age", "path"}, lookAtElections, openElection},
+	{"jobs", jobsDir, []string{"JOB", "STATE", "NEXT", "LAST RUN", "PROBLEMS"}, []string{"problems", "next", "path"}, lookAtJobs, openJob},
+	{"queues", queuesDir, []string{"QUEUE", "ITEMS", "DELAYED", "DEAD", "STATE"}, []string{"items", "dead", "path"}, lookAtQueues, openQueue},
+}
+
+// topRow is one line of a list.
+type topRow struct {
+	path   string
+	job    string // the name of a job whose scheduler is at path
+	cells  []cell
+	weight int64  // the more, the higher up: waiters, problems, items
+	order  int64  // the less, the higher up: when it was asked for, when it is due
+	words  string // what a filter finds
+	value  any    // as JSON
+}
+
+// key identifies a row.
+func (r topRow) key() string { return r.path + "\x00" + r.job }
+
+// topReader reads lists, and keeps its requests apart from each other.
+type topReader struct {
+	client *framework.Client
+	pace   requestPace
+}
+
+// topLook is what a look has found.
+type topLook struct {
+	view   string
+	at     time.Time
+	rows   []topRow
+	opened string   // the key of the row that was opened, or ""
+	detail []string // of that row
+	wrong  []string // what could not be read or was left out
+}
+
+// lookAt looks at a list, or at one row of it. Errors of what cannot be read are reported beside the rest.
+func (r *topReader) lookAt(ctx context.Context, view *topView, root string, opened *topRow) (topLook, error) {
+	found := topLook{view: view.name}
+	err := r.pace.wait(ctx) // the look before may have been given up
+	if err != nil {
+		return found, err
+	}
+	if opened != nil {
+		found.opened = opened.key()
+		found.detail, err = view.open(ctx, r, *opened)
+	} else {
+		found.rows, err = view.look(ctx, r, root)
+	}
+	found.at = time.Now()
+	if ctx.Err() != nil || errors.Is(err, framework.ErrClosed) || errors.Is(err, framework.ErrAuthFailed) {
+		return found, err
+	}
+	for _, e := range splitJoined(err) {
+		if e != nil {
+			found.wrong = append(found.wrong, inOneLine(e.Error()))
+		}
+	}
+	return found, r.pace.wait(ctx)
+}
+
+// listLocks looks at all locks below a path.
+func (r *topReader) listLocks(ctx context.Context, root string, row func(*locks.Report, time.Time) (topRow, bool)) (rows []topRow, err error) {
+	var unread []error
+	now := time.Now()
+	for report, err := range locks.List(ctx, r.client, root) {
+		if err != nil {
+			unread = append(unread, err)
+		} else if one, ok := row(report, now); ok {
+			rows = append(rows, one)
+		}
+		if err := r.pace.wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return rows, errors.Join(unread...)
+}
+
+func lookAtLocks(ctx context.Context, r *topReader, root string) ([]topRow, error) {
+	shown := locksFilter{}
+	return r.listLocks(ctx, root, func(report *locks.Report, now time.Time) (topRow, bool) {
+		row := lockRow(report, heldSince(report, now))
+		row.cells = []cell{boldCell(quoteName(report.Path)), plainCell(kindOf(report)), holderCell(report), askedCell(report, now), waitingCell(report)}
+		return row, report.Kind != locks.ElectionLock && shown.admits(report, now)
+	})
+}
+
+func lookAtElections(ctx context.Context, r *topReader, root string) ([]topRow, error) {
+	return r.listLocks(ctx, root, func(report *locks.Report, now time.Time) (topRow, bool) {
+		row := lockRow(report, heldSince(report, now))
+		row.cells = []cell{boldCell(quoteName(report.Path)), holderCell(report), askedCell(report, now), waitingCell(report)}
+		return row, report.Kind == locks.ElectionLock
+	})
+}
+
+func lockRow(report *locks.Report, since time.Time) topRow {
+	row := topRow{path: report.Path, weight: int64(len(report.Waiters)), order: since.UnixNano(), value: reportView(report)}
+	words := []string{report.Path, string(report.Kind)}
+	for _, e := range report.Holders {
+		words = append(words, e.Owner, e.Host, e.Data)
+	}
+	for _, e := range report.Waiters {
+		words = append(words, e.Owner, e.Host, e.Data)
+	}
+	row.words = strings.ToLower(strings.Join(words, "\n"))
+	return row
+}
+
+func openLock(ctx context.Context, r *topReader, row topRow) ([]string, error) {
+	report, err := locks.Inspect(ctx, r.client, row.path)
+	if err != nil {
+		return nil, err
+	}
+	return formattedLines(func(b *bytes.Buffer) error { return printLockDetail(b, report, time.Now()) })
+}
+
+func openElection(ctx context.Context, r *topReader, row topRow) ([]string, error) {
+	all, err := election.New(r.client, row.path).Candidates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return candidateTable(row.path, all).formatLines(terminal.For(os.Stdout)), nil
+}
+
+// formattedLines are the lines that print writes.
+func formattedLines(print func(*bytes.Buffer) error) ([]string, error) {
+	var b bytes.Buffer
+	if err := print(&b); err != nil {
+		return nil, err
+	}
+	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n"), nil
+}
+
+func lookAtJobs(ctx context.Context, r *topReader, root string) (rows []topRow, err error) {
+	var unread []error
+	for path, err := range scheduler.Find(ctx, r.client, root) {
+		if err != nil {
+			unread = append(unread, err)
+			continue
+		}
+		reports, err := scheduler.New(r.client, path).InspectAll(ctx)
+		if err != nil {
+			unread = append(unread, err)
+		}
+		for _, report := range reports {
+			rows = append(rows, jobRow(path, report))
+		}
+		if err := r.pace.wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return rows, errors.Join(unread...)
+}
+
+func jobRow(path string, r scheduler.JobReport) topRow {
+	var problems []string
+	for _, f := range r.Findings {
+		problems = append(problems, string(f.Problem))
+	}
+	next := r.Next(r.At)
+	row := topRow{path: path, job: r.Name, weight: int64(len(problems)), order: next.UnixNano(), value: struct {
+		Path string `json:"path"`
+		jobJSON
+	}{path, jobView(r)}}
+	if next.IsZero() {
+		row.order = 1<<63 - 1
+	}
+	name := path
+	if _, last := znode.Split(path); last != r.Name { // the name of a scheduler of lockstep cron is that of its job
+		name += ": " + r.Name
+	}
+	row.cells = []cell{boldCell(shortenText(name)), stateCell(r), plainCell(formatTime(next)), lastRunCell(r.State, r.At), redCell(strings.Join(problems, ", "))}
+	row.words = strings.ToLower(strings.Join(append(problems, path, r.Name, row.cells[1].text), "\n"))
+	return row
+}
+
+func openJob(ctx context.Context, r *topReader, row topRow) ([]string, error) {
+	s := scheduler.New(r.client, row.path)
+	report, err := s.Inspect(ctx, row.job)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := s.Runs(ctx, row.job)
+	if err != nil {
+		return nil, err
+	}
+	return formattedLines(func(b *bytes.Buffer) error { return printJobDetail(b, false, report, runs) })
+}
+
+func lookAtQueues(ctx context.Context, r *topReader, root string) (rows []topRow, err error) {
+	var unread []error
+	for path, err := range queue.Find(ctx, r.client, root) {
+		var one queueJSON
+		if err == nil {
+			one, err = readQueue(ctx, r.client, path)
+		}
+		if err != nil {
+			unread = append(unread, err)
+			continue
+		}
+		row := topRow{path: path, weight: int64(one.Items + one.Delayed), order: -int64(one.Dead), words: strings.ToLower(path), value: one}
+		state := dimCell("")
+		if one.Paused {
+			state = yellowCell("paused")
+			row.words += "\npaused"
+		}
+		row.cells = []cell{boldCell(quoteName(path)), plainCell(strconv.Itoa(one.Items)), plainCell(formatPositive(one.Delayed)), redCell(formatPositive(one.Dead)), state}
+		rows = append(rows, row)
+		if err := r.pace.wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return rows, errors.Join(unread...)
+}
+
+func openQueue(ctx context.Context, r *topReader, row topRow) ([]string, error) {
+	one, err := readQueue(ctx, r.client, row.path)
+	if err != nil {
+		return nil, err
+	}
+	lines := []string{terminal.For(os.Stdout).Bold(quoteName(row.path)), fmt.Sprintf("  items %d, delayed %d, dead letters %d", one.Items, one.Delayed, one.Dead)}
+	if one.Paused {
+		lines = append(lines, "  paused")
+	}
+	return lines, nil
+}
+
+// findTopView is the list of a name.
+func findTopView(name string) *topView {
+	i := slices.IndexFunc(topViews, func(v topView) bool { return v.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &topViews[i]
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/terminal"
+)
+
+// showTopLive shows frames until the user or a signal ends it.
+func showTopLive(ctx context.Context, model *topModel, reader *topReader, interval time.Duration) error {
+	screen, err := terminal.OpenScreen(os.Stdin, os.Stdout)
+	if err != nil {
+		return err
+	}
+	defer screen.Close() //nolint:errcheck // there is no other terminal to say it on
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	looker := &topLooker{model: model, reader: reader, interval: interval, updates: make(chan func()), wished: make(chan struct{}, 1)}
+	go func() {
+		defer func() { // the terminal is given back before the program ends
+			if p := recover(); p != nil {
+				cancel(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+			}
+		}()
+		cancel(looker.keepLooking(ctx))
+	}()
+	go looker.tick(ctx)
+	return screen.Run(ctx, looker.updates, looker.press, func() error {
+		width, height := screen.Size()
+		return screen.Draw(model.frame(width, height, time.Now(), outageOf(reader.client.Status())))
+	})
+}
+
+// topLooker looks at what the model wishes to show. The model belongs to the goroutine that draws: it is used in updates only.
+type topLooker struct {
+	model    *topModel
+	reader   *topReader
+	interval time.Duration
+	updates  chan func()
+	wished   chan struct{} // the model wishes to show something else
+}
+
+// press passes a key on to the model.
+func (l *topLooker) press(key terminal.Key) bool {
+	before := l.model.wish()
+	goesOn := l.model.press(key)
+	if after := l.model.wish(); before != after {
+		select {
+		case l.wished <- struct{}{}:
+		default:
+		}
+	}
+	return goesOn
+}
+
+// update has a function run where the model may be used, and waits for it. It returns false if ctx has ended.
+func (l *topLooker) update(ctx context.Context, f func()) bool {
+	done := make(chan struct{})
+	select {
+	case l.updates <- func() { f(); close(done) }:
+		<-done
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// tick has the frame drawn again each second: ages and the state of the connection change.
+func (l *topLooker) tick(ctx context.Context) {
+	for l.update(ctx, func() {}) && pauseFor(ctx, time.Second) == nil {
+	}
+}
+
+// keepLooking looks again and again, at once when the wish changes.
+func (l *topLooker) keepLooking(ctx context.Context) error {
+	for {
+		var wish topWish
+		if !l.update(ctx, func() { wish = l.model.wish() }) {
+			return nil
+		}
+		began := time.Now()
+		if !wish.paused {
+			early, err := l.lookOnce(ctx, wish)
+			if err != nil {
+				return err
+			}
+			if early {
+				continue
+			}
+		}
+		timer := time.NewTimer(max(l.interval, time.Since(began))) // at most half of the time goes into looks
+		select {
+		case <-timer.C:
+		case <-l.wished:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// lookOnce looks, and shows what was found. It ends early when something else is wished for.
+func (l *topLooker) lookOnce(ctx context.Context, wish topWish) (early bool, err error) {
+	looking, stop := context.WithCancel(ctx)
+	defer stop()
+	changed := make(chan bool, 1)
+	go func() {
+		select {
+		case <-l.wished:
+			stop()
+			changed <- true
+		case <-looking.Done():
+			changed <- false
+		}
+	}()
+	found, err := l.reader.lookAt(looking, wish.view, wish.root, wish.opened)
+	stop()
+	if early = <-changed; early || ctx.Err() != nil {
+		return early, nil
+	}
+	if err == nil {
+		l.update(ctx, func() { l.model.addLook(found) })
+	}
+	return false, err
+}
+
+// outageOf says in words that no server can be used, or "".
+func outageOf(st framework.Status) string {
+	if st.State == framework.Connected {
+		return ""
+	}
+	var failed []string
+	for _, s := range st.Servers {
+		if s.Err != nil {
+			failed = append(failed, s.Error())
+		}
+	}
+	text := "no server can be reached"
+	switch {
+	case len(failed) > 0:
+		text += " (" + strings.Join(failed, "; ") + ")"
+	case st.Cause != nil && !errors.Is(st.Cause, framework.ErrClosed):
+		text += " (" + st.Cause.Error() + ")"
+	}
+	return inOneLine(text + ": what is shown is from before; it goes on when one can")
+}

@@ -1,0 +1,37 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Codec turns values into a node's bytes and back. Its functions may be called from several goroutines. A value that Decode returns is
+// shared by all readers.
+type Codec[T any] struct {
+	Encode func(T) ([]byte, error)
+	Decode func([]byte) (T, error)
+}
+
+// JSON returns the codec of package encoding/json. It ignores fields that T does not have, so that programs of two releases can share a value.
+func JSON[T any]() Codec[T] {
+	return Codec[T]{
+		Encode: func(v T) ([]byte, error) { return json.Marshal(v) },
+		Decode: func(data []byte) (v T, err error) { return v, json.Unmarshal(data, &v) },
+	}
+}
+
+// Text returns the codec of a text that is the node's bytes.
+func Text() Codec[string] {
+	return Codec[string]{
+		Encode: func(v string) ([]byte, error) { return []byte(v), nil },
+		Decode: func(data []byte) (string, error) { return string(data), nil },
+	}
+}
+
+// Bytes returns the codec of the node's bytes as they are. Do not change a value that was read.
+func Bytes() Codec[[]byte] {
+	return Codec[[]byte]{
+		Encode: func(v []byte) ([]byte, error) { return bytes.Clone(v), nil },
+		Decode: func(data []byte) ([]byte, error) { return data, nil },
+	}
+}

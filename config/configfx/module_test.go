@@ -1,0 +1,55 @@
+package configfx_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/fx"
+	"go.uber.org/fx/fxtest"
+	"go.uber.org/goleak"
+
+	"github.com/lockstep-go/lockstep/config"
+	"github.com/lockstep-go/lockstep/config/configfx"
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/framework/frameworkfx"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type limits struct{ Rate int }
+
+func TestAValueIsKeptCurrentFromStartToStop(t *testing.T) {
+	zk := zktest.Start(t)
+	addr, err := zk.ListenTCP("127.0.0.1:0")
+	require.NoError(t, err)
+	var v *config.Value[limits]
+	app := fxtest.New(t, frameworkfx.Module, configfx.AsValue("/limits", config.JSON[limits](), config.WithDefault(limits{Rate: 1})),
+		fx.Supply(framework.Config{Servers: []string{addr}}), fx.Populate(&v))
+	require.Equal(t, 1, v.Get().Rate)
+	app.RequireStart()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	require.NoError(t, v.Set(ctx, limits{Rate: 2}))
+	for now, err := range v.Changes(ctx) {
+		require.NoError(t, err)
+		if now.Value.Rate == 2 {
+			break
+		}
+	}
+	require.Equal(t, 2, v.Get().Rate)
+	app.RequireStop()
+	require.Empty(t, zk.Sessions())
+}
+
+func TestAnApplicationDoesNotBuildWithAWrongPath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var v *config.Value[string]
+		app := fx.New(fx.NopLogger, frameworkfx.Module, configfx.AsValue("limits", config.Text()),
+			fx.Supply(framework.Config{Servers: []string{"127.0.0.1:1"}}), fx.Populate(&v))
+		require.ErrorIs(t, app.Err(), framework.ErrInvalidPath)
+	})
+}

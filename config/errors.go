@@ -1,0 +1,39 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/lockstep-go/lockstep/internal/lastgood"
+	"github.com/lockstep-go/lockstep/internal/recipe"
+)
+
+var (
+	// ErrConflict is returned when the value has another version than If asks for; see ConflictError.
+	ErrConflict = errors.New("the value was changed")
+	// ErrNoValue is returned when there is no node and no default, and for a version that the history does not have.
+	ErrNoValue = errors.New("no value")
+	// ErrRefused is returned for a value that cannot be encoded or decoded, or that WithValidate refuses.
+	ErrRefused = errors.New("value refused")
+	// ErrBadFile is returned for a file of WithFile that is damaged, half written, or of another path.
+	ErrBadFile = lastgood.ErrBadFile
+	// ErrBadRecord is returned for a record of the history that cannot be read.
+	ErrBadRecord = recipe.ErrCorrupt
+	// ErrNewerRecord is returned for a record of the history that a newer release has written.
+	ErrNewerRecord = recipe.ErrNewer
+)
+
+// ConflictError reports which version the value has. It wraps ErrConflict.
+type ConflictError struct {
+	// Path is the value's path.
+	Path string
+	// Version is its present version, 0 if there is no node. Wanted is the version of If.
+	Version, Wanted int64
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("%v: %s has version %d and not %d; read it again", ErrConflict, e.Path, e.Version, e.Wanted)
+}
+
+// Unwrap returns ErrConflict.
+func (e *ConflictError) Unwrap() error { return ErrConflict }

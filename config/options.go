@@ -1,0 +1,112 @@
+package config
+
+import (
+	"errors"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Option changes how a Value works. Its error is returned by every use.
+type Option[T any] func(*valueOptions[T]) error
+
+type valueOptions[T any] struct {
+	validate   func(T) error
+	file       string
+	fallback   T
+	hasDefault bool
+	quiet      time.Duration // of a Tree
+}
+
+func applyOptions[T any](opts []Option[T]) (o valueOptions[T], first error) {
+	for _, option := range opts {
+		if option == nil {
+			continue
+		}
+		if err := option(&o); err != nil && first == nil {
+			first = err
+		}
+	}
+	return o, first
+}
+
+// WithDefault gives the value of a node that does not exist, and of a program that has not reached the servers yet and has no file.
+func WithDefault[T any](value T) Option[T] {
+	return func(o *valueOptions[T]) error {
+		o.fallback, o.hasDefault = value, true
+		return nil
+	}
+}
+
+// WithValidate refuses values: in Set before they are written, and in each reader before they are shown. It must not block.
+func WithValidate[T any](validate func(T) error) Option[T] {
+	return func(o *valueOptions[T]) error {
+		if validate == nil {
+			return errors.New("WithValidate: the function is nil")
+		}
+		o.validate = validate
+		return nil
+	}
+}
+
+// WithFile keeps the last good value in a file, which New reads: so a program starts with it while the servers cannot be reached. Its directory must exist.
+// The file is replaced at once (written beside it, synced, renamed), has the mode 0600, and is ignored with a warning if it is damaged or of another path.
+// Each value needs a file of its own.
+func WithFile[T any](name string) Option[T] {
+	return func(o *valueOptions[T]) error {
+		if name == "" {
+			return errors.New("WithFile: the name is empty")
+		}
+		var err error
+		o.file, err = filepath.Abs(name)
+		return err
+	}
+}
+
+// pendingWrite is one Set.
+type pendingWrite struct {
+	data        []byte
+	note        string
+	conditional bool
+	wanted      int64 // the version that the value must have, if conditional
+
+	id      string
+	unknown bool   // a try was sent, and its reply was lost
+	newest  string // the newest record before that try
+}
+
+func newWrite(data []byte, opts []SetOption) (*pendingWrite, error) {
+	w := &pendingWrite{data: data, id: uuid.NewString()}
+	for _, option := range opts {
+		if option == nil {
+			continue
+		}
+		if err := option(w); err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// SetOption changes one Set or Rollback.
+type SetOption func(*pendingWrite) error
+
+// If writes only if the value has this version, which a Snapshot or a Record tells; 0 only if there is no node. Otherwise the error is a *ConflictError.
+func If(version int64) SetOption {
+	return func(w *pendingWrite) error {
+		if version < 0 {
+			return errors.New("If: a version is 0 or more")
+		}
+		w.wanted, w.conditional = version, true
+		return nil
+	}
+}
+
+// Note stores a text with the value's record, such as the reason of the change.
+func Note(text string) SetOption {
+	return func(w *pendingWrite) error {
+		w.note = text
+		return nil
+	}
+}

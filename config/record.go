@@ -1,0 +1,72 @@
+package config
+
+import (
+	"time"
+	"unicode/utf8"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
+)
+
+// Record is one value of the history.
+type Record struct {
+	// Version is the value's: the transaction that wrote it.
+	Version int64
+	// Written is when, by the clock of the ensemble's leader.
+	Written time.Time
+	// By is the Identity of the client that wrote it, Note what Set was given. Both are what that client told.
+	By, Note string
+	// Foreign is true for a value that another program wrote, such as zkCli. Such a program writes no record: the next Set makes one, and until then History adds the node's present value.
+	Foreign bool
+	// Data are the value's bytes.
+	Data []byte
+	// Err is why the record cannot be read; it wraps ErrBadRecord or ErrNewerRecord. Then there is no more than Version and Written.
+	Err error
+}
+
+const recordVersion = 1
+
+// storedRecord is what is stored of a value. A value of Lockstep and its record are of one transaction, so the record's node tells its version and time.
+type storedRecord struct {
+	ID      string    `json:"id"`
+	By      string    `json:"by,omitempty"`
+	Note    string    `json:"note,omitempty"`
+	Text    *string   `json:"text,omitempty"`  // the value, if it is text
+	Bytes   []byte    `json:"bytes,omitempty"` // else
+	Foreign int64     `json:"foreign,omitempty"`
+	Written time.Time `json:"written,omitzero"` // of a foreign value, whose version is Foreign
+}
+
+func (r *storedRecord) setData(data []byte) {
+	if utf8.Valid(data) {
+		text := string(data)
+		r.Text = &text
+		return
+	}
+	r.Bytes = data
+}
+
+func (r storedRecord) encode() ([]byte, error) { return recipe.Unknown(nil).Encode(recordVersion, r) }
+
+func decodeStored(data []byte) (r storedRecord, err error) {
+	_, err = recipe.Decode(data, recordVersion, &r)
+	return r, err
+}
+
+// decodeRecord reads a record's node.
+func decodeRecord(data []byte, st framework.Stat) Record {
+	out := Record{Version: st.Czxid, Written: st.Ctime.UTC()}
+	r, err := decodeStored(data)
+	if err != nil {
+		out.Err = err
+		return out
+	}
+	out.By, out.Note, out.Data = r.By, r.Note, r.Bytes
+	if r.Text != nil {
+		out.Data = []byte(*r.Text)
+	}
+	if r.Foreign != 0 {
+		out.Version, out.Written, out.Foreign = r.Foreign, r.Written.UTC(), true
+	}
+	return out
+}

@@ -1,0 +1,205 @@
+package config
+
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// keysCodec decodes the keys of a tree into a struct, over a copy of the default.
+func keysCodec[T any](fallback func() T) Codec[T] {
+	return Codec[T]{
+		Encode: func(T) ([]byte, error) { return nil, fmt.Errorf("a tree is not written as a whole") },
+		Decode: func(data []byte) (value T, err error) {
+			var keys map[string]string
+			if err := json.Unmarshal(data, &keys); err != nil {
+				return value, err
+			}
+			value = fallback()
+			return value, setByKeys(reflect.ValueOf(&value).Elem(), keyTree(keys), "")
+		},
+	}
+}
+
+// keyNode is a key: its value, and the keys below it by their names.
+type keyNode struct {
+	value *string
+	below map[string]*keyNode
+}
+
+// keyTree splits keys at their dots.
+func keyTree(keys map[string]string) *keyNode {
+	root := &keyNode{}
+	for key, value := range keys {
+		n := root
+		for part := range strings.SplitSeq(key, ".") {
+			if n.below == nil {
+				n.below = map[string]*keyNode{}
+			}
+			if n.below[part] == nil {
+				n.below[part] = &keyNode{}
+			}
+			n = n.below[part]
+		}
+		n.value = &value
+	}
+	return root
+}
+
+// relaxedName is a name as Spring compares it: maxRate, max-rate and MAX_RATE are the same.
+func relaxedName(name string) string {
+	return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name))
+}
+
+// childLike returns the key below n whose name is like a field's, or nil.
+func (n *keyNode) childLike(field, path string) (found *keyNode, err error) {
+	wanted := relaxedName(field)
+	for name, child := range n.below {
+		if relaxedName(name) == wanted {
+			if found != nil {
+				return nil, fmt.Errorf("two keys for %s%s", path, field)
+			}
+			found = child
+		}
+	}
+	return found, nil
+}
+
+// setByKeys sets what the keys name, and leaves the rest. It leaves what v refers to as it is, which may belong to the default.
+func setByKeys(v reflect.Value, n *keyNode, path string) error {
+	if v.Kind() == reflect.Pointer {
+		fresh := reflect.New(v.Type().Elem())
+		if !v.IsNil() {
+			fresh.Elem().Set(v.Elem())
+		}
+		v.Set(fresh)
+		return setByKeys(fresh.Elem(), n, path)
+	}
+	if text, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		if n.value == nil {
+			return nil
+		}
+		if err := text.UnmarshalText([]byte(*n.value)); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		return nil
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		return setFields(v, n, path)
+	case reflect.Map:
+		return setEntries(v, n, path)
+	}
+	if n.value == nil {
+		return nil
+	}
+	if err := setText(v, *n.value); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+func setFields(v reflect.Value, n *keyNode, path string) error {
+	prefix := path
+	if prefix != "" {
+		prefix += "."
+	}
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		if !field.IsExported() {
+			continue
+		}
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch {
+		case name == "-":
+			continue
+		case name == "" && field.Anonymous && field.Type.Kind() == reflect.Struct:
+			if err := setFields(v.Field(i), n, path); err != nil {
+				return err
+			}
+			continue
+		case name == "":
+			name = field.Name
+		}
+		child, err := n.childLike(name, prefix)
+		if err != nil {
+			return err
+		}
+		if child != nil {
+			if err := setByKeys(v.Field(i), child, prefix+name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// setEntries makes a map of what was there and the keys.
+func setEntries(v reflect.Value, n *keyNode, path string) error {
+	if v.Type().Key().Kind() != reflect.String {
+		return fmt.Errorf("%s: a map needs keys of text", path)
+	}
+	fresh := reflect.MakeMap(v.Type())
+	for entries := v.MapRange(); entries.Next(); {
+		fresh.SetMapIndex(entries.Key(), entries.Value())
+	}
+	for name, child := range n.below {
+		key := reflect.ValueOf(name).Convert(v.Type().Key())
+		value := reflect.New(v.Type().Elem()).Elem()
+		if before := v.MapIndex(key); before.IsValid() {
+			value.Set(before)
+		}
+		if err := setByKeys(value, child, path+"."+name); err != nil {
+			return err
+		}
+		fresh.SetMapIndex(key, value)
+	}
+	v.Set(fresh)
+	return nil
+}
+
+// setText sets a value of one key. A list is separated by commas.
+func setText(v reflect.Value, text string) error {
+	if v.Type() == reflect.TypeFor[time.Duration]() {
+		d, err := time.ParseDuration(text)
+		v.SetInt(int64(d))
+		return err
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+		return nil
+	case reflect.Bool:
+		b, err := strconv.ParseBool(text)
+		v.SetBool(b)
+		return err
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		i, err := strconv.ParseInt(text, 10, v.Type().Bits())
+		v.SetInt(i)
+		return err
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		u, err := strconv.ParseUint(text, 10, v.Type().Bits())
+		v.SetUint(u)
+		return err
+	case reflect.Float32, reflect.Float64:
+		f, err := strconv.ParseFloat(text, v.Type().Bits())
+		v.SetFloat(f)
+		return err
+	case reflect.Slice:
+		parts := strings.Split(text, ",")
+		list := reflect.MakeSlice(v.Type(), len(parts), len(parts))
+		for i := range parts {
+			text := strings.TrimSpace(parts[i])
+			if err := setByKeys(list.Index(i), &keyNode{value: &text}, strconv.Itoa(i)); err != nil {
+				return err
+			}
+		}
+		v.Set(list)
+		return nil
+	}
+	return fmt.Errorf("a field of type %v cannot be set by a key", v.Type())
+}

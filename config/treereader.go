@@ -1,0 +1,314 @@
+package config
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/znode"
+)
+
+// followTree yields the keys below directories as one value, whose data are those of encodeKeys, now and after each change.
+func followTree(ctx context.Context, client *framework.Client, dirs []string, quiet time.Duration) iter.Seq2[framework.NodeValue, error] {
+	return func(yield func(framework.NodeValue, error) bool) {
+		r := &treeReader{client: client, dirs: dirs, quiet: quiet, wake: make(chan struct{}, 1), yield: yield}
+		err := recipe.OnSession(ctx, client, func(s *framework.Session) error { return r.followSession(ctx, s) }, failure.IsTransient)
+		if err = failure.LoopEnd(ctx, "config", strings.Join(dirs, " "), err); err != nil {
+			yield(framework.NodeValue{}, err)
+		}
+	}
+}
+
+// treeReader reads the nodes below directories as of one moment.
+//
+// Each node has a watch on its data and one on its children. When all nodes are known, it reads them all again. If no node differs by its
+// transactions, then none has changed between the two reads of it, so all of them were so at the moment between the last of the first reads and the
+// first of the second ones. Transactions' numbers do not repeat, so no change can be undone unnoticed.
+//
+// The states that one session sees only get newer, since a server refuses a client that has seen more than the server has. A session begins with a sync,
+// so it does not see an older state than the one before it.
+type treeReader struct {
+	client *framework.Client
+	dirs   []string
+	quiet  time.Duration
+	yield  func(framework.NodeValue, error) bool
+	shown  []byte // the data of the value that was yielded last, or nil
+
+	nodes  map[string]*treeNode // by path
+	wake   chan struct{}        // has room for one: a watch has fired
+	resync atomic.Bool          // a watch was lost with its connection
+}
+
+// treeNode is a node as it was read, with its watches.
+type treeNode struct {
+	exists bool // a directory that is missing is known, too
+	data   []byte
+	names  []string       // of the children
+	stat   framework.Stat // Czxid and Mzxid of the data's read, Pzxid of the children's
+	above  int64          // of a missing directory: the newest change of the names in the nearest one above
+	fired  atomic.Bool
+	gone   chan struct{} // closed when the watches are not needed any more
+}
+
+// newestZxid is the newest transaction that the node tells of.
+func (n *treeNode) newestZxid() int64 { return max(n.above, n.stat.Czxid, n.stat.Mzxid, n.stat.Pzxid) }
+
+// followSession yields values until the session is lost.
+func (r *treeReader) followSession(ctx context.Context, s *framework.Session) error {
+	r.nodes = map[string]*treeNode{}
+	defer func() {
+		for _, n := range r.nodes {
+			close(n.gone)
+		}
+	}()
+	if r.shown != nil {
+		if err := r.waitToSpreadReads(ctx, s); err != nil {
+			return err
+		}
+	}
+	r.resync.Store(true)
+	for {
+		if err := r.readAll(ctx, s); err != nil {
+			return err
+		}
+		if value := r.wholeValue(); !bytes.Equal(value.Data, r.shown) {
+			r.shown = value.Data
+			if !r.yield(value, nil) {
+				return failure.ErrLoopLeft
+			}
+		}
+		if _, _, err := recipe.WaitForFirst(ctx, s.Context(), recipe.Sources{Signal: r.wake}); err != nil {
+			return err
+		}
+		if r.resync.Load() {
+			if err := r.waitToSpreadReads(ctx, s); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// waitToSpreadReads waits at random, so that the readers of a lost server do not all read at once.
+func (r *treeReader) waitToSpreadReads(ctx context.Context, s *framework.Session) error {
+	timer := time.NewTimer(rand.N(max(1, min(r.client.Config().FollowSpread, s.Timeout()/4))))
+	defer timer.Stop()
+	_, _, err := recipe.WaitForFirst(ctx, s.Context(), recipe.Sources{Timer: timer.C})
+	return err
+}
+
+// readAll reads what has changed, until two reads of all nodes are the same. While keys change faster than that, it goes on with pauses.
+func (r *treeReader) readAll(ctx context.Context, s *framework.Session) error {
+	pauses := recipe.NewBackoff(r.client)
+	for tries := 0; ; tries++ {
+		if tries > 2 {
+			if err := pauses.Pause(ctx); err != nil {
+				return err
+			}
+		}
+		if r.resync.Swap(false) {
+			if err := s.Sync(ctx, r.dirs[0]); err != nil {
+				r.resync.Store(true)
+				return err
+			}
+		}
+		for _, dir := range r.dirs {
+			if err := r.readBelow(ctx, s, dir, true); err != nil {
+				return err
+			}
+		}
+		if r.quiet > 0 {
+			if err := recipe.Pause(ctx, r.quiet); err != nil {
+				return err
+			}
+		}
+		if same, err := r.isSame(ctx, s); same || err != nil {
+			return err
+		}
+	}
+}
+
+// readBelow reads a node and those below it, unless they are known and their watches have not fired.
+func (r *treeReader) readBelow(ctx context.Context, s *framework.Session, path string, isDir bool) error {
+	n := r.nodes[path]
+	if n == nil || n.fired.Load() {
+		var err error
+		if n, err = r.readNode(ctx, s, path, isDir); err != nil {
+			return err
+		}
+		r.replaceNode(path, n)
+		if n == nil {
+			return nil
+		}
+	}
+	for _, name := range n.names {
+		if err := r.readBelow(ctx, s, znode.Join(path, name), false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replaceNode takes a node in, or forgets it and those below it. Those below it that are not listed any more are forgotten, too.
+func (r *treeReader) replaceNode(path string, n *treeNode) {
+	if before := r.nodes[path]; before != nil {
+		close(before.gone)
+		for _, name := range before.names {
+			if n == nil || !slices.Contains(n.names, name) {
+				r.replaceNode(znode.Join(path, name), nil)
+			}
+		}
+		delete(r.nodes, path)
+	}
+	if n != nil {
+		r.nodes[path] = n
+	}
+}
+
+// readNode reads a node and watches it. A missing node is nil, a missing directory is a node that does not exist.
+func (r *treeReader) readNode(ctx context.Context, s *framework.Session, path string, isDir bool) (*treeNode, error) {
+	n := &treeNode{gone: make(chan struct{})}
+	data, st, changed, err := s.WatchData(ctx, path)
+	if errors.Is(err, framework.ErrNoNode) {
+		if !isDir {
+			return nil, nil
+		}
+		return r.readMissing(ctx, s, path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	names, listed, joined, err := s.WatchChildren(ctx, path)
+	if err != nil {
+		changed.Stop()
+		if errors.Is(err, framework.ErrNoNode) {
+			err = recipe.ErrAgain
+		}
+		return nil, err
+	}
+	slices.Sort(names)
+	n.exists, n.data, n.names, n.stat = true, data, names, st
+	n.stat.Pzxid = listed.Pzxid
+	go r.awaitEvent(n, changed)
+	go r.awaitEvent(n, joined)
+	return n, nil
+}
+
+// readMissing watches a directory that does not exist.
+func (r *treeReader) readMissing(ctx context.Context, s *framework.Session, path string) (*treeNode, error) {
+	_, created, err := s.WatchExists(ctx, path)
+	if !errors.Is(err, framework.ErrNoNode) {
+		if err == nil {
+			created.Stop()
+			err = recipe.ErrAgain
+		}
+		return nil, err
+	}
+	n := &treeNode{gone: make(chan struct{})}
+	for above := path; n.above == 0 && above != "/"; {
+		above, _ = znode.Split(above)
+		st, err := s.Exists(ctx, above)
+		if err != nil && !errors.Is(err, framework.ErrNoNode) {
+			created.Stop()
+			return nil, err
+		}
+		n.above = st.Pzxid
+	}
+	go r.awaitEvent(n, created)
+	return n, nil
+}
+
+// awaitEvent notes the event of a node's watch, until the node is not needed any more.
+func (r *treeReader) awaitEvent(n *treeNode, w *framework.Watch) {
+	defer w.Stop()
+	select {
+	case event := <-w.C():
+		if event.Kind == framework.Reconnected || event.Err != nil {
+			r.resync.Store(true)
+		}
+		n.fired.Store(true)
+		select {
+		case r.wake <- struct{}{}:
+		default:
+		}
+	case <-n.gone:
+	}
+}
+
+// readBatch is how many nodes one request reads.
+const readBatch = 500
+
+// isSame reads all nodes again, and reports whether none has changed. Those that have are read anew.
+func (r *treeReader) isSame(ctx context.Context, s *framework.Session) (bool, error) {
+	paths := make([]string, 0, len(r.nodes))
+	for path := range r.nodes {
+		paths = append(paths, path)
+	}
+	same := true
+	for batch := range slices.Chunk(paths, readBatch) {
+		all, err := s.GetAll(ctx, batch...)
+		if err != nil {
+			return false, err
+		}
+		for i, now := range all {
+			if now.Err != nil && !errors.Is(now.Err, framework.ErrNoNode) {
+				return false, now.Err
+			}
+			n := r.nodes[batch[i]]
+			if n.exists != (now.Err == nil) || n.stat.Czxid != now.Stat.Czxid || n.stat.Mzxid != now.Stat.Mzxid || n.stat.Pzxid != now.Stat.Pzxid {
+				n.fired.Store(true)
+				same = false
+			}
+		}
+	}
+	return same, nil
+}
+
+// wholeValue is what the nodes are, as one value.
+func (r *treeReader) wholeValue() (value framework.NodeValue) {
+	var newest framework.Stat
+	for _, n := range r.nodes {
+		value.Zxid = max(value.Zxid, n.newestZxid())
+		if n.stat.Mtime.After(newest.Mtime) {
+			newest = n.stat
+		}
+	}
+	keys := map[string]string{}
+	for _, dir := range slices.Backward(r.dirs) {
+		r.addKeys(keys, dir, "")
+	}
+	value.Exists, value.Stat, value.Data = len(keys) > 0, newest, encodeKeys(keys)
+	return value
+}
+
+// addKeys adds the keys below a node. A node without data is no key, as in Spring. Of a/b and a.b the first one counts.
+func (r *treeReader) addKeys(keys map[string]string, path, prefix string) {
+	n := r.nodes[path]
+	if n == nil {
+		return
+	}
+	for _, name := range slices.Backward(n.names) {
+		below := znode.Join(path, name)
+		if child := r.nodes[below]; child != nil && len(child.data) > 0 {
+			keys[prefix+name] = string(child.data)
+		}
+		r.addKeys(keys, below, prefix+name+".")
+	}
+}
+
+func encodeKeys(keys map[string]string) []byte {
+	data, err := json.Marshal(keys)
+	if err != nil {
+		panic(err) // strings can be encoded
+	}
+	return data
+}

@@ -1,0 +1,194 @@
+package config_test
+
+import (
+	"iter"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/config"
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+func TestAValueFollowsItsNode(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		v := w.limits(w.a, config.WithDefault(limits{Rate: 10}))
+		require.Equal(t, config.Snapshot[limits]{Value: limits{Rate: 10}, Source: config.FromDefault}, v.Current())
+		w.run(v)
+		require.Equal(t, 10, v.Get().Rate)
+		w.write(`{"rate":20,"later":true}`)
+		require.Equal(t, 20, v.Get().Rate)
+		now := v.Current()
+		require.Equal(t, config.FromServers, now.Source)
+		require.Equal(t, w.version(), now.Version)
+		require.WithinDuration(t, time.Now(), now.Since, time.Second)
+
+		require.NoError(t, w.b.Delete(t.Context(), path, framework.AnyVersion))
+		synctest.Wait()
+		require.Equal(t, config.Snapshot[limits]{Value: limits{Rate: 10}, Source: config.FromDefault}, v.Current())
+	})
+}
+
+func TestANodeThatIsCreatedAnewDuringAnOutageIsNoticed(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		require.NoError(t, w.b.MakeDirs(t.Context(), "/app"))
+		require.NoError(t, w.b.Create(t.Context(), path, []byte(`{"rate":1}`), framework.Persistent))
+		v := w.limits(w.a)
+		w.run(v)
+		require.Equal(t, 1, v.Get().Rate)
+		w.a.Link.Cut()
+		require.NoError(t, w.b.Delete(t.Context(), path, 0))
+		require.NoError(t, w.b.Create(t.Context(), path, []byte(`{"rate":2}`), framework.Persistent)) // version 0 again
+		w.a.Link.Heal()
+		time.Sleep(timeout)
+		require.Equal(t, 2, v.Get().Rate)
+	})
+}
+
+func TestARefusedValueIsKeptOut(t *testing.T) {
+	for name, bad := range map[string]string{"not JSON": "rate: 5", "not valid": `{"rate":-1}`, "another type": `{"rate":"5"}`, "empty": ""} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				v := w.limits(w.a)
+				w.run(v)
+				w.write(`{"rate":5}`)
+				good := v.Current()
+				require.NoError(t, v.Refused())
+				w.write(bad)
+				require.Equal(t, good, v.Current())
+				require.ErrorIs(t, v.Refused(), config.ErrRefused)
+				_, err := v.Load(t.Context())
+				require.ErrorIs(t, err, config.ErrRefused)
+				w.write(`{"rate":6}`)
+				require.Equal(t, 6, v.Get().Rate)
+				require.NoError(t, v.Refused())
+			})
+		})
+	}
+}
+
+func TestAMissingNodeWithoutADefaultKeepsTheLastGoodValue(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		v := w.limits(w.a)
+		_, err := v.Load(t.Context())
+		require.ErrorIs(t, err, config.ErrNoValue)
+		w.write(`{"rate":5}`)
+		loaded, err := v.Load(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 5, loaded.Value.Rate)
+		w.run(v)
+		require.NoError(t, w.b.Delete(t.Context(), path, framework.AnyVersion))
+		synctest.Wait()
+		require.Equal(t, 5, v.Get().Rate)
+		require.ErrorIs(t, v.Refused(), config.ErrNoValue)
+	})
+}
+
+func TestChangesYieldsEachValueAndSkipsToTheLatest(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		v := w.limits(w.a, config.WithDefault(limits{Rate: 10}))
+		next, stop := iter.Pull2(v.Changes(t.Context()))
+		defer stop()
+		rate := func() int {
+			s, err, more := next()
+			require.NoError(t, err)
+			require.True(t, more)
+			return s.Value.Rate
+		}
+		require.Equal(t, 10, rate())
+		require.Equal(t, 10, rate(), "the servers have none")
+		w.write(`{"rate":20}`)
+		require.Equal(t, 20, rate())
+		for _, text := range []string{`{"rate":30}`, `bad`, `{"rate":40}`, `{"rate":-5}`, `{"rate":50}`} {
+			w.write(text)
+		}
+		require.Equal(t, 50, rate())
+		stop()
+		synctest.Wait()
+		require.Empty(t, w.Watches())
+	})
+}
+
+func TestLoadReadsBehindASync(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.write(`{"rate":1}`)
+		s, err := w.a.Session(t.Context())
+		require.NoError(t, err)
+		_, err = w.Lag(s.ID())
+		require.NoError(t, err)
+		w.write(`{"rate":2}`)
+		loaded, err := w.limits(w.a).Load(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 2, loaded.Value.Rate)
+	})
+}
+
+func TestGetAllocatesNothing(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		v := w.limits(w.a, config.WithDefault(limits{Rate: 10}))
+		require.Zero(t, testing.AllocsPerRun(100, func() { _ = v.Get() }))
+	})
+}
+
+func TestRunGoesOnAfterAPermissionThatIsMissing(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		owner := w.Member(t, "owner", framework.Config{SessionTimeout: timeout, Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("u:p")}}})
+		require.NoError(t, w.b.MakeDirs(t.Context(), "/app"))
+		require.NoError(t, owner.Create(t.Context(), path, []byte(`{"rate":1}`), framework.Persistent))
+		v := w.limits(w.a)
+		w.run(v)
+		require.Zero(t, v.Get().Rate)
+		require.NoError(t, owner.Delete(t.Context(), path, 0))
+		w.write(`{"rate":2}`)
+		time.Sleep(time.Minute)
+		require.Equal(t, 2, v.Get().Rate)
+	})
+}
+
+func TestAWrongPathOrOptionIsTold(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		for _, v := range []*config.Value[string]{
+			config.New(w.a.Client, "app", config.Text()), config.New(w.a.Client, "/", config.Text()), config.New(nil, path, config.Text()),
+			config.New(w.a.Client, path, config.Codec[string]{}), config.New(w.a.Client, path, config.Text(), config.WithValidate[string](nil)),
+			config.New(w.a.Client, path, config.Text(), config.WithFile[string]("")),
+		} {
+			require.Error(t, v.Err())
+			require.Equal(t, v.Err(), v.Run(t.Context()))
+			require.Equal(t, v.Err(), v.Set(t.Context(), "x"))
+			_, err := v.History(t.Context())
+			require.Equal(t, v.Err(), err)
+			_, err = v.Load(t.Context())
+			require.Equal(t, v.Err(), err)
+			for _, err := range v.Changes(t.Context()) {
+				require.Equal(t, v.Err(), err)
+			}
+			require.Empty(t, v.Get())
+		}
+		v := config.New(w.a.Client, path, config.Text(), nil)
+		require.Error(t, v.Set(t.Context(), "x", config.If(-1)))
+		require.NoError(t, w.a.Close(t.Context()))
+		require.ErrorIs(t, v.Run(t.Context()), framework.ErrClosed)
+		require.ErrorIs(t, v.Set(t.Context(), "x"), framework.ErrClosed)
+	})
+}
+
+func TestManyReadersOfOneClientShareAWatch(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.write(`{"rate":1}`)
+		var values []*config.Value[limits]
+		for range 100 {
+			values = append(values, w.limits(w.a))
+			w.run(values[len(values)-1])
+		}
+		require.Len(t, w.Watches(), 1)
+		before := w.Requests()[zktest.OpGetData]
+		w.write(`{"rate":2}`)
+		require.Equal(t, before+1, w.Requests()[zktest.OpGetData])
+		for _, v := range values {
+			require.Equal(t, 2, v.Get().Rate)
+		}
+	})
+}

@@ -1,0 +1,49 @@
+package election
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/lockstep-go/lockstep/internal/failure"
+)
+
+// RequestTransfer asks the leader to hand leadership to the first candidate in line with this id, and waits until that candidate leads. Any
+// client with write permission may ask. It returns at once if the candidate leads already.
+//
+// The leader ends its term as with Term.TransferTo: its function's context ends, and leadership goes over once the function has returned.
+// Only leaders of this package heed requests; one of Java's leads on. The request lasts as long as the call: an ephemeral node
+// <path>~waiting/_c_<uuid>-transfer, whose data is JSON {"v":1,"id"}.
+//
+// The error wraps ErrNoLeader, ErrNoCandidate when no candidate with this id is in line, or is that of ctx; then the leader may have seen the request.
+func (e *Election) RequestTransfer(ctx context.Context, id string) error {
+	return failure.Wrap("transfer", e.path, e.requestTransfer(ctx, id))
+}
+
+func (e *Election) requestTransfer(ctx context.Context, id string) error {
+	all, err := e.Candidates(ctx)
+	switch {
+	case err != nil:
+		return err
+	case len(all) == 0:
+		return ErrNoLeader
+	case all[0].ID == id:
+		return nil
+	case !slices.ContainsFunc(all, func(c Candidate) bool { return c.ID == id }):
+		return fmt.Errorf("%w: %q", ErrNoCandidate, id)
+	}
+	m, err := e.waiting.startPresence(ctx, requestName, memberRecord{ID: id})
+	if err != nil {
+		return err
+	}
+	defer m.leaveAndWait(context.WithoutCancel(ctx))
+	for leader, err := range e.Observe(ctx) {
+		if err != nil {
+			return err
+		}
+		if leader != nil && leader.ID == id {
+			return nil
+		}
+	}
+	return failure.Ended(ctx)
+}

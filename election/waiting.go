@@ -1,0 +1,150 @@
+package election
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
+	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/znode"
+)
+
+// waitingGroup has a node for each candidate that waits, or asks for a transfer, with the candidate's id and metadata:
+//
+//	<path>/_c_<uuid>-<name>    ephemeral; data: JSON {"v":1,"id","metadata"}
+type waitingGroup struct {
+	client *framework.Client
+	path   string
+}
+
+// waitingCandidate is one candidate of a waiting group.
+type waitingCandidate struct {
+	id       string
+	metadata Metadata
+	node     string
+	session  int64
+	order    int64 // of joining
+}
+
+// listWaiting lists the candidates in the order of joining, as the connected server sees them.
+func (g *waitingGroup) listWaiting(ctx context.Context) ([]waitingCandidate, error) {
+	names, _, err := g.client.Children(ctx, g.path)
+	if errors.Is(err, framework.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []waitingCandidate
+	for _, name := range names {
+		one, _, err := g.readRecord(ctx, g.client, name)
+		switch {
+		case errors.Is(err, framework.ErrNoNode):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b waitingCandidate) int { return cmp.Compare(a.order, b.order) })
+	return all, nil
+}
+
+// nodeReader reads nodes: it is a client or a session.
+type nodeReader interface {
+	Get(ctx context.Context, path string) ([]byte, framework.Stat, error)
+}
+
+// readRecord reads one candidate's node. The node of another program has no record; its name serves as the id.
+func (g *waitingGroup) readRecord(ctx context.Context, from nodeReader, name string) (waitingCandidate, memberRecord, error) {
+	node := znode.Join(g.path, name)
+	data, st, err := from.Get(ctx, node)
+	if err != nil {
+		return waitingCandidate{}, memberRecord{}, err
+	}
+	r, ours, err := decodeMember(data)
+	if err != nil {
+		return waitingCandidate{}, memberRecord{}, fmt.Errorf("%s: %w", node, err)
+	}
+	if !ours {
+		r = memberRecord{ID: name}
+	}
+	return waitingCandidate{r.ID, r.Metadata, node, st.EphemeralOwner, st.Czxid}, r, nil
+}
+
+// waitingPresence keeps a candidate in the waiting group, on session after session, until leave or until the client is closed.
+type waitingPresence struct {
+	group *waitingGroup
+	name  string
+	data  []byte
+
+	leave  context.CancelFunc
+	listed bool          // the node was created at least once
+	gone   chan struct{} // closed when it has ended
+}
+
+// startPresence begins a presence in the background. name is the end of its node's name.
+func (g *waitingGroup) startPresence(ctx context.Context, name string, r memberRecord) (*waitingPresence, error) {
+	data, err := r.encode()
+	if err != nil {
+		return nil, err
+	}
+	m := &waitingPresence{group: g, name: name, data: data, gone: make(chan struct{})}
+	ctx, m.leave = context.WithCancel(context.WithoutCancel(ctx))
+	go m.keepListed(ctx)
+	return m, nil
+}
+
+// leaveAndWait ends the presence and waits until its node is gone, or ctx ends. After that the deletion goes on in the background.
+func (m *waitingPresence) leaveAndWait(ctx context.Context) {
+	m.leave()
+	select {
+	case <-m.gone:
+	case <-ctx.Done():
+	}
+}
+
+// keepListed keeps the node there, on session after session, until ctx ends or the client is closed.
+func (m *waitingPresence) keepListed(ctx context.Context) {
+	defer close(m.gone)
+	c := m.group.client
+	pauses := recipe.NewBackoff(c)
+	for {
+		err := recipe.OnSession(ctx, c, func(s *framework.Session) error { return m.stayOnSession(ctx, s) })
+		if ctx.Err() != nil || errors.Is(err, framework.ErrClosed) || errors.Is(err, framework.ErrAuthFailed) || !m.listed {
+			return
+		}
+		c.Logger().Warn("the node of a waiting candidate was removed and is created again", "path", m.group.path, "error", err)
+		if pauses.Pause(ctx) != nil {
+			return
+		}
+	}
+}
+
+// stayOnSession is the presence on one session. It ends with ctx, the session, or the node.
+func (m *waitingPresence) stayOnSession(ctx context.Context, s *framework.Session) error {
+	created, err := s.Primitives().CreateProtected(ctx, primitives.ProtectedCreate{
+		Dir: m.group.path, Name: m.name, Data: m.data, Unnumbered: true,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { <-s.Primitives().Discard(nil, created.Nodes[0].Path).Done() }()
+	m.listed = true
+	for {
+		_, _, w, err := s.WatchData(ctx, created.Nodes[0].Path)
+		if errors.Is(err, framework.ErrNoNode) {
+			return framework.ErrNodeGone
+		}
+		if err == nil {
+			_, err = recipe.WaitForWatch(ctx, s, w)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package framework_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// heldLong holds n nodes for so long that each has a watch.
+func heldLong(t *testing.T, s *framework.Session, n int) (nodes []string, holds []primitives.Hold) {
+	t.Helper()
+	for i := range n {
+		nodes = append(nodes, fmt.Sprintf("/held-%05d", i))
+		holds = append(holds, held(t, s, nodes[i]))
+	}
+	time.Sleep(3 * timeout)
+	return nodes, holds
+}
+
+// TestADeletionByAnOperatorIsNoticedAtOnce ends the hold of one lock of many, in one way of the network.
+func TestADeletionByAnOperatorIsNoticedAtOnce(t *testing.T) {
+	const way = 10 * time.Millisecond
+	for _, n := range []int{1, 5000} {
+		synctest.Test(t, func(t *testing.T) {
+			zk := zktest.Start(t)
+			m := zk.Member(t, "a", sleepy)
+			operator := session(t, zk.Member(t, "operator", sleepy))
+			nodes, holds := heldLong(t, session(t, m), n)
+			m.Link.Delay(way)
+			time.Sleep(timeout)
+			require.NoError(t, operator.Delete(t.Context(), nodes[n-1], framework.AnyVersion))
+			time.Sleep(way)
+			synctest.Wait()
+			require.ErrorIs(t, holds[n-1].Err(), framework.ErrNodeGone)
+			for _, h := range holds[:n-1] {
+				require.NoError(t, h.Err())
+			}
+		})
+	}
+}
+
+// TestADeletionIsNoticedWithoutItsWatch: one that the connection was lost with, or that was used up by a change, is asked for again.
+func TestADeletionIsNoticedWithoutItsWatch(t *testing.T) {
+	for name, lose := range map[string]func(zk *zktest.Server, m *zktest.Member, remove func()){
+		"deleted while the client is cut off": func(_ *zktest.Server, m *zktest.Member, remove func()) {
+			m.Link.Cut()
+			remove()
+			m.Link.Heal()
+		},
+		"deleted after a reconnect": func(_ *zktest.Server, m *zktest.Member, remove func()) {
+			m.Link.Reset()
+			time.Sleep(time.Second)
+			remove()
+		},
+		"deleted after a restart of the server": func(zk *zktest.Server, _ *zktest.Member, remove func()) {
+			zk.Restart()
+			time.Sleep(time.Second)
+			remove()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				zk := zktest.Start(t)
+				m := zk.Member(t, "a", sleepy)
+				operator := session(t, zk.Member(t, "operator", sleepy))
+				nodes, holds := heldLong(t, session(t, m), 300)
+				last := len(nodes) - 1
+				lose(zk, m, func() { require.NoError(t, operator.Delete(t.Context(), nodes[last], framework.AnyVersion)) })
+				time.Sleep(timeout/2 + time.Second)
+				require.ErrorIs(t, holds[last].Err(), framework.ErrNodeGone)
+				require.NoError(t, operator.Delete(t.Context(), nodes[0], framework.AnyVersion))
+				synctest.Wait()
+				require.ErrorIs(t, holds[0].Err(), framework.ErrNodeGone, "all are watched again")
+				require.NoError(t, holds[1].Err())
+			})
+		})
+	}
+}
+
+// TestChangedHeldNodeIsWatchedAgain.
+func TestChangedHeldNodeIsWatchedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		operator := session(t, zk.Member(t, "operator", sleepy))
+		nodes, holds := heldLong(t, session(t, zk.Member(t, "a", sleepy)), 1)
+		_, err := operator.Set(t.Context(), nodes[0], []byte("x"), framework.AnyVersion)
+		require.NoError(t, err)
+		time.Sleep(timeout / 2)
+		require.NoError(t, holds[0].Err())
+		require.NoError(t, operator.Delete(t.Context(), nodes[0], framework.AnyVersion))
+		synctest.Wait()
+		require.ErrorIs(t, holds[0].Err(), framework.ErrNodeGone)
+	})
+}
+
+// TestHeartbeatsCheckUnwatchedNodes, up to a hundred nodes, and one that is.
+func TestHeartbeatsCheckUnwatchedNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		s := session(t, zk.Member(t, "a", sleepy))
+		checks := func(during func()) (most, least int) {
+			var mu sync.Mutex
+			least = 1 << 30
+			stop := zk.Observe(func(r zktest.Request) {
+				mu.Lock()
+				defer mu.Unlock()
+				if r.Session == s.ID() && r.Op == zktest.OpMulti {
+					most, least = max(most, len(r.Parts)), min(least, len(r.Parts))
+				}
+			})
+			defer stop()
+			during()
+			mu.Lock()
+			defer mu.Unlock()
+			return most, least
+		}
+		most, _ := checks(func() { heldLong(t, s, 250) })
+		require.Equal(t, 100, most)
+		most, least := checks(func() { time.Sleep(10 * timeout) })
+		require.Equal(t, 1, most)
+		require.Equal(t, 1, least)
+	})
+}
+
+// TestAShortHoldAsksForNoWatch, and a long one leaves none behind.
+func TestAShortHoldAsksForNoWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		s := session(t, zk.Member(t, "a", sleepy))
+		held(t, s, "/keeps-the-session-awake")
+		for i := range 100 {
+			h := held(t, s, fmt.Sprint("/a", i))
+			time.Sleep(timeout / 8)
+			h.End(context.Canceled)
+		}
+		require.Equal(t, 1, framework.WatchEntries(s))
+		_, holds := heldLong(t, s, 10)
+		require.Equal(t, 11, framework.WatchEntries(s))
+		for _, h := range holds {
+			h.End(context.Canceled)
+			require.NoError(t, s.Delete(t.Context(), "/held-00000", framework.AnyVersion))
+			require.NoError(t, s.Create(t.Context(), "/held-00000", nil, framework.Ephemeral))
+		}
+		synctest.Wait()
+		require.Equal(t, 10, framework.WatchEntries(s), "of the nodes that are still there")
+	})
+}
+
+// TestAYoungHoldIsChecked by the next heartbeat, before it has a watch.
+func TestAYoungHoldIsChecked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		s := session(t, zk.Member(t, "a", sleepy))
+		operator := session(t, zk.Member(t, "operator", sleepy))
+		h := held(t, s, "/a")
+		require.NoError(t, operator.Delete(t.Context(), "/a", framework.AnyVersion))
+		time.Sleep(timeout/4 + time.Second)
+		require.ErrorIs(t, h.Err(), framework.ErrNodeGone)
+	})
+}

@@ -1,0 +1,474 @@
+package ids
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/background"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/znode"
+)
+
+// noteAge is how long a writer's note stays after its last write. Then another writer may delete it.
+const noteAge = 24 * time.Hour
+
+// Counter is a number that many processes change. It is safe for concurrent use. The node's bytes are those of Apache Curator's
+// DistributedAtomicLong (8 bytes, big endian), or of its SharedCount (4 bytes) with WithSharedCount, so that Java programs use it, too; with WithText they are
+// those of kazoo's Counter.
+//
+//	<path>                  persistent: the number; a missing node is 0
+//	<path>~writers/<name>   persistent: this writer's note; its version counts the writer's transactions, its data is the number before the latest one
+//
+// Guarantee: a change that returns without an error has taken effect exactly once, also when replies and sessions were lost: each write of the number
+// is one transaction with a write of the writer's note, at the versions of both that were read. The note tells what became of a transaction whose reply is
+// missing. The changes of one Counter that wait at the same time are one transaction. An error that wraps framework.ErrOutcomeUnknown
+// means that the change has been made, or may still be; any other error, that it has not and will not.
+//
+// The outcome is unknown when the context ends or the counter is closed while the transaction is under way, and when the note was deleted before this process could
+// look: by hand, or by other writers when the process was cut off for more than a day.
+//
+// Not guaranteed: anything about the number when the node is deleted. Then it is 0 again.
+type Counter struct {
+	client *framework.Client
+	path   string
+	width  int // bytes, or 0 for decimal text
+	tel    counterTelemetry
+	err    error
+
+	mu      sync.Mutex
+	waiting []*counterChange // not sent
+	running bool
+	closed  bool
+	ctx     context.Context
+	cancel  context.CancelFunc
+	tasks   background.Tasks
+
+	// Of the run alone.
+	note    string // the note's path; "" if there is none yet
+	version int32  // the note's, when no transaction is under way
+	sent    []*counterChange
+	unsure  bool // the transaction of sent has no answer
+}
+
+// counterChange is one call.
+type counterChange struct {
+	apply func(int64) (int64, error)
+	sent  bool // guarded by Counter.mu
+	done  chan struct{}
+	value int64 // valid after done is closed, as is err
+	err   error
+}
+
+// NewCounter returns the counter at path. It needs no request until the first call. If an argument is invalid, every call returns an error that says so.
+func NewCounter(client *framework.Client, path string, opts ...CounterOption) *Counter {
+	c := &Counter{client: client, path: path}
+	o, err := recipe.ApplyOptions(counterOptions{width: 8}, opts)
+	c.width, c.err = o.width, err
+	if err := recipe.CheckClientAndPath(client, path, "a counter"); err != nil {
+		c.err = err
+	}
+	if c.err == nil {
+		c.tel = newCounterTelemetry(client)
+	}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c
+}
+
+// Path is the counter's path.
+func (c *Counter) Path() string { return c.path }
+
+// Get reads the number behind a sync. A missing node is 0. The error wraps ErrForeign if the node holds something else.
+func (c *Counter) Get(ctx context.Context) (value int64, err error) {
+	if c.err != nil {
+		return 0, failure.Wrap("read", c.path, c.err)
+	}
+	err = recipe.OnSession(ctx, c.client, func(s *framework.Session) error {
+		if err := s.Sync(ctx, c.path); err != nil {
+			return err
+		}
+		value, _, _, err = c.readNumber(ctx, s)
+		return err
+	}, failure.IsTransient)
+	return value, failure.Wrap("read", c.path, err)
+}
+
+// Add adds delta, which may be negative, and returns the sum. The error wraps ErrOverflow if the sum has no room in the node.
+func (c *Counter) Add(ctx context.Context, delta int64) (int64, error) {
+	return c.applyChange(ctx, "add to", func(value int64) (int64, error) {
+		sum := value + delta
+		if (sum > value) != (delta > 0) && delta != 0 || !c.hasRoom(sum) {
+			return value, fmt.Errorf("%w: %d and %d do not fit %d bytes", ErrOverflow, value, delta, c.width)
+		}
+		return sum, nil
+	})
+}
+
+// Set writes a number without a look at the present one.
+func (c *Counter) Set(ctx context.Context, value int64) error {
+	_, err := c.applyChange(ctx, "set", func(int64) (int64, error) { return value, c.checkRoom(value) })
+	return err
+}
+
+// CompareAndSet writes a number if the present one is old, else the error wraps ErrChanged.
+func (c *Counter) CompareAndSet(ctx context.Context, old, value int64) error {
+	_, err := c.applyChange(ctx, "set", func(present int64) (int64, error) {
+		if present != old {
+			return present, fmt.Errorf("%w: it is %d, %d was expected", ErrChanged, present, old)
+		}
+		return value, c.checkRoom(value)
+	})
+	return err
+}
+
+// Close ends the calls under way, waits for them, and deletes this writer's note, as long as ctx.
+func (c *Counter) Close(ctx context.Context) error {
+	c.mu.Lock()
+	c.closed = true
+	c.cancel()
+	c.mu.Unlock()
+	select {
+	case <-c.tasks.Done():
+	case <-ctx.Done():
+		return failure.Wrap("close", c.path, failure.Ended(ctx))
+	}
+	if c.note == "" {
+		return nil
+	}
+	err := c.client.DeleteIfPresent(ctx, c.note)
+	if err == nil {
+		c.note = ""
+	}
+	return failure.Wrap("close", c.path, err)
+}
+
+func (c *Counter) applyChange(ctx context.Context, op string, apply func(int64) (int64, error)) (value int64, err error) {
+	if c.err != nil {
+		return 0, failure.Wrap(op, c.path, c.err)
+	}
+	defer func() { c.tel.countChange(err) }()
+	if ctx.Err() != nil {
+		return 0, failure.Wrap(op, c.path, failure.Ended(ctx))
+	}
+	own := &counterChange{apply: apply, done: make(chan struct{})}
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return 0, failure.Wrap(op, c.path, ErrClosed)
+	}
+	c.waiting = append(c.waiting, own)
+	if !c.running {
+		c.running = c.tasks.Start(c.runChanges)
+	}
+	c.mu.Unlock()
+	select {
+	case <-own.done:
+		return own.value, failure.Wrap(op, c.path, own.err)
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err = failure.Ended(ctx)
+	select {
+	case <-own.done:
+		return own.value, failure.Wrap(op, c.path, own.err)
+	default:
+	}
+	if own.sent {
+		err = fmt.Errorf("%w: %w", framework.ErrOutcomeUnknown, err)
+	} else {
+		c.waiting = slices.DeleteFunc(c.waiting, func(other *counterChange) bool { return other == own })
+	}
+	return 0, failure.Wrap(op, c.path, err)
+}
+
+// runChanges makes changes until none is left.
+func (c *Counter) runChanges() {
+	for {
+		err := recipe.OnSession(c.ctx, c.client, c.writeOrSettle, failure.IsTransient, isUnknown)
+		c.mu.Lock()
+		if err != nil {
+			c.failAll(err)
+		}
+		if len(c.waiting) == 0 {
+			c.running = false
+			c.mu.Unlock()
+			return
+		}
+		c.mu.Unlock()
+	}
+}
+
+// failAll ends all changes. Guarded by mu.
+func (c *Counter) failAll(err error) {
+	if c.ctx.Err() != nil {
+		err = ErrClosed
+	}
+	for _, one := range c.waiting {
+		one.err = err
+		close(one.done)
+	}
+	c.waiting = nil
+	if c.unsure {
+		c.loseLocked(err)
+	}
+}
+
+// failWithUnknownOutcome ends the changes of a transaction without an answer whose outcome cannot be found out. The note's version is unknown, too.
+func (c *Counter) failWithUnknownOutcome(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.loseLocked(err)
+}
+
+func (c *Counter) loseLocked(err error) {
+	for _, one := range c.sent {
+		one.err = fmt.Errorf("%w: %w", framework.ErrOutcomeUnknown, err)
+		close(one.done)
+	}
+	c.sent, c.unsure, c.note = nil, false, ""
+}
+
+// writeOrSettle makes one transaction of all changes that wait, or finds out what became of the former one.
+func (c *Counter) writeOrSettle(s *framework.Session) error {
+	if c.unsure {
+		if settled, err := c.settleTransaction(s); settled || err != nil {
+			return err
+		}
+	}
+	if c.note == "" {
+		if err := c.createNote(s); err != nil {
+			return err
+		}
+	}
+	value, version, exists, err := c.readNumber(c.ctx, s)
+	if err != nil {
+		return err
+	}
+	batch := c.takeBatch()
+	after, refused := applyAll(batch, value)
+	if refused > 0 { // an older number must not refuse anything
+		if err := s.Sync(c.ctx, c.path); err != nil {
+			return c.putBack(batch, err)
+		}
+		if value, version, exists, err = c.readNumber(c.ctx, s); err != nil {
+			return c.putBack(batch, err)
+		}
+		after, refused = applyAll(batch, value)
+	}
+	ops := []framework.Op{framework.SetOp(c.note, strconv.AppendInt(nil, value, 10), c.version)}
+	switch {
+	case refused == len(batch) && !c.unsure:
+		c.finishBatch(batch)
+		return nil
+	case refused == len(batch): // the note's new version keeps the transaction without an answer from taking effect
+	case exists:
+		ops = append(ops, framework.SetOp(c.path, c.encodeNumber(after), version))
+	default:
+		ops = append(ops, framework.CreateOp(c.path, c.encodeNumber(after), framework.Persistent))
+	}
+	rs, err := s.Multi(c.ctx, ops...)
+	if err == nil {
+		c.version, c.unsure = rs[0].Stat.Version, false
+		c.tel.countTransaction()
+		c.finishBatch(batch)
+		return nil
+	}
+	return c.afterRefusal(s, batch, exists, err)
+}
+
+// afterRefusal decides what a transaction's error means.
+func (c *Counter) afterRefusal(s *framework.Session, batch []*counterChange, exists bool, err error) error {
+	var tx *framework.TxError
+	switch {
+	case isUnknown(err):
+		c.sent, c.unsure = batch, true
+		return err
+	case !errors.As(err, &tx):
+		return c.putBack(batch, err)
+	case tx.Index == 0 && c.unsure: // the former one has taken effect, or the note is gone
+		return recipe.ErrAgain
+	case tx.Index == 0 && (errors.Is(err, framework.ErrNoNode) || errors.Is(err, framework.ErrBadVersion)):
+		c.note = "" // somebody else has deleted or written it
+	case errors.Is(err, framework.ErrNoNode) && !exists:
+		dir, _ := znode.Split(c.path)
+		if err := s.MakeDirs(c.ctx, dir); err != nil {
+			return c.putBack(batch, err)
+		}
+	case !errors.Is(err, framework.ErrNoNode) && !errors.Is(err, framework.ErrNodeExists) && !errors.Is(err, framework.ErrBadVersion):
+		return c.putBack(batch, err)
+	}
+	return c.putBack(batch, recipe.ErrAgain)
+}
+
+// settleTransaction reads the note to find out whether the transaction without an answer has taken effect. If it has not, it may still do so: only a
+// transaction at the same version of the note keeps it from that.
+func (c *Counter) settleTransaction(s *framework.Session) (settled bool, err error) {
+	if err := s.Sync(c.ctx, c.note); err != nil {
+		return false, err
+	}
+	data, st, err := s.Get(c.ctx, c.note)
+	switch {
+	case err == nil && st.Version == c.version:
+		return false, nil
+	case err != nil && !errors.Is(err, framework.ErrNoNode):
+		return false, err
+	}
+	before, corrupt := strconv.ParseInt(string(data), 10, 64)
+	if err != nil || corrupt != nil || st.Version != c.version+1 {
+		c.failWithUnknownOutcome(fmt.Errorf("%s was deleted or written by somebody else", c.note))
+		return true, nil
+	}
+	batch := c.sent
+	applyAll(batch, before)
+	c.version, c.unsure = st.Version, false
+	c.tel.countTransaction()
+	c.finishBatch(batch)
+	return true, nil
+}
+
+// takeBatch returns the changes of the next transaction: those that wait, unless a former transaction has no answer.
+func (c *Counter) takeBatch() []*counterChange {
+	if c.unsure {
+		return c.sent
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	batch := c.waiting
+	for _, one := range batch {
+		one.sent = true
+	}
+	c.waiting, c.sent = nil, batch
+	return batch
+}
+
+// putBack has changes wait again that have not been made, and returns err.
+func (c *Counter) putBack(batch []*counterChange, err error) error {
+	if c.unsure {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range batch {
+		one.sent, one.value, one.err = false, 0, nil
+	}
+	c.waiting, c.sent = append(batch, c.waiting...), nil
+	return err
+}
+
+// finishBatch ends changes with their results.
+func (c *Counter) finishBatch(batch []*counterChange) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range batch {
+		close(one.done)
+	}
+	c.sent = nil
+}
+
+// applyAll applies changes one after the other, and counts those that are refused.
+func applyAll(batch []*counterChange, value int64) (after int64, refused int) {
+	for _, one := range batch {
+		if one.value, one.err = one.apply(value); one.err != nil {
+			refused++
+			continue
+		}
+		value = one.value
+	}
+	return value, refused
+}
+
+// createNote creates this writer's note, and deletes those of writers that are gone.
+func (c *Counter) createNote(s *framework.Session) error {
+	dir := c.path + "~writers"
+	note := znode.Join(dir, rand.Text())
+	err := s.CreateIfMissing(c.ctx, note, nil, framework.Persistent)
+	if errors.Is(err, framework.ErrNoNode) {
+		if err := s.MakeDirs(c.ctx, dir); err != nil {
+			return err
+		}
+		return recipe.ErrAgain
+	}
+	if err != nil {
+		return err
+	}
+	c.note, c.version = note, 0
+	return c.deleteOldNotes(s, dir)
+}
+
+// deleteOldNotes compares the times that the ensemble has stamped on the notes.
+func (c *Counter) deleteOldNotes(s *framework.Session, dir string) error {
+	names, _, err := s.Children(c.ctx, dir)
+	if err != nil {
+		return err
+	}
+	own, err := s.Exists(c.ctx, c.note)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		old := znode.Join(dir, name)
+		st, err := s.Exists(c.ctx, old)
+		if err == nil && own.Ctime.Sub(st.Mtime) > noteAge {
+			err = s.Delete(c.ctx, old, st.Version) // unless it has been written since
+		}
+		if err != nil && !errors.Is(err, framework.ErrNoNode) && !errors.Is(err, framework.ErrBadVersion) {
+			return err
+		}
+	}
+	return nil
+}
+
+// readNumber reads the number.
+func (c *Counter) readNumber(ctx context.Context, s *framework.Session) (value int64, version int32, exists bool, err error) {
+	data, st, err := s.Get(ctx, c.path)
+	switch {
+	case errors.Is(err, framework.ErrNoNode):
+		return 0, 0, false, nil
+	case err != nil:
+		return 0, 0, false, err
+	case c.width == 0:
+		if len(data) == 0 { // kazoo creates the node before it writes the number
+			return 0, st.Version, true, nil
+		}
+		if value, err = strconv.ParseInt(string(data), 10, 64); err != nil {
+			err = fmt.Errorf("%w: %s: %w", ErrForeign, c.path, err)
+		}
+		return value, st.Version, true, err
+	case len(data) != c.width:
+		return 0, 0, false, fmt.Errorf("%w: %s has %d bytes, this counter has %d (DistributedAtomicLong 8, SharedCount 4)", ErrForeign, c.path, len(data), c.width)
+	case c.width == 4:
+		return int64(int32(binary.BigEndian.Uint32(data))), st.Version, true, nil
+	}
+	return int64(binary.BigEndian.Uint64(data)), st.Version, true, nil
+}
+
+func (c *Counter) encodeNumber(value int64) []byte {
+	switch c.width {
+	case 0:
+		return strconv.AppendInt(nil, value, 10)
+	case 4:
+		return binary.BigEndian.AppendUint32(nil, uint32(int32(value)))
+	}
+	return binary.BigEndian.AppendUint64(nil, uint64(value))
+}
+
+func (c *Counter) hasRoom(value int64) bool {
+	return c.width != 4 || value >= math.MinInt32 && value <= math.MaxInt32
+}
+
+func (c *Counter) checkRoom(value int64) error {
+	if !c.hasRoom(value) {
+		return fmt.Errorf("%w: %d does not fit %d bytes", ErrOverflow, value, c.width)
+	}
+	return nil
+}

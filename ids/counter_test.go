@@ -1,0 +1,355 @@
+package ids_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/ids"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+const notes = path + "~writers"
+
+// counter is closed at the end of the test.
+func counter(t *testing.T, m *zktest.Member, opts ...ids.CounterOption) *ids.Counter {
+	c := ids.NewCounter(m.Client, path, opts...)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = c.Close(ctx)
+	})
+	return c
+}
+
+func value(t *testing.T, c *ids.Counter) int64 {
+	t.Helper()
+	n, err := c.Get(t.Context())
+	require.NoError(t, err)
+	return n
+}
+
+func add(t *testing.T, c *ids.Counter, delta int64) int64 {
+	t.Helper()
+	n, err := c.Add(t.Context(), delta)
+	require.NoError(t, err)
+	return n
+}
+
+func TestACounterHasCuratorsBytes(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		c := counter(t, m)
+		require.Zero(t, value(t, c))
+		require.EqualValues(t, 258, add(t, c, 258))
+		require.Equal(t, "\x00\x00\x00\x00\x00\x00\x01\x02", w.data(path))
+		require.EqualValues(t, -1, add(t, c, -259))
+		require.Equal(t, "\xff\xff\xff\xff\xff\xff\xff\xff", w.data(path))
+		require.NoError(t, m.Delete(t.Context(), path, framework.AnyVersion))
+		c = counter(t, m, ids.WithSharedCount())
+		require.EqualValues(t, 258, add(t, c, 258))
+		require.Equal(t, "\x00\x00\x01\x02", w.data(path))
+		require.EqualValues(t, -2, add(t, c, -260))
+		require.EqualValues(t, -2, value(t, c))
+		require.Equal(t, "\xff\xff\xff\xfe", w.data(path))
+	})
+}
+
+// TestAnAddCountsOnce though its reply is lost, and the session too, and another client adds the same.
+func TestAnAddCountsOnce(t *testing.T) {
+	for _, hurt := range []string{"reply", "request", "session", "reply and session"} {
+		for nth := 1; nth <= 3; nth++ {
+			t.Run(fmt.Sprint(hurt, nth), func(t *testing.T) {
+				in(t, func(t *testing.T, w *world) {
+					m := w.member("a")
+					a, b := counter(t, m), counter(t, w.member("b"))
+					add(t, b, 1)
+					sums := map[int64]bool{1: true}
+					left, own := nth, w.session(m).ID()
+					m.Link.Delay(10 * time.Millisecond)
+					if hurt == "reply" || hurt == "reply and session" {
+						f := w.DropReply(nth, zktest.Match{Op: zktest.OpMulti, Session: own})
+						defer f.Cancel()
+						go func() {
+							<-f.Hit()
+							if hurt != "reply" {
+								m.Link.Cut()
+								time.Sleep(2 * timeout)
+								m.Link.Heal()
+							}
+						}()
+					} else {
+						stop := w.Observe(func(r zktest.Request) {
+							if r.Session == own && r.Op == zktest.OpGetData && r.Path == path {
+								if left--; left == 0 {
+									go func() { // the transaction that follows is sent, and does not arrive
+										m.Link.BlackHole(true, false)
+										time.Sleep(time.Second)
+										m.Link.Cut()
+										if hurt == "session" {
+											time.Sleep(2 * timeout)
+										}
+										m.Link.Heal()
+									}()
+								}
+							}
+						})
+						defer stop()
+					}
+					var all sync.WaitGroup
+					all.Go(func() {
+						for range 5 {
+							sums[add(t, a, 1)] = true
+							time.Sleep(time.Millisecond)
+						}
+					})
+					time.Sleep(500 * time.Millisecond)
+					add(t, b, 1)
+					all.Wait()
+					require.EqualValues(t, 7, value(t, b))
+					require.Len(t, sums, 6, "each add has a sum of its own: %v", sums)
+				})
+			})
+		}
+	}
+}
+
+func TestAddsOfOneClientAreOneTransaction(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		c := counter(t, m)
+		add(t, c, 1)
+		m.Link.Delay(10 * time.Millisecond)
+		before := w.Requests()[zktest.OpMulti]
+		var all sync.WaitGroup
+		for range 32 {
+			all.Go(func() {
+				last := int64(0)
+				for range 10 {
+					n := add(t, c, 1)
+					require.Greater(t, n, last)
+					last = n
+				}
+			})
+		}
+		all.Wait()
+		require.EqualValues(t, 321, value(t, c))
+		require.LessOrEqual(t, w.Requests()[zktest.OpMulti]-before, int64(12))
+	})
+}
+
+func TestAnAddEndsWithItsContext(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		c := counter(t, m)
+		add(t, c, 1)
+		m.Link.Cut()
+		synctest.Wait() // until the session is suspended: it sends nothing from then on
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := c.Add(ctx, 10)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, framework.ErrOutcomeUnknown, "it was not sent")
+		m.Link.Heal()
+		require.EqualValues(t, 1, value(t, c))
+		_, err = c.Add(ctx, 10)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+
+		f := w.DelayReplies(time.Second, zktest.Match{Op: zktest.OpMulti})
+		short, end := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer end()
+		_, err = c.Add(short, 100)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, framework.ErrOutcomeUnknown)
+		f.Cancel()
+		require.EqualValues(t, 1101, add(t, c, 1000), "it was made")
+	})
+}
+
+func TestACounterIsCompared(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		a, b := counter(t, m), counter(t, w.member("b"))
+		require.NoError(t, a.CompareAndSet(t.Context(), 0, 5))
+		require.ErrorIs(t, b.CompareAndSet(t.Context(), 0, 6), ids.ErrChanged)
+		require.NoError(t, b.Set(t.Context(), 7))
+		_, err := w.Lag(w.session(m).ID())
+		require.NoError(t, err)
+		require.NoError(t, b.Set(t.Context(), 8))
+		require.NoError(t, a.CompareAndSet(t.Context(), 8, 9), "its server shows 7")
+		require.EqualValues(t, 9, value(t, b))
+		var won sync.Map
+		var all sync.WaitGroup
+		for i := range 10 {
+			all.Go(func() {
+				if err := []*ids.Counter{a, b}[i%2].CompareAndSet(t.Context(), 9, int64(100+i)); err == nil {
+					won.Store(int64(100+i), true)
+				} else {
+					require.ErrorIs(t, err, ids.ErrChanged)
+				}
+			})
+		}
+		all.Wait()
+		n := 0
+		won.Range(func(v, _ any) bool {
+			n++
+			require.Equal(t, value(t, a), v)
+			return true
+		})
+		require.Equal(t, 1, n)
+	})
+}
+
+func TestACounterDoesNotOverflow(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		c := counter(t, m)
+		require.NoError(t, c.Set(t.Context(), math.MaxInt64-1))
+		_, err := c.Add(t.Context(), 2)
+		require.ErrorIs(t, err, ids.ErrOverflow)
+		require.EqualValues(t, math.MaxInt64, add(t, c, 1))
+		_, err = c.Add(t.Context(), 1)
+		require.ErrorIs(t, err, ids.ErrOverflow)
+		require.NoError(t, c.Set(t.Context(), math.MinInt64))
+		_, err = c.Add(t.Context(), -1)
+		require.ErrorIs(t, err, ids.ErrOverflow)
+		require.EqualValues(t, math.MinInt64, value(t, c))
+		require.NoError(t, m.Delete(t.Context(), path, framework.AnyVersion))
+		s := counter(t, m, ids.WithSharedCount())
+		require.ErrorIs(t, s.Set(t.Context(), math.MaxInt32+1), ids.ErrOverflow)
+		require.NoError(t, s.Set(t.Context(), math.MaxInt32))
+		_, err = s.Add(t.Context(), 1)
+		require.ErrorIs(t, err, ids.ErrOverflow)
+		require.EqualValues(t, math.MaxInt32, value(t, s))
+	})
+}
+
+func TestACounterOfTextHasKazoosBytes(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		w.put(m, path, "") // kazoo creates it so
+		c := counter(t, m, ids.WithText())
+		require.Zero(t, value(t, c))
+		require.EqualValues(t, -7, add(t, c, -7))
+		require.Equal(t, "-7", w.data(path))
+		w.put(m, path, "9223372036854775806")
+		require.EqualValues(t, math.MaxInt64, add(t, c, 1))
+		_, err := c.Add(t.Context(), 1)
+		require.ErrorIs(t, err, ids.ErrOverflow)
+		for _, data := range []string{"7.5", "9223372036854775808", "\x00\x00\x00\x07", " 7"} {
+			w.put(m, path, data)
+			_, err := c.Add(t.Context(), 1)
+			require.ErrorIs(t, err, ids.ErrForeign, data)
+			require.Equal(t, data, w.data(path))
+		}
+	})
+}
+
+func TestForeignCountersStayAsTheyAre(t *testing.T) {
+	for _, data := range []string{"", "7", "\x00\x00\x00\x07", "\x00\x00\x00\x00\x00\x00\x00\x00\x07", `{"v":1,"kind":"sequence","next":3}`} {
+		in(t, func(t *testing.T, w *world) {
+			m := w.member("a")
+			w.put(m, path, data)
+			c := counter(t, m)
+			_, err := c.Add(t.Context(), 1)
+			require.ErrorIs(t, err, ids.ErrForeign)
+			require.ErrorIs(t, c.Set(t.Context(), 1), ids.ErrForeign)
+			_, err = c.Get(t.Context())
+			require.ErrorIs(t, err, ids.ErrForeign)
+			require.Equal(t, data, w.data(path))
+			w.put(m, path, "\x00\x00\x00\x00\x00\x00\x00\x07")
+			require.EqualValues(t, 8, add(t, c, 1), "a person has mended it")
+		})
+	}
+}
+
+// TestADeletedNoteMakesAnUnknownOutcome if the reply is missing, and is made anew else.
+func TestADeletedNoteMakesAnUnknownOutcome(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m, other := w.member("a"), w.member("b")
+		c := counter(t, m)
+		add(t, c, 1)
+		deleteNote := func() {
+			names := w.Children(notes)
+			require.Len(t, names, 1)
+			require.NoError(t, other.Delete(t.Context(), notes+"/"+names[0], framework.AnyVersion))
+		}
+		deleteNote()
+		require.EqualValues(t, 2, add(t, c, 1))
+		f := w.DropReply(1, zktest.Match{Op: zktest.OpMulti})
+		go func() {
+			<-f.Hit()
+			m.Link.Cut()
+		}()
+		failed := make(chan error, 1)
+		go func() {
+			_, err := c.Add(context.Background(), 1)
+			failed <- err
+		}()
+		time.Sleep(time.Second)
+		deleteNote()
+		m.Link.Heal()
+		require.ErrorIs(t, <-failed, framework.ErrOutcomeUnknown)
+		require.EqualValues(t, 4, add(t, c, 1))
+	})
+}
+
+func TestNotesOfTheDeadAreDeleted(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		add(t, ids.NewCounter(m.Client, path), 1) // it is not closed
+		w.Skew(23 * time.Hour)
+		b := counter(t, m)
+		add(t, b, 1)
+		require.Len(t, w.Children(notes), 2)
+		w.Skew(25 * time.Hour)
+		c := counter(t, m)
+		add(t, c, 1)
+		require.Len(t, w.Children(notes), 2, "the oldest is gone")
+		require.NoError(t, b.Close(t.Context()))
+		require.NoError(t, c.Close(t.Context()))
+		require.Empty(t, w.Children(notes))
+		_, err := c.Add(t.Context(), 1)
+		require.ErrorIs(t, err, ids.ErrClosed)
+		require.EqualValues(t, 3, value(t, c))
+	})
+}
+
+func TestCloseEndsAnAdd(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		c := counter(t, m)
+		add(t, c, 1)
+		m.Link.BlackHole(true, true)
+		failed := make(chan error, 1)
+		go func() {
+			_, err := c.Add(context.Background(), 1)
+			failed <- err
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, c.Close(ctx), context.DeadlineExceeded, "the note cannot be deleted")
+		require.ErrorIs(t, <-failed, ids.ErrClosed)
+		m.Link.Heal()
+		require.NoError(t, c.Close(t.Context()))
+		require.Empty(t, w.Children(notes))
+	})
+}
+
+func TestBadArgumentsOfACounter(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		_, err := ids.NewCounter(m.Client, "/").Add(t.Context(), 1)
+		require.ErrorIs(t, err, framework.ErrInvalidPath)
+		_, err = ids.NewCounter(nil, path).Get(t.Context())
+		require.ErrorContains(t, err, "client is nil")
+	})
+}

@@ -1,0 +1,116 @@
+package ids
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/znode"
+)
+
+// Name is a name that no other call has got.
+type Name struct {
+	// Name is the prefix with a number of ten digits behind it, such as "worker-0000000007".
+	Name string
+	// Path is the name's node. Delete it when the name is not listed any more.
+	Path string
+}
+
+// NewName returns a name that is unique in a directory, and keeps data with it.
+//
+//	<dir>                              persistent; it counts the numbers
+//	<dir>/_c_<uuid>-<prefix><number>   persistent: the name
+//
+// Guarantee: no two calls on one directory get the same name, and a call that succeeds has created one node, also when replies and sessions were lost. Numbers rise in the order of
+// creation.
+//
+// Not guaranteed: that there are no gaps, and that names are unique when the directory was deleted: it counts from 0 again. NewName makes it persistent. If you create it yourself, do not make
+// it a container, which the servers delete when it is empty.
+//
+// The error is that of ctx or wraps ErrExhausted after 2^31 names, framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth. An error that wraps
+// framework.ErrOutcomeUnknown, too, may leave a node that has no user.
+func NewName(ctx context.Context, client *framework.Client, dir, prefix string, data []byte) (Name, error) {
+	if err := recipe.CheckClientAndPath(client, dir, "a name"); err != nil {
+		return Name{}, failure.Wrap("make a name in", dir, err)
+	}
+	if strings.Contains(prefix, "/") {
+		return Name{}, failure.Wrap("make a name in", dir, fmt.Errorf("%w: the prefix %q has a slash", framework.ErrInvalidPath, prefix))
+	}
+	n := nameMaker{client: client, dir: dir, prefix: prefix, node: znode.Join(dir, znode.ProtectedPrefix+uuid.NewString()+"-"+prefix), data: data}
+	err := recipe.OnSession(ctx, client, func(s *framework.Session) error { return n.makeName(ctx, s) }, failure.IsTransient, isUnknown)
+	if err != nil && n.unknown && !isUnknown(err) {
+		err = fmt.Errorf("%w: %w", framework.ErrOutcomeUnknown, err)
+	}
+	return n.name, failure.Wrap("make a name in", dir, err)
+}
+
+// nameMaker is one call of NewName.
+type nameMaker struct {
+	client      *framework.Client
+	dir, prefix string
+	node        string // its path, up to the number
+	data        []byte
+	unknown     bool // a create has no answer
+	name        Name
+}
+
+// makeName creates the node, or finds the one of a create without an answer by its UUID.
+func (n *nameMaker) makeName(ctx context.Context, s *framework.Session) error {
+	if n.unknown {
+		path, err := n.findByUUID(ctx, s)
+		if err != nil {
+			return err
+		}
+		n.unknown = false
+		if path != "" {
+			return n.takeName(path)
+		}
+	}
+	rs, err := s.Multi(ctx, framework.CreateOp(n.node, n.data, framework.PersistentSequential))
+	switch {
+	case errors.Is(err, framework.ErrNoNode):
+		above, _ := znode.Split(n.dir)
+		if err := s.MakeDirs(ctx, above); err != nil {
+			return err
+		}
+		if err := s.CreateIfMissing(ctx, n.dir, nil, framework.Persistent); err != nil {
+			return err
+		}
+		return recipe.ErrAgain
+	case err != nil:
+		n.unknown = isUnknown(err)
+		return err
+	}
+	return n.takeName(rs[0].Path)
+}
+
+func (n *nameMaker) findByUUID(ctx context.Context, s *framework.Session) (string, error) {
+	if err := s.Sync(ctx, n.dir); err != nil {
+		return "", err
+	}
+	names, _, err := s.Children(ctx, n.dir)
+	if err != nil && !errors.Is(err, framework.ErrNoNode) {
+		return "", err
+	}
+	for _, name := range names {
+		if path := znode.Join(n.dir, name); strings.HasPrefix(path, n.node) {
+			return path, nil
+		}
+	}
+	return "", nil
+}
+
+func (n *nameMaker) takeName(path string) error {
+	number := strings.TrimPrefix(path, n.node)
+	if strings.HasPrefix(number, "-") {
+		return fmt.Errorf("%w: %s counts no further than 2147483647", ErrExhausted, n.dir)
+	}
+	n.name = Name{n.prefix + number, path}
+	return nil
+}

@@ -1,0 +1,26 @@
+package link
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+// DialFunc opens a connection, as net.Dialer.DialContext does.
+type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Config says how a Monitor dials.
+type Config struct {
+	// Dial opens the underlying connections.
+	Dial DialFunc
+	// Now reads the clock that Handshake.SentAt is told in.
+	Now func() time.Duration
+	// HandshakeTimeout bounds the time from a dial to the answer of the connect request.
+	HandshakeTimeout time.Duration
+	// Failed is told of each dial or handshake that failed, by server address; may be nil.
+	Failed func(address string, err error)
+	// Answered is told of each request and its reply, before the request's own Done; may be nil. It must not block.
+	Answered func(wire.Op, Reply)
+}

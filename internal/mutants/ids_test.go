@@ -1,0 +1,218 @@
+package mutants
+
+func init() { lists["ids"] = idsMutants }
+
+// idsMutants are the safeguards of package ids.
+var idsMutants = []mutant{
+	// Sequences.
+	{
+		name: "a block is reserved at any version", file: "ids/sequence.go", test: "TestNumbersAreUniqueAndRise",
+		old: "session.Set(s.ctx, s.path, r.encode(), st.Version)",
+		new: "session.Set(s.ctx, s.path, r.encode(), 0*st.Version+framework.AnyVersion)",
+	},
+	{
+		name: "a write without an answer reserves", file: "ids/sequence.go", test: "TestAReservationWithoutAnAnswerIsNotUsed",
+		old: "	case err != nil:\n		return nil, err\n	}\n	s.seen",
+		new: "	case err != nil && !isUnknown(err):\n		return nil, err\n	}\n	s.seen",
+	},
+	{
+		name: "a sequence that was deleted begins anew", file: "ids/sequence.go", test: "TestASequenceThatWasSetBackIsRefused",
+		old: "if missing && s.seen > 0 || r.Next < s.seen {",
+		new: "if r.Next < s.seen && !missing {",
+	},
+	{
+		name: "a sequence follows a number that was set back", file: "ids/sequence.go", test: "TestASequenceThatWasSetBackIsRefused",
+		old: "if missing && s.seen > 0 || r.Next < s.seen {",
+		new: "if missing && s.seen > 0 {",
+	},
+	{
+		name: "a lower number is believed behind no sync", file: "ids/sequence.go",
+		old:       "	if err := session.Sync(s.ctx, s.path); err != nil {\n		return err\n	}\n",
+		new:       "",
+		redundant: "a session's server shows nothing older than it has shown; it needs a new session on a server that lags behind the former one",
+	},
+	{
+		name: "numbers are given after Close", file: "ids/sequence.go", test: "TestNoNumberAfterClose",
+		old: "	s.block.Store(nil)\n",
+		new: "",
+	},
+	{
+		name: "blocks stay large", file: "ids/sequence.go", test: "TestBlocksFollowTheRate",
+		old: "return max(s.size/2, s.opts.least)",
+		new: "return s.size",
+	},
+	{
+		name: "blocks stay small", file: "ids/sequence.go", test: "TestBlocksFollowTheRate",
+		old: "return min(2*s.size, s.opts.most)",
+		new: "return s.size",
+	},
+	{
+		name: "the next block is not reserved ahead", file: "ids/sequence.go", test: "TestNobodyWaitsForTheNextBlock",
+		old: "	if !s.closed && s.ready == nil {\n		s.beginReservation()\n	}\n",
+		new: "",
+	},
+	{
+		name: "a block goes beyond the last number", file: "ids/sequence.go", test: "TestASequenceEnds",
+		old: "	size = min(size, s.opts.last-first+1)\n",
+		new: "",
+	},
+	{
+		name: "a foreign node is taken for a sequence", file: "ids/record.go", test: "TestForeignNodesStayAsTheyAre",
+		old: "	case kind != want:\n",
+		new: "	case kind != want && false:\n",
+	},
+
+	// Workers.
+	{
+		name: "a slot's next user begins at the present time", file: "ids/slot.go", test: "TestAClockThatIsSetBackRepeatsNoID|TestAFrozenWorkerRepeatsNoID",
+		old: "max(now, o.owned.record.Until, floor, o.opts.epoch)",
+		new: "max(now, floor, o.opts.epoch)",
+	},
+	{
+		name: "what a worker has reserved is not written", file: "ids/slot.go", test: "TestAClockThatIsSetBackRepeatsNoID|TestAFrozenWorkerRepeatsNoID",
+		old: "	next.Until = until\n",
+		new: "",
+	},
+	{
+		name: "a window is raised without a check of owner and version", file: "ids/slot.go", test: "TestAWorkerWhoseOwnerNodeWasDeletedTakesAnotherSlot",
+		old: "framework.CheckOp(o.owned.owner, framework.AnyVersion), framework.SetOp(o.slotPath(o.owned.number), next.encode(), o.owned.version))",
+		new: "framework.CheckOp(o.path, framework.AnyVersion), framework.SetOp(o.slotPath(o.owned.number), next.encode(), framework.AnyVersion))",
+	},
+	{
+		name: "a window is raised without a check of the owner", file: "ids/slot.go", test: "TestAWorkerWhoseOwnerNodeWasDeletedTakesAnotherSlot",
+		old: "framework.CheckOp(o.owned.owner, framework.AnyVersion)",
+		new: "framework.CheckOp(o.path, framework.AnyVersion)",
+	},
+	{
+		name: "a slot is claimed at any version", file: "ids/slot.go", test: "TestOneOfTwoClaimantsGetsASlot",
+		old: "framework.SetOp(path, one.record.encode(), one.version)",
+		new: "framework.SetOp(path, one.record.encode(), 0*one.version+framework.AnyVersion)",
+	},
+	{
+		name: "a taken slot is free", file: "ids/slot.go", test: "TestAllSlotsTaken",
+		old: "case node.Stat.NumChildren == 0:",
+		new: "case node.Stat.NumChildren >= 0:",
+	},
+	{
+		name: "workers need not agree on slots and epoch", file: "ids/slot.go", test: "TestWorkersOfOnePathAgree",
+		old: "if r.Slots != own.Slots || r.Epoch != own.Epoch {",
+		new: "if r.Slots != own.Slots && r.Epoch != own.Epoch {",
+	},
+	{
+		name: "a slot's times do not end", file: "ids/slot.go", test: "TestForeignSlotsStayAsTheyAre",
+		old: "	if till <= from {",
+		new: "	if till < from {",
+	},
+	{
+		name: "a worker's ids go back when the ensemble's clock does", file: "ids/worker.go", test: "TestAClockThatIsSetBackRepeatsNoID",
+		old: "first = max(next, present)",
+		new: "first = present",
+	},
+	{
+		name: "a window is used up beyond its end", file: "ids/worker.go", test: "TestAFrozenWorkerRepeatsNoID",
+		old: "		given = min(n, now.until-first)\n		if given <= 0 {\n			return 0, 0\n		}\n",
+		new: "		given = n\n",
+	},
+	{
+		name: "the next window is not reserved ahead", file: "ids/worker.go", test: "TestATakerDoesNotWaitForTheNextWindow",
+		old: "	if !w.closed {\n		w.beginReservation()\n	}\n",
+		new: "",
+	},
+	{
+		name: "windows stay short", file: "ids/worker.go", test: "TestAWorkerWritesLittle",
+		old: "return min(2*w.length, mostWindow)",
+		new: "return w.length",
+	},
+	{
+		name: "ids are given after Close", file: "ids/worker.go", test: "TestNoIDAfterClose",
+		old: "	w.closed = true\n	w.window.Store(nil)\n",
+		new: "	w.closed = true\n",
+	},
+	{
+		name: "Close leaves the owner node", file: "ids/slot.go", test: "TestNoIDAfterClose",
+		old: "	if o.owned == nil {\n		done",
+		new: "	if o.owned == nil || true {\n		done",
+	},
+	{
+		name: "a name without an answer is made again", file: "ids/name.go", test: "TestNamesAreUnique",
+		old: "		if path != \"\" {",
+		new: "		if path != \"\" && false {",
+	},
+	{
+		name: "names' directory is a container", file: "ids/name.go", test: "TestNamesAreUnique",
+		old: "s.CreateIfMissing(ctx, n.dir, nil, framework.Persistent)",
+		new: "s.CreateIfMissing(ctx, n.dir, nil, framework.Container)",
+	},
+	{
+		name: "names wrap", file: "ids/name.go", test: "TestNamesEnd",
+		old: "strings.HasPrefix(number, \"-\")",
+		new: "strings.HasPrefix(number, \"x\")",
+	},
+
+	// Counters.
+	{
+		name: "a transaction without an answer has not happened", file: "ids/counter.go", test: "TestAnAddCountsOnce",
+		old: "		c.sent, c.unsure = batch, true\n		return err\n",
+		new: "		return c.putBack(batch, err)\n",
+	},
+	{
+		name: "a transaction without an answer has happened", file: "ids/counter.go", test: "TestAnAddCountsOnce",
+		old: "	case err == nil && st.Version == c.version:\n		return false, nil\n",
+		new: "	case err == nil && st.Version == c.version:\n		c.unsure = false\n		c.finishBatch(c.sent)\n		return true, nil\n",
+	},
+	{
+		name: "a counter is written at any version", file: "ids/counter.go", test: "TestACounterIsCompared|TestAnAddCountsOnce",
+		old: "c.encodeNumber(after), version)",
+		new: "c.encodeNumber(after), 0*version+framework.AnyVersion)",
+	},
+	{
+		name: "an old number refuses a change", file: "ids/counter.go", test: "TestACounterIsCompared",
+		old: "	if refused > 0 {",
+		new: "	if refused < 0 {",
+	},
+	{
+		name: "a counter has any length", file: "ids/counter.go", test: "TestForeignCountersStayAsTheyAre",
+		old: "case len(data) != c.width:",
+		new: "case len(data) < c.width:",
+	},
+	{
+		name: "a counter of 8 bytes wraps", file: "ids/counter.go", test: "TestACounterDoesNotOverflow",
+		old: "if (sum > value) != (delta > 0) && delta != 0 || !c.hasRoom(sum) {",
+		new: "if !c.hasRoom(sum) {",
+	},
+	{
+		name: "a counter of 4 bytes wraps", file: "ids/counter.go", test: "TestACounterDoesNotOverflow",
+		old: "return c.width != 4 || value >= math.MinInt32 && value <= math.MaxInt32",
+		new: "return c.width == 8 || value >= math.MinInt64",
+	},
+	{
+		name: "an add that was given up is made", file: "ids/counter.go", test: "TestAnAddEndsWithItsContext",
+		old: "		c.waiting = slices.DeleteFunc(c.waiting, func(other *counterChange) bool { return other == own })\n",
+		new: "		_ = slices.Contains(c.waiting, own)\n",
+	},
+	{
+		name: "an add that was sent says it was not", file: "ids/counter.go", test: "TestAnAddEndsWithItsContext",
+		old: "	if own.sent {",
+		new: "	if own.sent && own.err != nil {",
+	},
+	{
+		name: "a note that is gone says nothing happened", file: "ids/counter.go", test: "TestADeletedNoteMakesAnUnknownOutcome",
+		old: "		c.failWithUnknownOutcome(fmt.Errorf(\"%s was deleted or written by somebody else\", c.note))\n		return true, nil\n",
+		new: "		c.unsure, c.note = false, \"\"\n		return false, c.putBack(c.sent, recipe.ErrAgain)\n",
+	},
+	{
+		name: "notes of the dead stay", file: "ids/counter.go", test: "TestNotesOfTheDeadAreDeleted",
+		old: "> noteAge {",
+		new: "> 1000*noteAge {",
+	},
+	{
+		name: "notes of the living are deleted", file: "ids/counter.go", test: "TestNotesOfTheDeadAreDeleted",
+		old: "> noteAge {",
+		new: "> noteAge/1000 {",
+	},
+	{
+		name: "Close leaves the note", file: "ids/counter.go", test: "TestNotesOfTheDeadAreDeleted",
+		old: "err := c.client.DeleteIfPresent(ctx, c.note)",
+		new: "err := ctx.Err()",
+	},
+}

@@ -1,0 +1,106 @@
+package mutants
+
+func init() { lists["members"] = membersMutants }
+
+// membersMutants are the safeguards of package members.
+var membersMutants = []mutant{
+	{
+		name: "a member joins again with what it joined with", file: "members/membership.go", test: "TestAMemberJoinsAgainOnItsNextSession",
+		old: "func (m *Membership) stayOnSession(s *framework.Session) error {\n	data, revision, err := m.nodeRecord()",
+		new: "func (m *Membership) stayOnSession(s *framework.Session) error {\n	m.mu.Lock()\n	m.info = Info{}\n	m.mu.Unlock()\n	data, revision, err := m.nodeRecord()",
+	},
+	{
+		name: "an update ends before it is written", file: "members/membership.go", test: "TestUpdatesSurvive",
+		old: "if stored >= mine {", new: "if stored >= mine || true {",
+	},
+	{
+		name: "what others write into a member's node stays", file: "members/membership.go", test: "TestUpdatesSurvive",
+		old: "if !bytes.Equal(present, data) {", new: "if !bytes.Equal(present, data) && m.stored != revision {",
+	},
+	{
+		name: "an update is not announced", file: "members/membership.go", test: "TestWatchersAreToldOfChanges",
+		old: "framework.SetOp(node, data, st.Version), m.group.announceOp())", new: "framework.SetOp(node, data, st.Version))",
+	},
+	{
+		name: "a member is listed before it knows its cordon", file: "members/membership.go", test: "TestACordonOutlivesItsMember",
+		old: "	case <-m.duty.known:\n", new: "	default:\n",
+	},
+	{
+		name: "a node that was changed since the list is told early", file: "members/view.go", test: "TestChangesBetweenTwoReadsAreInOrder",
+		old: "if len(later) > 0 && !r.any {", new: "if len(later) > 0 && false {",
+	},
+	{
+		name: "a node that was made again since the list is told early", file: "members/view.go", test: "TestACordonThatIsMadeAgainWhileItIsRead",
+		old: "			delete(now, name)\n", new: "",
+	},
+	{
+		name: "a node that was not known is told in a later state", file: "members/view.go", test: "TestChangesBetweenTwoReadsAreInOrder",
+		old: "	if len(again) > 0 {\n", new: "	if len(again) > 0 && false {\n",
+	},
+	{
+		name: "changes are told in the order of the members", file: "members/view.go", test: "TestWatchesAreInOrder",
+		old: "cmp.Or(cmp.Compare(a.Zxid, b.Zxid), cmp.Compare(", new: "cmp.Or(0*cmp.Compare(a.Zxid, b.Zxid), cmp.Compare(",
+	},
+	{
+		name: "a former session's node counts", file: "members/view.go", test: "TestTheNewestNodeOfAnIDCounts",
+		old: "if names[len(names)-1] == name {", new: "if names[0] == name {",
+	},
+	{
+		name: "a member that came back has changed", file: "members/view.go", test: "TestASlowReaderGetsTheLatest",
+		old: "case m.order > was.order:", new: "case m.order == 0:",
+	},
+	{
+		name: "a watch begins without a sync", file: "members/watch.go", test: "TestAWatchBeginsBehindASync",
+		old: "		if sync {\n", new: "		if sync && w.last != nil {\n",
+	},
+	{
+		name: "a list is read without a sync", file: "members/watch.go", test: "TestAWatchBeginsBehindASync",
+		old: "		if err := s.Sync(ctx, g.path); err != nil {\n			return err\n		}\n", new: "",
+	},
+	{
+		name: "who is known is read again", file: "members/view.go", test: "TestAWatcherReadsOnlyNewMembers",
+		old: "ok && st.Mzxid == r.written {", new: "ok && false {",
+	},
+	{
+		name: "all members are read with each update", file: "members/watch.go", test: "TestAWatcherCostsFewRequests",
+		old: "const readInterval = 100 * time.Millisecond", new: "const readInterval = time.Microsecond",
+	},
+	{
+		name: "a drain is acknowledged when it begins", file: "members/duty.go", test: "TestADrainIsAcknowledgedWhenItHasEnded",
+		old: "	ctx, w.cancel = context.WithCancelCause(ctx)\n", new: "	ctx, w.cancel = context.WithCancelCause(ctx)\n	d.noteAnswer(c.request, Answer{State: Drained}, false)\n",
+	},
+	{
+		name: "the end of a withdrawn drain is an answer", file: "members/duty.go",
+		old: "	if first != (d.request == request) {\n		d.request, d.reply = request, reply\n", new: "	if first != (d.request == request) || !first {\n		d.reply = reply\n		if first {\n			d.request = request\n		}\n",
+		redundant: "the context of a withdrawn drain has ended, and its function was waited for: it notes nothing",
+	},
+	{
+		name: "a drain that is withdrawn goes on", file: "members/duty.go", test: "TestADrainThatIsWithdrawn",
+		old: "	present.stopAndWait(ErrWithdrawn)\n", new: "",
+	},
+	{
+		name: "a drain ends with its session", file: "members/duty.go", test: "TestADrainIsAcknowledgedWhenItHasEnded",
+		old: "if present != nil && c != nil && c.Drain && c.request == present.request {", new: "if present != nil && c != nil && c.Drain && false {",
+	},
+	{
+		name: "one process's answer is enough", file: "members/member.go", test: "TestAMemberThatDiesInADrain",
+		old: "case answer == \"\", c.Drain && answer != Drained:\n			state = pending", new: "case answer == \"\", c.Drain && answer != Drained:\n			if !c.isDrained() {\n				state = pending\n			}",
+	},
+	{
+		name: "a member that is away is drained", file: "members/cordon.go", test: "TestAMemberThatDiesInADrain",
+		old: "case member == nil && cordon.isDrained(), ", new: "case member == nil, ",
+	},
+	{
+		name: "a member that is away has left", file: "members/cordon.go", test: "TestASessionThatIsLostInADrain",
+		old: "time.AfterFunc(g.client.Config().SessionTimeout,", new: "time.AfterFunc(g.client.Config().SessionTimeout/1000,",
+	},
+	{
+		name: "a lost reply of a request asks twice", file: "members/cordon.go",
+		old: "if present.request == wanted.Request || present.asksFor(wanted.Drain) {", new: "if present.asksFor(wanted.Drain) {",
+		redundant: "a request that is there asks for as much, unless it has failed meanwhile",
+	},
+	{
+		name: "a drain that was asked for begins anew with each call", file: "members/cordon.go", test: "TestADrainIsAcknowledgedWhenItHasEnded",
+		old: "if present.request == wanted.Request || present.asksFor(wanted.Drain) {", new: "if present.request == wanted.Request {",
+	},
+}

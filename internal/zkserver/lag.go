@@ -1,0 +1,87 @@
+package zkserver
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/lockstep-go/lockstep/internal/wire"
+)
+
+// laggingView is what a follower knows that has not applied the ensemble's latest transactions.
+type laggingView struct {
+	tree   *dataTree
+	zxid   int64
+	events []event // that the connection's watches have had since: they leave when the follower has caught up
+}
+
+// newLaggingView returns the present state as a view.
+func newLaggingView(t *dataTree, zxid int64) *laggingView {
+	return &laggingView{tree: t.copyForReads(), zxid: zxid}
+}
+
+// copyForReads returns a copy of the nodes, without what only writes need.
+func (t *dataTree) copyForReads() *dataTree {
+	out := &dataTree{nodes: make(map[string]*node, len(t.nodes)), ephemerals: map[int64]*nodeSet{}}
+	for path, n := range t.nodes {
+		copied := *n
+		out.nodes[path] = &copied
+	}
+	inCopy := func(set nodeSet) nodeSet {
+		nodes := slices.Clone(set.nodes)
+		for i, n := range nodes {
+			nodes[i] = out.nodes[n.path]
+		}
+		return nodeSet{nodes: nodes}
+	}
+	for n := range maps.Values(out.nodes) {
+		n.children = inCopy(n.children)
+		if n.parent != nil {
+			n.parent = out.nodes[n.parent.path]
+		}
+	}
+	for session, set := range t.ephemerals {
+		copied := inCopy(*set)
+		out.ephemerals[session] = &copied
+	}
+	return out
+}
+
+// noteMissedData notes the event of a watch on data or existence that was set on the view, if the node has changed since. It reports whether it has.
+func (v *laggingView) noteMissedData(path string, now *dataTree) bool {
+	then, n := v.tree.findNode(path), now.findNode(path)
+	switch {
+	case then == nil && n == nil, then != nil && n != nil && then.mzxid == n.mzxid:
+		return false
+	case n == nil:
+		v.events = append(v.events, event{typ: wire.EventNodeDeleted, path: path})
+	case then == nil:
+		v.events = append(v.events, event{typ: wire.EventNodeCreated, path: path})
+	case then.czxid != n.czxid:
+		v.events = append(v.events, event{typ: wire.EventNodeDeleted, path: path})
+	default:
+		v.events = append(v.events, event{typ: wire.EventNodeDataChanged, path: path})
+	}
+	return true
+}
+
+// noteMissedChildren is noteMissedData of a watch on children.
+func (v *laggingView) noteMissedChildren(path string, now *dataTree) bool {
+	then, n := v.tree.findNode(path), now.findNode(path)
+	switch {
+	case then == nil, n != nil && then.pzxid == n.pzxid && then.czxid == n.czxid:
+		return false
+	case n == nil, then.czxid != n.czxid:
+		v.events = append(v.events, event{typ: wire.EventNodeDeleted, path: path})
+	default:
+		v.events = append(v.events, event{typ: wire.EventNodeChildrenChanged, path: path})
+	}
+	return true
+}
+
+// answersFromView are the operations that a follower answers by itself. It hands all others to the leader, and has applied all that was
+// committed before when it answers them.
+var answersFromView = map[wire.Op]bool{
+	wire.OpExists: true, wire.OpGetData: true, wire.OpGetChildren: true, wire.OpGetChildren2: true, wire.OpGetACL: true,
+	wire.OpGetAllChildrenNumber: true, wire.OpGetEphemerals: true, wire.OpMultiRead: true, wire.OpPing: true,
+	wire.OpWhoAmI: true, wire.OpAddWatch: true, wire.OpCheckWatches: true, wire.OpRemoveWatches: true,
+}

@@ -1,0 +1,186 @@
+package locks
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/waitline"
+	"github.com/lockstep-go/lockstep/internal/znode"
+)
+
+// MaxEntries is how many nodes Inspect reads of one lock.
+const MaxEntries = 1000
+
+// maxChildren is how many children a directory may have to be listed: a list is one answer, and all of it is held in memory.
+const maxChildren = 250_000
+
+const (
+	nodesAtOnce    = 1000    // nodes in one request
+	pathBytes      = 400_000 // of the paths in one request; the client's root is added to each
+	dataAtOnce     = 4 << 20 // bytes of data that one answer should have
+	firstAtOnce    = 100     // nodes in the first request, while their sizes are not known
+	entriesAtOnce  = 20_000  // contenders that are read for paths together
+	childrenAtOnce = 100_000 // names in one answer
+)
+
+// bulkReader reads the nodes that inspections need, many in one request. What it has not read yet, it reads when it is asked.
+type bulkReader struct {
+	client *framework.Client
+	read   map[string]framework.Node
+	listed map[string][]string
+	atOnce int // nodes in the next request, so that an answer has about dataAtOnce bytes
+}
+
+func newBulkReader(client *framework.Client) *bulkReader {
+	return &bulkReader{client: client, read: map[string]framework.Node{}, listed: map[string][]string{}, atOnce: firstAtOnce}
+}
+
+// readAhead reads what inspections of these paths need: a node, its children's names, and contenders. It returns how many paths, from the first
+// on, were prepared: locks with many contenders are not read all at once.
+func (b *bulkReader) readAhead(ctx context.Context, paths []string) (prepared int, err error) {
+	if err := b.readNodes(ctx, paths, len(paths)); err != nil {
+		return 0, err
+	}
+	if err := b.listAll(ctx, paths); err != nil {
+		return 0, err
+	}
+	var parts, entries []string
+	for _, path := range paths {
+		layout := parseLayout(b.listed[path])
+		lines := contenderNodes(path, layout)
+		if prepared > 0 && len(entries)+len(lines) > entriesAtOnce {
+			break
+		}
+		entries = append(entries, lines...)
+		for _, name := range layout.parts {
+			parts = append(parts, znode.Join(path, name))
+		}
+		prepared++
+	}
+	if err := b.readNodes(ctx, parts, len(parts)); err != nil {
+		return 0, err
+	}
+	if err := b.listAll(ctx, parts); err != nil {
+		return 0, err
+	}
+	for _, dir := range parts {
+		entries = append(entries, semaphoreNodes(dir, b.listed[dir])...)
+	}
+	return prepared, b.readNodes(ctx, entries, len(entries))
+}
+
+// contenderNodes returns the nodes of the lines in a directory, as far as an inspection reads them.
+func contenderNodes(dir string, layout directoryLayout) (nodes []string) {
+	for _, kind := range lineKinds {
+		for _, p := range layout.lines[kind] {
+			if len(nodes) == MaxEntries {
+				return nodes
+			}
+			nodes = append(nodes, znode.Join(dir, p.Name))
+		}
+	}
+	return nodes
+}
+
+// semaphoreNodes are the contenders in one of a semaphore's directories.
+func semaphoreNodes(dir string, names []string) (nodes []string) {
+	for _, name := range names {
+		_, isLease := waitline.ParseNumbered(name, leaseName, waitline.Mutex)
+		if kind, _ := kindOfChild(name); !isLease && kind != MutexLock {
+			continue
+		}
+		if nodes = append(nodes, znode.Join(dir, name)); len(nodes) == MaxEntries {
+			break
+		}
+	}
+	return nodes
+}
+
+// readNodes reads the first nodes of a list, at most so many.
+func (b *bulkReader) readNodes(ctx context.Context, paths []string, most int) error {
+	paths = paths[:min(most, len(paths))]
+	for len(paths) > 0 {
+		n := countWithin(paths, b.atOnce, pathBytes, func(path string) int { return len(path) })
+		nodes, err := recipe.GetAll(ctx, b.client, paths[:n]...)
+		if errors.Is(err, framework.ErrTooLarge) && n > 1 {
+			b.atOnce = n / 2
+			continue
+		}
+		if errors.Is(err, framework.ErrTooLarge) { // the inspection that needs it gets the error
+			paths = paths[1:]
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		size := 1
+		for i, node := range nodes {
+			b.read[paths[i]] = node
+			size += len(node.Data)
+		}
+		b.atOnce = min(max(1, dataAtOnce*n/size), nodesAtOnce)
+		paths = paths[n:]
+	}
+	return nil
+}
+
+// listAll lists those directories that have children and may be listed.
+func (b *bulkReader) listAll(ctx context.Context, paths []string) error {
+	var dirs []string
+	for _, path := range paths {
+		if n, ok := b.read[path]; ok && n.Err == nil && n.Stat.NumChildren > 0 && n.Stat.NumChildren <= maxChildren {
+			dirs = append(dirs, path)
+		}
+	}
+	for len(dirs) > 0 {
+		n := countWithin(dirs, nodesAtOnce, childrenAtOnce, func(path string) int { return int(b.read[path].Stat.NumChildren) + len(path)/4 })
+		all, err := recipe.ListAll(ctx, b.client, dirs[:n]...)
+		if err != nil {
+			return err
+		}
+		for i, l := range all {
+			if l.Err == nil {
+				b.listed[dirs[i]] = l.Names
+			}
+		}
+		dirs = dirs[n:]
+	}
+	return nil
+}
+
+// countWithin is how many of the paths fit into one request: at least one.
+func countWithin(paths []string, most, total int, cost func(path string) int) int {
+	for n, path := range paths[:min(most, len(paths))] {
+		if total -= cost(path); total < 0 && n > 0 {
+			return n
+		}
+	}
+	return min(most, len(paths))
+}
+
+// exists returns a node's Stat. One that may not be read has a Stat all the same.
+func (b *bulkReader) exists(ctx context.Context, path string) (framework.Stat, error) {
+	if n, ok := b.read[path]; ok && !errors.Is(n.Err, framework.ErrNoAuth) {
+		return n.Stat, n.Err
+	}
+	return b.client.Exists(ctx, path)
+}
+
+// get returns a node's data.
+func (b *bulkReader) get(ctx context.Context, path string) ([]byte, framework.Stat, error) {
+	if n, ok := b.read[path]; ok {
+		return n.Data, n.Stat, n.Err
+	}
+	return b.client.Get(ctx, path)
+}
+
+// children lists the names below a node.
+func (b *bulkReader) children(ctx context.Context, path string) ([]string, error) {
+	if names, ok := b.listed[path]; ok {
+		return names, nil
+	}
+	names, _, err := b.client.Children(ctx, path)
+	return names, err
+}

@@ -1,0 +1,71 @@
+package locks
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lockstep-go/lockstep/internal/waitline"
+)
+
+// DeadlockMode is what an ask does about a deadlock that it is part of; see WithDeadlockMode.
+type DeadlockMode int
+
+// The modes.
+const (
+	// DeadlockFail lets the youngest ask of a deadlock fail with a *DeadlockError. It is the default.
+	DeadlockFail DeadlockMode = iota
+	// DeadlockReport lets the ask wait on. A deadlock is only logged and counted. If other asks of it are in DeadlockFail, the youngest of those fails.
+	DeadlockReport
+	// DeadlockOff leaves the ask out: it records nothing, and deadlocks that it is part of are not found.
+	DeadlockOff
+)
+
+// DeadlockError is returned by an ask that waited in a deadlock: holders of locks that wait for each other. This ask was the
+// youngest of them. Release the leases that the ask was made under, and the others go on. It wraps ErrDeadlock.
+//
+// Guarantee: there was a moment at which all asks of the cycle waited, and each lock that an ask waited for was held by the next. Deadlocks through
+// other systems, such as a database, are not found.
+type DeadlockError struct {
+	// Cycle are the asks, each of which waits for a lock that the next one holds, and the last one for a lock of the first, which is this ask. A
+	// semaphore's waiter waits for several holders: then all asks of the deadlock are in it.
+	Cycle []DeadlockedAsk
+}
+
+// DeadlockedAsk is one ask of a deadlock, as it describes itself.
+type DeadlockedAsk struct {
+	// Path is the lock that it waits for.
+	Path string `json:"path"`
+	// Holds are the locks of the deadlock that its caller holds.
+	Holds []string `json:"holds"`
+	// Owner, Host and PID are of the process that asks.
+	Owner string `json:"owner"`
+	Host  string `json:"host"`
+	PID   int    `json:"pid"`
+	// Since is when it began to wait, by its own clock.
+	Since time.Time `json:"since"`
+	// Node is its node in the line; "" if it has none of its own.
+	Node string `json:"node,omitempty"`
+	// Number rises from ask to ask: the ask with the highest one is the youngest.
+	Number int64 `json:"number"`
+}
+
+func (e *DeadlockError) Error() string {
+	lines := make([]string, len(e.Cycle))
+	for i, a := range e.Cycle {
+		lines[i] = a.String()
+	}
+	return fmt.Sprintf("%v: %s", waitline.ErrDeadlock, strings.Join(lines, "; "))
+}
+
+// Unwrap returns ErrDeadlock.
+func (e *DeadlockError) Unwrap() error { return waitline.ErrDeadlock }
+
+// String says who holds what and waits for what.
+func (a DeadlockedAsk) String() string {
+	who := a.Owner
+	if a.Host != "" || a.PID != 0 {
+		who = fmt.Sprintf("%s (%s, process %d)", a.Owner, a.Host, a.PID)
+	}
+	return fmt.Sprintf("%s holds %s and waits for %s since %s", who, strings.Join(a.Holds, ", "), a.Path, a.Since.UTC().Format(time.RFC3339))
+}

@@ -1,0 +1,288 @@
+package members_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/members"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// drained is a drain function that ends when the test says so.
+type drained struct {
+	began chan members.Cordon
+	end   chan error
+	ended chan error // the cause of the context's end
+}
+
+func newDrained() *drained {
+	return &drained{make(chan members.Cordon, 10), make(chan error), make(chan error, 10)}
+}
+
+func (d *drained) option() members.JoinOption {
+	return members.WithDrain(func(ctx context.Context, c members.Cordon) error {
+		d.began <- c
+		select {
+		case err := <-d.end:
+			return err
+		case <-ctx.Done():
+			d.ended <- context.Cause(ctx)
+			return nil // too late to count
+		}
+	})
+}
+
+// drain drains in the background.
+func (p *peer) drain(id string, opts ...members.CordonOption) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- p.Drain(p.t.Context(), id, opts...) }()
+	return done
+}
+
+func isOpen(c <-chan error) bool {
+	synctest.Wait()
+	select {
+	case <-c:
+		return false
+	default:
+		return true
+	}
+}
+
+func TestACordonIsAcknowledged(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, o := w.peer("a"), w.peer("o")
+		m := a.join("a")
+		require.NoError(t, m.Healthy(t.Context()))
+		_, cordoned := m.Cordon()
+		require.False(t, cordoned)
+		require.NoError(t, o.Cordon(t.Context(), "a", members.Reason("new disk")))
+		require.NoError(t, o.Cordon(t.Context(), "a", members.Reason("again")))
+		synctest.Wait()
+		require.ErrorIs(t, m.Healthy(t.Context()), members.ErrCordoned)
+		require.ErrorContains(t, m.Healthy(t.Context()), "new disk")
+		c, cordoned := m.Cordon()
+		require.True(t, cordoned)
+		require.Equal(t, "o", c.By)
+		require.False(t, c.Drain)
+		got := o.member("a")
+		require.Equal(t, members.Cordoned, got.State)
+		require.Equal(t, "new disk", got.Cordon.Reason)
+		require.WithinDuration(t, time.Now(), got.Cordon.Since, time.Second)
+		require.NoError(t, o.Uncordon(t.Context(), "a"))
+		synctest.Wait()
+		require.NoError(t, m.Healthy(t.Context()))
+		require.Equal(t, members.Active, o.member("a").State)
+	})
+}
+
+func TestACordonOutlivesItsMember(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, o := w.peer("a"), w.peer("o")
+		require.NoError(t, o.Cordon(t.Context(), "a/b c", members.EvenIfAbsent()))
+		m := a.join("a/b c")
+		require.ErrorIs(t, m.Healthy(t.Context()), members.ErrCordoned, "it is known when Join returns")
+		synctest.Wait()
+		require.Equal(t, members.Cordoned, o.member("a/b c").State)
+		require.NoError(t, w.Expire(a.sessionID()))
+		time.Sleep(timeout)
+		require.Equal(t, members.Cordoned, o.member("a/b c").State, "the next session answers")
+		require.NoError(t, m.Leave(t.Context()))
+		time.Sleep(time.Minute)
+		require.ErrorIs(t, w.peer("b").join("a/b c").Healthy(t.Context()), members.ErrCordoned, "so does the next process")
+	})
+}
+
+func TestADrainIsAcknowledgedWhenItHasEnded(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, o := w.peer("a"), w.peer("o")
+		d := newDrained()
+		m := a.join("a", d.option())
+		require.NoError(t, o.Cordon(t.Context(), "a", members.Reason("new kernel")))
+		done := o.drain("a")
+		c := <-d.began
+		require.True(t, c.Drain)
+		require.Equal(t, "new kernel", c.Reason)
+		require.ErrorIs(t, m.Healthy(t.Context()), members.ErrCordoned, "it is cordoned before it is drained")
+		also := w.peer("p").drain("a")
+		time.Sleep(time.Hour)
+		require.True(t, isOpen(done))
+		require.Equal(t, members.Draining, o.member("a").State)
+		d.end <- nil
+		require.NoError(t, <-done)
+		require.NoError(t, <-also)
+		require.Equal(t, members.Drained, o.member("a").State)
+		require.NoError(t, o.Drain(t.Context(), "a"), "it is drained")
+		require.Empty(t, d.began, "the function was called once")
+
+		require.NoError(t, m.Leave(t.Context()))
+		require.NoError(t, o.Drain(t.Context(), "a"), "it was drained before it left")
+	})
+}
+
+func TestADrainThatFails(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, o := w.peer("a"), w.peer("o")
+		d := newDrained()
+		a.join("a", d.option())
+		done := o.drain("a")
+		<-d.began
+		d.end <- errors.New("a call hangs")
+		err := <-done
+		require.ErrorIs(t, err, members.ErrDrainFailed)
+		var failed *members.DrainError
+		require.ErrorAs(t, err, &failed)
+		require.Equal(t, members.DrainError{ID: "a", Reason: "a call hangs"}, *failed)
+		require.Equal(t, members.Failed, o.member("a").State)
+		done = o.drain("a")
+		<-d.began
+		d.end <- nil
+		require.NoError(t, <-done, "the second time")
+
+		a.join("b")
+		require.ErrorContains(t, o.Drain(t.Context(), "b"), "WithDrain")
+	})
+}
+
+func TestADrainThatIsWithdrawn(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, o := w.peer("a"), w.peer("o")
+		d := newDrained()
+		m := a.join("a", d.option())
+		done := o.drain("a")
+		<-d.began
+		require.NoError(t, o.Uncordon(t.Context(), "a"))
+		require.ErrorIs(t, <-done, members.ErrWithdrawn)
+		require.ErrorIs(t, <-d.ended, members.ErrWithdrawn)
+		synctest.Wait()
+		require.NoError(t, m.Healthy(t.Context()))
+		require.Equal(t, members.Active, o.member("a").State)
+
+		done = o.drain("a")
+		<-d.began
+		synctest.Wait()
+		require.Equal(t, members.Draining, o.member("a").State, "the end of the former one does not count")
+		require.True(t, isOpen(done))
+		d.end <- nil
+		require.NoError(t, <-done)
+	})
+}
+
+// TestASessionThatIsLostInADrain: the function goes on, and the next session answers.
+func TestASessionThatIsLostInADrain(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, o := w.peer("a"), w.peer("o")
+		d := newDrained()
+		a.join("a", d.option())
+		done := o.drain("a")
+		<-d.began
+		a.Link.Cut()
+		require.NoError(t, w.Expire(a.sessionID()))
+		time.Sleep(time.Second)
+		require.True(t, isOpen(done), "it may be on its way to another session")
+		a.Link.Heal()
+		time.Sleep(timeout / 2)
+		require.True(t, isOpen(done))
+		a.Link.Cut()
+		d.end <- nil
+		time.Sleep(timeout / 2)
+		require.True(t, isOpen(done), "nobody has told so")
+		a.Link.Heal()
+		require.NoError(t, <-done)
+		require.Empty(t, d.began, "the function was called once")
+		require.NoError(t, w.Expire(a.sessionID()))
+		time.Sleep(timeout)
+		require.Equal(t, members.Drained, o.member("a").State, "each session answers")
+	})
+}
+
+// TestAMemberThatDiesInADrain is not drained: it may still run. Its successor has to answer.
+func TestAMemberThatDiesInADrain(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, o := w.peer("a"), w.peer("o")
+		first, second := newDrained(), newDrained()
+		a.join("a", first.option())
+		done := o.drain("a")
+		<-first.began
+		a.Link.Cut()
+		began := time.Now()
+		require.ErrorIs(t, <-done, members.ErrLeft)
+		require.GreaterOrEqual(t, time.Since(began), 2*timeout-time.Second, "it may be on its way to another session")
+		done = o.drain("a")
+		b := w.peer("b")
+		b.join("a", second.option())
+		<-second.began
+		require.True(t, isOpen(done))
+		a.Link.Heal()
+		time.Sleep(timeout)
+		first.end <- nil
+		require.True(t, isOpen(done), "both processes have the ID, and both must answer")
+		require.Equal(t, members.Draining, o.member("a").State)
+		second.end <- nil
+		require.NoError(t, <-done)
+	})
+}
+
+// TestALostReplyOfADrain: whichever reply is lost, the request is written once, the function is called once, and its end is told.
+func TestALostReplyOfADrain(t *testing.T) {
+	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpGetData, zktest.OpSync, zktest.OpGetChildren2} {
+		for nth := 1; nth <= 4; nth++ {
+			in(t, func(t *testing.T, w *world) {
+				a, o := w.peer("a"), w.peer("o")
+				d := newDrained()
+				a.join("a", d.option())
+				synctest.Wait()
+				fault := w.DropReply(nth, zktest.Match{Op: op})
+				defer fault.Cancel()
+				done := o.drain("a")
+				<-d.began
+				d.end <- nil
+				require.NoError(t, <-done)
+				require.Empty(t, d.began)
+				require.NoError(t, o.Uncordon(t.Context(), "a"))
+				synctest.Wait()
+				require.Equal(t, members.Active, o.member("a").State)
+			})
+		}
+	}
+}
+
+func TestACallOfDrainEndsWithItsContext(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, o := w.peer("a"), w.peer("o")
+		d := newDrained()
+		m := a.join("a", d.option())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, o.Drain(ctx, "a"), context.DeadlineExceeded)
+		<-d.began
+		require.Equal(t, members.Draining, o.member("a").State, "it stays asked for")
+		require.NoError(t, m.Leave(t.Context()))
+		require.ErrorIs(t, <-d.ended, members.ErrLeft)
+		require.ErrorIs(t, o.Drain(t.Context(), "a"), members.ErrLeft)
+	})
+}
+
+// TestACordonThatCannotBeRead keeps its member out of service all the same.
+func TestACordonThatCannotBeRead(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, o := w.peer("a"), w.peer("o")
+		m := a.join("a")
+		require.NoError(t, o.Client.Create(t.Context(), path+"/_cordon_a", []byte("by hand"), framework.Persistent))
+		synctest.Wait()
+		require.ErrorIs(t, m.Healthy(t.Context()), members.ErrCordoned)
+		require.Equal(t, members.Cordoning, o.member("a").State)
+		require.NoError(t, o.Cordon(t.Context(), "a"))
+		synctest.Wait()
+		require.Equal(t, members.Cordoned, o.member("a").State)
+		require.NoError(t, o.Uncordon(t.Context(), "a"))
+		synctest.Wait()
+		require.NoError(t, m.Healthy(t.Context()))
+	})
+}

@@ -1,0 +1,39 @@
+package members
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// FuzzRecords: any data is a member with a name, and any node of a cordon keeps its member out of service.
+func FuzzRecords(f *testing.F) {
+	for _, data := range []string{"", "null", "{}", `{"v":1,"id":"a","load":1}`, `{"v":9,"id":"a"}`, `{"v":1,"id":"a","request":"r","drain":true,"answers":{"n":{"state":"drained"}}}`} {
+		f.Add("_c_1-member", []byte(data))
+		f.Add("_cordon_a%2Fb", []byte(data))
+	}
+	f.Fuzz(func(t *testing.T, name string, data []byte) {
+		r := decodeMember(name, data)
+		require.True(t, r.ID != "" || name == "")
+		c := decodeCordon(name, data, framework.Stat{})
+		require.NotEqual(t, Active, c.stateOf([]string{"n"}))
+		if c.Drain {
+			require.NotEmpty(t, c.request, "answers name it")
+		}
+		again, err := c.storedRecord().encode()
+		require.NoError(t, err)
+		twice, err := decodeCordon(name, again, framework.Stat{}).storedRecord().encode()
+		require.NoError(t, err)
+		require.Equal(t, string(again), string(twice))
+	})
+}
+
+// TestNamesOfCordons can be nodes, and tell the ID.
+func TestNamesOfCordons(t *testing.T) {
+	for _, id := range []string{"a", "a/b", ".", "..", "ü\u202e\x01", "_cordon_x", "100%", " "} {
+		require.NoError(t, framework.ValidatePath("/g/"+cordonName(id)), "%q", id)
+		require.Equal(t, id, decodeCordon(cordonName(id), nil, framework.Stat{}).ID)
+	}
+}

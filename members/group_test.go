@@ -1,0 +1,218 @@
+package members_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/members"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+func TestMembersJoinAndLeave(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.peer("a"), w.peer("b")
+		require.Equal(t, path, a.Path())
+		none, err := a.List(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, none.Members)
+		seen := w.peer("o").watch(t.Context())
+		synctest.Wait()
+		require.Equal(t, ": ", seen.last())
+
+		first, err := a.Join(t.Context(), "a", members.Info{Metadata: members.Metadata{"zone": "x"}, Version: "1.4", Load: 2.5})
+		require.NoError(t, err)
+		require.Equal(t, "a", first.ID())
+		synctest.Wait()
+		require.Equal(t, "a: joined a", seen.last())
+		second := b.join("b")
+		synctest.Wait()
+		require.Equal(t, "a b: joined b", seen.last())
+		m := b.member("a")
+		require.Equal(t, members.Info{Metadata: members.Metadata{"zone": "x"}, Version: "1.4", Load: 2.5}, m.Info)
+		require.Equal(t, members.Active, m.State)
+		require.WithinDuration(t, time.Now(), m.Joined, time.Second)
+		require.Equal(t, a.sessionID(), m.Session)
+		require.Equal(t, path, m.Node[:len(path)])
+
+		require.NoError(t, first.Leave(t.Context()))
+		require.NoError(t, first.Leave(t.Context()))
+		require.Len(t, w.Children(path), 1, "gone when Leave returns")
+		require.ErrorIs(t, first.Update(t.Context(), func(*members.Info) {}), members.ErrLeft)
+		synctest.Wait()
+		require.Equal(t, "b: left a", seen.last())
+		require.NoError(t, second.Leave(t.Context()))
+		synctest.Wait()
+		require.Equal(t, ": left b", seen.last())
+		time.Sleep(3 * time.Minute) // the directory is removed
+		a.join("again")
+		synctest.Wait()
+		require.Equal(t, "again: joined again", seen.last())
+		require.Equal(t, 6, seen.count(), "nothing is told twice")
+	})
+}
+
+func TestAMemberJoinsAgainOnItsNextSession(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, o := w.peer("a"), w.peer("o")
+		m := a.join("a")
+		seen := o.watch(t.Context())
+		a.Link.Cut()
+		time.Sleep(2 * timeout)
+		require.Equal(t, ": left a", seen.last())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, m.Update(ctx, func(i *members.Info) { i.Load = 7 }), context.DeadlineExceeded)
+		a.Link.Heal()
+		time.Sleep(2 * timeout)
+		require.Equal(t, "a: joined a", seen.last())
+		require.Equal(t, 7.0, o.member("a").Info.Load, "what it told last")
+
+		require.NoError(t, a.Client.Delete(t.Context(), o.member("a").Node, framework.AnyVersion))
+		time.Sleep(timeout)
+		require.Equal(t, "a: joined a", seen.last(), "somebody deleted its node")
+		require.NoError(t, a.Client.Close(t.Context()))
+		time.Sleep(time.Second)
+		require.Equal(t, ": left a", seen.last())
+		require.ErrorIs(t, m.Update(t.Context(), func(*members.Info) {}), framework.ErrClosed)
+		_, err := a.Join(t.Context(), "a", members.Info{})
+		require.ErrorIs(t, err, framework.ErrClosed)
+	})
+}
+
+func TestAMemberIsThereOnceAndLeavesNothing(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.peer("a")
+		for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpCreate, zktest.OpCreateContainer} {
+			w.DropReply(1, zktest.Match{Op: op})
+			m, err := a.Join(t.Context(), "a", members.Info{})
+			require.NoError(t, err)
+			require.Len(t, w.Children(path), 1)
+			w.DropReply(1, zktest.Match{Op: zktest.OpDelete})
+			require.NoError(t, m.Leave(t.Context()))
+			require.Empty(t, w.Children(path))
+		}
+		a.Link.BlackHole(false, true)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := a.Join(ctx, "a", members.Info{})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		a.Link.Heal()
+		time.Sleep(timeout)
+		require.Empty(t, w.Children(path))
+
+		m := a.join("a")
+		a.Link.Cut()
+		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		require.NoError(t, m.Leave(ctx))
+		require.Equal(t, time.Second, time.Since(began))
+		a.Link.Heal()
+		time.Sleep(timeout)
+		require.Empty(t, w.Children(path))
+	})
+}
+
+// TestUpdatesSurvive every lost reply, and a node that somebody overwrites.
+func TestUpdatesSurvive(t *testing.T) {
+	for _, op := range []zktest.Op{zktest.OpMulti, zktest.OpGetData, zktest.OpCreate} {
+		for nth := 1; nth <= 3; nth++ {
+			in(t, func(t *testing.T, w *world) {
+				a, o := w.peer("a"), w.peer("o")
+				m := a.join("a")
+				seen := o.watch(t.Context())
+				synctest.Wait()
+				fault := w.DropReply(nth, zktest.Match{Op: op})
+				defer fault.Cancel()
+				for n := 1; n <= 4; n++ {
+					require.NoError(t, m.Update(t.Context(), func(i *members.Info) { i.Load, i.Metadata = float64(n), members.Metadata{"n": fmt.Sprint(n)} }))
+					require.Equal(t, float64(n), m.Info().Load)
+					require.Equal(t, float64(n), o.member("a").Info.Load, "the servers have it when Update returns")
+				}
+				_, err := o.Client.Set(t.Context(), o.member("a").Node, []byte(`{"v":1,"id":"b"}`), framework.AnyVersion)
+				require.NoError(t, err)
+				time.Sleep(timeout)
+				require.Equal(t, "a: changed a", seen.last(), "a member alone says what it is")
+				require.Equal(t, 4.0, o.member("a").Info.Load)
+			})
+		}
+	}
+}
+
+// TestConcurrentUpdatesAllCount: each changes what the one before has left.
+func TestConcurrentUpdatesAllCount(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.peer("a")
+		m := a.join("a")
+		errs := make(chan error)
+		for range 50 {
+			go func() { errs <- m.Update(t.Context(), func(i *members.Info) { i.Load++ }) }()
+		}
+		for range 50 {
+			require.NoError(t, <-errs)
+		}
+		require.Equal(t, 50.0, a.member("a").Info.Load)
+	})
+}
+
+func TestForeignMembersAreShownByTheirNames(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.peer("a")
+		require.NoError(t, a.Client.MakeDirs(t.Context(), path))
+		require.NoError(t, a.Client.Create(t.Context(), path+"/java-1", []byte("payload"), framework.Ephemeral))
+		require.NoError(t, a.Client.Create(t.Context(), path+"/later", []byte(`{"v":9,"id":"x","load":3,"new":true}`), framework.Ephemeral))
+		require.NoError(t, a.Client.Create(t.Context(), path+"/null", nil, framework.Ephemeral))
+		require.Equal(t, path+"/java-1", a.member("java-1").Node)
+		require.Equal(t, 3.0, a.member("x").Info.Load, "what this release knows of a newer one")
+		require.Equal(t, path+"/null", a.member("null").Node)
+	})
+}
+
+func TestBadMembersAreRefused(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		c := w.peer("a").Client
+		ok := members.New(c, path)
+		join := func(g *members.Group, id string, i members.Info, opts ...members.JoinOption) func() error {
+			return func() error { _, err := g.Join(t.Context(), id, i, opts...); return err }
+		}
+		for says, do := range map[string]func() error{
+			"client is nil": join(members.New(nil, path), "a", members.Info{}),
+			"the root":      join(members.New(c, "/"), "a", members.Info{}),
+			"invalid path":  join(members.New(c, "x"), "a", members.Info{}),
+			"id is empty":   join(ok, "", members.Info{}),
+			"at most 1024":  join(ok, strings.Repeat("x", 1025), members.Info{}),
+			"key of \"v\"":  join(ok, "a", members.Info{Metadata: members.Metadata{"": "v"}}),
+			"not UTF-8":     join(ok, "a", members.Info{Metadata: members.Metadata{"k": "\xff"}}),
+			"the version":   join(ok, "a", members.Info{Version: "\xff"}),
+			"be finite":     join(ok, "a", members.Info{Load: math.Inf(1)}),
+			"at most 65536": join(ok, "a", members.Info{Metadata: members.Metadata{"k": strings.Repeat("x", 65<<10)}}),
+			"WithDrain":     join(ok, "a", members.Info{}, members.WithDrain(nil)),
+			"a reason":      func() error { return ok.Cordon(t.Context(), "a", members.Reason("\xff")) },
+			"the id is":     func() error { return ok.Uncordon(t.Context(), "") },
+		} {
+			require.ErrorContains(t, do(), says)
+		}
+		_, err := members.New(nil, path).List(t.Context())
+		require.ErrorContains(t, err, "client is nil")
+		for _, err := range members.New(nil, path).Watch(t.Context()) {
+			require.ErrorContains(t, err, "client is nil")
+		}
+		require.ErrorIs(t, ok.Cordon(t.Context(), "nobody"), members.ErrNotFound)
+		require.ErrorIs(t, ok.Drain(t.Context(), "nobody"), members.ErrNotFound)
+		require.NoError(t, ok.Uncordon(t.Context(), "nobody"))
+		m, err := ok.Join(t.Context(), "a", members.Info{})
+		require.NoError(t, err)
+		defer m.Leave(context.Background())
+		require.ErrorIs(t, m.Update(t.Context(), func(i *members.Info) { i.Load = math.NaN() }), members.ErrInvalid)
+		require.Zero(t, m.Info().Load)
+		require.Len(t, w.Children(path), 1)
+	})
+}

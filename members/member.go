@@ -1,0 +1,179 @@
+package members
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"time"
+	"unicode/utf8"
+)
+
+// Info is what a member tells of itself.
+type Info struct {
+	// Metadata describes the member to others, such as its address and its zone.
+	Metadata Metadata
+	// Version is that of the program.
+	Version string
+	// Load tells how busy the member is, in a unit that the group's programs agree on. It is finite.
+	Load float64
+}
+
+// Metadata describes a member. Keys are not empty, keys and values are UTF-8.
+type Metadata map[string]string
+
+// MaxInfo is how many bytes an Info may have, encoded as JSON.
+const MaxInfo = 64 << 10
+
+func (i Info) cloneInfo() Info {
+	i.Metadata = maps.Clone(i.Metadata)
+	return i
+}
+
+func (i Info) checkInfo() error {
+	for k, v := range i.Metadata {
+		switch {
+		case k == "":
+			return fmt.Errorf("%w: metadata: the key of %q is empty", ErrInvalid, v)
+		case !utf8.ValidString(k) || !utf8.ValidString(v):
+			return fmt.Errorf("%w: metadata: %q: %q is not UTF-8", ErrInvalid, k, v)
+		}
+	}
+	switch {
+	case !utf8.ValidString(i.Version):
+		return fmt.Errorf("%w: the version %q is not UTF-8", ErrInvalid, i.Version)
+	case math.IsNaN(i.Load) || math.IsInf(i.Load, 0):
+		return fmt.Errorf("%w: a load of %v, it must be finite", ErrInvalid, i.Load)
+	}
+	data, err := json.Marshal(i)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if len(data) > MaxInfo {
+		return fmt.Errorf("%w: %d bytes as JSON, at most %d are allowed", ErrInvalid, len(data), MaxInfo)
+	}
+	return nil
+}
+
+// maxID bounds an ID, which is a part of a node's name.
+const maxID = 1 << 10
+
+func checkID(id string) error {
+	switch {
+	case id == "":
+		return fmt.Errorf("%w: the id is empty", ErrInvalid)
+	case len(id) > maxID:
+		return fmt.Errorf("%w: the id has %d bytes, at most %d are allowed", ErrInvalid, len(id), maxID)
+	case !utf8.ValidString(id):
+		return fmt.Errorf("%w: the id %q is not UTF-8", ErrInvalid, id)
+	}
+	return nil
+}
+
+// Member is one member of a group.
+type Member struct {
+	// ID is the member's name.
+	ID string
+	// Info is what it tells of itself.
+	Info Info
+	// Node is the path of its node, which stays the same until the member leaves or its session ends.
+	Node string
+	// Session is the number of its session.
+	Session int64
+	// Joined is when it joined, and Changed when it last told something, both by the clock of the ensemble's leader.
+	Joined, Changed time.Time
+	// Zxid is the newest transaction that wrote the member or its cordon.
+	Zxid int64
+	// Others counts further nodes with this ID: of a former session that has not ended yet, or of another process that was given the same ID. The newest node is shown.
+	Others int
+	// State says whether the member is in service.
+	State State
+	// Cordon is what an operator has asked of it, or nil.
+	Cordon *Cordon
+
+	order int64 // of joining
+}
+
+// State says whether a member is in service.
+type State string
+
+// The states of a member.
+const (
+	Active    State = "active"
+	Cordoning State = "cordoning" // it was asked to take no new work, and has not answered yet
+	Cordoned  State = "cordoned"  // it takes no new work
+	Draining  State = "draining"  // it was asked to finish its work, and has not answered yet
+	Drained   State = "drained"   // it has finished its work
+	Failed    State = "failed"    // it has answered that it cannot be drained
+)
+
+// Cordon is what an operator has asked of a member.
+type Cordon struct {
+	// ID is the member's. It need not be listed.
+	ID string
+	// Drain is true if the member is to finish its work, too.
+	Drain bool
+	// Reason and By are what the asker told: why, and the Identity of its client.
+	Reason, By string
+	// Since is when the member was cordoned, by the clock of the ensemble's leader.
+	Since time.Time
+	// Answers are the answers to this request, by the name of the member's node.
+	Answers map[string]Answer
+
+	request string // tells this request from an earlier or a later one
+	zxid    int64  // that wrote it last
+	version int32
+}
+
+// Answer is a member's answer to a request.
+type Answer struct {
+	// State is Cordoned, Drained or Failed.
+	State State `json:"state"`
+	// Error says why a drain has failed.
+	Error string `json:"error,omitempty"`
+}
+
+// stateOf finds the state of a member with these nodes, of which there is at least one.
+func (c *Cordon) stateOf(nodes []string) State {
+	if c == nil {
+		return Active
+	}
+	done, pending := Cordoned, Cordoning
+	if c.Drain {
+		done, pending = Drained, Draining
+	}
+	state := done
+	for _, node := range nodes {
+		switch answer := c.Answers[node].State; {
+		case answer == Failed && c.Drain:
+			return Failed
+		case answer == "", c.Drain && answer != Drained:
+			state = pending
+		}
+	}
+	return state
+}
+
+// isDrained reports whether somebody has answered that it is drained.
+func (c *Cordon) isDrained() bool {
+	for _, answer := range c.Answers {
+		if answer.State == Drained {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Cordon) cloneCordon() *Cordon {
+	if c == nil {
+		return nil
+	}
+	copied := *c
+	copied.Answers = maps.Clone(c.Answers)
+	return &copied
+}
+
+func (m Member) cloneMember() Member {
+	m.Info, m.Cordon = m.Info.cloneInfo(), m.Cordon.cloneCordon()
+	return m
+}

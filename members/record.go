@@ -1,0 +1,74 @@
+package members
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
+)
+
+// recordVersion is the version of the records that this release writes.
+const recordVersion = 1
+
+// memberName is what the name of a member's node ends with.
+const memberName = "member"
+
+// cordonPrefix begins the name of a cordon's node.
+const cordonPrefix = "_cordon_"
+
+// cordonName is the name of a cordon's node. What a path must not have is escaped.
+func cordonName(id string) string { return cordonPrefix + url.PathEscape(id) }
+
+// memberRecord is what a member stores in its node.
+type memberRecord struct {
+	ID       string   `json:"id"`
+	Metadata Metadata `json:"metadata,omitempty"`
+	Version  string   `json:"version,omitempty"`
+	Load     float64  `json:"load,omitempty"`
+}
+
+func (r memberRecord) encode() ([]byte, error) { return recipe.Unknown(nil).Encode(recordVersion, r) }
+
+// decodeMember reads a member's node. What another program has written is a member with the node's name. Of a newer release's record it reads what it knows.
+func decodeMember(name string, data []byte) memberRecord {
+	var r memberRecord
+	if _, err := recipe.Decode(data, recordVersion, &r); err != nil && !errors.Is(err, recipe.ErrNewer) || r.ID == "" {
+		return memberRecord{ID: name}
+	}
+	return r
+}
+
+// cordonRecord is what is stored of a cordon.
+type cordonRecord struct {
+	ID      string            `json:"id"`
+	Request string            `json:"request"`
+	Drain   bool              `json:"drain,omitempty"`
+	Reason  string            `json:"reason,omitempty"`
+	By      string            `json:"by,omitempty"`
+	Answers map[string]Answer `json:"answers,omitempty"`
+}
+
+func (r cordonRecord) encode() ([]byte, error) { return recipe.Unknown(nil).Encode(recordVersion, r) }
+
+// decodeCordon reads a cordon's node. One that cannot be read still is a cordon, whose request is not known: members take no new work, and answer nothing.
+func decodeCordon(name string, data []byte, st framework.Stat) *Cordon {
+	var r cordonRecord
+	if _, err := recipe.Decode(data, recordVersion, &r); err != nil && !errors.Is(err, recipe.ErrNewer) {
+		r = cordonRecord{}
+	}
+	id, err := url.PathUnescape(strings.TrimPrefix(name, cordonPrefix))
+	if err != nil {
+		id = name
+	}
+	return &Cordon{
+		ID: id, Drain: r.Drain && r.Request != "", Reason: r.Reason, By: r.By, Since: st.Ctime.UTC(), Answers: r.Answers,
+		request: r.Request, zxid: st.Mzxid, version: st.Version,
+	}
+}
+
+// storedRecord is what is stored of a cordon; see decodeCordon.
+func (c *Cordon) storedRecord() cordonRecord {
+	return cordonRecord{ID: c.ID, Request: c.request, Drain: c.Drain, Reason: c.Reason, By: c.By, Answers: c.Answers}
+}

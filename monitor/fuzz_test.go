@@ -1,0 +1,35 @@
+package monitor
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// FuzzRecord: anyone who may write the record may write anything.
+func FuzzRecord(f *testing.F) {
+	for _, data := range []string{
+		"", "null", "{}", `{"v":1}`, `{"v":2,"root":"/"}`, `{"v":1,"root":"/","findings":null,"more":[1]}`,
+		`{"v":1,"root":"/","findings":[{"problem":"orphan","path":"/a","text":"\u202e","id":"5-1","began":"2026-01-01T00:00:00Z","told":true}]}`,
+		`{"v":1,"root":"/","findings":[{"problem":"orphan","path":"/a","id":"5-1"},{"problem":"orphan","path":"/a","id":"5-2"}]}`,
+		`{"v":1,"root":"/","findings":[{"problem":"x","path":"/a","id":"1","began":"9999-12-31T23:59:59-23:59"}]}`,
+	} {
+		f.Add([]byte(data))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var r storedRecord
+		var err error
+		if r.findingsRecord, r.unknown, err = decodeRecord(data); err != nil {
+			require.True(t, errors.Is(err, ErrBadRecord) || errors.Is(err, ErrNewerRecord), "%v", err)
+			return
+		}
+		again, err := r.encode()
+		require.NoError(t, err)
+		same, unknown, err := decodeRecord(again)
+		require.NoError(t, err)
+		require.Equal(t, len(r.unknown), len(unknown))
+		require.Equal(t, r.Root, same.Root)
+		require.Equal(t, len(r.Findings), len(same.Findings))
+	})
+}

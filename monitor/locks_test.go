@@ -1,0 +1,158 @@
+package monitor_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/monitor"
+)
+
+// contender is the path of a contender's node.
+func contender(lock string, n int) string {
+	return fmt.Sprintf("%s/_c_%08d-0000-4000-8000-000000000000-lock-%010d", lock, n, n)
+}
+
+func TestManyWaiters(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("app")
+		for n := range 12 {
+			w.put(m, contender("/app/a", n), "", framework.Ephemeral)
+		}
+		for n := range 11 {
+			w.put(m, contender("/app/b", n), "", framework.Ephemeral)
+		}
+		w.watch("x", monitor.Without(monitor.ProblemHold))
+		require.Empty(t, w.news(), "one look begins nothing")
+		w.looks(1)
+		require.Equal(t, []string{"x begins many waiters /app/a"}, w.news())
+		require.Contains(t, w.last().Text, "11 wait")
+		w.looks(10)
+		require.Empty(t, w.news(), "it is told once")
+		w.remove(m, contender("/app/a", 11))
+		w.looks(1)
+		require.Empty(t, w.news(), "one look ends nothing")
+		w.put(m, contender("/app/a", 12), "", framework.Ephemeral)
+		w.looks(1)
+		w.remove(m, contender("/app/a", 12))
+		w.looks(1)
+		require.Empty(t, w.news(), "it does not flap")
+		w.looks(1)
+		require.Equal(t, []string{"x ends many waiters /app/a"}, w.news())
+		require.Equal(t, 14*interval, w.last().Lasted(), "to the first of the looks without it")
+		w.looks(3)
+		require.Empty(t, w.news())
+	})
+}
+
+func TestLongHold(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a"), w.member("b")
+		held, err := locks.NewMutex(a.Client, "/app/lock").Lock(t.Context())
+		require.NoError(t, err)
+		w.watch("x")
+		time.Sleep(time.Hour)
+		require.Empty(t, w.news(), "none waits")
+		next := make(chan *locks.Lease, 1)
+		go func() {
+			lease, _ := locks.NewMutex(b.Client, "/app/lock").Lock(t.Context())
+			next <- lease
+		}()
+		w.looks(2)
+		require.Equal(t, []string{"x begins long hold /app/lock"}, w.news())
+		require.Equal(t, held.Node(), w.last().Node)
+		require.NoError(t, held.Release(t.Context()))
+		c := w.member("c")
+		third := make(chan *locks.Lease, 1)
+		go func() {
+			lease, _ := locks.NewMutex(c.Client, "/app/lock").Lock(t.Context())
+			third <- lease
+		}()
+		w.looks(2)
+		require.Equal(t, []string{"x ends long hold /app/lock"}, w.news(), "the next holder has asked long ago and holds for a short time")
+		w.looks(8)
+		require.Empty(t, w.news())
+		w.looks(4)
+		require.Equal(t, []string{"x begins long hold /app/lock"}, w.news())
+		require.NoError(t, (<-next).Release(t.Context()))
+		require.NoError(t, (<-third).Release(t.Context()))
+	})
+}
+
+func TestCandidatesAreNoWaiters(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.timeout = time.Hour // heartbeats are rare
+		for n := range 13 {
+			m := w.member(fmt.Sprint("m", n))
+			go func() { _, _ = election.New(m.Client, "/app/leader").Campaign(t.Context()) }()
+		}
+		w.watch("x")
+		time.Sleep(10 * time.Minute)
+		require.Empty(t, w.news())
+	})
+}
+
+func TestFaultyLines(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("app")
+		w.put(m, contender("/app/orphan", 1), "", framework.Persistent)
+		w.put(m, contender("/app/silent", 1), locks.RevokeMark, framework.Ephemeral)
+		w.put(m, contender("/app/mixed", 1), "", framework.Ephemeral)
+		w.put(m, "/app/mixed/_c_00000002-0000-4000-8000-000000000000-latch-0000000002", "x", framework.Ephemeral)
+		w.watch("x")
+		w.looks(1)
+		require.Equal(t, []string{"x begins silent holder /app/silent", "x begins orphan /app/orphan", "x begins mixed kinds /app/mixed"}, w.news())
+		w.remove(m, contender("/app/orphan", 1))
+		w.remove(m, contender("/app/silent", 1))
+		w.remove(m, contender("/app/mixed", 1))
+		w.looks(2)
+		require.Equal(t, []string{"x ends silent holder /app/silent", "x ends orphan /app/orphan", "x ends mixed kinds /app/mixed"}, w.news())
+	})
+}
+
+func TestLargeSession(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("app")
+		for n := range 5 {
+			w.put(m, contender("/app/lock", n), "", framework.Ephemeral)
+		}
+		w.watch("x", monitor.WithSessionBytes(5*(len(contender("/app/lock", 0))+4)-1))
+		w.looks(1)
+		session := m.Status().SessionID
+		require.Equal(t, []string{"x begins large session " + locks.SessionID(session).String()}, w.news())
+		w.remove(m, contender("/app/lock", 4))
+		w.looks(2)
+		require.Equal(t, []string{"x ends large session " + locks.SessionID(session).String()}, w.news())
+	})
+}
+
+// TestRequestsOfALook counts what a look at many locks costs.
+func TestRequestsOfALook(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("app")
+		require.NoError(t, m.MakeDirs(t.Context(), "/app/locks"))
+		for dir := range 1000 {
+			lock := fmt.Sprintf("/app/locks/l%04d", dir)
+			ops := []framework.Op{framework.CreateOp(lock, nil, framework.Persistent)}
+			for n := range 5 {
+				ops = append(ops, framework.CreateOp(contender(lock, n), nil, framework.Ephemeral))
+			}
+			_, err := m.Multi(t.Context(), ops...)
+			require.NoError(t, err)
+		}
+		w.timeout = time.Hour // heartbeats are rare
+		x := w.watch("x")
+		before := x.Status().Requests
+		w.looks(2)
+		t.Logf("%d requests in 2 looks", x.Status().Requests-before)
+		require.Less(t, x.Status().Requests-before, int64(2*30))
+		_, recorded := w.Node(path + "/findings")
+		require.False(t, recorded, "a look without news writes no record")
+		require.Empty(t, w.news())
+	})
+}

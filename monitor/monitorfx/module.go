@@ -1,0 +1,44 @@
+// Package monitorfx wires package monitor into an application that is built with go.uber.org/fx.
+package monitorfx
+
+import (
+	"context"
+
+	"go.uber.org/fx"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/appmodule"
+	"github.com/lockstep-go/lockstep/monitor"
+)
+
+// OnEvent is the function that At's monitors call with each event; see monitor.WithOnEvent. Provide one if there is something to call.
+type OnEvent func(ctx context.Context, e monitor.Event) error
+
+type params struct {
+	fx.In
+
+	Client  *framework.Client
+	OnEvent OnEvent `optional:"true"`
+}
+
+// At takes part in watching over root, on the application's client, from the application's start to its stop; see monitor.New. Start does not wait for ZooKeeper. Stop waits, within the
+// application's stop timeout, until a call of OnEvent has returned. The application does not build with a wrong argument. If the monitor cannot go on, see
+// monitor.Monitor.Run, the application is shut down with exit code 1.
+func At(path, root string, opts ...monitor.Option) fx.Option {
+	return fx.Invoke(func(lc fx.Lifecycle, p params, stop fx.Shutdowner) error {
+		all := opts
+		if p.OnEvent != nil {
+			all = append(all[:len(all):len(all)], monitor.WithOnEvent(monitor.DefaultEventTimeout, p.OnEvent))
+		}
+		m := monitor.New(p.Client, path, root, all...)
+		if err := m.Err(); err != nil {
+			return err
+		}
+		appmodule.Run(lc, "monitor", func(ctx context.Context) {
+			if err := m.Run(ctx); err != nil && ctx.Err() == nil {
+				appmodule.Shutdown(stop, p.Client.Logger(), "a monitor cannot go on", path, err)
+			}
+		})
+		return nil
+	})
+}

@@ -1,0 +1,103 @@
+package monitor_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/monitor"
+	"github.com/lockstep-go/lockstep/queue"
+)
+
+func TestGrowingQueue(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("app")
+		q := queue.New(m.Client, "/app/mails", queue.Bytes())
+		defer q.Close(t.Context())
+		put := func() { require.NoError(t, q.PutBatch(t.Context(), [][]byte{{1}, {2}, {3}})) }
+		put()
+		x := w.watch("x", monitor.WithGrowth(4, 10), monitor.WithHysteresis(1, 2))
+		for range 3 {
+			put()
+			w.looks(1)
+		}
+		w.looks(1)
+		for range 3 {
+			put()
+			w.looks(1)
+		}
+		require.Empty(t, w.news(), "not at four looks in a row")
+		put()
+		w.looks(1)
+		require.Equal(t, []string{"x begins growing queue /app/mails"}, w.news())
+		require.Contains(t, w.last().Text, "at 4 looks in a row, from 12 to 24 items")
+		y := w.watch("y", monitor.WithGrowth(4, 10), monitor.WithHysteresis(1, 2))
+		x.end(t)
+		time.Sleep(time.Second)
+		for range 8 {
+			put()
+			w.looks(1)
+		}
+		require.Empty(t, w.news(), "it still grows, though the next leader does not know for how long")
+		w.looks(2)
+		require.Equal(t, []string{"y ends growing queue /app/mails"}, w.news())
+		y.end(t)
+	})
+}
+
+func TestOldItemsAndDeadLetters(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("app")
+		q := queue.New(m.Client, "/app/mails", queue.Bytes(), queue.WithMaxAttempts(1))
+		defer q.Close(t.Context())
+		require.NoError(t, q.Put(t.Context(), []byte("low")))
+		w.watch("x", monitor.WithOldItem(10*time.Minute))
+		time.Sleep(9 * time.Minute)
+		require.NoError(t, q.Put(t.Context(), []byte("high"), queue.WithPriority(1)))
+		require.Empty(t, w.news())
+		w.looks(4)
+		require.Equal(t, []string{"x begins old item /app/mails"}, w.news(), "the one of a low priority")
+		for range 2 {
+			d, err := q.Take(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, d.Nack(t.Context(), 0, fmt.Errorf("bad")))
+		}
+		w.looks(3)
+		require.ElementsMatch(t, []string{"x ends old item /app/mails", "x begins dead letters /app/mails"}, w.news())
+		require.Equal(t, "2 dead letters", findDead(w).Text)
+		_, err := q.Requeue(t.Context())
+		require.NoError(t, err)
+		w.looks(2)
+		require.Equal(t, []string{"x ends dead letters /app/mails", "x begins old item /app/mails"}, w.news(), "they were put long ago")
+	})
+}
+
+func findDead(w *world) (found monitor.Finding) {
+	for _, e := range w.all {
+		if e.Problem == monitor.ProblemDeadLetters {
+			found = e.Finding
+		}
+	}
+	return found
+}
+
+// TestConsumersOfStrictQueueAreNoWaiters: they stand in line for their turn, which may last.
+func TestConsumersOfStrictQueueAreNoWaiters(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.timeout = time.Hour // heartbeats are rare
+		for n := range 13 {
+			q := queue.New(w.member(fmt.Sprint("m", n)).Client, "/app/strict", queue.Bytes(), queue.WithOrder(queue.Strict))
+			go func() { _, _ = q.Take(t.Context()) }()
+			defer q.Close(t.Context())
+		}
+		w.watch("x")
+		time.Sleep(10 * time.Minute)
+		require.Empty(t, w.news())
+		report, err := monitor.Check(t.Context(), w.member("y").Client, "/")
+		require.NoError(t, err)
+		require.Equal(t, 1, report.Queues)
+		require.Empty(t, report.Findings)
+	})
+}

@@ -1,0 +1,110 @@
+package monitor
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/metrics"
+)
+
+// telemetry is a monitor's instruments. Those that are observed have values only while this process leads.
+type telemetry struct {
+	provider metric.MeterProvider
+	root     attribute.KeyValue
+	looks    metric.Float64Histogram
+	events   metric.Int64Counter
+
+	mu      sync.Mutex
+	leading bool
+	up      float64
+	open    map[Problem]int
+	seen    *look // the latest that did not fail, or nil
+	asked   int64 // requests of the latest look
+}
+
+func newTelemetry(client *framework.Client, root string) *telemetry {
+	p := client.MeterProvider()
+	return &telemetry{provider: p, root: attribute.String(metrics.Root, root), looks: metrics.MonitorLook.Histogram(p), events: metrics.MonitorEvents.Counter(p)}
+}
+
+// register makes the gauges be observed until the function that it returns is called.
+func (t *telemetry) register() (unregister func()) {
+	return metrics.Observe(t.provider, func(o metrics.Observer) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if !t.leading {
+			return
+		}
+		o.Observe(metrics.MonitorUp, t.up, t.root)
+		for _, p := range problems {
+			o.Observe(metrics.MonitorFindings, float64(t.open[p]), t.root, attribute.String(metrics.Problem, string(p)))
+		}
+		if t.seen == nil {
+			return
+		}
+		o.Observe(metrics.MonitorRequests, float64(t.asked), t.root)
+		rest := 0
+		for i, lock := range t.seen.waiting {
+			if i >= ofMetrics {
+				rest += lock.value
+				continue
+			}
+			o.Observe(metrics.MonitorWaiters, float64(lock.value), t.root, attribute.String(metrics.Path, validUTF8(lock.path)))
+		}
+		o.Observe(metrics.MonitorWaiters, float64(rest), t.root, attribute.String(metrics.Path, "other"))
+		others := queueItems{path: "other"}
+		for i, q := range t.seen.items {
+			if i >= ofMetrics {
+				others.items, others.delayed, others.dead, others.oldest = others.items+q.items, others.delayed+q.delayed, others.dead+q.dead, max(others.oldest, q.oldest)
+				continue
+			}
+			t.observeQueue(o, q)
+		}
+		t.observeQueue(o, others)
+	}, metrics.MonitorUp, metrics.MonitorFindings, metrics.MonitorRequests, metrics.MonitorWaiters, metrics.MonitorItems, metrics.MonitorOldest)
+}
+
+func (t *telemetry) observeQueue(o metrics.Observer, q queueItems) {
+	path := attribute.String(metrics.Path, validUTF8(q.path))
+	for state, n := range map[string]int{"items": q.items, "delayed": q.delayed, "dead": q.dead} {
+		o.Observe(metrics.MonitorItems, float64(n), t.root, path, attribute.String(metrics.State, state))
+	}
+	o.Observe(metrics.MonitorOldest, q.oldest.Seconds(), t.root, path)
+}
+
+// looked takes in a look.
+func (t *telemetry) looked(ctx context.Context, seen *look, open []openFinding, took time.Duration, requests int64, err error) {
+	outcome := "answered"
+	if err != nil {
+		outcome = "failed"
+	}
+	t.looks.Record(ctx, took.Seconds(), metric.WithAttributes(t.root, attribute.String(metrics.Outcome, outcome)))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.leading, t.up = true, 0; err != nil {
+		return
+	}
+	t.up, t.seen, t.asked, t.open = 1, seen, requests, map[Problem]int{}
+	for _, f := range open {
+		if f.Ended.IsZero() {
+			t.open[f.Problem]++
+		}
+	}
+}
+
+// told counts an event.
+func (t *telemetry) told(ctx context.Context, e Event) {
+	t.events.Add(ctx, 1, metric.WithAttributes(t.root, attribute.String(metrics.Problem, string(e.Problem)), attribute.String(metrics.Event, string(e.Kind))))
+}
+
+// stopLeading takes the gauges away.
+func (t *telemetry) stopLeading() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.leading, t.seen, t.open = false, nil, nil
+}

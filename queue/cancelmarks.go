@@ -1,0 +1,93 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/znode"
+)
+
+// cancelMarks are the marks of Cancel as one consumer session knows them. It reads them for its first item with an id, and again when the
+// watch says that there are others: the event comes before the answer to a claim that was made after the mark.
+type cancelMarks struct {
+	s   *framework.Session
+	dir string
+
+	reading chan struct{} // held by the reader; guards the rest
+	watch   *framework.Watch
+	names   []string
+	ended   bool
+}
+
+func newCancelMarks(s *framework.Session, dir string) *cancelMarks {
+	return &cancelMarks{s: s, dir: dir, reading: make(chan struct{}, 1)}
+}
+
+// marksOf returns the marks of an item that was claimed before the call.
+func (m *cancelMarks) marksOf(ctx context.Context, h itemHeader) (marks []string, err error) {
+	select {
+	case m.reading <- struct{}{}:
+		defer func() { <-m.reading }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if err := m.readIfChanged(ctx); err != nil {
+		return nil, err
+	}
+	for _, name := range m.names {
+		if strings.HasPrefix(name, h.cancelPrefix()) {
+			marks = append(marks, znode.Join(m.dir, name))
+		}
+	}
+	return marks, nil
+}
+
+// readIfChanged reads the marks if they may have changed; m.reading is held.
+func (m *cancelMarks) readIfChanged(ctx context.Context) error {
+	if m.watch != nil {
+		select {
+		case <-m.watch.C():
+			m.watch = nil
+		default:
+			return nil
+		}
+	}
+	_, watch, err := m.s.WatchExists(ctx, m.dir)
+	var names []string
+	switch {
+	case errors.Is(err, framework.ErrNoNode):
+		err = nil
+	case err == nil:
+		names, _, err = m.s.Children(ctx, m.dir)
+		if errors.Is(err, framework.ErrNoNode) {
+			err = nil
+		}
+	}
+	if (err != nil || m.ended) && watch != nil {
+		watch.Stop()
+	}
+	if err == nil {
+		m.watch, m.names = watch, names
+	}
+	return err
+}
+
+// stopWatch makes the next look read the marks. After the end of the consumer session, later reads leave no watch.
+func (m *cancelMarks) stopWatch(ended bool) {
+	m.reading <- struct{}{}
+	defer func() { <-m.reading }()
+	if m.watch != nil {
+		m.watch.Stop()
+		m.watch = nil
+	}
+	m.ended = m.ended || ended
+}
+
+// cancelPrefix begins the names of an item's marks. The time of the put keeps the marks of one item from another with the same id, which is
+// put after the first id was forgotten.
+func (h itemHeader) cancelPrefix() string {
+	return hashedID(h.ID) + "-" + strconv.FormatInt(h.Put, 10) + "-"
+}

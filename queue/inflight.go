@@ -1,0 +1,165 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/znode"
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+// Claim is an item that a consumer has.
+type Claim struct {
+	// Node is the item's node.
+	Node string
+	// ID is the producer's name of the item, or "".
+	ID string
+	// Session is the consumer's session, or 0 if a strict queue has no consumer at present.
+	Session int64
+	// Owner is the identity of a strict queue's consumer. A parallel queue does not store it.
+	Owner string
+	// Since is when the consumer claimed the item, by the ensemble's clock. In a strict queue it is when the consumer's turn began.
+	Since time.Time
+	// Put is when the item was put, by the ensemble's clock, or zero if the item could not be read.
+	Put time.Time
+	// Data is the codec's bytes, or all that is stored if the item cannot be read.
+	Data []byte
+}
+
+// InFlight lists the items that consumers have, chain by chain, with those that they have claimed ahead for their next calls of Take. It changes nothing. In a strict queue, items that were given
+// back and not taken again are among them: the servers do not know the difference.
+func (q *Queue[T]) InFlight(ctx context.Context) ([]Claim, error) {
+	st := q.core.store
+	s, err := st.lookSession(ctx)
+	if errors.Is(err, errAbsent) {
+		return nil, nil
+	}
+	var claims []Claim
+	if err == nil {
+		if st.record().Order == Strict {
+			claims, err = st.claimsByProgress(ctx, s)
+		} else {
+			claims, err = st.claimsByTicket(ctx, s)
+		}
+	}
+	return claims, failure.Wrap("list claims", q.Path(), err)
+}
+
+// claimsByTicket finds the tickets whose items exist. The others wait for items.
+func (st *store) claimsByTicket(ctx context.Context, s *framework.Session) (claims []Claim, err error) {
+	chains, err := st.nodes.listChains(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	for _, chain := range chains {
+		numbers, err := numbersIn(ctx, s, chain.tickets, "")
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range numbers {
+			at := chain.segment(n)
+			names, _, err := s.Children(ctx, at.ticketDir())
+			if err != nil && !errors.Is(err, framework.ErrNoNode) {
+				return nil, err
+			}
+			slices.SortFunc(names, func(a, b string) int { ka, _ := ticketNumber(a); kb, _ := ticketNumber(b); return int(ka - kb) })
+			var tickets, items []string
+			for _, name := range names {
+				if k, ok := ticketNumber(name); ok {
+					tickets, items = append(tickets, znode.Join(at.ticketDir(), name)), append(items, at.itemNode(k))
+				}
+			}
+			found, err := readMany(ctx, s, slices.Concat(tickets, items))
+			if err != nil {
+				return nil, err
+			}
+			for i, node := range items {
+				ticket, item := found[i], found[len(items)+i]
+				if ticket.Err != nil || item.Err != nil {
+					continue
+				}
+				c := newClaim(node, item)
+				c.Session, c.Since = ticket.Stat.EphemeralOwner, ticket.Stat.Ctime
+				if item.Stat.Ctime.After(c.Since) { // the ticket waited for it
+					c.Since = item.Stat.Ctime
+				}
+				claims = append(claims, c)
+			}
+		}
+	}
+	return claims, nil
+}
+
+// claimsByProgress finds the items of a strict queue up to where it was claimed.
+func (st *store) claimsByProgress(ctx context.Context, s *framework.Session) (claims []Claim, err error) {
+	data, _, err := s.Get(ctx, st.nodes.childPath(claimedNode))
+	if errors.Is(err, framework.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	progress, err := decodeProgress(data)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := locks.Inspect(ctx, st.client, st.nodes.childPath(lockDir))
+	if err != nil {
+		return nil, err
+	}
+	var holder locks.Entry
+	if len(lock.Holders) > 0 {
+		holder = lock.Holders[0]
+	}
+	chains, err := st.nodes.listChains(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	for _, chain := range chains {
+		segments, err := chain.listSegments(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		for _, at := range segments {
+			numbers, err := at.listItems(ctx, s)
+			if err != nil {
+				return nil, err
+			}
+			var items []string
+			for _, k := range numbers {
+				if progress.covers(itemID{at, k}) {
+					items = append(items, at.itemNode(k))
+				}
+			}
+			found, err := readMany(ctx, s, items)
+			if err != nil {
+				return nil, err
+			}
+			for i, node := range items {
+				if found[i].Err == nil {
+					c := newClaim(node, found[i])
+					c.Session, c.Owner, c.Since = int64(holder.Session), holder.Owner, holder.Since
+					claims = append(claims, c)
+				}
+			}
+		}
+	}
+	return claims, nil
+}
+
+// newClaim is a claim of an item, without its consumer.
+func newClaim(node string, item framework.Node) Claim {
+	e, err := decodeItem(item.Data, item.Stat)
+	if err != nil {
+		return Claim{Node: node, Data: item.Data}
+	}
+	c := Claim{Node: node, ID: e.header.ID, Data: e.payload}
+	if e.header.Put > 0 {
+		c.Put = e.header.enqueuedAt()
+	}
+	return c
+}

@@ -1,0 +1,28 @@
+package registry
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// FuzzInstance: any data is an instance that can be written again, or an error.
+func FuzzInstance(f *testing.F) {
+	for _, data := range []string{"", "null", "{}", `{"address":"a","port":5}`, `{"address":"a","port":5,"payload":{"weight":7,"x":1},"enabled":false}`, `{"address":"::1","sslPort":5,"payload":"text"}`} {
+		f.Add([]byte(data))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		i, err := decodeInstance("service", "id", data)
+		if err != nil {
+			require.ErrorIs(t, err, ErrInvalid)
+			return
+		}
+		require.NoError(t, i.checkFields())
+		again, err := decodeInstance("service", "id", encodeInstance(i, data))
+		require.NoError(t, err)
+		if i.Disabled == "" || i.Disabled != "disabled" {
+			require.Equal(t, i.Disabled, again.Disabled)
+		}
+		require.Equal(t, i.HostPort(true), again.HostPort(true))
+	})
+}

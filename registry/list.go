@@ -1,0 +1,132 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/recipe"
+)
+
+// followService calls take with a service's instances, now and after each change, until ctx or the client ends. Each list was read behind a sync on its session, or upon an event of its
+// server, so an empty one is true. It watches the directory only, and not each instance: changes of instances write the directory.
+func (r *Registry) followService(ctx context.Context, service string, refresh time.Duration, take func([]Instance, []refusedInstance)) error {
+	f := listFollower{registry: r, dir: r.serviceDir(service), refresh: refresh, take: take}
+	return recipe.OnSession(ctx, r.client, func(s *framework.Session) error { return f.onSession(ctx, s) }, failure.IsTransient)
+}
+
+// listFollower is one call of follow.
+type listFollower struct {
+	registry *Registry
+	dir      string
+	refresh  time.Duration
+	take     func([]Instance, []refusedInstance)
+	read     bool      // a list was read
+	due      time.Time // when the next list may be read, had each taken a readInterval
+}
+
+// A pool reads as many lists as readBurst at once, and then one in each readInterval: many changes one after the other, as when a service is started, are few lists.
+const (
+	readBurst    = 10
+	readInterval = 100 * time.Millisecond
+)
+
+// awaitTurn waits until the next list may be read.
+func (f *listFollower) awaitTurn(ctx context.Context, s *framework.Session) error {
+	now := time.Now()
+	if earliest := now.Add(-readBurst * readInterval); f.due.Before(earliest) {
+		f.due = earliest
+	}
+	f.due = f.due.Add(readInterval)
+	if !f.due.After(now) {
+		return nil
+	}
+	return waitFor(ctx, s, f.due.Sub(now))
+}
+
+func waitFor(ctx context.Context, s *framework.Session, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	_, _, err := recipe.WaitForFirst(ctx, s.Context(), recipe.Sources{Timer: timer.C})
+	return err
+}
+
+func (f *listFollower) onSession(ctx context.Context, s *framework.Session) error {
+	sync := true
+	if f.read { // the pools of a lost server do not all read at once
+		if err := f.waitToSpreadReads(ctx, s); err != nil {
+			return err
+		}
+	}
+	for {
+		if sync {
+			if err := s.Sync(ctx, f.dir); err != nil {
+				return err
+			}
+		}
+		event, err := f.readOnce(ctx, s)
+		if err != nil {
+			return err
+		}
+		sync = event.Kind == framework.Reconnected || event.Kind == 0
+		if event.Kind == framework.Reconnected {
+			if err := f.waitToSpreadReads(ctx, s); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (f *listFollower) waitToSpreadReads(ctx context.Context, s *framework.Session) error {
+	return waitFor(ctx, s, rand.N(max(1, min(f.registry.client.Config().FollowSpread, s.Timeout()/4))))
+}
+
+// readOnce reads the instances, and waits for the next change. The event's Kind is 0 when it is time for a refresh.
+func (f *listFollower) readOnce(ctx context.Context, s *framework.Session) (framework.Event, error) {
+	if err := f.awaitTurn(ctx, s); err != nil {
+		return framework.Event{}, err
+	}
+	_, _, changed, err := s.WatchData(ctx, f.dir)
+	if errors.Is(err, framework.ErrNoNode) {
+		return f.waitForDirectory(ctx, s)
+	}
+	if err != nil {
+		return framework.Event{}, err
+	}
+	defer changed.Stop()
+	names, _, joined, err := s.WatchChildren(ctx, f.dir)
+	if errors.Is(err, framework.ErrNoNode) {
+		return f.waitForDirectory(ctx, s)
+	}
+	if err != nil {
+		return framework.Event{}, err
+	}
+	defer joined.Stop()
+	all, refused, err := readInstances(ctx, s, f.dir, names)
+	if err != nil {
+		return framework.Event{}, err
+	}
+	f.read = true
+	f.take(all, refused)
+	timer := time.NewTimer(f.refresh/2 + rand.N(f.refresh))
+	defer timer.Stop()
+	_, event, err := recipe.WaitForFirst(ctx, s.Context(), recipe.Sources{Watch: joined, Second: changed, Timer: timer.C})
+	return event, err
+}
+
+// waitForDirectory waits until there is a directory. A missing one has no instances.
+func (f *listFollower) waitForDirectory(ctx context.Context, s *framework.Session) (framework.Event, error) {
+	_, w, err := s.WatchExists(ctx, f.dir)
+	if !errors.Is(err, framework.ErrNoNode) {
+		if err == nil {
+			w.Stop()
+		}
+		return framework.Event{Kind: framework.NodeCreated}, err
+	}
+	f.read = true
+	f.take(nil, nil)
+	return recipe.WaitForWatch(ctx, s, w)
+}

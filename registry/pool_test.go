@@ -1,0 +1,549 @@
+package registry_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/registry"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// pick picks n times, and ends each call with the error that its instance's id has in errs.
+func pick(t *testing.T, p *registry.Pool, n int, errs map[string]error) map[string]int {
+	t.Helper()
+	counts := map[string]int{}
+	for range n {
+		one, err := p.Pick(t.Context())
+		require.NoError(t, err)
+		counts[one.Instance.ID]++
+		one.Done(errs[one.Instance.ID])
+	}
+	return counts
+}
+
+// TestAPoolKeepsItsListWhileTheServersAreAway, however long, and on its next session.
+func TestAPoolKeepsItsListWhileTheServersAreAway(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("c")
+		p := w.pool(m)
+		w.register(w.member("a"), "one")
+		require.Equal(t, []string{"one"}, w.listed(p))
+		m.Link.Cut()
+		for range 100 {
+			time.Sleep(time.Second)
+			require.Len(t, pick(t, p, 1, nil), 1)
+		}
+		m.Link.Heal()
+		for range 100 {
+			time.Sleep(100 * time.Millisecond)
+			require.Len(t, pick(t, p, 1, nil), 1)
+		}
+		require.NoError(t, w.Expire(w.session(m).ID()))
+		w.Restart()
+		require.Len(t, pick(t, p, 1, nil), 1)
+	})
+}
+
+// TestAPoolIsEmptyWhenASyncedReadSaysSo, and when instances have come or gone, it knows at once.
+func TestAPoolIsEmptyWhenASyncedReadSaysSo(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		p := w.pool(w.member("c"))
+		_, err := p.Pick(t.Context())
+		require.ErrorIs(t, err, registry.ErrNoInstance, "there is no directory")
+		one := w.register(w.member("a"), "one")
+		two := w.register(w.member("b"), "two")
+		synctest.Wait()
+		require.Equal(t, []string{"one", "two"}, w.listed(p))
+		require.NoError(t, one.Disable(t.Context(), "x"))
+		synctest.Wait()
+		require.Equal(t, []string{"two"}, w.listed(p))
+		require.NoError(t, two.Close(t.Context()))
+		synctest.Wait()
+		_, err = p.Pick(t.Context())
+		require.ErrorIs(t, err, registry.ErrNoInstance)
+		require.NoError(t, one.Enable(t.Context()))
+		synctest.Wait()
+		require.Equal(t, []string{"one"}, w.listed(p))
+		require.NoError(t, one.Close(t.Context()))
+		time.Sleep(5 * time.Minute)
+		w.Reap()
+		_ = w.register(w.member("d"), "three")
+		synctest.Wait()
+		require.Equal(t, []string{"three"}, w.listed(p))
+	})
+}
+
+// TestAnEmptyListOfAServerThatLagsIsNotBelieved: the pool's new session is on a server that does not know the instances yet.
+func TestAnEmptyListOfAServerThatLagsIsNotBelieved(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("c")
+		s := w.session(m)
+		_, err := w.Lag(s.ID())
+		require.NoError(t, err)
+		w.register(w.member("a"), "one")
+		p := w.pool(m)
+		require.Equal(t, []string{"one"}, w.listed(p))
+	})
+}
+
+func TestAPoolReadsChangesOfOtherProgramsAgain(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		w.register(m, "one")
+		p := w.pool(w.member("c"), registry.WithRefresh(20*time.Second))
+		require.Equal(t, []string{"one"}, w.listed(p))
+		_, err := m.Set(t.Context(), base+"/billing/one", []byte(strings.Replace(w.data("one"), `"enabled":true`, `"enabled":false`, 1)), framework.AnyVersion)
+		require.NoError(t, err)
+		time.Sleep(30 * time.Second)
+		require.Empty(t, w.listed(p))
+	})
+}
+
+func TestBalancersFollowTheWeights(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		for i, weight := range []int{1, 1, 2} {
+			g := w.register(m, fmt.Sprint(i))
+			require.NoError(t, g.Update(t.Context(), func(one *registry.Instance) { one.Weight = weight }))
+		}
+		const n = 4000
+		counts := pick(t, w.pool(m, registry.WithBalancer(registry.RoundRobin)), 300, nil)
+		require.Equal(t, map[string]int{"0": 100, "1": 100, "2": 100}, counts)
+		counts = pick(t, w.pool(m, registry.WithBalancer(registry.Weighted)), n, nil)
+		require.InDelta(t, n/4, counts["0"], n/10)
+		require.InDelta(t, n/2, counts["2"], n/10)
+
+		sticky := w.pool(m, registry.WithBalancer(registry.Rendezvous))
+		keys, chosen := map[string]int{}, map[int]string{}
+		for i := range n {
+			one, err := sticky.PickFor(t.Context(), fmt.Sprint("key", i))
+			require.NoError(t, err)
+			one.Done(nil)
+			keys[one.Instance.ID]++
+			chosen[i] = one.Instance.ID
+		}
+		require.InDelta(t, n/4, keys["0"], n/10)
+		require.InDelta(t, n/2, keys["2"], n/10)
+		require.NoError(t, registry.New(m.Client, base).Disable(t.Context(), billing, "1", ""))
+		synctest.Wait()
+		for i, before := range chosen {
+			one, err := sticky.PickFor(t.Context(), fmt.Sprint("key", i))
+			require.NoError(t, err)
+			one.Done(nil)
+			require.True(t, before == "1" || before == one.Instance.ID, "the keys of the others stay")
+		}
+	})
+}
+
+// TestTheSlowInstanceGetsFewerCalls: of two, the one with the smaller load is taken.
+func TestTheSlowInstanceGetsFewerCalls(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		for i := range 4 {
+			w.register(m, fmt.Sprint(i))
+		}
+		p, counts := w.pool(m), map[string]int{}
+		for range 400 {
+			one, err := p.Pick(t.Context())
+			require.NoError(t, err)
+			counts[one.Instance.ID]++
+			time.Sleep(time.Millisecond)
+			if one.Instance.ID == "0" {
+				time.Sleep(50 * time.Millisecond)
+			}
+			one.Done(nil)
+		}
+		require.Less(t, counts["0"], 10)
+		busy, fresh := map[string]int{}, w.pool(m) // none of these calls ends
+		for range 4000 {
+			one, err := fresh.Pick(t.Context())
+			require.NoError(t, err)
+			busy[one.Instance.ID]++
+		}
+		for id, n := range busy {
+			require.InDelta(t, 1000, n, 8, id)
+		}
+	})
+}
+
+// TestWhatFailsIsEjected for a while, unless too much fails.
+func TestWhatFailsIsEjected(t *testing.T) {
+	for _, b := range []registry.Balancer{registry.LeastLoaded, registry.RoundRobin, registry.Weighted, registry.Rendezvous} {
+		in(t, func(t *testing.T, w *world) {
+			m := w.member("a")
+			for i := range 4 {
+				w.register(m, fmt.Sprint(i))
+			}
+			p := w.pool(m, registry.WithBalancer(b), registry.WithEjection(3, 10*time.Second))
+			calls := func(n int, errs map[string]error) map[string]int {
+				counts := map[string]int{}
+				for i := range n {
+					one, err := p.PickFor(t.Context(), fmt.Sprint(i))
+					require.NoError(t, err)
+					counts[one.Instance.ID]++
+					one.Done(errs[one.Instance.ID])
+				}
+				return counts
+			}
+			broken := map[string]error{"0": errors.New("refused")}
+			require.Equal(t, 3, calls(400, broken)["0"], "b %v", b)
+			time.Sleep(11 * time.Second)
+			require.Equal(t, 1, calls(400, broken)["0"], "one more try")
+			time.Sleep(11 * time.Second)
+			require.Greater(t, calls(400, nil)["0"], 10, "it works again")
+			all := map[string]error{"0": io.EOF, "1": io.EOF, "2": io.EOF}
+			require.Len(t, calls(2000, all), 4)
+			require.Len(t, calls(400, all), 4, "one of four is below the threshold")
+		})
+	}
+}
+
+func TestAPoolThatIsClosed(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		w.register(m, "one")
+		p := w.pool(m)
+		pick(t, p, 1, nil)
+		require.NoError(t, p.Close(t.Context()))
+		_, err := p.Pick(t.Context())
+		require.ErrorIs(t, err, registry.ErrClosed)
+		p = w.pool(m)
+		require.NoError(t, p.Close(t.Context()))
+		_, err = p.Pick(t.Context())
+		require.ErrorIs(t, err, registry.ErrClosed)
+		m.Link.Cut()
+		waits := w.pool(m)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = waits.Pick(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		m.Link.Heal()
+		pick(t, waits, 1, nil)
+		require.NoError(t, m.Close(t.Context()))
+		synctest.Wait() // the pool learns of it in the background
+		_, _, err = waits.Instances(t.Context())
+		require.ErrorIs(t, err, framework.ErrClosed)
+		for _, o := range []registry.PoolOption{registry.WithBalancer(9), registry.WithEjection(0, 1), registry.WithPanicThreshold(2), registry.WithRefresh(0)} {
+			_, err := w.pool(m, nil, o).Pick(t.Context())
+			require.ErrorIs(t, err, registry.ErrOption)
+		}
+		_, err = registry.NewPool(m.Client, base, "a/b").Pick(t.Context())
+		require.ErrorIs(t, err, registry.ErrInvalid)
+	})
+}
+
+// TestAPoolCostsFewRequests: an idle one reads with each refresh alone, and each change is one read of the instances.
+func TestAPoolCostsFewRequests(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		for i := range 200 {
+			w.register(m, fmt.Sprint(i))
+		}
+		c := w.member("c")
+		p, own := w.pool(c), w.session(c).ID()
+		require.Len(t, w.listed(p), 200)
+		var reads atomic.Int64
+		stop := w.Observe(func(r zktest.Request) {
+			if r.Session == own && r.Op == zktest.OpMultiRead {
+				reads.Add(1)
+			}
+		})
+		defer stop()
+		time.Sleep(10 * time.Minute)
+		require.LessOrEqual(t, reads.Load(), int64(41))
+		reads.Store(0)
+		g := w.register(m, "new")
+		synctest.Wait()
+		require.NoError(t, g.Disable(t.Context(), ""))
+		synctest.Wait()
+		require.LessOrEqual(t, reads.Load(), int64(4))
+		require.Len(t, w.listed(p), 200)
+	})
+}
+
+// TestAThousandInstancesAndAHundredPools: what they cost the servers is counted and bounded. A pool begins with a sync, two watches and a read of 500 instances at a time; a change
+// costs it the watches and the reads; and however many changes come, it reads ten lists at once and ten a second.
+func TestAThousandInstancesAndAHundredPools(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		const instances, pools, reads = 1000, 100, 4
+		var all []*registry.Registration
+		for i := range instances / 100 {
+			m := w.member(fmt.Sprint("i", i))
+			for j := range 100 {
+				all = append(all, w.register(m, fmt.Sprint(i, "-", j)))
+			}
+		}
+		var started []*registry.Pool
+		own := map[int64]bool{}
+		for i := range pools {
+			m := w.member(fmt.Sprint("p", i))
+			own[w.session(m).ID()] = true
+			started = append(started, w.pool(m, registry.WithRefresh(time.Hour)))
+		}
+		var count atomic.Int64
+		defer w.Observe(func(r zktest.Request) {
+			if own[r.Session] && r.Op != zktest.OpPing {
+				count.Add(1)
+			}
+		})()
+		for _, p := range started {
+			require.Len(t, w.listed(p), instances)
+		}
+		require.LessOrEqual(t, count.Swap(0), int64(pools*(reads+1)))
+
+		require.NoError(t, all[7].Disable(t.Context(), "x"))
+		synctest.Wait()
+		for _, p := range started {
+			require.Len(t, w.listed(p), instances-1)
+		}
+		require.LessOrEqual(t, count.Swap(0), int64(pools*reads))
+		time.Sleep(10 * time.Minute)
+		require.Zero(t, count.Swap(0), "nothing has changed")
+
+		for _, p := range started[1:] {
+			require.NoError(t, p.Close(t.Context()))
+		}
+		synctest.Wait()
+		count.Store(0)
+		for i := range 400 { // in two seconds
+			require.NoError(t, all[i].Disable(t.Context(), "x"))
+			time.Sleep(5 * time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		require.Len(t, w.listed(started[0]), instances-400)
+		require.LessOrEqual(t, count.Load(), int64(reads*(10+20+2)))
+	})
+}
+
+// TestAPoolStartsFromItsFile while the servers cannot be reached, and follows them when they can.
+func TestAPoolStartsFromItsFile(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m, name := w.member("a"), filepath.Join(t.TempDir(), "billing")
+		g := w.register(m, "one")
+		require.NoError(t, g.Update(t.Context(), func(i *registry.Instance) {
+			i.Weight, i.Metadata, i.URISpec = 3, map[string]string{"zone": "a"}, "{scheme}://x"
+		}))
+		p := w.pool(m, registry.WithFile(name))
+		want, _, err := p.Instances(t.Context())
+		require.NoError(t, err)
+		synctest.Wait()
+		info, err := os.Stat(name)
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), info.Mode())
+		good, err := os.ReadFile(name)
+		require.NoError(t, err)
+
+		far := w.member("far")
+		far.Link.Cut()
+		picks := w.pool(far, registry.WithFile(name), registry.WithBalancer(registry.RoundRobin))
+		require.Len(t, pick(t, picks, 100, nil), 1)
+		p = w.pool(far, registry.WithFile(name))
+		pick(t, p, 1, nil)
+		all, at, err := p.Instances(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, all)
+		require.WithinDuration(t, time.Now(), at, time.Second)
+		two := w.register(m, "two")
+		far.Link.Heal()
+		time.Sleep(timeout)
+		require.Equal(t, []string{"one", "two"}, w.listed(p))
+		require.Len(t, pick(t, picks, 100, nil), 2, "Pick alone follows the servers, too")
+		again, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.NotEqual(t, good, again, "kept up to date")
+		require.NoError(t, g.Close(t.Context()))
+		require.NoError(t, two.Close(t.Context()))
+		synctest.Wait()
+		far.Link.Cut()
+		empty := w.pool(far, registry.WithFile(name))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = empty.Pick(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded, "it waits for the servers")
+	})
+}
+
+func TestABadFileOfAPoolIsIgnored(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m, name := w.member("a"), filepath.Join(t.TempDir(), "billing")
+		w.register(m, "one")
+		pick(t, w.pool(m, registry.WithFile(name)), 1, nil)
+		synctest.Wait()
+		good, err := os.ReadFile(name)
+		require.NoError(t, err)
+		far := w.member("far")
+		far.Link.Cut()
+		starts := func(p *registry.Pool) bool {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			defer cancel()
+			_, err := p.Pick(ctx)
+			return err == nil
+		}
+		require.True(t, starts(w.pool(far, registry.WithFile(name))))
+		other := registry.NewPool(far.Client, base, "other", registry.WithFile(name))
+		require.False(t, starts(other), "it is of another service")
+		require.NoError(t, other.Close(t.Context()))
+		for n := 0; n < len(good); n += 7 {
+			require.NoError(t, os.WriteFile(name, good[:n], 0o600))
+			require.False(t, starts(w.pool(far, registry.WithFile(name))), "half written: %d bytes", n)
+			damaged := bytes.Clone(good)
+			damaged[n] ^= 1
+			require.NoError(t, os.WriteFile(name, damaged, 0o600))
+			require.False(t, starts(w.pool(far, registry.WithFile(name))), "byte %d", n)
+		}
+		pick(t, w.pool(m, registry.WithFile(filepath.Join(t.TempDir(), "missing", "x"))), 1, nil)
+		_, err = w.pool(m, registry.WithFile("")).Pick(t.Context())
+		require.ErrorIs(t, err, registry.ErrOption)
+	})
+}
+
+// TestChangesAreYieldedOnce, and the last list stays while the servers are away.
+func TestChangesAreYieldedOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		c := w.member("c")
+		p := w.pool(c, registry.WithRefresh(time.Second))
+		var mu sync.Mutex
+		var shown []string
+		done := make(chan error, 1)
+		go func() {
+			for all, err := range p.Changes(t.Context()) {
+				if err != nil {
+					done <- err
+					continue
+				}
+				line := ""
+				for _, i := range all {
+					line += i.ID + i.Disabled + " "
+				}
+				mu.Lock()
+				shown = append(shown, line)
+				mu.Unlock()
+			}
+			close(done)
+		}()
+		step := func() {
+			synctest.Wait()
+			time.Sleep(10 * time.Second)
+		}
+		step()
+		g := w.register(w.member("a"), "one")
+		step()
+		require.NoError(t, g.Disable(t.Context(), "!"))
+		step()
+		c.Link.Cut()
+		time.Sleep(3 * timeout)
+		c.Link.Heal()
+		step()
+		require.NoError(t, p.Close(t.Context()))
+		require.ErrorIs(t, <-done, registry.ErrClosed)
+		_, goesOn := <-done
+		require.False(t, goesOn)
+		mu.Lock()
+		defer mu.Unlock()
+		require.Equal(t, []string{"", "one ", "one! "}, shown)
+		for _, err := range w.pool(c, nil, registry.WithRefresh(0)).Changes(t.Context()) {
+			require.ErrorIs(t, err, registry.ErrOption)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		var last error
+		for _, err := range w.pool(c).Changes(ctx) {
+			last = err
+		}
+		require.ErrorIs(t, last, context.Canceled)
+	})
+}
+
+// send is a transport of a test.
+type send func(*http.Request) (*http.Response, error)
+
+func (f send) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestTransportSendsToInstances(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		one, two := w.register(m, "one"), w.register(m, "two")
+		require.NoError(t, one.Update(t.Context(), func(i *registry.Instance) { i.Address, i.SSLPort = "h1", 8443 }))
+		require.NoError(t, two.Update(t.Context(), func(i *registry.Instance) { i.Address = "h2" }))
+		hosts := map[string]int{}
+		p := w.pool(m, registry.WithBalancer(registry.RoundRobin), registry.WithEjection(2, time.Minute))
+		client := http.Client{Transport: p.Transport(send(func(r *http.Request) (*http.Response, error) {
+			require.Equal(t, "billing.internal", r.Host)
+			hosts[r.URL.Host]++
+			if r.URL.Host == "h2:8080" {
+				return &http.Response{StatusCode: 503, Body: io.NopCloser(strings.NewReader("busy")), Request: r}, nil
+			}
+			return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader("yes")), Request: r}, nil
+		}))}
+		for range 20 {
+			resp, err := client.Get("http://billing.internal/invoices")
+			require.NoError(t, err)
+			_, err = io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+		}
+		require.Equal(t, map[string]int{"h1:8080": 18, "h2:8080": 2}, hosts)
+		resp, err := client.Get("https://billing.internal/x")
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, 1, hosts["h1:8443"])
+		require.NoError(t, p.Close(t.Context()))
+		_, err = client.Post("http://billing.internal/x", "text/plain", strings.NewReader("x"))
+		require.ErrorIs(t, err, registry.ErrClosed)
+	})
+}
+
+func BenchmarkPick(b *testing.B) {
+	zk, err := zktest.New()
+	require.NoError(b, err)
+	defer zk.Close()
+	client, err := framework.Connect(b.Context(), framework.Config{Servers: zk.Servers()}, framework.WithDialer(zk.Link("bench").DialContext))
+	require.NoError(b, err)
+	defer client.Close(context.Background())
+	r := registry.New(client, base)
+	for i := range 100 {
+		g, err := r.Register(b.Context(), registry.Instance{Service: billing, Address: "10.0.0.7", Port: 1 + i})
+		require.NoError(b, err)
+		defer g.Close(context.Background())
+	}
+	b.Run("PlainRoundRobin", func(b *testing.B) { // what the others are compared with
+		all, err := r.Instances(b.Context(), billing)
+		require.NoError(b, err)
+		var turn atomic.Uint64
+		var total int
+		for b.Loop() {
+			total += all[turn.Add(1)%uint64(len(all))].Port
+		}
+		require.Positive(b, total)
+	})
+	for name, balancer := range map[string]registry.Balancer{"LeastLoaded": registry.LeastLoaded, "RoundRobin": registry.RoundRobin, "Weighted": registry.Weighted, "Rendezvous": registry.Rendezvous} {
+		b.Run(name, func(b *testing.B) {
+			p := registry.NewPool(client, base, billing, registry.WithBalancer(balancer))
+			defer p.Close(context.Background())
+			ctx := context.Background()
+			b.ReportAllocs()
+			for b.Loop() {
+				one, err := p.Pick(ctx)
+				if err != nil {
+					b.Fatal(err)
+				}
+				one.Done(nil)
+			}
+		})
+	}
+}

@@ -1,0 +1,243 @@
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/registry"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+func TestAnInstanceIsRegisteredAgain(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m, other := w.member("a"), w.member("b")
+		g, r := w.register(m, "one"), registry.New(other.Client, base)
+		require.NoError(t, g.Update(t.Context(), func(i *registry.Instance) { i.Metadata = map[string]string{"version": "2"}; i.ID = "x" }))
+		require.NoError(t, r.Disable(t.Context(), billing, "one", "debugging"))
+		synctest.Wait() // the process knows
+		for _, lose := range []func(){
+			func() { require.NoError(t, w.Expire(w.session(m).ID())) },
+			func() {
+				require.NoError(t, other.Delete(t.Context(), base+"/billing/one", framework.AnyVersion))
+			},
+			func() { m.Link.Cut(); time.Sleep(3 * timeout); m.Link.Heal() },
+			w.Restart,
+		} {
+			lose()
+			time.Sleep(timeout)
+			all, err := r.Instances(t.Context(), billing)
+			require.NoError(t, err)
+			require.Len(t, all, 1)
+			require.Equal(t, "2", all[0].Metadata["version"], "as it was last")
+			require.Equal(t, "debugging", all[0].Disabled, "also what others have changed")
+			require.Equal(t, all[0], g.Instance())
+			n, _ := w.Node(base + "/billing/one")
+			require.Equal(t, w.session(m).ID(), n.Stat.EphemeralOwner)
+		}
+		require.NoError(t, r.Enable(t.Context(), billing, "one"))
+		require.NoError(t, g.Close(t.Context()))
+		require.NoError(t, g.Close(t.Context()))
+		require.ErrorIs(t, g.Err(), registry.ErrClosed)
+		require.Empty(t, w.Children(base+"/billing"))
+		require.ErrorIs(t, g.Disable(t.Context(), "x"), registry.ErrClosed)
+		require.ErrorIs(t, r.Disable(t.Context(), billing, "one", "x"), registry.ErrNotFound)
+		require.ErrorIs(t, r.Disable(t.Context(), billing, "a/b", "x"), registry.ErrNotFound)
+	})
+}
+
+// TestALostReplyRegistersOnce: whichever request of a registration, an update or an end gets no answer.
+func TestALostReplyRegistersOnce(t *testing.T) {
+	for _, op := range []zktest.Op{zktest.OpCreate, zktest.OpMulti, zktest.OpGetData, zktest.OpDelete} {
+		for nth := 1; nth <= 3; nth++ {
+			in(t, func(t *testing.T, w *world) {
+				m := w.member("a")
+				f := w.DropReply(nth, zktest.Match{Op: op})
+				defer f.Cancel()
+				g := w.register(m, "")
+				for port := 1; port <= 4; port++ {
+					require.NoError(t, g.Update(t.Context(), func(i *registry.Instance) { i.Port = port }))
+					require.Equal(t, port, g.Instance().Port)
+				}
+				require.Equal(t, []string{g.Instance().ID}, w.Children(base+"/billing"))
+				require.Contains(t, w.data(g.Instance().ID), `"port":4`)
+				require.NoError(t, g.Close(t.Context()))
+				require.Empty(t, w.Children(base+"/billing"))
+			})
+		}
+	}
+}
+
+// TestAnIDOfAnotherSession is waited for, and not deleted.
+func TestAnIDOfAnotherSession(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		g := w.register(m, "one")
+		b := w.member("b")
+		_, err := registry.New(b.Client, base).Register(t.Context(), registry.Instance{Service: billing, ID: "one", Address: "b", Port: 1})
+		require.ErrorIs(t, err, registry.ErrTaken)
+		require.NoError(t, g.Err())
+		m.Link.Cut() // as if it had died; its successor has the same name
+		began := time.Now()
+		_ = w.register(b, "one")
+		require.LessOrEqual(t, time.Since(began), timeout+2*time.Second)
+		n, _ := w.Node(base + "/billing/one")
+		require.Equal(t, w.session(b).ID(), n.Stat.EphemeralOwner)
+	})
+}
+
+func TestARegistrationThatIsGivenUpLeavesNothing(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		r := registry.New(m.Client, base)
+		m.Link.Cut()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := r.Register(ctx, registry.Instance{Service: billing, Address: "a", Port: 1})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		m.Link.Heal()
+		time.Sleep(time.Minute)
+		require.Empty(t, w.Children(base+"/billing"))
+		for _, i := range []registry.Instance{
+			{Service: "a/b", Address: "a", Port: 1},
+			{Service: "", Address: "a", Port: 1},
+			{Service: billing, ID: "a/b", Address: "a", Port: 1},
+			{Service: billing, Port: 1},
+			{Service: billing, Address: "a b", Port: 1},
+			{Service: billing, Address: "user@host", Port: 1},
+			{Service: billing, Address: "a\u202eb", Port: 1},
+			{Service: billing, Address: "a:1", Port: 1},
+			{Service: billing, Address: "a"},
+			{Service: billing, Address: "a", Port: 65536},
+			{Service: billing, Address: "a", Port: 1, Weight: 1001},
+		} {
+			_, err := r.Register(t.Context(), i)
+			require.ErrorIs(t, err, registry.ErrInvalid, "%+v", i)
+		}
+		g := w.register(m, "one")
+		require.ErrorIs(t, g.Update(t.Context(), func(i *registry.Instance) { i.Address = "" }), registry.ErrInvalid)
+		_, err = r.Register(t.Context(), registry.Instance{Service: billing, Address: "a", Port: 1}, registry.WithHealth(nil, 0))
+		require.ErrorIs(t, err, registry.ErrOption)
+		_, err = registry.New(nil, base).Register(t.Context(), registry.Instance{})
+		require.ErrorContains(t, err, "client is nil")
+		require.NoError(t, m.Close(t.Context()))
+		<-g.Done()
+		require.Error(t, g.Err())
+	})
+}
+
+func TestAnUnhealthyInstanceIsDisabled(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		var sick atomic.Bool
+		sick.Store(true)
+		g := w.register(w.member("a"), "one", registry.WithHealth(func(context.Context) error {
+			if sick.Load() {
+				return errors.New("no disk")
+			}
+			return nil
+		}, 5*time.Second))
+		require.Contains(t, g.Instance().Disabled, "unhealthy", "until the first check")
+		sick.Store(false)
+		time.Sleep(6 * time.Second)
+		require.Empty(t, g.Instance().Disabled)
+		sick.Store(true)
+		time.Sleep(6 * time.Second)
+		require.Equal(t, "unhealthy: no disk", g.Instance().Disabled)
+		require.Contains(t, w.data("one"), `"enabled":false`)
+		require.NoError(t, g.Disable(t.Context(), "by hand"))
+		sick.Store(false)
+		time.Sleep(time.Minute)
+		require.Equal(t, "by hand", g.Instance().Disabled, "an operator's wish stays")
+	})
+}
+
+func TestDrainIsNoticedBeforeTheEnd(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		one := w.register(m, "one")
+		w.register(w.member("b"), "two")
+		p := w.pool(w.member("c"))
+		require.Equal(t, []string{"one", "two"}, w.listed(p))
+		done := make(chan error, 1)
+		go func() { done <- one.Drain(t.Context()) }()
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"two"}, w.listed(p))
+		require.Len(t, w.Children(base+"/billing"), 2, "it is still registered")
+		synctest.Wait()
+		require.NoError(t, <-done)
+		require.Equal(t, []string{"two"}, w.Children(base+"/billing"))
+	})
+}
+
+// TestAnInstanceIsCuratorsJSON, and what a Java program has in it stays.
+func TestAnInstanceIsCuratorsJSON(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.member("a")
+		g := w.register(m, "one")
+		require.JSONEq(t, `{"name":"billing","id":"one","address":"10.0.0.7","port":8080,"sslPort":null,"payload":null,"registrationTimeUTC":946684800000,
+			"serviceType":"DYNAMIC","uriSpec":null,"enabled":true}`, w.data("one"))
+		require.NoError(t, g.Update(t.Context(), func(i *registry.Instance) { i.Weight, i.Metadata = 3, map[string]string{"zone": "a"} }))
+		require.Contains(t, w.data("one"), `"payload":{"metadata":{"zone":"a"},"weight":3}`)
+		s, r := w.session(m), registry.New(m.Client, base)
+		java := `{"name":"billing","id":"j","address":"h","port":null,"sslPort":8443,"payload":{"@class":"com.example.Meta","n":5},"registrationTimeUTC":5,"serviceType":"DYNAMIC","uriSpec":{"parts":[{"value":"scheme","variable":true}]}}`
+		require.NoError(t, s.Create(t.Context(), base+"/billing/j", []byte(java), framework.Ephemeral))
+		for id, data := range map[string]string{"x1": "", "x2": "hello", "x3": `{"address":"a b","port":5}`, "x4": `{"address":"a","port":99999}`, "x5": `[]`} {
+			require.NoError(t, s.Create(t.Context(), base+"/billing/"+id, []byte(data), framework.Ephemeral))
+		}
+		all, err := r.Instances(t.Context(), billing)
+		require.NoError(t, err)
+		require.Len(t, all, 2, "what is none is left out")
+		require.Equal(t, "h:8443", all[0].HostPort(false))
+		require.Empty(t, all[0].Disabled)
+		require.NoError(t, r.Disable(t.Context(), billing, "j", "why"))
+		for _, part := range []string{`"@class":"com.example.Meta"`, `"n":5`, `"uriSpec":{"parts"`, `"enabled":false`, `"disabled":"why"`} {
+			require.Contains(t, w.data("j"), part)
+		}
+		require.Equal(t, "{scheme}", all[0].URISpec)
+		require.JSONEq(t, `{"@class":"com.example.Meta","n":5}`, string(all[0].Payload))
+		require.NoError(t, g.Update(t.Context(), func(i *registry.Instance) {
+			i.Payload, i.URISpec = []byte(`{"@class":"com.example.Meta","n":6}`), "{scheme}://{address}:{port}/}{"
+		}))
+		require.JSONEq(t, `{"@class":"com.example.Meta","n":6,"metadata":{"zone":"a"},"weight":3}`, string(g.Instance().Payload))
+		for _, part := range []string{`{"parts":[{"value":"scheme","variable":true},{"value":"://","variable":false}`, `{"value":"/}{","variable":false}]}`} {
+			require.Contains(t, w.data("one"), part)
+		}
+		for _, payload := range []string{`"text"`, "{", "[]"} {
+			require.ErrorIs(t, g.Update(t.Context(), func(i *registry.Instance) { i.Payload = []byte(payload) }), registry.ErrInvalid, "it cannot hold the weight")
+		}
+		require.NoError(t, g.Update(t.Context(), func(i *registry.Instance) { i.Payload, i.Weight, i.Metadata, i.URISpec = []byte(`"text"`), 1, nil, "" }))
+		require.Contains(t, w.data("one"), `"payload":"text"`)
+		require.ErrorIs(t, r.Disable(t.Context(), billing, "x2", ""), registry.ErrInvalid)
+		require.Equal(t, "hello", w.data("x2"))
+		names, err := r.Services(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{billing}, names)
+		names, err = registry.New(m.Client, "/none").Services(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, names)
+	})
+}
+
+// TestTwoChangesAtOnceBothCount: an operator disables an instance that its process changes after the operator's read.
+func TestTwoChangesAtOnceBothCount(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		one, operator := w.register(w.member("a"), "one"), w.member("operator")
+		late := w.DelayReplies(time.Second, zktest.Match{Op: zktest.OpGetData, Session: w.session(operator).ID()})
+		disabled := make(chan error, 1)
+		go func() { disabled <- registry.New(operator.Client, base).Disable(t.Context(), billing, "one", "x") }()
+		<-late.Hit()
+		late.Cancel()
+		require.NoError(t, one.Update(t.Context(), func(i *registry.Instance) { i.Weight = 5 }))
+		require.NoError(t, <-disabled)
+		all, err := registry.New(operator.Client, base).Instances(t.Context(), billing)
+		require.NoError(t, err)
+		require.Equal(t, 5, all[0].Weight)
+		require.Equal(t, "x", all[0].Disabled)
+	})
+}

@@ -1,0 +1,100 @@
+package workflow
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
+)
+
+// The limits of a ledger.
+const (
+	// MaxSteps is how many steps may have records.
+	MaxSteps = 1000
+	// MaxResult is how many bytes a result may have as JSON.
+	MaxResult = 64 << 10
+	// MaxResults is how many bytes all results together may have as JSON.
+	MaxResults = 256 << 10
+	// MaxName is how many bytes a step's name may have.
+	MaxName = 128
+)
+
+const (
+	recordVersion = 1
+	ledgerKind    = "ledger"
+	stepPrefix    = "step-"
+)
+
+// ledgerRecord is the data of a ledger's node.
+type ledgerRecord struct {
+	Kind string `json:"kind"`
+	ID   string `json:"id"` // of the run
+}
+
+// parseLedger reads the data of the node at path.
+func parseLedger(path string, data []byte) (r ledgerRecord, err error) {
+	if _, err = recipe.Decode(data, recordVersion, &r); err != nil {
+		return ledgerRecord{}, fmt.Errorf("%s: %w", path, err)
+	}
+	if r.Kind != ledgerKind || r.ID == "" {
+		return ledgerRecord{}, fmt.Errorf("%w: %s is no ledger", ErrForeign, path)
+	}
+	return r, nil
+}
+
+// stepRecord is the data of a step's node.
+type stepRecord struct {
+	Result   json.RawMessage `json:"result"`
+	Token    int64           `json:"token"`
+	Attempts int             `json:"attempts"`
+	Millis   int64           `json:"ms"` // how long the last attempt took
+	By       string          `json:"by"` // the Run that has recorded the step
+}
+
+// parseStep reads the data of the node at path.
+func parseStep(path string, data []byte) (r stepRecord, err error) {
+	if _, err = recipe.Decode(data, recordVersion, &r); err != nil {
+		return stepRecord{}, fmt.Errorf("%s: %w", path, err)
+	}
+	if len(r.Result) == 0 {
+		return stepRecord{}, fmt.Errorf("%w: %s has no result", ErrBadRecord, path)
+	}
+	return r, nil
+}
+
+// encodeRecord returns a record's data. The records have no fields that JSON does not have.
+func encodeRecord(known any) ([]byte, error) { return recipe.Unknown(nil).Encode(recordVersion, known) }
+
+// StepRecord describes a finished step.
+type StepRecord struct {
+	// Name is the step's name.
+	Name string `json:"name"`
+	// Result is what the step returned, as JSON.
+	Result json.RawMessage `json:"result"`
+	// Token is the fencing token of the executor that recorded it.
+	Token int64 `json:"token"`
+	// Attempts is how often that executor ran it. Took is how long the last attempt took, to the millisecond.
+	Attempts int           `json:"attempts"`
+	Took     time.Duration `json:"took"`
+	// RecordedAt is the time of the record, by the clock of the ensemble's leader.
+	RecordedAt time.Time `json:"recordedAt"`
+}
+
+// checkName reports why a step cannot have this name, or nil.
+func checkName(name string) error {
+	if name == "" || len(name) > MaxName {
+		return fmt.Errorf("%w: the name %.*q of a step has %d bytes, it must have 1 to %d", ErrOption, MaxName, name, len(name), MaxName)
+	}
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r == '/' || !unicode.IsPrint(r) }) {
+		return fmt.Errorf("%w: the name %q of a step contains a slash or what cannot be printed", ErrOption, name)
+	}
+	if err := framework.ValidatePath("/" + stepPrefix + name); err != nil {
+		return fmt.Errorf("%w: the name %q of a step: %w", ErrOption, name, err)
+	}
+	return nil
+}
