@@ -171,6 +171,8 @@ func TestForeignDirectoryDecidesItsDeletes(t *testing.T) {
 	require.NoError(t, err)
 	lease, err := locks.NewMutex(client, dir).Lock(t.Context())
 	require.NoError(t, err)
+	_, err = squatter.Sync(dir) // its server may be behind ours
+	require.NoError(t, err)
 	kids, _, err := squatter.Children(dir)
 	require.NoError(t, err)
 	require.Len(t, kids, 1)
