@@ -171,7 +171,7 @@ func (e *Election) linkToLeader(ctx context.Context) {
 	if !waitline.IsTraced(ctx) {
 		return
 	}
-	reading, cancel := context.WithTimeout(ctx, waitline.LinkPatience)
+	reading, cancel := context.WithTimeout(ctx, waitline.LinkTimeout)
 	defer cancel()
 	if leader, err := e.readLeader(reading); err == nil {
 		waitline.LinkTo(ctx, leader.ID, leader.Trace)

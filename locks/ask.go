@@ -19,18 +19,18 @@ import (
 
 // The times of an ask that waits under a lease.
 const (
-	patience   = time.Second            // before it is recorded
-	lookEvery  = time.Second            // while no cycle is seen
-	cycleEvery = 250 * time.Millisecond // while one is seen, for mostQuickLooks looks
+	recordAfter       = time.Second            // before it is recorded
+	lookInterval      = time.Second            // while no cycle is seen
+	quickLookInterval = 250 * time.Millisecond // while one is seen, for maxQuickLooks looks
 
-	mostQuickLooks = 20
+	maxQuickLooks = 20
 )
 
 // activeAsk is one call that waits for a lock while its caller holds others. Once it has waited for a second, it keeps a record beside the lock that it
 // waits for, and looks for a deadlock.
 //
-// Only an ask of a cycle can break it, and each of them sees it: they all look every second. The record is an ephemeral node of the asking
-// session. It is deleted after the ask has ended, and one that outlives its ask is never confirmed again.
+// Each ask looks every second, so all asks of a cycle see the cycle, and the youngest of them breaks it. The record is an ephemeral node of the
+// asking session. The ask deletes it at its end. A record that outlives its ask is not confirmed again.
 type activeAsk struct {
 	client  *framework.Client
 	lock    string // path
@@ -38,7 +38,7 @@ type activeAsk struct {
 	mode    DeadlockMode
 	tel     *waitline.Telemetry
 	held    *heldLocks
-	where   func() (askPlace, bool) // its place at present, false while it has none; nil: that of its own contender
+	place   func() (askPlace, bool) // where it waits now, false while it has no place; nil: at its own contender's node
 
 	caller context.Context
 	cancel context.CancelCauseFunc
@@ -53,61 +53,26 @@ type activeAsk struct {
 	reported int64 // the completing transaction of the cycle that was reported last
 }
 
-// contenderPlace notes the node with which a call waits in line.
-type contenderPlace struct {
-	node atomic.Pointer[primitives.Created]
-}
-
-// contenderPlaceKey is the key of the contenderPlace in the context of a call.
-type contenderPlaceKey struct{}
-
-// withContenderPlace returns a context for a call that waits in line, and where it does.
-func withContenderPlace(ctx context.Context) (context.Context, *contenderPlace) {
-	p := &contenderPlace{}
-	return context.WithValue(ctx, contenderPlaceKey{}, p), p
-}
-
-// noteContender notes the node of a contender that waits for the call of ctx.
-func noteContender(ctx context.Context) func(primitives.Created) {
-	p, _ := ctx.Value(contenderPlaceKey{}).(*contenderPlace)
-	if p == nil {
-		return nil
-	}
-	return func(node primitives.Created) { p.node.Store(&node) }
-}
-
-// placeBelow is where the contender stands, with its path below root.
-func (p *contenderPlace) placeBelow(root string) (askPlace, bool) {
-	node := p.node.Load()
-	if node == nil {
-		return askPlace{}, false
-	}
-	return askPlace{Node: rootedPath(root, node.Path), Zxid: node.Zxid}, true
-}
-
-// waitInLine makes the place of an ask that of its own contender, which waits with the returned context.
-func (a *activeAsk) waitInLine(ctx context.Context) context.Context {
-	ctx, p := withContenderPlace(ctx)
-	a.where = func() (askPlace, bool) { return p.placeBelow(a.client.Config().Root) }
-	return ctx
-}
-
-// beginAsk starts the ask of a caller that holds locks. endAsk ends it.
+// beginAsk starts the ask of a caller that holds locks. The caller waits with the returned context, and then calls endAsk.
 func (a *activeAsk) beginAsk(ctx context.Context) context.Context {
 	a.caller, a.since = ctx, time.Now()
-	if a.where == nil {
+	if a.place == nil {
 		ctx = a.waitInLine(ctx)
 	}
 	ctx, a.cancel = context.WithCancelCause(ctx)
-	a.timer = time.AfterFunc(patience, func() { a.startRecording(ctx) })
+	a.timer = time.AfterFunc(recordAfter, func() { a.startRecording(ctx) })
 	return ctx
 }
 
-// endAsk ends the ask, and takes its record away in the background. It returns err, or the deadlock by which the ask has failed.
+// waitInLine sets the place of an ask to the node of its own contender, which waits with the returned context.
+func (a *activeAsk) waitInLine(ctx context.Context) context.Context {
+	ctx, p := withContenderPlace(ctx)
+	a.place = func() (askPlace, bool) { return p.placeBelow(a.client.Config().Root) }
+	return ctx
+}
+
+// endAsk ends the ask, and deletes its record in the background. It returns err, or the deadlock by which the ask has failed.
 func (a *activeAsk) endAsk(granted bool, err error) error {
-	if a == nil {
-		return err
-	}
 	a.mu.Lock()
 	a.ended = true
 	a.timer.Stop()
@@ -123,6 +88,7 @@ func (a *activeAsk) endAsk(granted bool, err error) error {
 	return err
 }
 
+// startRecording keeps a record in the background until ctx ends, on session after session.
 func (a *activeAsk) startRecording(ctx context.Context) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -145,11 +111,12 @@ func (a *activeAsk) startRecording(ctx context.Context) {
 	}()
 }
 
-// keepRecord keeps the record on one session, and looks. It returns nil when the session or the ask has ended, or when the record has to be made anew.
+// keepRecord keeps the record on one session, and looks for a deadlock meanwhile. It returns nil when the session or the ask has ended, or
+// when the record has to be created anew.
 func (a *activeAsk) keepRecord(ctx context.Context, s *framework.Session) error {
 	record, err := a.describeAsk()
 	if err != nil { // it has no place yet, or the caller holds nothing any more
-		_ = recipe.Pause(ctx, cycleEvery)
+		_ = recipe.Pause(ctx, quickLookInterval)
 		return nil
 	}
 	created, err := s.Primitives().CreateProtected(ctx, primitives.ProtectedCreate{Dir: a.lock + askDirSuffix, Name: askName, Data: record.encode()})
@@ -158,23 +125,23 @@ func (a *activeAsk) keepRecord(ctx context.Context, s *framework.Session) error 
 	case ctx.Err() != nil, s.Err() != nil:
 		return nil
 	case failure.IsTransient(err):
-		_ = recipe.Pause(ctx, cycleEvery)
+		_ = recipe.Pause(ctx, quickLookInterval)
 		return nil
 	case err != nil:
 		return err
 	}
 	node := created.Nodes[0]
 	defer s.Primitives().Discard(nil, node.Path)
-	for quick := mostQuickLooks; ctx.Err() == nil && s.Err() == nil; {
-		pause := lookEvery
+	for quick := maxQuickLooks; ctx.Err() == nil && s.Err() == nil; {
+		pause := lookInterval
 		seen, err := a.lookForDeadlock(ctx, s, node, &record)
 		switch {
-		case errors.Is(err, framework.ErrNoNode): // somebody has deleted the record
+		case errors.Is(err, framework.ErrNoNode): // another client has deleted the record
 			return nil
 		case err != nil && !failure.IsTransient(err) && ctx.Err() == nil && s.Err() == nil:
 			return err
 		case seen && quick > 0:
-			pause = cycleEvery
+			pause = quickLookInterval
 			quick--
 		}
 		_ = recipe.Pause(ctx, pause)
@@ -182,13 +149,13 @@ func (a *activeAsk) keepRecord(ctx context.Context, s *framework.Session) error 
 	return nil
 }
 
-// errNoPlace says that an ask has nothing to record at present.
+// errNoPlace is the error of an ask that has no place in line yet, or whose caller holds no lock any more.
 var errNoPlace = errors.New("the ask has no place")
 
-// describeAsk describes the ask at present.
+// describeAsk returns the record of what the ask waits for now, and of what its caller holds now.
 func (a *activeAsk) describeAsk() (askRecord, error) {
 	root := a.client.Config().Root
-	place, ok := a.where()
+	place, ok := a.place()
 	held := a.held.listHeld()
 	if !ok || len(held) == 0 {
 		return askRecord{}, errNoPlace
@@ -197,22 +164,22 @@ func (a *activeAsk) describeAsk() (askRecord, error) {
 		Owner: a.client.Config().Identity, Host: host(), PID: os.Getpid(), Since: a.since.UTC()}, nil
 }
 
-// lookForDeadlock reads the asks once. It reports whether it has seen a cycle that this ask is in. It confirms in the record that the ask waits all the same, and
-// once all asks of the cycle have done so, the youngest fails.
+// lookForDeadlock reads the asks once, and reports whether it has seen a cycle with this ask in it. It confirms in the record that this ask still
+// waits. Once all asks of the cycle have confirmed that, the youngest of them fails.
 func (a *activeAsk) lookForDeadlock(ctx context.Context, s *framework.Session, node primitives.Created, recorded *askRecord) (seen bool, err error) {
 	if _, err := s.Exists(ctx, node.Path); err != nil {
 		return false, err
 	}
 	root := a.client.Config().Root
-	g, err := lookFrom(ctx, s, root, a.heldPaths(root))
+	g, err := readAskGraph(ctx, s, root, a.heldPaths(root))
 	if err != nil {
 		return false, err
 	}
-	present, err := a.describeAsk() // behind the look: what it says was so after all that was seen
+	current, err := a.describeAsk() // after the reads: it describes a later moment than all that was read
 	if err != nil || ctx.Err() != nil {
 		return false, nil
 	}
-	present.Seen = recorded.Seen
+	current.Seen = recorded.Seen
 	all, me := askSet{}, (*seenAsk)(nil)
 	for _, other := range g.asks {
 		all[other] = true
@@ -225,16 +192,16 @@ func (a *activeAsk) lookForDeadlock(ctx context.Context, s *framework.Session, n
 		cycle = g.cycleOf(me, all)
 	}
 	if len(cycle) > 0 {
-		present.Seen = max(present.Seen, g.completedBy(cycle))
+		current.Seen = max(current.Seen, g.completedBy(cycle))
 	}
-	moved := present.askPlace != recorded.askPlace || !slices.Equal(present.Held, recorded.Held)
-	if moved || present.Seen != recorded.Seen {
-		if _, err := s.Set(ctx, node.Path, present.encode(), framework.AnyVersion); err != nil {
+	moved := current.askPlace != recorded.askPlace || !slices.Equal(current.Held, recorded.Held)
+	if moved || current.Seen != recorded.Seen {
+		if _, err := s.Set(ctx, node.Path, current.encode(), framework.AnyVersion); err != nil {
 			return len(cycle) > 0, err
 		}
-		*recorded = present
+		*recorded = current
 	}
-	if moved { // what was looked at is not what is so now
+	if moved { // the graph shows this ask at its former place
 		return true, nil
 	}
 	if certain := g.certainCycle(me, cycle, true); len(certain) > 0 && youngestAsk(certain) == me {
@@ -253,7 +220,8 @@ func (a *activeAsk) heldPaths(root string) (paths []string) {
 	return paths
 }
 
-// handleDeadlock fails the ask, or reports, because of a certain deadlock of which it is the youngest. It reports whether to look again soon.
+// handleDeadlock handles a certain deadlock of which this ask is the youngest: it fails the ask, or only reports the deadlock. It returns whether
+// to look again soon.
 func (a *activeAsk) handleDeadlock(ctx context.Context, g *askGraph, me *seenAsk, cycle askSet) bool {
 	found := &DeadlockError{Cycle: g.describeCycle(me, cycle)}
 	if completed := g.completedBy(cycle); a.mode == DeadlockReport {
@@ -269,6 +237,7 @@ func (a *activeAsk) handleDeadlock(ctx context.Context, g *askGraph, me *seenAsk
 	return true
 }
 
+// reportDeadlock counts and logs a deadlock. broken says that the ask fails.
 func (a *activeAsk) reportDeadlock(ctx context.Context, found *DeadlockError, broken bool) {
 	a.tel.RecordDeadlock(ctx, found.Error(), broken)
 	level := slog.LevelInfo // the error is returned, too

@@ -2,41 +2,38 @@ package locks
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"slices"
 
-	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/waitline"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// askGraph is a look at asks that wait for each other: at their records, and at the nodes that the records name.
+// askGraph is a wait-for graph of asks, as one series of reads has shown it: their records, and the nodes that the records name.
 //
-// An ask waits for each holder of its lock: for the nodes before its own in the line that records name as held. Such an ask is stuck if one of
-// those holders is. A semaphore's ask waits for so many permits of any holders: it is stuck if the permits that are left without the stuck holders'
-// are too few, or if an ask before it in the line is stuck.
+// An ask waits for each holder of its lock: for the nodes before its own in the line that records name as held. It is stuck if one of those
+// holders is stuck. A semaphore's ask waits for a number of permits of any holders: it is stuck if the stuck holders leave too few permits, or if
+// an ask before it in the line is stuck.
 //
-// The look is not of one moment. The cycle is certain if each ask of it has confirmed that it still waited, and that its caller still held,
-// after the last transaction by which the cycle came about: see certainCycle.
+// The reads are not of one moment. A cycle is certain if each of its asks has confirmed that it still waited, and that its caller still held its
+// locks, after the last transaction that made the cycle: see certainCycle.
 type askGraph struct {
 	root  string
 	asks  []*seenAsk
-	locks map[string]bool // whose asks have been read
+	locks map[string]bool // the locks whose asks have been read
 
-	holders map[string][]*seenAsk       // by the lock that is held for them
-	writers map[string][]seenContender  // writers in the lines of readers that ask
-	permits map[string]seenPermitRecord // of semaphores
-	edges   map[*seenAsk]map[*seenAsk]int64
+	holders map[string][]*seenAsk           // asks by the locks that their callers hold
+	writers map[string][]seenContender      // writers in the lines of readers that ask
+	permits map[string]seenPermitRecord     // of semaphores
+	edges   map[*seenAsk]map[*seenAsk]int64 // which ask waits for which; see addEdges
 }
 
-// seenAsk is one ask whose place in the line is still there.
+// seenAsk is one ask of a graph.
 type seenAsk struct {
 	askRecord
 	path    string // of the record
 	number  int64  // the transaction that created the record
 	session int64
-	carried bool // it counts on locks of another session
+	carried bool // it names locks of another session as held (WithHeldLocks)
 }
 
 type seenContender struct {
@@ -49,186 +46,7 @@ type seenPermitRecord struct {
 	zxid    int64 // of the last change
 }
 
-// Bounds of one look.
-const (
-	maxAsks     = 2000
-	maxAskReads = 500 // nodes in one request
-)
-
-// askReader reads what a look needs: a session.
-type askReader interface {
-	Children(ctx context.Context, path string) ([]string, framework.Stat, error)
-	GetAll(ctx context.Context, paths ...string) ([]framework.Node, error)
-}
-
-// lookFrom reads the asks that wait for these locks, those that wait for what is held for these asks, and so on.
-func lookFrom(ctx context.Context, s askReader, root string, locks []string) (*askGraph, error) {
-	g := &askGraph{root: root, locks: map[string]bool{}}
-	for len(locks) > 0 && len(g.asks) < maxAsks {
-		lock := locks[0]
-		locks = locks[1:]
-		if g.locks[lock] {
-			continue
-		}
-		g.locks[lock] = true
-		asks, err := readAsks(ctx, s, root, lock)
-		if err != nil {
-			return nil, err
-		}
-		for _, a := range asks {
-			for _, h := range a.Held {
-				locks = append(locks, h.Lock)
-			}
-		}
-		g.asks = append(g.asks, asks...)
-	}
-	if len(g.asks) == 0 {
-		return g, nil
-	}
-	return g, g.readNamedNodes(ctx, s)
-}
-
-// readAsks reads the records of the asks that wait for a lock. It skips what is no record.
-func readAsks(ctx context.Context, s askReader, root, lock string) (asks []*seenAsk, err error) {
-	dir := lock + askDirSuffix
-	names, _, err := s.Children(ctx, dir)
-	if errors.Is(err, framework.ErrNoNode) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var paths []string
-	for _, name := range names {
-		if isAskName(name) {
-			paths = append(paths, znode.Join(dir, name))
-		}
-	}
-	nodes, err := readInBatches(ctx, s, paths)
-	for i, n := range nodes {
-		if n.Err != nil || n.Stat.EphemeralOwner == 0 {
-			continue
-		}
-		if r, err := parseAskRecord(n.Data, root); err == nil && r.Lock == lock {
-			asks = append(asks, &seenAsk{askRecord: r, path: paths[i], number: n.Stat.Czxid, session: n.Stat.EphemeralOwner})
-		}
-	}
-	return asks, err
-}
-
-// readInBatches reads many nodes.
-func readInBatches(ctx context.Context, s askReader, paths []string) (all []framework.Node, err error) {
-	for batch := range slices.Chunk(paths, maxAskReads) {
-		nodes, err := s.GetAll(ctx, batch...)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, nodes...)
-	}
-	return all, nil
-}
-
-// readNamedNodes reads the nodes that the asks name. It keeps the asks whose place is still there, and of what they hold what is still there: the
-// nodes that these transactions created, not others of the same names.
-func (g *askGraph) readNamedNodes(ctx context.Context, s askReader) error {
-	var paths []string
-	for _, a := range g.asks {
-		if a.Node != "" {
-			paths = append(paths, a.Node)
-		}
-		for _, h := range a.Held {
-			paths = append(paths, h.Node)
-		}
-	}
-	slices.Sort(paths)
-	paths = slices.Compact(paths)
-	nodes, err := readInBatches(ctx, s, paths)
-	if err != nil {
-		return err
-	}
-	stats := map[string]framework.Stat{}
-	for i, n := range nodes {
-		if n.Err == nil {
-			stats[paths[i]] = n.Stat
-		}
-	}
-	var asks []*seenAsk
-	g.holders = map[string][]*seenAsk{}
-	for _, a := range g.asks {
-		if a.Node != "" && stats[a.Node].Czxid != a.Zxid {
-			continue
-		}
-		a.Held = slices.DeleteFunc(a.Held, func(h heldLock) bool { return stats[h.Node].Czxid != h.Zxid })
-		for _, h := range a.Held {
-			a.carried = a.carried || stats[h.Node].EphemeralOwner != a.session
-			if of := g.holders[h.Lock]; len(of) == 0 || of[len(of)-1] != a {
-				g.holders[h.Lock] = append(of, a)
-			}
-		}
-		asks = append(asks, a)
-	}
-	g.asks = asks
-	if err := g.readWriters(ctx, s); err != nil {
-		return err
-	}
-	if err := g.readPermits(ctx, s); err != nil {
-		return err
-	}
-	g.addEdges()
-	return nil
-}
-
-// readWriters reads the writers in the lines in which readers ask: a reader waits for the readers that hold if a writer is between them.
-func (g *askGraph) readWriters(ctx context.Context, s askReader) error {
-	g.writers = map[string][]seenContender{}
-	for _, a := range g.asks {
-		p, ok := positionOf(a.Node)
-		if _, known := g.writers[a.Lock]; !ok || known || !p.Kind.IsShared() {
-			continue
-		}
-		names, _, err := s.Children(ctx, a.Lock)
-		if err != nil && !errors.Is(err, framework.ErrNoNode) {
-			return err
-		}
-		var writers []seenContender
-		var paths []string
-		for _, name := range names {
-			if p, ok := waitline.ParsePosition(name); ok && !p.Kind.IsShared() {
-				writers = append(writers, seenContender{Position: p})
-				paths = append(paths, znode.Join(a.Lock, name))
-			}
-		}
-		nodes, err := readInBatches(ctx, s, paths)
-		if err != nil {
-			return err
-		}
-		for i, n := range nodes {
-			writers[i].zxid = n.Stat.Czxid // 0 if it is gone
-		}
-		g.writers[a.Lock] = slices.DeleteFunc(writers, func(w seenContender) bool { return w.zxid == 0 })
-	}
-	return nil
-}
-
-// readPermits reads the numbers of permits of the semaphores for which asks wait.
-func (g *askGraph) readPermits(ctx context.Context, s askReader) error {
-	g.permits = map[string]seenPermitRecord{}
-	var locks, paths []string
-	for _, a := range g.asks {
-		if a.Permits > 0 && !slices.Contains(locks, a.Lock) {
-			locks, paths = append(locks, a.Lock), append(paths, znode.Join(a.Lock, waitline.PermitsPart))
-		}
-	}
-	nodes, err := readInBatches(ctx, s, paths)
-	for i, n := range nodes {
-		if n.Err == nil {
-			g.permits[locks[i]] = seenPermitRecord{permitsIn(n.Data), n.Stat.Mzxid}
-		}
-	}
-	return err
-}
-
-// addEdges finds which ask waits for which. Each edge has the last transaction by which it came about.
+// addEdges finds which ask waits for which. The value of an edge is the last of the transactions that made it.
 func (g *askGraph) addEdges() {
 	g.edges = map[*seenAsk]map[*seenAsk]int64{}
 	for _, a := range g.asks {
@@ -249,7 +67,7 @@ func (g *askGraph) addEdges() {
 	}
 }
 
-// waitsForHolder returns the transaction since when a waits for what is held for b, or 0 if it does not.
+// waitsForHolder returns the transaction since which a has waited for a lock that b's caller holds, or 0 if it does not wait for one.
 func (g *askGraph) waitsForHolder(a, b *seenAsk) (zxid int64) {
 	for _, h := range b.Held {
 		if h.Lock != a.Lock {
@@ -274,7 +92,7 @@ func (g *askGraph) waitsForHolder(a, b *seenAsk) (zxid int64) {
 	return zxid
 }
 
-// waitsBehind returns the transaction since when a waits in line for the holder of a node, or 0 if it does not.
+// waitsBehind returns the transaction since which a has waited in line for the holder of a node, or 0 if it does not wait for that holder.
 func (g *askGraph) waitsBehind(a *seenAsk, h heldLock) int64 {
 	place, inLine := positionOf(a.Node)
 	holder, ok := positionOf(h.Node)
@@ -292,7 +110,7 @@ func (g *askGraph) waitsBehind(a *seenAsk, h heldLock) int64 {
 	return 0
 }
 
-// positionOf is the position in line of a node.
+// positionOf returns a node's position in its line.
 func positionOf(node string) (waitline.Position, bool) {
 	_, name := znode.Split(node)
 	return waitline.ParsePosition(name)
@@ -308,8 +126,8 @@ func isAhead(node, of string) bool {
 // askSet is a set of asks.
 type askSet map[*seenAsk]bool
 
-// cycleOf returns the deadlock that an ask is in, of these asks: each of them is stuck as long as the others wait, and each waits for each other, perhaps by
-// way of others. It is empty if there is none.
+// cycleOf returns the asks of the deadlock that contains me, among some asks: each is stuck as long as the others wait, and each reaches each other
+// along the edges. It is empty if me is in no deadlock.
 func (g *askGraph) cycleOf(me *seenAsk, among askSet) askSet {
 	for {
 		stuck := g.stuckAmong(among)
@@ -330,7 +148,7 @@ func (g *askGraph) cycleOf(me *seenAsk, among askSet) askSet {
 	}
 }
 
-// stuckAmong returns those that are stuck as long as all of these wait.
+// stuckAmong returns the asks that are stuck as long as all the given ones wait.
 func (g *askGraph) stuckAmong(among askSet) askSet {
 	stuck := askSet{}
 	for a := range among {
@@ -348,7 +166,7 @@ func (g *askGraph) stuckAmong(among askSet) askSet {
 	return stuck
 }
 
-// isStuck reports whether an ask cannot be granted as long as these wait.
+// isStuck reports whether an ask cannot be granted as long as the stuck ones wait.
 func (g *askGraph) isStuck(a *seenAsk, stuck askSet) bool {
 	taken := map[string]bool{}
 	for b := range g.edges[a] {
@@ -368,7 +186,7 @@ func (g *askGraph) isStuck(a *seenAsk, stuck askSet) bool {
 	return a.Permits > 0 && permits > 0 && permits-len(taken) < a.Permits
 }
 
-// reachableFrom returns the asks of a set that one reaches, itself included.
+// reachableFrom returns the asks of a set that one ask reaches along the edges, itself included.
 func (g *askGraph) reachableFrom(from *seenAsk, within askSet, edge func(a, b *seenAsk) bool) askSet {
 	reached := askSet{from: true}
 	for ahead := []*seenAsk{from}; len(ahead) > 0; ahead = ahead[1:] {
@@ -382,7 +200,7 @@ func (g *askGraph) reachableFrom(from *seenAsk, within askSet, edge func(a, b *s
 	return reached
 }
 
-// completedBy is the last transaction by which a cycle came about.
+// completedBy returns the last of the transactions that made a cycle.
 func (g *askGraph) completedBy(cycle askSet) (zxid int64) {
 	for a := range cycle {
 		zxid = max(zxid, a.number, a.Zxid)
@@ -398,17 +216,17 @@ func (g *askGraph) completedBy(cycle askSet) (zxid int64) {
 	return zxid
 }
 
-// certainCycle returns the cycle that an ask is in if it is certain. present says that the ask is known to wait now; otherwise it must have
-// confirmed that like the others.
+// certainCycle returns the cycle of an ask if it is certain, or a smaller one that is. waitsNow says that the ask is known to wait now; otherwise it
+// must have confirmed that like the others.
 //
-// When each ask of a cycle has confirmed that it still waited, for a caller that still held, after the last transaction by which the cycle came
-// about, then all of it existed together right after that transaction: also each node that the look has found, since it is older.
-func (g *askGraph) certainCycle(me *seenAsk, cycle askSet, present bool) askSet {
+// If each ask of a cycle has confirmed that it still waited, for a caller that still held its locks, after the last transaction that made the
+// cycle, then the whole cycle existed right after that transaction: also each node that was read, since it is older.
+func (g *askGraph) certainCycle(me *seenAsk, cycle askSet, waitsNow bool) askSet {
 	for len(cycle) > 0 {
 		completed := g.completedBy(cycle)
 		confirmed := askSet{}
 		for a := range cycle {
-			if a.Seen >= completed || present && a == me {
+			if a.Seen >= completed || waitsNow && a == me {
 				confirmed[a] = true
 			}
 		}
@@ -423,8 +241,8 @@ func (g *askGraph) certainCycle(me *seenAsk, cycle askSet, present bool) askSet 
 	return nil
 }
 
-// youngestAsk returns the ask of a cycle that fails. Asks that count on locks of other sessions come first: they are the only ones that what
-// others claim to hold can harm. Asks that only report come last.
+// youngestAsk returns the ask of a cycle that has to fail. It prefers asks that name locks of other sessions as held: a wrong text of WithHeldLocks
+// harms no other ask then. It chooses an ask that only reports if there is no other.
 func youngestAsk(cycle askSet) *seenAsk {
 	var found *seenAsk
 	for a := range cycle {
@@ -435,6 +253,7 @@ func youngestAsk(cycle askSet) *seenAsk {
 	return found
 }
 
+// compareByTurn orders asks: the last one has to fail.
 func compareByTurn(a, b *seenAsk) int {
 	return cmp.Or(compareBool(!a.Report, !b.Report), compareBool(a.carried, b.carried), cmp.Compare(a.number, b.number))
 }
@@ -449,7 +268,7 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// describeCycle lists a cycle from one of its asks on: the shortest way back to it, or all asks if permits are in play.
+// describeCycle lists a cycle from one of its asks on: the shortest way back to that ask, and the other asks too if one waits for permits.
 func (g *askGraph) describeCycle(from *seenAsk, cycle askSet) []DeadlockedAsk {
 	path := g.shortestCycle(from, cycle)
 	rest := []*seenAsk{}
@@ -479,7 +298,7 @@ func (g *askGraph) describeCycle(from *seenAsk, cycle askSet) []DeadlockedAsk {
 	return out
 }
 
-// shortestCycle is the shortest way from an ask back to itself.
+// shortestCycle returns the shortest way from an ask back to itself.
 func (g *askGraph) shortestCycle(from *seenAsk, cycle askSet) []*seenAsk {
 	before := map[*seenAsk]*seenAsk{}
 	for ahead := []*seenAsk{from}; len(ahead) > 0; ahead = ahead[1:] {

@@ -35,7 +35,7 @@ type askPlace struct {
 
 const askRecordVersion = 1
 
-// askDirSuffix makes a lock's path the path of the directory of the asks that wait for it.
+// askDirSuffix follows a lock's path in the path of the directory of its asks.
 const askDirSuffix = "~waits"
 
 // askName is the stem of a record's name.
@@ -97,7 +97,7 @@ func rootedPath(root, path string) string {
 	return znode.Join(root, strings.TrimPrefix(path, "/"))
 }
 
-// pathBelow is the path below root of one that includes it.
+// pathBelow removes root from a path that begins with it.
 func pathBelow(root, full string) (string, error) {
 	path := full
 	if root != "" && root != "/" {

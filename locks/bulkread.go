@@ -25,7 +25,7 @@ const (
 	childrenAtOnce = 100_000 // names in one answer
 )
 
-// bulkReader reads the nodes that inspections need, many in one request. What it has not read yet, it reads when it is asked.
+// bulkReader reads the nodes that inspections need, many in one request. It reads a node that it has not read ahead when an inspection needs it.
 type bulkReader struct {
 	client *framework.Client
 	read   map[string]framework.Node
@@ -71,7 +71,7 @@ func (b *bulkReader) readAhead(ctx context.Context, paths []string) (prepared in
 	return prepared, b.readNodes(ctx, entries, len(entries))
 }
 
-// contenderNodes returns the nodes of the lines in a directory, as far as an inspection reads them.
+// contenderNodes returns the first nodes of the lines in a directory, at most as many as an inspection reads.
 func contenderNodes(dir string, layout directoryLayout) (nodes []string) {
 	for _, kind := range lineKinds {
 		for _, p := range layout.lines[kind] {

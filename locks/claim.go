@@ -179,8 +179,8 @@ func (c *Claim) deleteNodesAndUnlock(m *pathMutex, node claimedNode, written boo
 	return p
 }
 
-// pathMutex lets one goroutine of a session at a time claim a path. So after a lost reply, a node of this session shows that the create was
-// applied.
+// pathMutex lets one goroutine of a session at a time claim a path. So after a lost reply, a node of this session shows that the servers have
+// applied the create. The session's goroutines share it by Primitives.Share: each call of pathMutexOf is one use, and ends with one Unshare.
 type pathMutex struct {
 	s      *framework.Session
 	path   string
@@ -196,7 +196,7 @@ func pathMutexOf(s *framework.Session, path string) *pathMutex {
 	return &pathMutex{s, path, locked}
 }
 
-// tryLock locks the mutex if it is free. Otherwise it ends the use of pathMutexOf.
+// tryLock locks the mutex if it is free. If it is not, tryLock ends the use.
 func (m *pathMutex) tryLock() bool {
 	select {
 	case m.locked <- struct{}{}:
@@ -207,7 +207,8 @@ func (m *pathMutex) tryLock() bool {
 	}
 }
 
-// lockPath waits for the mutex. With an error it ends the use, except after the end of the session, which forgets all shared values.
+// lockPath waits for the mutex. If ctx ends first, lockPath ends the use. After the end of the session it need not: the session forgets all
+// shared values.
 func (m *pathMutex) lockPath(ctx context.Context) error {
 	select {
 	case m.locked <- struct{}{}:

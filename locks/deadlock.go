@@ -17,18 +17,18 @@ const (
 	DeadlockFail DeadlockMode = iota
 	// DeadlockReport lets the ask wait on. A deadlock is only logged and counted. If other asks of it are in DeadlockFail, the youngest of those fails.
 	DeadlockReport
-	// DeadlockOff leaves the ask out: it records nothing, and deadlocks that it is part of are not found.
+	// DeadlockOff leaves the ask out: it writes no record, and Lockstep does not find deadlocks that contain it.
 	DeadlockOff
 )
 
-// DeadlockError is returned by an ask that waited in a deadlock: holders of locks that wait for each other. This ask was the
-// youngest of them. Release the leases that the ask was made under, and the others go on. It wraps ErrDeadlock.
+// DeadlockError is returned by the youngest ask of a deadlock: holders of locks that wait for each other. Release the leases under which you
+// asked, and the other asks go on. It wraps ErrDeadlock.
 //
 // Guarantee: there was a moment at which all asks of the cycle waited, and each lock that an ask waited for was held by the next. Deadlocks through
 // other systems, such as a database, are not found.
 type DeadlockError struct {
 	// Cycle are the asks, each of which waits for a lock that the next one holds, and the last one for a lock of the first, which is this ask. A
-	// semaphore's waiter waits for several holders: then all asks of the deadlock are in it.
+	// semaphore's waiter waits for several holders: then Cycle lists all asks of the deadlock.
 	Cycle []DeadlockedAsk
 }
 
@@ -44,7 +44,7 @@ type DeadlockedAsk struct {
 	PID   int    `json:"pid"`
 	// Since is when it began to wait, by its own clock.
 	Since time.Time `json:"since"`
-	// Node is its node in the line; "" if it has none of its own.
+	// Node is its node in the line; "" for an ask without a node of its own.
 	Node string `json:"node,omitempty"`
 	// Number rises from ask to ask: the ask with the highest one is the youngest.
 	Number int64 `json:"number"`
@@ -61,7 +61,7 @@ func (e *DeadlockError) Error() string {
 // Unwrap returns ErrDeadlock.
 func (e *DeadlockError) Unwrap() error { return waitline.ErrDeadlock }
 
-// String says who holds what and waits for what.
+// String names the asking process, the locks that it holds, and the lock that it waits for.
 func (a DeadlockedAsk) String() string {
 	who := a.Owner
 	if a.Host != "" || a.PID != 0 {

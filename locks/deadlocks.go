@@ -19,11 +19,11 @@ type Deadlock struct {
 	Cycle []DeadlockedAsk `json:"cycle"`
 }
 
-// looksForDeadlocks is how often Deadlocks looks at a cycle that is not certain.
-const looksForDeadlocks = 4
+// maxUncertainLooks is how often Deadlocks looks at a cycle that is not certain.
+const maxUncertainLooks = 4
 
 // Deadlocks finds the deadlocks among the asks that wait for locks at and below root. It only reads. An ask is seen after it has waited for about a
-// second under a lease; see WithDeadlockMode. A deadlock is found once all its asks have confirmed it: Deadlocks waits for that, up to four
+// second under a lease; see WithDeadlockMode. Deadlocks reports a deadlock once all its asks have confirmed it, and waits for that up to four
 // seconds. In the default mode most deadlocks end by then.
 //
 // It looks at 100,000 nodes, and at 2000 asks. With more of them it returns what it has found, and an error that wraps framework.ErrTooLarge. It
@@ -38,8 +38,8 @@ func Deadlocks(ctx context.Context, client *framework.Client, root string) ([]De
 		if err != nil && !errors.Is(err, framework.ErrTooLarge) {
 			return err
 		}
-		for range looksForDeadlocks {
-			g, failed := lookFrom(ctx, s, client.Config().Root, slices.Clone(locks))
+		for range maxUncertainLooks {
+			g, failed := readAskGraph(ctx, s, client.Config().Root, slices.Clone(locks))
 			if failed != nil {
 				return failed
 			}
@@ -51,7 +51,7 @@ func Deadlocks(ctx context.Context, client *framework.Client, root string) ([]De
 			if !uncertain {
 				return err
 			}
-			if failed := recipe.Pause(ctx, lookEvery); failed != nil {
+			if failed := recipe.Pause(ctx, lookInterval); failed != nil {
 				return failed
 			}
 		}
@@ -93,7 +93,7 @@ func awaitedLocks(ctx context.Context, s *framework.Session, root string) (locks
 	return locks, nil
 }
 
-// deadlocks are the certain ones. uncertain says that there may be more.
+// deadlocks returns the certain deadlocks of the graph. uncertain says that there may be more.
 func (g *askGraph) deadlocks() (found []Deadlock, uncertain bool) {
 	all, told := askSet{}, askSet{}
 	for _, a := range g.asks {

@@ -35,8 +35,8 @@
 //
 // # Deadlocks
 //
-// Ask for a lock with the context of the lease that you hold meanwhile. Then holders that wait for each other, in any processes, are found: the youngest ask
-// fails with a [*DeadlockError]. [Deadlocks] lists them. docs/deadlocks.md says what is found and what is not.
+// Ask for a lock with the context of the lease that you hold meanwhile. Then Lockstep finds holders that wait for each other, in any processes: the youngest ask
+// fails with a [*DeadlockError]. [Deadlocks] lists such cycles. docs/deadlocks.md says which deadlocks Lockstep finds.
 //
 // # Inspection
 //

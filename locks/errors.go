@@ -2,6 +2,7 @@ package locks
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
@@ -32,3 +33,19 @@ var (
 	// ErrHolderGone is returned when the node of the lease to revoke does not exist any more.
 	ErrHolderGone = errors.New("the holder is gone")
 )
+
+// PermitsError is returned when a semaphore's members do not agree on the number of permits, or when a call requests more permits than
+// the limit. It wraps ErrPermits.
+type PermitsError struct {
+	// Path is the semaphore's path.
+	Path string
+	// Stored is how many permits the semaphore has, Given the number that does not fit.
+	Stored, Given int
+}
+
+func (e *PermitsError) Error() string {
+	return fmt.Sprintf("%v: %s has %d, %d were given", ErrPermits, e.Path, e.Stored, e.Given)
+}
+
+// Unwrap returns ErrPermits.
+func (e *PermitsError) Unwrap() error { return ErrPermits }

@@ -17,17 +17,17 @@ import (
 // goroutine has the turn, with a node or, once that was lost, without.
 type localHandoff struct {
 	lock     *commonLock
-	giveBack func(written bool) releaseProgress // is endTurn, for all turns
+	giveBack func(written bool) releaseProgress // endTurn, bound once: a turn costs one allocation less
 
-	mu            sync.Mutex      // taken behind a turn's own and before the node's
-	waiting       list.List       // of *handoffWaiter, in the order of their calls
-	acquiring     bool            // the node
-	stopAcquiring func()          // ends the acquisition when no goroutine waits any more; nil during a try
-	seeks         *contenderPlace // of the acquisition
-	node          *Lease          // nil while there is none
-	until         time.Time       // the end of the slice
-	turns         int64
-	present       *Lease // the lease of the present turn, or nil
+	mu             sync.Mutex      // taken behind a turn's own and before the node's
+	waiting        list.List       // of *handoffWaiter, in the order of their calls
+	acquiring      bool            // the node
+	stopAcquiring  func()          // ends the acquisition when no goroutine waits any more; nil during a try
+	acquiringPlace *contenderPlace // where the acquisition waits in line
+	node           *Lease          // nil while there is none
+	until          time.Time       // the end of the slice
+	turns          int64
+	current        *Lease // the lease of the turn that a goroutine has, or nil
 }
 
 func newLocalHandoff(l *commonLock) *localHandoff {
@@ -56,7 +56,7 @@ func (h *localHandoff) waitForTurn(ctx context.Context) (lease *Lease, err error
 	}
 	w := &handoffWaiter{ctx, make(chan handoffOutcome, 1)}
 	if a := h.lock.newAsk(ctx, 0); a != nil {
-		a.where = h.placeInLine
+		a.place = h.placeInLine
 		ctx = a.beginAsk(ctx)
 		defer func() { err = failure.Wrap("acquire", h.lock.path, a.endAsk(lease != nil, err)) }()
 	}
@@ -76,46 +76,10 @@ func (h *localHandoff) waitForTurn(ctx context.Context) (lease *Lease, err error
 	}
 }
 
-// placeInLine is where the goroutines wait for the turn: behind the node of the slice, or where it stands in line.
-func (h *localHandoff) placeInLine() (askPlace, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	root := h.lock.client.Config().Root
-	switch {
-	case h.node != nil:
-		return askPlace{Node: rootedPath(root, h.node.node), Zxid: h.node.contender.Node().Zxid, Slice: true}, true
-	case h.seeks != nil:
-		p, ok := h.seeks.placeBelow(root)
-		p.Slice = true
-		return p, ok
-	}
-	return askPlace{}, false
-}
-
-// giveUp ends the wait of one goroutine.
-func (h *localHandoff) giveUp(w *handoffWaiter, place *list.Element) {
-	h.mu.Lock()
-	h.waiting.Remove(place) // does nothing if the waiter has got its outcome meanwhile
-	if h.waiting.Len() == 0 && h.stopAcquiring != nil {
-		h.stopAcquiring()
-	}
-	h.mu.Unlock()
-	select {
-	case o := <-w.outcome:
-		switch {
-		case o.lease != nil:
-			o.lease.endLease(ErrReleased)
-		case o.abort != nil: // no other goroutine learns of the panic
-			o.abort()
-		}
-	default:
-	}
-}
-
 // tryTurn takes the turn unless another goroutine has or wants a turn.
 func (h *localHandoff) tryTurn(ctx context.Context) (*Lease, error) {
 	h.mu.Lock()
-	if h.present != nil || h.acquiring || h.waiting.Len() > 0 {
+	if h.current != nil || h.acquiring || h.waiting.Len() > 0 {
 		h.mu.Unlock()
 		return nil, failure.Wrap("try", h.lock.path, ErrNotAcquired)
 	}
@@ -136,13 +100,13 @@ func (h *localHandoff) tryTurn(ctx context.Context) (*Lease, error) {
 // acquireNodeIfNeeded has the node acquired if a goroutine waits for it, on behalf of all that wait: the place in the line is kept while one
 // of them waits.
 func (h *localHandoff) acquireNodeIfNeeded() {
-	if h.present != nil || h.acquiring || h.waiting.Len() == 0 {
+	if h.current != nil || h.acquiring || h.waiting.Len() == 0 {
 		return
 	}
 	first := h.waiting.Front().Value.(*handoffWaiter)
 	asking, place := withContenderPlace(withoutHeldLocks(context.WithoutCancel(first.ctx))) // each goroutine tells itself what it holds
 	ctx, cancel := context.WithCancel(asking)
-	h.seeks = place
+	h.acquiringPlace = place
 	h.acquiring, h.stopAcquiring = true, cancel
 	go func() {
 		defer cancel()
@@ -158,20 +122,20 @@ func (h *localHandoff) acquireNodeIfNeeded() {
 	}()
 }
 
-// nodeAcquired takes in the outcome of an acquisition: the first goroutine that waits gets the first turn, or all get the error.
+// nodeAcquired handles the outcome of an acquisition: the first goroutine that waits gets the first turn, or all get the error.
 func (h *localHandoff) nodeAcquired(acquired context.Context, o handoffOutcome) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.acquiring, h.stopAcquiring = false, nil
 	switch {
 	case o.abort != nil:
-		h.tellFirst(o)
+		h.sendToFirst(o)
 		h.acquireNodeIfNeeded()
 	case o.err != nil && acquired.Err() != nil: // all had given up; others may have begun to wait since
 		h.acquireNodeIfNeeded()
 	case o.err != nil:
 		for h.waiting.Len() > 0 {
-			h.tellFirst(o)
+			h.sendToFirst(o)
 		}
 	case h.waiting.Len() == 0:
 		o.lease.endLease(ErrReleased)
@@ -181,32 +145,25 @@ func (h *localHandoff) nodeAcquired(acquired context.Context, o handoffOutcome) 
 	}
 }
 
-// tellFirst gives the outcome to the first goroutine that waits, if there is one.
-func (h *localHandoff) tellFirst(o handoffOutcome) {
-	if first := h.waiting.Front(); first != nil {
-		h.waiting.Remove(first).(*handoffWaiter).outcome <- o
-	}
-}
-
-// startSlice starts a slice on a node. When the node's lease ends, it ends the present turn, so that waiters need not wait for its release.
+// startSlice starts a slice on a node. When the node's lease ends, the current turn ends too, so that waiters need not wait for its release.
 func (h *localHandoff) startSlice(node *Lease) {
 	h.node, h.until, h.turns = node, time.Now().Add(h.lock.opts.handoff), 0
 	context.AfterFunc(node.Context(), func() {
 		h.mu.Lock()
-		present := h.present
-		if present == nil || present.outer != node {
+		current := h.current
+		if current == nil || current.outer != node {
 			h.mu.Unlock()
 			return
 		}
 		h.node = nil
 		h.mu.Unlock()
-		present.endLease(nil)
+		current.endLease(nil)
 	})
 }
 
 // passTurn gives the turn to the first goroutine that waits.
 func (h *localHandoff) passTurn() {
-	h.tellFirst(handoffOutcome{lease: h.newTurn(h.waiting.Front().Value.(*handoffWaiter).ctx)})
+	h.sendToFirst(handoffOutcome{lease: h.newTurn(h.waiting.Front().Value.(*handoffWaiter).ctx)})
 }
 
 // newTurn returns the lease of a turn, within the node's.
@@ -215,17 +172,24 @@ func (h *localHandoff) newTurn(ctx context.Context) *Lease {
 	t := &Lease{client: h.lock.client, path: h.lock.path, kind: h.lock.kind, node: h.node.node, token: h.node.token, turn: h.turns, session: h.node.session,
 		key: h.node.key, contender: h.node.contender, giveBack: h.giveBack}
 	t.standWithin(ctx, h.node)
-	h.present = t
+	h.current = t
 	return t
 }
 
-// endTurn passes the turn on. It ends the slice if its time is over, if no goroutine waits, or if the servers have to refuse from now on
-// what the turn has guarded.
+// sendToFirst gives the outcome to the first goroutine that waits, if there is one.
+func (h *localHandoff) sendToFirst(o handoffOutcome) {
+	if first := h.waiting.Front(); first != nil {
+		h.waiting.Remove(first).(*handoffWaiter).outcome <- o
+	}
+}
+
+// endTurn passes the turn on. It ends the slice instead if its time is over, if no goroutine waits, or if the turn has called Guard: the node is
+// deleted then, so that the servers refuse the turn's late transactions.
 func (h *localHandoff) endTurn(written bool) releaseProgress {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	guarded := h.present.guarded.Load()
-	h.present = nil
+	guarded := h.current.guarded.Load()
+	h.current = nil
 	node := h.node
 	if node != nil && node.Err() == nil && !guarded && h.waiting.Len() > 0 && time.Now().Before(h.until) {
 		h.passTurn()
@@ -238,4 +202,40 @@ func (h *localHandoff) endTurn(written bool) releaseProgress {
 	}
 	h.acquireNodeIfNeeded()
 	return progress
+}
+
+// giveUp ends the wait of one goroutine whose context has ended.
+func (h *localHandoff) giveUp(w *handoffWaiter, place *list.Element) {
+	h.mu.Lock()
+	h.waiting.Remove(place) // does nothing if the waiter has got its outcome meanwhile
+	if h.waiting.Len() == 0 && h.stopAcquiring != nil {
+		h.stopAcquiring()
+	}
+	h.mu.Unlock()
+	select {
+	case o := <-w.outcome:
+		switch {
+		case o.lease != nil:
+			o.lease.endLease(ErrReleased)
+		case o.abort != nil: // no other goroutine learns of the panic
+			o.abort()
+		}
+	default:
+	}
+}
+
+// placeInLine returns the place of the asks of all goroutines that wait for a turn: at the node of the slice, or at the acquisition's node in line.
+func (h *localHandoff) placeInLine() (askPlace, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	root := h.lock.client.Config().Root
+	switch {
+	case h.node != nil:
+		return askPlace{Node: rootedPath(root, h.node.node), Zxid: h.node.contender.Node().Zxid, Slice: true}, true
+	case h.acquiringPlace != nil:
+		p, ok := h.acquiringPlace.placeBelow(root)
+		p.Slice = true
+		return p, ok
+	}
+	return askPlace{}, false
 }

@@ -18,7 +18,7 @@ type heldLock struct {
 	turn int64  // of a slice, or 0
 }
 
-// heldLocks is what a context says that its caller holds: the innermost lease first.
+// heldLocks are the locks that a context's caller holds, the innermost lease first.
 type heldLocks struct {
 	standing func() []heldLock
 	outer    *heldLocks // may be nil
@@ -27,23 +27,23 @@ type heldLocks struct {
 // heldLocksKey is the key of the heldLocks of a context.
 type heldLocksKey struct{}
 
-// heldLocksOf returns what ctx says that its caller holds, or nil.
+// heldLocksOf returns the locks that ctx's caller holds, or nil.
 func heldLocksOf(ctx context.Context) *heldLocks {
 	held, _ := ctx.Value(heldLocksKey{}).(*heldLocks)
 	return held
 }
 
-// withHeldLocks returns a context whose caller holds these too.
+// withHeldLocks returns a context whose caller also holds these locks.
 func withHeldLocks(ctx context.Context, standing func() []heldLock) context.Context {
 	return context.WithValue(ctx, heldLocksKey{}, &heldLocks{standing, heldLocksOf(ctx)})
 }
 
-// withoutHeldLocks returns a context whose caller holds nothing.
+// withoutHeldLocks returns a context whose caller holds no locks.
 func withoutHeldLocks(ctx context.Context) context.Context {
 	return context.WithValue(ctx, heldLocksKey{}, (*heldLocks)(nil))
 }
 
-// listHeld returns what stands of it, each node once, and maxHeldLocks at most.
+// listHeld returns the nodes of the leases that still stand, each once, and maxHeldLocks at most.
 func (h *heldLocks) listHeld() (all []heldLock) {
 	seen := map[heldLock]bool{}
 	for ; h != nil; h = h.outer {
@@ -57,14 +57,14 @@ func (h *heldLocks) listHeld() (all []heldLock) {
 	return all
 }
 
-// maxHeldLocks bounds what one ask tells of what it holds.
+// maxHeldLocks bounds the held locks in one ask's record.
 const maxHeldLocks = 200
 
 // maxHeldText bounds the text of WithHeldLocks.
 const maxHeldText = 128 << 10
 
 // HeldLocks describes the locks that the caller holds by the leases of ctx, as text for another process of the same task, which passes it to
-// WithHeldLocks. It is "" if the caller holds none. Turns of a local handoff are left out. The text contains paths and no secrets.
+// WithHeldLocks. It is "" if the caller holds no locks. It leaves out turns of a local handoff. The text contains paths and no secrets.
 func HeldLocks(ctx context.Context) string {
 	all := slices.DeleteFunc(heldLocksOf(ctx).listHeld(), func(h heldLock) bool { return h.turn > 0 }) // its node may outlive the turn
 	if len(all) == 0 {
@@ -77,11 +77,11 @@ func HeldLocks(ctx context.Context) string {
 	return string(text)
 }
 
-// WithHeldLocks returns a context whose caller works for a process that holds locks: text is what HeldLocks has returned there. Asks under the
-// context take part in the detection of deadlocks as if they were that process's own. The context does not end with those locks.
+// WithHeldLocks returns a context for work on behalf of another process, which holds locks: text is the result of HeldLocks in that process. The
+// detection of deadlocks treats asks under the context as asks of that process. The context does not end with those locks.
 //
-// What text names counts as long as its nodes exist. A text that is out of date has no effect. A wrong one can make asks fail with a
-// DeadlockError only that are under such a context themselves.
+// A held lock counts as long as its node exists, so an outdated text has no effect. A wrong text can make only such asks fail with a DeadlockError
+// that are under such a context themselves.
 func WithHeldLocks(ctx context.Context, text string) (context.Context, error) {
 	if text == "" {
 		return ctx, nil
@@ -99,7 +99,7 @@ func WithHeldLocks(ctx context.Context, text string) (context.Context, error) {
 	return withHeldLocks(ctx, func() []heldLock { return all }), nil
 }
 
-// checkHeldLocks refuses what no lease could have said.
+// checkHeldLocks refuses held locks that no lease can have.
 func checkHeldLocks(all []heldLock) error {
 	if len(all) > maxHeldLocks {
 		return fmt.Errorf("%d of them, at most %d are allowed", len(all), maxHeldLocks)

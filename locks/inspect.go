@@ -23,14 +23,14 @@ func Inspect(ctx context.Context, client *framework.Client, path string) (*Repor
 	if client == nil {
 		return nil, errors.New("inspect: the client is nil")
 	}
-	ahead := newBulkReader(client)
-	_, err := ahead.readAhead(ctx, []string{path})
-	i := newInspection(ahead, path)
+	nodes := newBulkReader(client)
+	_, err := nodes.readAhead(ctx, []string{path})
+	i := newInspection(nodes, path)
 	if err == nil {
 		err = i.inspectPath(ctx)
 	}
 	if err == nil {
-		err = ahead.readNodes(ctx, slices.Concat(i.below, i.others), MaxEntries)
+		err = nodes.readNodes(ctx, slices.Concat(i.below, i.others), MaxEntries)
 	}
 	if err == nil {
 		err = i.readOthers(ctx)
@@ -83,42 +83,6 @@ func (i *pathInspection) inspectPath(ctx context.Context) error {
 	return i.readLines(ctx, l)
 }
 
-// addOthers notes children that are not part of the lock.
-func (i *pathInspection) addOthers(names []string) {
-	for _, name := range names {
-		i.below = append(i.below, znode.Join(i.path, name))
-	}
-	slices.Sort(i.below)
-}
-
-// listDir lists a directory; a missing one is empty.
-func (i *pathInspection) listDir(ctx context.Context, dir string) ([]string, error) {
-	st, err := i.nodes.exists(ctx, dir)
-	if errors.Is(err, framework.ErrNoNode) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return i.listChildren(ctx, dir, st)
-}
-
-// listChildren lists a directory with this Stat, unless it is too large.
-func (i *pathInspection) listChildren(ctx context.Context, dir string, st framework.Stat) ([]string, error) {
-	if st.NumChildren == 0 {
-		return nil, nil
-	}
-	if st.NumChildren > maxChildren {
-		return nil, failure.Wrap("list", dir,
-			fmt.Errorf("%w: %d children, at most %d are listed", framework.ErrTooLarge, st.NumChildren, maxChildren))
-	}
-	names, err := i.nodes.children(ctx, dir)
-	if errors.Is(err, framework.ErrNoNode) {
-		return nil, nil
-	}
-	return names, err
-}
-
 // readClaim reads a single node.
 func (i *pathInspection) readClaim(ctx context.Context) error {
 	i.report.Count++
@@ -128,80 +92,6 @@ func (i *pathInspection) readClaim(ctx context.Context) error {
 		i.report.addEntry(true, *e)
 	}
 	return err
-}
-
-// readLines reads the lines in the directory itself.
-func (i *pathInspection) readLines(ctx context.Context, l directoryLayout) error {
-	i.report.Count += l.childCount()
-	for _, kind := range lineKinds {
-		if len(l.lines[kind]) == 0 {
-			continue
-		}
-		i.report.addKind(kind)
-		if err := i.readLine(ctx, i.path, kind, l.lines[kind], new(holderFilter).admitsPosition); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// readLine reads contenders in their order. It skips nodes that are gone.
-func (i *pathInspection) readLine(ctx context.Context, dir string, kind LockKind, line []waitline.Position, holds func(waitline.Position) bool) error {
-	for _, p := range line {
-		e, err := i.readEntry(ctx, znode.Join(dir, p.Name), kind)
-		if err != nil {
-			return err
-		}
-		if e != nil {
-			e.Mode = modeName(p)
-			i.report.addEntry(holds(p), *e)
-		}
-	}
-	return nil
-}
-
-// readEntry reads one node. It returns nil if the node is gone, or if too many were read.
-func (i *pathInspection) readEntry(ctx context.Context, node string, kind LockKind) (*Entry, error) {
-	if i.left == 0 {
-		i.report.Truncated = true
-		return nil, nil
-	}
-	i.left--
-	data, st, err := i.nodes.get(ctx, node)
-	hidden := errors.Is(err, framework.ErrNoAuth)
-	if hidden {
-		st, err = i.nodes.exists(ctx, node)
-	}
-	if errors.Is(err, framework.ErrNoNode) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	e := entryOf(node, kind, data, st)
-	if hidden {
-		e.Hidden, e.Foreign = true, false
-	}
-	return &e, nil
-}
-
-// readOthers reads the nodes that are not part of the lock, up to MaxEntries in all.
-func (i *pathInspection) readOthers(ctx context.Context) error {
-	others := slices.Concat(i.below, i.others)
-	i.report.Count += len(others)
-	for _, node := range others {
-		e, err := i.readEntry(ctx, node, NoLock)
-		if err != nil {
-			return err
-		}
-		if e != nil {
-			i.report.Others = append(i.report.Others, *e)
-		}
-		if i.report.Truncated {
-			return nil
-		}
-	}
-	return nil
 }
 
 // readSemaphore reads the semaphore at the path, if there is one. Servers delete its directories while they are empty, and each of the names
@@ -296,4 +186,114 @@ func (i *pathInspection) readWaiters(ctx context.Context) error {
 	}
 	i.report.Count += len(waiting)
 	return i.readLine(ctx, dir, SemaphoreLock, waiting, func(waitline.Position) bool { return false })
+}
+
+// readLines reads the lines in the directory itself.
+func (i *pathInspection) readLines(ctx context.Context, l directoryLayout) error {
+	i.report.Count += l.childCount()
+	for _, kind := range lineKinds {
+		if len(l.lines[kind]) == 0 {
+			continue
+		}
+		i.report.addKind(kind)
+		if err := i.readLine(ctx, i.path, kind, l.lines[kind], new(holderFilter).admitsPosition); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readLine reads contenders in their order. It skips nodes that are gone.
+func (i *pathInspection) readLine(ctx context.Context, dir string, kind LockKind, line []waitline.Position, holds func(waitline.Position) bool) error {
+	for _, p := range line {
+		e, err := i.readEntry(ctx, znode.Join(dir, p.Name), kind)
+		if err != nil {
+			return err
+		}
+		if e != nil {
+			e.Mode = modeName(p)
+			i.report.addEntry(holds(p), *e)
+		}
+	}
+	return nil
+}
+
+// readEntry reads one node. It returns nil if the node is gone, or if too many were read.
+func (i *pathInspection) readEntry(ctx context.Context, node string, kind LockKind) (*Entry, error) {
+	if i.left == 0 {
+		i.report.Truncated = true
+		return nil, nil
+	}
+	i.left--
+	data, st, err := i.nodes.get(ctx, node)
+	hidden := errors.Is(err, framework.ErrNoAuth)
+	if hidden {
+		st, err = i.nodes.exists(ctx, node)
+	}
+	if errors.Is(err, framework.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	e := entryOf(node, kind, data, st)
+	if hidden {
+		e.Hidden, e.Foreign = true, false
+	}
+	return &e, nil
+}
+
+// listDir lists a directory; a missing one is empty.
+func (i *pathInspection) listDir(ctx context.Context, dir string) ([]string, error) {
+	st, err := i.nodes.exists(ctx, dir)
+	if errors.Is(err, framework.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return i.listChildren(ctx, dir, st)
+}
+
+// listChildren lists a directory with this Stat, unless it is too large.
+func (i *pathInspection) listChildren(ctx context.Context, dir string, st framework.Stat) ([]string, error) {
+	if st.NumChildren == 0 {
+		return nil, nil
+	}
+	if st.NumChildren > maxChildren {
+		return nil, failure.Wrap("list", dir,
+			fmt.Errorf("%w: %d children, at most %d are listed", framework.ErrTooLarge, st.NumChildren, maxChildren))
+	}
+	names, err := i.nodes.children(ctx, dir)
+	if errors.Is(err, framework.ErrNoNode) {
+		return nil, nil
+	}
+	return names, err
+}
+
+// addOthers notes children that are not part of the lock.
+func (i *pathInspection) addOthers(names []string) {
+	for _, name := range names {
+		i.below = append(i.below, znode.Join(i.path, name))
+	}
+	slices.Sort(i.below)
+}
+
+// readOthers reads the nodes that are not part of the lock, up to MaxEntries in all.
+func (i *pathInspection) readOthers(ctx context.Context) error {
+	others := slices.Concat(i.below, i.others)
+	i.report.Count += len(others)
+	for _, node := range others {
+		e, err := i.readEntry(ctx, node, NoLock)
+		if err != nil {
+			return err
+		}
+		if e != nil {
+			i.report.Others = append(i.report.Others, *e)
+		}
+		if i.report.Truncated {
+			return nil
+		}
+	}
+	return nil
 }

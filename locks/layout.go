@@ -71,7 +71,7 @@ func kindOfChild(name string) (LockKind, waitline.Position) {
 // holderFilter separates holders from waiters. It takes contenders in the order of the line.
 type holderFilter struct{ first, writer *waitline.Position }
 
-// admitsPosition reports whether the next contender holds. Only the first contender and the first writer can block it.
+// admitsPosition reports whether the next contender holds the lock. Only the first contender and the first writer can block the next one.
 func (h *holderFilter) admitsPosition(p waitline.Position) bool {
 	blocked := h.first != nil && h.first.Blocks(p) || h.writer != nil && h.writer.Blocks(p)
 	if h.first == nil {

@@ -35,7 +35,7 @@ type Lease struct {
 	kind    telemetryKind
 	node    string
 	nodes   []string // all nodes, if there are several
-	fence   string   // the node that guards check, if it is not the lease's own
+	fence   string   // of a claim: the node that guards check instead of the lease's own
 	parts   []*Lease // of a Multi
 	token   int64
 	turn    int64
@@ -49,7 +49,7 @@ type Lease struct {
 
 	contender *waitline.Contender                // of a lease in a line, and of leases within it
 	giveBack  func(written bool) releaseProgress // deletes the nodes; written asks for releaseProgress.written
-	guarded   atomic.Bool                        // the servers have to refuse what follows the lease's end
+	guarded   atomic.Bool                        // Guard was called: the node must go with the lease
 
 	mu      sync.Mutex
 	ended   bool
@@ -171,10 +171,10 @@ func (l *Lease) Release(ctx context.Context) error {
 	return nil
 }
 
-// endLease ends the lease's context and then gives its nodes back; only the first call counts.
+// endLease ends the lease's context and then gives its nodes back. Only the first call has an effect.
 func (l *Lease) endLease(cause error) { l.endAndGiveBack(cause, false) }
 
-// endAndGiveBack is end. written asks for the moment when the deletion is in the connection's queue.
+// endAndGiveBack is endLease. If written is true, l.release also tells when the deletion is in the connection's queue.
 func (l *Lease) endAndGiveBack(cause error, written bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -238,7 +238,7 @@ func (l *Lease) limitHold(maxHold time.Duration) {
 	l.limit = time.AfterFunc(maxHold, func() { l.endLease(ErrMaxHold) })
 }
 
-// leaseContext has the values of the caller's context, and knows the lease by its key.
+// leaseContext has the values of the caller's context, and returns the lease for its key.
 type leaseContext struct {
 	context.Context
 	lease *Lease
@@ -261,7 +261,7 @@ func (l *Lease) standingNodes() (all []heldLock) {
 			return
 		}
 		root, zxid := part.client.Config().Root, part.token
-		if part.contender != nil { // the token of a writer that goes on as a reader is the writer's
+		if part.contender != nil { // a reader that was a writer has kept the writer's token
 			zxid = part.contender.Node().Zxid
 		}
 		all = append(all, heldLock{Lock: rootedPath(root, part.path), Node: rootedPath(root, node), Zxid: zxid, turn: part.turn})

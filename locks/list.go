@@ -53,7 +53,7 @@ func listUpTo(ctx context.Context, client *framework.Client, root string, most i
 					root, framework.ErrTooLarge, most, next.path))
 				return
 			default:
-				if err := l.lookAhead(ctx, min(most-l.looked, listedAtOnce)); err != nil {
+				if err := l.inspectNext(ctx, min(most-l.looked, listedAtOnce)); err != nil {
 					yield(nil, failure.Wrap("list", next.path, err))
 					return
 				}
@@ -62,7 +62,7 @@ func listUpTo(ctx context.Context, client *framework.Client, root string, most i
 	}
 }
 
-// listedPath is a path of a list, and the lock that was found there.
+// listedPath is a path to inspect, and the report of its lock once it was inspected.
 type listedPath struct {
 	path   string
 	done   bool
@@ -82,15 +82,15 @@ func (l listedPath) yieldTo(yield func(*Report, error) bool) bool {
 	return l.report.Kind == NoLock || yield(l.report, nil)
 }
 
-// lockLister lists locks.
+// lockLister inspects the paths of a tree in order, many at once.
 type lockLister struct {
 	client *framework.Client
 	ahead  []listedPath // the next one is the last
 	looked int
 }
 
-// lookAhead inspects the next paths together, at most so many, and puts what is below each of them behind it.
-func (l *lockLister) lookAhead(ctx context.Context, most int) error {
+// inspectNext inspects the next paths together, at most so many, and adds the paths below each of them behind it.
+func (l *lockLister) inspectNext(ctx context.Context, most int) error {
 	var paths []string
 	first := len(l.ahead)
 	for ; first > 0 && len(paths) < most; first-- {
@@ -98,8 +98,8 @@ func (l *lockLister) lookAhead(ctx context.Context, most int) error {
 			paths = append(paths, next.path)
 		}
 	}
-	ahead := newBulkReader(l.client)
-	prepared, err := ahead.readAhead(ctx, paths)
+	nodes := newBulkReader(l.client)
+	prepared, err := nodes.readAhead(ctx, paths)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (l *lockLister) lookAhead(ctx context.Context, most int) error {
 		}
 		prepared--
 		l.looked++
-		i := newInspection(ahead, next.path)
+		i := newInspection(nodes, next.path)
 		err := i.inspectPath(ctx)
 		found = append(found, listedPath{path: next.path, done: true, report: i.report, err: err})
 		for _, path := range i.below {

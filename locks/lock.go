@@ -91,7 +91,7 @@ func (l *commonLock) acquireOnSession(ctx context.Context, op string, permits in
 	if op != "try" {
 		if a := l.newAsk(ctx, permits); a != nil {
 			if l.line == nil { // a claim's
-				a.where = func() (askPlace, bool) { return askPlace{}, true }
+				a.place = func() (askPlace, bool) { return askPlace{}, true }
 			}
 			ctx = a.beginAsk(ctx)
 			defer func() { err = a.endAsk(lease != nil, err) }()

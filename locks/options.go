@@ -38,7 +38,7 @@ type lockOptions struct {
 	deadlock     DeadlockMode
 }
 
-// anyOption fits all kinds. Each With function returns it as options of the kinds that use it.
+// anyOption fits all kinds. Each With function returns it as an option of those kinds only that have a use for it.
 type anyOption func(*lockOptions) error
 
 func (o anyOption) applyToMutex(to *lockOptions) error     { return o(to) }
@@ -115,9 +115,9 @@ func WithOnWait(onWait func(ahead int)) interface {
 
 // WithDeadlockMode says what this lock's asks do about deadlocks across all processes: holders that wait for each other.
 //
-// An ask with the context of a lease (see Lease.Context) is one for which that lease's holder waits. When it has waited for a second, it records in a
-// node beside the lock what it waits for and what is held for it, and looks for a cycle of such asks. In the default mode,
-// DeadlockFail, the youngest ask of the cycle fails with a *DeadlockError. Asks without a lease, and those that wait for less than a second, cost nothing.
+// An ask with the context of a lease (see Lease.Context) makes that lease's holder wait. When it has waited for a second, it records in a node beside
+// the lock what it waits for and what its caller holds, and looks for a cycle of such asks. In the default mode, DeadlockFail, the youngest ask of
+// the cycle fails with a *DeadlockError. Asks without a lease, and asks of less than a second, send no further requests.
 func WithDeadlockMode(mode DeadlockMode) Option {
 	return anyOption(func(o *lockOptions) error {
 		if mode < DeadlockFail || mode > DeadlockOff {

@@ -3,7 +3,6 @@ package locks
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -20,22 +19,6 @@ type permitLimit struct {
 	mu    sync.Mutex
 	known *permitRecord // as it was last read, or nil
 }
-
-// PermitsError is returned when a semaphore's members do not agree on the number of permits, or when a call requests more permits than
-// the limit. It wraps ErrPermits.
-type PermitsError struct {
-	// Path is the semaphore's path.
-	Path string
-	// Stored is how many permits the semaphore has, Given the number that does not fit.
-	Stored, Given int
-}
-
-func (e *PermitsError) Error() string {
-	return fmt.Sprintf("%v: %s has %d, %d were given", ErrPermits, e.Path, e.Stored, e.Given)
-}
-
-// Unwrap returns ErrPermits.
-func (e *PermitsError) Unwrap() error { return ErrPermits }
 
 // cachedRecord returns the last known record, and reads again if n is more than that allows. It refuses n if there are fewer permits. A grant
 // checks the record's version again.

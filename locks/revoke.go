@@ -41,8 +41,8 @@ func Revoke(ctx context.Context, client *framework.Client, node string) error {
 // node of the same name that is newer stays.
 //
 // Not guaranteed: that the owner stops. Its lease ends when it notices that its node is gone, which may be after the next holder was
-// granted: a fence on the tokens keeps it from doing harm. It is for operators who know that the owner hangs, or for a node that belongs
-// to no session. A claim that is given up and made again between the read and the deletion may be deleted in its place.
+// granted: a fence on the tokens keeps it from doing harm. Evict is for operators: for an owner that hangs, or a node without a session. If a claim
+// is released and claimed again between Evict's read and its deletion, Evict may delete the new one.
 //
 // The error wraps ErrHolderGone when there is no such node, framework.ErrBadVersion when its data was changed meanwhile, or
 // framework.ErrNoAuth.
@@ -63,7 +63,7 @@ func Evict(ctx context.Context, client *framework.Client, node string, token int
 	return failure.Wrap("evict", node, err)
 }
 
-// Revoked is closed when another client requests the release of any of the lease's nodes; see Revoke. The lease goes on: the holder may
+// Revoked is closed when another client requests the release of any of the lease's nodes; see Revoke. The lease remains valid: the holder may
 // finish its work, and should then release. The nodes are watched from the first call on.
 func (l *Lease) Revoked() <-chan struct{} {
 	l.mu.Lock()

@@ -304,8 +304,8 @@ var locksMutants = []mutant{
 	},
 	{
 		name: "slice: an ended node's turn goes on", file: "locks/handoff.go", test: "TestALostSliceEndsItsTurn",
-		old: "\t\tpresent.endLease(nil)\n",
-		new: "\t\t_ = present\n",
+		old: "\t\tcurrent.endLease(nil)\n",
+		new: "\t\t_ = current\n",
 	},
 	{
 		name: "slice: the place is lost with the first that waits", file: "locks/handoff.go", test: "TestASliceKeepsItsPlaceInTheLine",
@@ -391,11 +391,11 @@ var locksMutants = []mutant{
 	// Deadlocks.
 	{
 		name: "deadlocks: a cycle counts before its asks have confirmed it", file: "locks/askgraph.go", test: "TestAStaleAskCausesNoAlarm",
-		old: "if a.Seen >= completed || present && a == me {",
+		old: "if a.Seen >= completed || waitsNow && a == me {",
 		new: "if a.Seen >= completed || true {",
 	},
 	{
-		name: "deadlocks: held nodes are compared by their paths", file: "locks/askgraph.go", test: "TestRecreatedClaimIsNoDeadlock",
+		name: "deadlocks: held nodes are compared by their paths", file: "locks/askgraphread.go", test: "TestRecreatedClaimIsNoDeadlock",
 		old: "return stats[h.Node].Czxid != h.Zxid",
 		new: "return stats[h.Node].Czxid == 0",
 	},
@@ -436,7 +436,7 @@ var locksMutants = []mutant{
 	},
 	{
 		name: "deadlocks: an ask is recorded at once", file: "locks/ask.go", test: "TestShortWaitRecordsNoDeadlockEntry",
-		old: "time.AfterFunc(patience,",
+		old: "time.AfterFunc(recordAfter,",
 		new: "time.AfterFunc(0,",
 	},
 	{

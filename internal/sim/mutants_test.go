@@ -70,10 +70,10 @@ var mutantList = []mutant{
 	},
 	{
 		name: "a deadlock is believed before its asks have confirmed it", file: "locks/askgraph.go", recipes: "deadlocks", rule: "no false alarm",
-		old: "if a.Seen >= completed || present && a == me {", new: "if a.Seen >= completed || true {",
+		old: "if a.Seen >= completed || waitsNow && a == me {", new: "if a.Seen >= completed || true {",
 	},
 	{
-		name: "held nodes of a deadlock are compared by their paths", file: "locks/askgraph.go", recipes: "deadlocks", rule: "no false alarm",
+		name: "held nodes of a deadlock are compared by their paths", file: "locks/askgraphread.go", recipes: "deadlocks", rule: "no false alarm",
 		old: "return stats[h.Node].Czxid != h.Zxid", new: "return stats[h.Node].Czxid == 0",
 	},
 	{
@@ -86,7 +86,7 @@ var mutantList = []mutant{
 	},
 	{
 		name: "nobody confirms a deadlock", file: "locks/ask.go", recipes: "deadlocks", rule: "progress",
-		old: "present.Seen = max(present.Seen, g.completedBy(cycle))", new: "present.Seen = max(present.Seen, 0*g.completedBy(cycle))",
+		old: "current.Seen = max(current.Seen, g.completedBy(cycle))", new: "current.Seen = max(current.Seen, 0*g.completedBy(cycle))",
 	},
 	{
 		name: "a guard checks nothing", file: "locks/lease.go", recipes: "mutex,rwlock", rule: "guarded writes",

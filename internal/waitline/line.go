@@ -158,8 +158,7 @@ func (c *Contender) joinLine(ctx context.Context, data []byte) (v lineView, err 
 	return v, nil
 }
 
-// grantIfFree grants the contender if it sees no one before it that it must wait for. It reports whether the contender is granted now, perhaps
-// by a local waiter.
+// grantIfFree grants the contender if its view shows no blocker. It reports whether the contender is granted now, perhaps by a local waiter.
 func (c *Contender) grantIfFree(v lineView) bool {
 	if v.joined && v.blockers == 0 {
 		c.siblings.markGranted(&c.local, v.ahead == 0)
@@ -180,7 +179,7 @@ func (c *Contender) listLine(ctx context.Context) (lineView, error) {
 	return v, err
 }
 
-// waitForGrant waits until no contender is before this one that it must wait for.
+// waitForGrant waits until no contender blocks this one.
 //
 // Right behind a contender of the same session, it waits for that one's wake-up. Otherwise it watches its predecessor and its second
 // predecessor. When the second one is gone, it lists once while the predecessor still holds, and so off the critical path. If that list

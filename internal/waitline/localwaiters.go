@@ -27,7 +27,7 @@ type localWaitersKey struct {
 	family Kind
 }
 
-// localWaitersOf returns the local waiters of a line in a directory on this session. The key is the line's. Each caller calls unshare once.
+// localWaitersOf returns the local waiters of a line in a directory on this session. The key is the line's. Each caller calls releaseShared once.
 func localWaitersOf(s *framework.Session, dir string, key any) *localWaiters {
 	return s.Primitives().Share(key, func() any {
 		return &localWaiters{s: s, key: key, lists: sharedList{s: s, dir: dir}, bySeq: map[int32]*localWaiter{}}
@@ -43,8 +43,8 @@ type localWaiter struct {
 
 	// Guarded by localWaiters.mu.
 	prev, next *localWaiter // those with consecutive numbers
-	granted    bool         // no contender is before it that it must wait for
-	first      bool         // no contender at all is before it
+	granted    bool         // no contender before it blocks it
+	first      bool         // it is the first in line
 	left       bool
 }
 
@@ -81,8 +81,8 @@ func (ws *localWaiters) addWaiter(w *localWaiter) {
 	}
 }
 
-// addDowngraded puts a reader behind the writer whose number it takes, and reports whether the writer is still there. To the local
-// waiters, the reader is granted when the writer has left.
+// addDowngraded puts a reader behind the writer whose number it takes. It returns false if the writer has left already. To the local waiters, the
+// reader is granted when the writer has left.
 func (ws *localWaiters) addDowngraded(writer, reader *localWaiter) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -98,8 +98,8 @@ func (ws *localWaiters) addDowngraded(writer, reader *localWaiter) bool {
 	return true
 }
 
-// removeWaiter removes a contender and wakes the one behind it. A holder is removed only after its deletion is in the connection's queue.
-// It reports whether the contender had not left before.
+// removeWaiter removes a contender and wakes the next one. It removes a holder only after the deletion of the holder's node is in the connection's
+// queue. It returns false if the contender had left before.
 func (ws *localWaiters) removeWaiter(w *localWaiter) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -133,7 +133,7 @@ func (ws *localWaiters) removeWaiter(w *localWaiter) bool {
 	return true
 }
 
-// markGranted grants the contender: it must not wait for any contender before it. first says that there is none before it at all.
+// markGranted grants the contender: no contender blocks it. first says that it is also the first in line.
 func (ws *localWaiters) markGranted(w *localWaiter, first bool) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -173,7 +173,7 @@ func (ws *localWaiters) nameBefore(w *localWaiter) string {
 	return w.prev.position.Name
 }
 
-// setNext puts n right behind w. Guarded by localWaiters.mu, as all that follows.
+// setNext puts n right behind w; localWaiters.mu is held, as in the functions below.
 func (w *localWaiter) setNext(n *localWaiter) {
 	w.next, n.prev = n, w
 	if w.granted {

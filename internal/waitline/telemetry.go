@@ -89,7 +89,7 @@ func (t *Telemetry) StartWait(ctx context.Context, op string) (_ context.Context
 	}
 }
 
-// countWait counts a call that waits, if somebody wants to know: without a provider the attributes would be an allocation for naught.
+// countWait counts a call that waits, if a provider reads the metric: otherwise the attributes would be a wasted allocation.
 func (t *Telemetry) countWait(ctx context.Context) (counted bool) {
 	if counted = t.waiting.Enabled(ctx); counted {
 		t.waiting.Add(ctx, 1, byKind[t.kind])
@@ -97,7 +97,7 @@ func (t *Telemetry) countWait(ctx context.Context) (counted bool) {
 	return counted
 }
 
-// measureWait measures a wait that has ended. counted is the answer of countWait: a provider may have come since.
+// measureWait measures a wait that has ended. counted is the result of countWait: a provider may have been installed since.
 func (t *Telemetry) measureWait(ctx context.Context, counted bool, began time.Time, outcome string) {
 	if counted {
 		t.waiting.Add(ctx, -1, byKind[t.kind])
@@ -121,7 +121,7 @@ func outcomeOf(err error) string {
 	return "error"
 }
 
-// Held measures one hold. Its zero value measures nothing.
+// Held measures one hold. The zero value is valid and measures no hold.
 type Held struct {
 	tel   *Telemetry
 	began time.Time
@@ -136,7 +136,7 @@ func (t *Telemetry) StartHold() Held {
 	return Held{t, time.Now()}
 }
 
-// End measures a hold that has ended for a reason; released is the cause of those that were given back, maxHold of those that have lasted too long.
+// End measures a hold that has ended with the cause why. released is the cause of holds that were given back, maxHold of holds that have lasted too long.
 func (h Held) End(why, released, maxHold error) {
 	if h.tel == nil {
 		return
@@ -164,7 +164,7 @@ type waitContext struct {
 	tel    *Telemetry
 }
 
-// waitKey finds it.
+// waitKey is the context key of the waitContext.
 type waitKey struct{}
 
 // CallerContext returns the context that StartWait was called with. A lease carries its values: the span ends when the lease begins.
@@ -182,11 +182,11 @@ func TraceContext(ctx context.Context, client *framework.Client) map[string]stri
 	return c
 }
 
-// LinkPatience is how long a read for links may take. The wait of a lock that ends sooner waits for the read: the answer is on its way.
-const LinkPatience = 100 * time.Millisecond
+// LinkTimeout is how long a read for links may take. A wait that ends sooner waits for the read, whose answer is on its way.
+const LinkTimeout = 100 * time.Millisecond
 
-// linkToNodes links a wait's span to the spans of contenders ahead, whose nodes it reads, and returns a channel that is closed when that is done or has
-// failed. Without a span that is recorded, it does nothing and returns nil.
+// linkToNodes reads the nodes of contenders ahead and links the wait's span to their spans, in the background. It returns a channel that is closed
+// afterwards, or nil if the wait's span is not recorded.
 func linkToNodes(ctx context.Context, s *framework.Session, nodes ...string) <-chan struct{} {
 	if !IsTraced(ctx) {
 		return nil
@@ -194,11 +194,11 @@ func linkToNodes(ctx context.Context, s *framework.Session, nodes ...string) <-c
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		reading, cancel := context.WithTimeout(ctx, LinkPatience)
+		reading, cancel := context.WithTimeout(ctx, LinkTimeout)
 		defer cancel()
 		read, err := s.GetAll(reading, slices.Compact(nodes)...)
 		if err != nil {
-			return // the wait tells
+			return // the wait returns this error, if it lasts
 		}
 		for _, n := range read {
 			if n.Err == nil {
@@ -209,7 +209,7 @@ func linkToNodes(ctx context.Context, s *framework.Session, nodes ...string) <-c
 	return done
 }
 
-// LinkToHolder links a wait's span to the span of a contender that it waits for, as far as the data of that one's node tells.
+// LinkToHolder links a wait's span to the span of a contender that it waits for, if the data of that contender's node names the span.
 func LinkToHolder(ctx context.Context, data []byte) {
 	if !IsTraced(ctx) {
 		return
@@ -224,7 +224,7 @@ func LinkToHolder(ctx context.Context, data []byte) {
 	LinkTo(ctx, owner.Owner, owner.Trace)
 }
 
-// LinkTo links a wait's span to the span of what it waits for, by the trace context of that one's owner.
+// LinkTo links a wait's span to the span of the holder that it waits for, by the holder's trace context.
 func LinkTo(ctx context.Context, owner string, of map[string]string) {
 	w, ok := ctx.Value(waitKey{}).(*waitContext)
 	if !ok {
