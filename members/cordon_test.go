@@ -3,6 +3,7 @@ package members_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -96,6 +97,28 @@ func TestACordonOutlivesItsMember(t *testing.T) {
 		require.NoError(t, m.Leave(t.Context()))
 		time.Sleep(time.Minute)
 		require.ErrorIs(t, w.peer("b").join("a/b c").Healthy(t.Context()), members.ErrCordoned, "so does the next process")
+	})
+}
+
+// TestAMemberIsListedAfterItKnowsItsCordon: others that see the member may trust that it knows what they ask of it.
+func TestAMemberIsListedAfterItKnowsItsCordon(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.peer("a")
+		require.NoError(t, w.peer("o").Cordon(t.Context(), "a", members.EvenIfAbsent()))
+		a.sessionID()
+		began, listed := time.Now(), time.Duration(-1)
+		stop := w.Observe(func(r zktest.Request) {
+			for _, part := range append(r.Parts, r) {
+				if strings.Contains(part.Result, "member") && listed < 0 {
+					listed = time.Since(began)
+				}
+			}
+		})
+		defer stop()
+		slow := w.DelayReplies(time.Second, zktest.Match{Path: path + "/_cordon_"})
+		defer slow.Cancel()
+		a.join("a")
+		require.GreaterOrEqual(t, listed, time.Second)
 	})
 }
 

@@ -12,8 +12,9 @@ import (
 	"strings"
 )
 
-// SwitchVariable is the environment variable that switches one mutant of a combined build on.
-const SwitchVariable = "LOCKSTEP_MUTANT"
+// SwitchVariable is the environment variable that switches one mutant of a combined build on. The command line's tests pass no LOCKSTEP_ variable on to
+// the processes that they start, so its name begins otherwise.
+const SwitchVariable = "MUTANT_OF_LOCKSTEP"
 
 // Combine writes an overlay of many mutants for one build, since a build takes longer than a test. A changed function is there once more for each mutant that
 // changes it, and the function itself calls the copy whose mutant is switched on: the number of mutants[i] is i+1, and none is switched on by 0. Combine

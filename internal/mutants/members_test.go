@@ -22,7 +22,7 @@ var membersMutants = []mutant{
 		old: "framework.SetOp(node, data, st.Version), m.group.announceOp())", new: "framework.SetOp(node, data, st.Version))",
 	},
 	{
-		name: "a member is listed before it knows its cordon", file: "members/membership.go", test: "TestACordonOutlivesItsMember",
+		name: "a member is listed before it knows its cordon", file: "members/membership.go", test: "TestAMemberIsListedAfterItKnowsItsCordon",
 		old: "	case <-m.duty.known:\n", new: "	default:\n",
 	},
 	{
