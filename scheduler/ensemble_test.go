@@ -27,11 +27,13 @@ func TestTicksOnRealServers(t *testing.T) {
 	stops := map[int]context.CancelFunc{}
 	var all sync.WaitGroup
 	var last *Scheduler
+	var lastClient *framework.Client
 	for i := range 4 {
 		c, err := framework.Connect(ctx, framework.Config{Servers: servers, Root: root}, framework.WithLogger(slog.New(slog.DiscardHandler)))
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = c.Close(context.Background()) })
 		skew := time.Duration(i-2) * 700 * time.Millisecond
+		lastClient = c
 		last = New(c, testPath, WithNow(func() time.Time { return time.Now().Add(skew) }), WithObserver(func(e Event) {
 			if e.Kind == EventLeading {
 				leads <- i
@@ -69,6 +71,9 @@ func TestTicksOnRealServers(t *testing.T) {
 		stop()
 	}
 	all.Wait()
+	session, err := lastClient.Session(ctx)
+	require.NoError(t, err)
+	require.NoError(t, session.Sync(ctx, testPath), "its server may be behind the others'")
 	st, err := last.State(ctx, "j")
 	require.NoError(t, err)
 	require.Equal(t, parsed(t, "* * * * * *", nil).findDueTicks(st.Registered, st.Last).count, st.Due())

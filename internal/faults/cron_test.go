@@ -170,7 +170,11 @@ func TestCronJobsRunOnceUnderKills(t *testing.T) {
 	}
 	wait(t, 2*sessionTimeout) // the killed process's runs are recorded as lost
 	c.stopAll()
-	s := scheduler.New(mustConnect(t, config(c.servers...)), c.path)
+	client := mustConnect(t, config(c.servers...))
+	session, err := client.Session(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, session.Sync(t.Context(), c.path), "its server may be behind the processes'")
+	s := scheduler.New(client, c.path)
 	for _, j := range cronJobs(nil) {
 		state, err := s.State(t.Context(), j.Name)
 		require.NoError(t, err)
