@@ -50,7 +50,7 @@ func TestWatchPrintsChanges(t *testing.T) {
 // TestAHolderIsAskedToLetGo has a command that is told, and one that ends.
 func TestAHolderIsAskedToLetGo(t *testing.T) {
 	s := newStage(t)
-	stays := s.start("lock", "a", "--", "sh", "-c", "echo begun; sleep 60")
+	stays := s.start("lock", "a", "--", "sh", "-c", "echo begun; exec sleep 1000")
 	ends := s.start("lock", "b", "--yield", "--", "sh", "-c", "trap 'echo asked; exit 3' TERM; echo begun; while :; do sleep 0.1; done")
 	require.Equal(t, "begun", stays.line(0))
 	require.Equal(t, "begun", ends.line(0))
