@@ -59,7 +59,7 @@ func order(t *testing.T, c *http.Client, address string) (number string) {
 		body, err := io.ReadAll(answer.Body)
 		number = strings.TrimSpace(string(body))
 		return err == nil && answer.StatusCode == http.StatusOK
-	}, 30*time.Second, 20*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 	return number
 }
 

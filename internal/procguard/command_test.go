@@ -67,7 +67,7 @@ func waitForLine(t *testing.T, file string) string {
 		b, err := os.ReadFile(file)
 		text = string(b)
 		return err == nil && strings.HasSuffix(text, "\n")
-	}, 20*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 	return strings.TrimSpace(text)
 }
 

@@ -77,7 +77,7 @@ func until(t *testing.T, r *bufio.Reader, word string) {
 	select {
 	case ok := <-read:
 		require.True(t, ok, "%q in %q", word, seen.String())
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		require.Fail(t, "not seen in time", word)
 	}
 }

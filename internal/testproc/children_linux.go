@@ -128,6 +128,6 @@ func requireEnded(t *testing.T, children map[int]State) {
 	t.Helper()
 	for pid := range children {
 		ended := func() bool { _, _, runs := readState(pid); return !runs }
-		require.Eventually(t, ended, 20*time.Second, 5*time.Millisecond, "process %d is left", pid)
+		require.Eventually(t, ended, time.Minute, 5*time.Millisecond, "process %d is left", pid)
 	}
 }

@@ -23,7 +23,7 @@ func resumeSession(t *testing.T, a Access, s Session) (known bool) {
 		defer conn.Close()
 		known, err = s.resume(conn)
 		return err == nil
-	}, 20*time.Second, 2*time.Millisecond)
+	}, time.Minute, 2*time.Millisecond)
 	return known
 }
 
