@@ -59,24 +59,33 @@ func waitTimeout(d time.Duration) *int {
 	return &ms
 }
 
+func waitAtGate(limit time.Duration) Command {
+	return Command{Do: "wait", Lock: "g", Wait: waitTimeout(limit)}
+}
+
+// findsRaised waits until Curator finds the gate raised: its server may lag behind ours.
+func (p *barrierMembers) findsRaised() {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool { return !p.tell(waitAtGate(100 * time.Millisecond)) }, deadline, time.Millisecond)
+}
+
 // TestGatesBesideCurator: each library waits at a gate that the other has raised.
 func TestGatesBesideCurator(t *testing.T) {
 	p := newBarrierMembers(t)
 	gate := barrier.NewGate(p.client, p.path)
 	p.tell(Command{Do: "new", Client: "c", Lock: "g", Spec: Spec{Kind: "gate", Paths: []string{p.path}}})
-	wait := func(d time.Duration) Command { return Command{Do: "wait", Lock: "g", Wait: waitTimeout(d)} }
 
-	require.True(t, p.tell(wait(deadline)), "no barrier, no wait")
+	require.True(t, p.tell(waitAtGate(deadline)), "no barrier, no wait")
 	require.NoError(t, gate.Raise(p.ctx))
-	require.False(t, p.tell(wait(100*time.Millisecond)))
-	theirs := p.meanwhile(wait(deadline))
+	p.findsRaised()
+	theirs := p.meanwhile(waitAtGate(deadline))
 	require.NoError(t, gate.Lower(p.ctx))
 	require.True(t, <-theirs)
 
 	lease, err := gate.Hold(p.ctx)
 	require.NoError(t, err)
-	require.False(t, p.tell(wait(100*time.Millisecond)))
-	theirs = p.meanwhile(wait(deadline))
+	p.findsRaised()
+	theirs = p.meanwhile(waitAtGate(deadline))
 	require.NoError(t, lease.Release(p.ctx))
 	require.True(t, <-theirs)
 
@@ -92,7 +101,7 @@ func TestGatesBesideCurator(t *testing.T) {
 
 	p.tell(Command{Do: "raise", Lock: "g"})
 	require.NoError(t, gate.Lower(p.ctx))
-	require.True(t, p.tell(wait(deadline)))
+	require.True(t, p.tell(waitAtGate(deadline)))
 }
 
 // TestDoubleBarriersBesideCurator: two Lockstep members and two of Curator enter and leave together, in several orders.
@@ -137,6 +146,7 @@ func TestDoubleBarriersBesideCurator(t *testing.T) {
 				require.True(t, <-theirs)
 			}
 		}
+		syncWithOthers(t, p.ctx, p.client)
 		names, _, err := p.client.Children(p.ctx, path)
 		if !errors.Is(err, framework.ErrNoNode) {
 			require.NoError(t, err)

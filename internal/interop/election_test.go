@@ -167,6 +167,7 @@ func TestElectionAdding(t *testing.T) {
 			all.enter(s, ourCandidates(e.ours), e.role, add)
 			all.enter(s, javaTeam, e.role, add)
 			require.NoError(t, all.work(s))
+			s.sync()
 			for _, n := range add.nodes {
 				got, err := number(s.ctx, s.client, n)
 				require.NoError(t, err)

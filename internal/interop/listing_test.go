@@ -62,6 +62,7 @@ func TestListingOfPermitHolders(t *testing.T) {
 	two, one := weTeam.enter(t, semaphore(3, 2), s.path), curatorTeam.enter(t, semaphore(3, 1), s.path)
 	s.mustLock(two)
 	s.mustLock(one)
+	s.sync()
 	leases, _, err := s.client.Children(s.ctx, znode.Join(s.path, "leases"))
 	require.NoError(t, err)
 	require.Len(t, leases, 3)

@@ -12,7 +12,7 @@ import (
 )
 
 // patience is how long a peer may take to end.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // errEnded is returned when a peer ends before it answers.
 var errEnded = errors.New("it has ended")

@@ -58,9 +58,16 @@ func paths(line []node) (all []string) {
 	return all
 }
 
-// contenderNodes reads the line in the order of the numbers.
+// sync lets the client read what others have written before: their servers may be ahead of its own.
+func (s *testPath) sync() {
+	s.t.Helper()
+	syncWithOthers(s.t, s.ctx, s.client)
+}
+
+// contenderNodes reads the line behind a sync, in the order of the numbers.
 func (s *testPath) contenderNodes() []node {
 	s.t.Helper()
+	s.sync()
 	children, _, err := s.client.Children(s.ctx, s.line)
 	if !errors.Is(err, framework.ErrNoNode) {
 		require.NoError(s.t, err)
@@ -108,6 +115,7 @@ func (s *testPath) eventually(what string, holds func() bool) {
 func (s *testPath) awaitNoNodes() {
 	s.t.Helper()
 	s.eventually("nothing left behind", func() bool {
+		s.sync()
 		found, err := s.ephemerals(s.ctx, s.path)
 		require.NoError(s.t, err)
 		return len(found) == 0
@@ -172,7 +180,9 @@ func (s *testPath) watches(by session) bool {
 	s.t.Helper()
 	for _, server := range ensemble.Shared(s.t) {
 		answer, err := ensemble.FourLetter(server, "wchp")
-		require.NoError(s.t, err)
+		if err != nil {
+			continue // on a slow machine the answer takes too long: the caller asks again
+		}
 		below := false
 		for line := range strings.Lines(answer) { // a path, then its watchers, indented
 			watcher, indented := strings.CutPrefix(strings.TrimSpace(line), "0x")

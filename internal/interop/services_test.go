@@ -52,6 +52,12 @@ func (d *discovery) java(c Command) []string {
 	return answer.Participants
 }
 
+// javaComesToAnswer asks Java until it gives this answer: its server may lag behind ours, and its caches behind the server.
+func (d *discovery) javaComesToAnswer(c Command, want ...string) {
+	d.t.Helper()
+	require.EventuallyWithT(d.t, func(collect *assert.CollectT) { require.Equal(collect, want, d.java(c)) }, deadline, 50*time.Millisecond)
+}
+
 // cacheHas waits until Java's ServiceCache has these instances.
 func (d *discovery) cacheHas(lines ...string) {
 	d.t.Helper()
@@ -109,8 +115,8 @@ func TestCuratorsInstancesAreListed(t *testing.T) {
 		require.NoError(t, d.ours.Disable(d.ctx, service, id, "by hand"))
 	}
 	d.pooled("plain")
-	require.Equal(t, []string{`full 10.0.0.8 8081 8444 off DYNAMIC {"zone":"b","load":7} https://10.0.0.8:8081/v2`}, d.java(Command{Do: "one", Lock: "full"}))
-	require.Equal(t, []string{`text 10.0.0.8 8081 null off DYNAMIC "hello" -`}, d.java(Command{Do: "one", Lock: "text"}))
+	d.javaComesToAnswer(Command{Do: "one", Lock: "full"}, `full 10.0.0.8 8081 8444 off DYNAMIC {"zone":"b","load":7} https://10.0.0.8:8081/v2`)
+	d.javaComesToAnswer(Command{Do: "one", Lock: "text"}, `text 10.0.0.8 8081 null off DYNAMIC "hello" -`)
 	require.NoError(t, d.ours.Enable(d.ctx, service, "full"))
 	d.java(Command{Do: "unregister", Lock: "plain"})
 	d.pooled("full")
@@ -128,21 +134,19 @@ func TestCuratorFindsRegisteredInstances(t *testing.T) {
 		first  = `one 10.0.0.7 8080 8443 on DYNAMIC {"zone":"a","load":1} https://10.0.0.7:8080/billing`
 		second = `two ::1 9090 null on DYNAMIC {"metadata":{"zone":"c"},"weight":3} -`
 	)
-	require.Equal(t, []string{service}, d.java(Command{Do: "names"}))
-	require.Equal(t, []string{first, second}, d.java(Command{Do: "list"}))
+	d.javaComesToAnswer(Command{Do: "names"}, service)
+	d.javaComesToAnswer(Command{Do: "list"}, first, second)
 	require.Equal(t, []string{second}, d.java(Command{Do: "one", Lock: "two"}))
 	d.java(Command{Do: "watch"})
 	d.cacheHas(first, second)
-	require.Equal(t, []string{"one", "two"}, d.java(Command{Do: "provide", Rounds: 10}))
+	d.javaComesToAnswer(Command{Do: "provide", Rounds: 10}, "one", "two")
 
 	require.NoError(t, two.Update(d.ctx, func(i *registry.Instance) { i.Port, i.Metadata = 9091, nil }))
 	d.cacheHas(first, `two ::1 9091 null on DYNAMIC {"weight":3} -`)
 	require.NoError(t, one.Disable(d.ctx, "debugging"))
 	require.Error(t, one.Update(d.ctx, func(i *registry.Instance) { i.Payload = json.RawMessage("{") }))
 	d.cacheHas(strings.Replace(first, " on ", " off ", 1), `two ::1 9091 null on DYNAMIC {"weight":3} -`)
-	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		require.Equal(c, []string{"two"}, d.java(Command{Do: "provide", Rounds: 10}))
-	}, deadline, 50*time.Millisecond)
+	d.javaComesToAnswer(Command{Do: "provide", Rounds: 10}, "two")
 	require.NoError(t, two.Close(d.ctx))
 	require.NoError(t, one.Enable(d.ctx))
 	d.cacheHas(first)

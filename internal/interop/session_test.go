@@ -21,7 +21,7 @@ const (
 	// sessionTimeout is the longest that the test servers grant: what is killed here is killed at once.
 	sessionTimeout = 10 * time.Second
 	// deadline bounds every wait. Only a violation or a stalled machine reaches it.
-	deadline = 30 * time.Second
+	deadline = 2 * time.Minute
 )
 
 // session is a session's id and password, which suffice to end it from outside.
@@ -101,6 +101,14 @@ func connect(t *testing.T) (*framework.Client, session) {
 		require.NoError(t, c.Close(ctx))
 	})
 	return c, first.session(t)
+}
+
+// syncWithOthers lets a client read what other clients have written before, perhaps on a server that is ahead of its own.
+func syncWithOthers(t *testing.T, ctx context.Context, c *framework.Client) {
+	t.Helper()
+	session, err := c.Session(ctx)
+	require.NoError(t, err)
+	require.NoError(t, session.Sync(ctx, "/"))
 }
 
 // sessionRecorder reads a session's password, which the client does not show, from the first frame of its last connection.

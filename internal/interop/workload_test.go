@@ -31,6 +31,7 @@ func TestCountersUnderLocksWithPeers(t *testing.T) {
 				}
 			}
 			require.NoError(t, all.work(s))
+			s.sync()
 			for _, n := range add.nodes {
 				got, err := number(s.ctx, s.client, n)
 				require.NoError(t, err)
