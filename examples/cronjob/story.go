@@ -106,7 +106,7 @@ func (s *story) sleep(ctx context.Context, nights int) error {
 
 // report prints the result of each night, and fails if one was closed twice or is not counted.
 func (s *story) report(ctx context.Context, o *office) error {
-	state, err := o.jobs.State(ctx, jobName)
+	state, err := s.readSettled(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -121,6 +121,21 @@ func (s *story) report(ctx context.Context, o *office) error {
 		s.tell("%d nights from %s on were missed: %s", g.Count, g.From.Format(time.DateTime), g.Reason)
 	}
 	return s.check(state)
+}
+
+// readSettled returns the state of the job at a moment when no run goes on: the books do not know yet of a run that was only just begun.
+func (s *story) readSettled(ctx context.Context, o *office) (scheduler.State, error) {
+	for {
+		state, err := o.jobs.State(ctx, jobName)
+		if err != nil || len(state.Running) == 0 {
+			return state, err
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return state, ctx.Err()
+		}
+	}
 }
 
 func (s *story) check(state scheduler.State) error {
