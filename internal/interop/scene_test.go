@@ -42,6 +42,10 @@ func newTestPath(t *testing.T, r role) *testPath {
 		cancel()
 		s.asking.Wait()
 	})
+	if r.kazoo.Kind != "" { // a lock of kazoo's makes its directory once: it must stay when it is empty, which a container does not
+		require.NoError(t, c.MakeDirs(ctx, "/interop"))
+		require.NoError(t, c.Create(ctx, s.path, nil, framework.Persistent))
+	}
 	return s
 }
 
