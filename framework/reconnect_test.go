@@ -114,7 +114,7 @@ func TestOneLossCostsOneDial(t *testing.T) {
 	require.LessOrEqual(t, m.Link.Dials()-before, rounds+rounds/10)
 }
 
-// TestServerClosingAfterHandshakeIsRetriedWithPauses counts connections in two seconds.
+// TestServerClosingAfterHandshakeIsRetriedWithPauses counts connections in two seconds or more.
 func TestServerClosingAfterHandshakeIsRetriedWithPauses(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -130,14 +130,12 @@ func TestServerClosingAfterHandshakeIsRetriedWithPauses(t *testing.T) {
 			greetAndHangUp(c)
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	_, err = framework.Connect(ctx, framework.Config{Servers: []string{ln.Addr().String()}})
+	began := time.Now()
+	err = connectInVain(t, 2*time.Second, framework.Config{Servers: []string{ln.Addr().String()}}, "it answers, but not to a proof of life")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, "it answers, but not to a proof of life")
 	ln.Close()
 	wg.Wait()
-	require.Less(t, connections.Load(), int32(50))
+	require.Less(t, float64(connections.Load()), 25*time.Since(began).Seconds())
 }
 
 func greetAndHangUp(c net.Conn) {
