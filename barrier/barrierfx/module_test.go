@@ -24,7 +24,7 @@ func TestModule(t *testing.T) {
 	app := fxtest.New(t, frameworkfx.Module, barrierfx.Module, frameworkfx.WaitForSession,
 		fx.Supply(framework.Config{Servers: []string{addr}}), fx.Populate(&f))
 	app.RequireStart()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	r, err := f.DoubleBarrier("/phase", 1).Enter(ctx)
 	require.NoError(t, err)

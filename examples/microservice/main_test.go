@@ -44,7 +44,7 @@ func (p *pages) String() string {
 func client(t *testing.T) *http.Client {
 	transport := &http.Transport{DisableKeepAlives: true}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: 20 * time.Second}
+	return &http.Client{Transport: transport, Timeout: time.Minute}
 }
 
 // order orders from a replica, until somebody takes orders.
@@ -125,8 +125,8 @@ func handOver(t *testing.T, servers []string) {
 		v := status(t, c, second.address)
 		return v.Session == "connected" && len(v.Elections) == 1 && !v.Elections[0].Leading && v.Elections[0].Leader != nil &&
 			v.Elections[0].Leader.Metadata["address"] == first.address
-	}, 30*time.Second, 20*time.Millisecond)
-	require.Eventually(t, func() bool { return status(t, c, first.address).Elections[0].Leading }, 30*time.Second, 20*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return status(t, c, first.address).Elections[0].Leading }, time.Minute, 20*time.Millisecond)
 
 	first.stop(log)
 	require.Equal(t, "3", order(t, c, second.address))
@@ -149,7 +149,7 @@ func TestTheProgram(t *testing.T) {
 			addresses = append(addresses, m[1])
 		}
 		return len(addresses) == 2
-	}, 30*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	c := client(t)
 	require.Equal(t, "1", order(t, c, addresses[0]))
 	require.Equal(t, "2", order(t, c, addresses[1]))

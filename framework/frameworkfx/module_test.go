@@ -26,7 +26,7 @@ func TestAnAppStartsWhileZooKeeperIsDown(t *testing.T) {
 		frameworkfx.AsOption(framework.WithLogger(slog.New(slog.DiscardHandler))))
 	app.RequireStart()
 	link.Heal()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_, err := c.Session(ctx)
 	require.NoError(t, err)

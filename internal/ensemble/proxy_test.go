@@ -56,7 +56,7 @@ func send(t *testing.T, conn net.Conn, text string) {
 
 func wantText(t *testing.T, conn net.Conn, text string) {
 	t.Helper()
-	require.NoError(t, conn.SetReadDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(time.Minute)))
 	got := make([]byte, len(text))
 	_, err := io.ReadFull(conn, got)
 	require.NoError(t, err)
@@ -73,7 +73,7 @@ func wantSilence(t *testing.T, conn net.Conn) {
 
 func wantEnd(t *testing.T, conn net.Conn) {
 	t.Helper()
-	require.NoError(t, conn.SetReadDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(time.Minute)))
 	_, err := conn.Read(make([]byte, 1))
 	require.True(t, errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET), "%v", err)
 }

@@ -24,7 +24,7 @@ func TestModule(t *testing.T) {
 	app := fxtest.New(t, frameworkfx.Module, locksfx.Module, frameworkfx.WaitForSession,
 		fx.Supply(framework.Config{Servers: []string{addr}}), fx.Populate(&f))
 	app.RequireStart()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	l, err := f.Mutex("/locks/fx").Lock(ctx)
 	require.NoError(t, err)

@@ -27,7 +27,7 @@ func TestModule(t *testing.T) {
 	app := fxtest.New(t, frameworkfx.Module, membersfx.At("/groups/web"), membersfx.AsMember(members.Info{Version: "1.4"}), frameworkfx.WaitForSession,
 		fx.Supply(framework.Config{Servers: []string{addr}, Identity: "web-1"}), fx.Populate(&g))
 	app.RequireStart()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	view, err := g.List(ctx)
 	require.NoError(t, err)

@@ -28,7 +28,7 @@ func TestModule(t *testing.T) {
 	app := fxtest.New(t, frameworkfx.Module, registryfx.At("/services"), registryfx.AsPool("/services", "billing"), frameworkfx.WaitForSession,
 		fx.Supply(framework.Config{Servers: []string{addr}}), fx.Populate(&r, &p))
 	app.RequireStart()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	g, err := r.Register(ctx, registry.Instance{Service: "billing", Address: "a", Port: 1})
 	require.NoError(t, err)

@@ -27,7 +27,7 @@ func TestModule(t *testing.T) {
 	app := fxtest.New(t, frameworkfx.Module, locksfx.Module, workflowfx.Module, frameworkfx.WaitForSession,
 		fx.Supply(framework.Config{Servers: []string{addr}}), fx.Populate(&f, &l))
 	app.RequireStart()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	lease, err := l.Mutex("/locks/a").Lock(ctx)
 	require.NoError(t, err)
