@@ -60,13 +60,30 @@ func (e *Env) Close() error {
 	defer cancel()
 	var err error
 	if !e.inMemory {
-		if err = RemoveTree(ctx, e.Client, "/"); err != nil {
+		if err = e.removeRoot(ctx); err != nil {
 			err = fmt.Errorf("%s is left behind: %w", e.Config.Root, err)
 		}
 	}
 	_ = e.Client.Close(ctx) // otherwise the session expires
 	e.closeServers()
 	return err
+}
+
+// removeRoot deletes the root node. A node that another server has already, or that a killed process's last request creates, keeps it from being deleted: then
+// removeRoot lists again.
+func (e *Env) removeRoot(ctx context.Context) error {
+	for {
+		session, err := e.Client.Session(ctx)
+		if err == nil {
+			err = session.Sync(ctx, "/")
+		}
+		if err == nil {
+			err = RemoveTree(ctx, e.Client, "/")
+		}
+		if !errors.Is(err, framework.ErrNotEmpty) || ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 // Servers returns the given servers, or one that it starts in memory if there are none.
