@@ -18,10 +18,12 @@ type client struct {
 	states  chan zk.State
 }
 
-// client connects to all servers and waits for the session.
+// client connects to all servers, waits for the session, and sees to it that its server knows the site's node.
 func (s *site) client(t *testing.T) *client {
 	t.Helper()
-	return s.clientFor(t, sessionTimeout)
+	c := s.clientFor(t, sessionTimeout)
+	c.sync(s.root)
+	return c
 }
 
 func (s *site) clientFor(t *testing.T, timeout time.Duration) *client {
