@@ -28,35 +28,67 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// measure runs one workload on a server in memory and returns its lines.
+// measure runs one workload on a server in memory, requires that it has measured something, and returns its lines.
 func measure(t *testing.T, args ...string) []map[string]any {
+	t.Helper()
+	lines, err := runWorkload(t, args...)
+	require.NoError(t, err)
+	for _, r := range lines {
+		if args[1] != "M" && args[1] != "S" {
+			require.Positive(t, r["p50_ms"])
+		}
+		require.Positive(t, r["n"])
+	}
+	return lines
+}
+
+// measureFor is measure for a span in which each line has this number of cycles at least, and each contender one. On a slow machine it has to be longer.
+func measureFor(t *testing.T, span time.Duration, cycles float64, args ...string) []map[string]any {
+	t.Helper()
+	for ; ; span *= 4 {
+		spanned := append(slices.Clone(args), "-t", span.String())
+		lines, err := runWorkload(t, spanned...)
+		require.NoError(t, err)
+		if !slices.ContainsFunc(lines, func(r map[string]any) bool { return r["n"].(float64) < cycles || r["least"] == 0.0 }) {
+			return lines
+		}
+		require.Less(t, span, time.Minute, "%v: %v", spanned, lines)
+	}
+}
+
+// runWorkload runs one workload on a server in memory and returns its lines.
+func runWorkload(t *testing.T, args ...string) (lines []map[string]any, err error) {
+	t.Helper()
 	zk := zktest.Start(t)
 	addr, err := zk.ListenTCP("127.0.0.1:0")
 	require.NoError(t, err)
 	var out bytes.Buffer
 	stdout = &out
 	defer func() { stdout = os.Stdout }()
-	require.NoError(t, run(append(args, "--zk", addr)))
-	var lines []map[string]any
+	if err := run(append(args, "--zk", addr)); err != nil {
+		return nil, err
+	}
 	for line := range strings.Lines(out.String()) {
 		var r map[string]any
 		require.NoError(t, json.Unmarshal([]byte(line), &r))
 		require.Equal(t, args[1], r["workload"])
-		if args[1] != "M" && args[1] != "S" {
-			require.Positive(t, r["p50_ms"])
-		}
-		require.Positive(t, r["n"])
 		lines = append(lines, r)
 	}
-	return lines
+	return lines, nil
 }
 
 func TestIdleClients(t *testing.T) {
-	lines := measure(t, "-w", "S", "-c", "5", "-n", "2", "-session", "400ms", "-t", "300ms")
-	require.Len(t, lines, 6, "four groups, and the first and the second acquire")
-	for _, group := range []map[string]any{lines[0], lines[len(lines)-1]} {
-		require.Equal(t, "go-zookeeper", group["peer"])
-		require.Zero(t, group["writes_per_client_s"], "a bare session writes only to open and to close")
+	for session := 400 * time.Millisecond; ; session *= 4 { // on a slow machine a session has to be longer to stay
+		lines, err := runWorkload(t, "-w", "S", "-c", "5", "-n", "2", "-session", session.String(), "-t", "300ms")
+		if err == nil {
+			require.Len(t, lines, 6, "four groups, and the first and the second acquire")
+			first, last := lines[0], lines[len(lines)-1]
+			require.Equal(t, []any{"go-zookeeper", "go-zookeeper"}, []any{first["peer"], last["peer"]})
+			if first["writes_per_client_s"] == 0.0 && last["writes_per_client_s"] == 0.0 {
+				return
+			}
+		}
+		require.Less(t, session, time.Minute, "a bare session writes only to open and to close: %v, %v", err, lines)
 	}
 }
 
@@ -73,12 +105,12 @@ func TestFloorAndUncontended(t *testing.T) {
 }
 
 func TestContended(t *testing.T) {
-	w2 := measure(t, "-w", "W2", "-c", "4", "-t", "300ms", "-warmup", "100ms", "-trace")
+	w2 := measureFor(t, 300*time.Millisecond, 1, "-w", "W2", "-c", "4", "-warmup", "100ms", "-trace")
 	require.Equal(t, map[string]any{"c": 4.0}, w2[0]["params"])
 	require.Positive(t, w2[0]["least"])
 	require.Positive(t, w2[0]["requests_by_operation"].(map[string]any)["get+watch"])
 
-	w3 := measure(t, "-w", "W3", "-c", "4", "-t", "300ms", "-warmup", "100ms", "-release", "write")
+	w3 := measureFor(t, 300*time.Millisecond, 1, "-w", "W3", "-c", "4", "-warmup", "100ms", "-release", "write")
 	require.Equal(t, map[string]any{"c": 4.0, "release": "write"}, w3[0]["params"])
 	require.Positive(t, w3[0]["least"])
 }
@@ -89,7 +121,7 @@ func TestContendedBySlices(t *testing.T) {
 		perCycle := 1.0
 		for slice := 5 * time.Millisecond; perCycle >= 1; slice *= 4 {
 			require.Less(t, slice, 10*time.Second, "requests in a cycle")
-			w3 := measure(t, append([]string{"-w", "W3", "-c", "4", "-slice", slice.String(), "-t", (60 * slice).String(), "-warmup", "100ms"}, more...)...)
+			w3 := measureFor(t, 60*slice, 1, append([]string{"-w", "W3", "-c", "4", "-slice", slice.String(), "-warmup", "100ms"}, more...)...)
 			require.Equal(t, slice.String(), w3[0]["params"].(map[string]any)["slice"])
 			perCycle = w3[0]["requests_per_cycle"].(float64)
 		}
@@ -97,7 +129,7 @@ func TestContendedBySlices(t *testing.T) {
 }
 
 func TestContendedByProcesses(t *testing.T) {
-	w3 := measure(t, "-w", "W3", "-c", "4", "-procs", "2", "-t", "500ms", "-warmup", "100ms", "-trace")
+	w3 := measureFor(t, 500*time.Millisecond, 30, "-w", "W3", "-c", "4", "-procs", "2", "-warmup", "100ms", "-trace")
 	require.Equal(t, map[string]any{"c": 4.0, "procs": 2.0}, w3[0]["params"])
 	shares := w3[0]["shares"].([]any)
 	require.InDelta(t, 1, shares[0].(float64)+shares[1].(float64), 1e-9)
@@ -125,12 +157,12 @@ func TestTakeover(t *testing.T) {
 }
 
 func TestReadWrite(t *testing.T) {
-	w8 := measure(t, "-w", "W8", "-readers", "3", "-writers", "2", "-t", "500ms", "-warmup", "100ms")
+	w8 := measureFor(t, 500*time.Millisecond, 1, "-w", "W8", "-readers", "3", "-writers", "2", "-warmup", "100ms")
 	require.Len(t, w8, 2)
 	require.Equal(t, map[string]any{"readers": 3.0, "writers": 2.0, "op": "read"}, w8[0]["params"])
 	require.Equal(t, "write", w8[1]["params"].(map[string]any)["op"])
 
-	require.Len(t, measure(t, "-w", "W8", "-readers", "2", "-writers", "0", "-t", "200ms"), 1, "readers only")
+	require.Len(t, measureFor(t, 200*time.Millisecond, 1, "-w", "W8", "-readers", "2", "-writers", "0"), 1, "readers only")
 }
 
 func TestBarrierRounds(t *testing.T) {
