@@ -40,7 +40,7 @@ test: about-test zookeeper test-tools
 
 about-test:
 	@echo "All tests with the race detector, beside three real ZooKeeper servers: some 20 minutes on two cores (PKG=./locks for some)."
-	@echo "As root on Debian or Ubuntu, apt-get installs what is missing of: ZooKeeper, Java, Apache Curator, kazoo, Spin, gcc. Else the tests say what to install."
+	@echo "As root on Debian or Ubuntu, apt-get installs what is missing of: ZooKeeper, Java, Apache Curator, kazoo, Spin, gcc, Prometheus. Else the tests say what to install."
 
 lint:
 	@unformatted="$$(gofmt -l .)"; if [ -n "$$unformatted" ]; then echo "run gofmt -w on:" $$unformatted; exit 1; fi

@@ -1,14 +1,17 @@
 // Command microservice is an HTTP service with several replicas. The leader hands out order numbers, each only once, whichever replica
-// fails. It is built with fx and observed with OpenTelemetry.
+// fails. All replicas send receipts, from a queue. One of them reports on schedule, and one looks whether locks, jobs and queues are well. It is built with
+// fx and observed with OpenTelemetry and Prometheus.
 //
 //	go run ./examples/microservice
 //	go run ./examples/microservice --replicas 1 --listen :8081 --zk host:port,host:port,host:port
 //
 //	curl -L -X POST localhost:8080/orders    the next number, from whichever replica leads
 //	curl localhost:8081/status               whether this replica leads, and the leader
+//	curl localhost:8081/metrics              this replica's metrics, for Prometheus
 //
-// Spans and metrics go to standard output, the log to standard error. See shop.go (the leader's work), web.go and replica.go (the
-// wiring) for the part that a service would have.
+// docs/grafana/lockstep.json and docs/prometheus/lockstep.yml are a dashboard and alert rules for these metrics. Spans go to standard output, the log to
+// standard error. See shop.go (the leader's work), background.go (what runs beside it), web.go and replica.go (the wiring) for the part that a service
+// would have.
 package main
 
 import (
@@ -66,14 +69,9 @@ func serve(ctx context.Context, o options, out io.Writer, log *slog.Logger) erro
 		o.servers = []string{address}
 		log.Info("a ZooKeeper in memory", "address", address)
 	}
-	tel, err := newTelemetry(out)
-	if err != nil {
-		return err
-	}
-	defer tel.stop(log)
 	failed := make(chan error, o.replicas)
 	for i := range o.replicas {
-		r, err := startReplica(ctx, o, i, tel, log)
+		r, err := startReplica(ctx, o, i, out, log)
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"strconv"
+	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -15,7 +16,9 @@ type options struct {
 	servers  []string
 	replicas int
 	host     string
-	port     int // of the first replica; the others follow. 0: any
+	port     int    // of the first replica; the others follow. 0: any
+	report   string // a cron expression
+	look     time.Duration
 }
 
 // parse reads the command line. Its error is flag.ErrHelp when help was asked for, and printed.
@@ -27,6 +30,8 @@ func parse(args []string, out io.Writer) (options, error) {
 	servers := f.String("zk", "", "real servers, host:port,host:port (default: one in memory)")
 	listen := f.String("listen", "127.0.0.1:8080", "where the first replica listens; the others take the ports that follow")
 	f.IntVar(&o.replicas, "replicas", 2, "how many replicas to run in this process")
+	f.StringVar(&o.report, "report", "*/10 * * * * *", "when to log the number of orders, as a cron expression")
+	f.DurationVar(&o.look, "look", 30*time.Second, "how often to look whether locks, jobs and queues are well; at least 1s")
 	err := f.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(out, "usage: microservice [flags]\n\nAn HTTP service of which one replica leads.\n\nflags:\n")

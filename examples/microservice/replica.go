@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 
@@ -13,31 +14,44 @@ import (
 	"github.com/lockstep-go/lockstep/election/electionfx"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/framework/frameworkfx"
+	"github.com/lockstep-go/lockstep/monitor"
+	"github.com/lockstep-go/lockstep/monitor/monitorfx"
+	"github.com/lockstep-go/lockstep/queue/queuefx"
+	"github.com/lockstep-go/lockstep/scheduler/schedulerfx"
 )
 
 // replica is one instance of the service.
 type replica struct {
 	app     *fx.App
+	tel     *telemetry
 	address string
 	id      string
 }
 
 // startReplica builds a replica and starts it. It connects in the background.
-func startReplica(ctx context.Context, o options, i int, tel *telemetry, log *slog.Logger) (*replica, error) {
+func startReplica(ctx context.Context, o options, i int, out io.Writer, log *slog.Logger) (*replica, error) {
+	tel, err := newTelemetry(out)
+	if err != nil {
+		return nil, err
+	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", o.address(i))
 	if err != nil {
 		return nil, err
 	}
-	r := &replica{address: l.Addr().String(), id: fmt.Sprint("replica-", i+1)}
+	r := &replica{tel: tel, address: l.Addr().String(), id: fmt.Sprint("replica-", i+1)}
 	r.app = fx.New(
-		frameworkfx.Module, electionfx.Module,
+		frameworkfx.Module, electionfx.Module, queuefx.Module, schedulerfx.Module,
 		fx.Supply(framework.Config{Servers: o.servers, Identity: r.id}),
 		fx.Supply(fx.Annotate(l, fx.As(new(net.Listener)))),
 		fx.Supply(log.With("replica", r.id)),
 		frameworkfx.AsOption(framework.WithLogger(log.With("replica", r.id))),
 		frameworkfx.AsOption(framework.WithTracerProvider(tel.traces)),
 		frameworkfx.AsOption(framework.WithMeterProvider(tel.metrics)),
-		fx.Provide(newShop, newWeb),
+		fx.Supply(tel, schedulerfx.Path(jobsPath)),
+		fx.Provide(newShop, newReceipts, newWeb),
+		schedulerfx.AsJob(reportJob(o.report)),
+		monitorfx.At(monitorPath, shopPath, monitor.WithInterval(o.look)),
+		fx.Invoke(sendReceipts),
 		electionfx.AsLeaderTask(r.leaderTask),
 		fx.Invoke(serveWeb),
 		fx.StopTimeout(stopWithin),
@@ -82,4 +96,5 @@ func (r *replica) stop(log *slog.Logger) {
 	if err := r.app.Stop(ctx); err != nil {
 		log.Error("a replica could not be stopped", "replica", r.id, "error", err)
 	}
+	r.tel.stop(log)
 }

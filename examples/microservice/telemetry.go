@@ -5,18 +5,22 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net/http"
 	"time"
 
-	"go.opentelemetry.io/otel/exporters/stdout/stdoutmetric"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// telemetry is where spans and metrics go: one JSON object a line.
+// telemetry is where a replica's spans and metrics go: spans to the output, one JSON object a line, metrics to whoever asks for the page, which is Prometheus.
 type telemetry struct {
 	traces  *sdktrace.TracerProvider
 	metrics *sdkmetric.MeterProvider
+	page    http.Handler
 }
 
 func newTelemetry(out io.Writer) (*telemetry, error) {
@@ -24,13 +28,15 @@ func newTelemetry(out io.Writer) (*telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	numbers, err := stdoutmetric.New(stdoutmetric.WithWriter(out))
+	registry := prometheus.NewRegistry() // of its own: several replicas may run in one process
+	numbers, err := otelprometheus.New(otelprometheus.WithRegisterer(registry))
 	if err != nil {
 		return nil, err
 	}
 	return &telemetry{
 		traces:  sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)),
-		metrics: sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewPeriodicReader(numbers, sdkmetric.WithInterval(time.Minute)))),
+		metrics: sdkmetric.NewMeterProvider(sdkmetric.WithReader(numbers)),
+		page:    promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
 	}, nil
 }
 

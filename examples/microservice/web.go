@@ -13,28 +13,34 @@ import (
 
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/queue"
 )
 
 // web is a replica's HTTP handlers.
 type web struct {
 	shop      *shop
+	receipts  *queue.Queue[int64]
 	elections *election.Factory
 }
 
-func newWeb(s *shop, f *election.Factory, status *election.Status) http.Handler {
-	w := &web{s, f}
+func newWeb(s *shop, receipts *queue.Queue[int64], f *election.Factory, status *election.Status, tel *telemetry) http.Handler {
+	w := &web{s, receipts, f}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /orders", w.order)
 	mux.Handle("GET /status", status)
+	mux.Handle("GET /metrics", tel.page)
 	return http.TimeoutHandler(mux, 10*time.Second, "too late\n")
 }
 
-// order hands out a number, or sends the client to the leader.
+// order hands out a number and asks for its receipt, or sends the client to the leader. A number without a receipt stays unused.
 func (w *web) order(rw http.ResponseWriter, r *http.Request) {
 	n, err := w.shop.order(r.Context())
 	if errors.Is(err, errNotLeading) {
 		w.redirect(rw, r)
 		return
+	}
+	if err == nil {
+		err = w.receipts.Put(r.Context(), n)
 	}
 	if err != nil {
 		http.Error(rw, err.Error(), http.StatusServiceUnavailable)

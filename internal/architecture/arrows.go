@@ -52,7 +52,7 @@ var arrows = map[string][]string{
 	"bench":        with(public, "zktest"),
 	"cmd":          public,
 	"cmd/lockstep": with(public, "zktest", "internal/zkserver", "internal/procguard", "internal/terminal", "internal/znode"),
-	"examples":     with(public, "zktest", "internal/terminal", "framework/frameworkfx", "election/electionfx"),
+	"examples":     with(public, "zktest", "internal/terminal", "framework/frameworkfx", "election/electionfx", "queue/queuefx", "scheduler/schedulerfx", "monitor/monitorfx"),
 
 	"internal/appmodule":    nil,
 	"internal/architecture": nil,
@@ -78,6 +78,7 @@ var arrows = map[string][]string{
 	"internal/primitives":   {"internal/lifetime"},
 	"internal/procguard":    nil,
 	"internal/progress":     nil,
+	"internal/prometheus":   nil,
 	"internal/recipe":       {"framework", "internal/backoff", "internal/failure", "internal/primitives", "internal/znode"},
 	"internal/security":     nil, // tests only
 	"internal/sim":          nil, // tests only

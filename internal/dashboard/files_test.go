@@ -40,6 +40,29 @@ func TestThePageHasTheTable(t *testing.T) {
 	requireFile(t, path, before+begin+Page()+end+after)
 }
 
+func TestTheDashboardIsUpToDate(t *testing.T) {
+	text, err := Grafana()
+	require.NoError(t, err)
+	requireFile(t, "../../docs/grafana/lockstep.json", text)
+}
+
+func TestTheRulesAreUpToDate(t *testing.T) {
+	text, err := Rules()
+	require.NoError(t, err)
+	requireFile(t, "../../docs/prometheus/lockstep.yml", text)
+}
+
+// TestEachMetricHasAPanel: a new scope is not left out.
+func TestEachMetricHasAPanel(t *testing.T) {
+	shown := map[*metrics.Metric]bool{}
+	for _, p := range Panels() {
+		shown[p.Metric] = true
+	}
+	for _, m := range metrics.All {
+		require.True(t, shown[m], m.Name)
+	}
+}
+
 func TestRowsAreWellFormed(t *testing.T) {
 	seen := map[string]bool{}
 	for _, m := range metrics.All {

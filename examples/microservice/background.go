@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"go.uber.org/fx"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/queue"
+	"github.com/lockstep-go/lockstep/scheduler"
+)
+
+const (
+	receiptsPath = "/shop/receipts"
+	jobsPath     = "/shop/jobs"
+	booksPath    = "/shop/books"
+	monitorPath  = "/shop/monitor"
+	shopPath     = "/shop" // the monitor looks at all of it
+)
+
+// newReceipts is the queue of orders whose customers have no receipt yet. Every replica puts orders into it and takes them out.
+func newReceipts(f *queue.Factory) *queue.Queue[int64] {
+	return queue.Make(f, receiptsPath, queue.JSON[int64]())
+}
+
+// sendReceipts sends receipts from the application's start to its stop. A receipt is sent at least once, also when a replica dies.
+func sendReceipts(lc fx.Lifecycle, receipts *queue.Queue[int64], log *slog.Logger, stop fx.Shutdowner) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var working sync.WaitGroup
+	send := func(_ context.Context, d *queue.Delivery[int64]) error {
+		log.Info("a receipt is sent", "order", d.Value)
+		return nil
+	}
+	lc.Append(fx.StartStopHook(func() {
+		working.Go(func() {
+			if err := receipts.Work(ctx, 4, send); err != nil && ctx.Err() == nil {
+				log.Error("no receipts are sent any more", "error", err)
+				_ = stop.Shutdown(fx.ExitCode(exitFailed)) // fails only if it is stopping
+			}
+		})
+	}, func() {
+		cancel()
+		working.Wait()
+	}))
+}
+
+// reportJob logs the number of orders at each tick, in one replica of all. The books are locked meanwhile: whoever corrects them by hand takes the
+// same lock, with `lockstep lock /shop/books -- ./correct.sh`.
+func reportJob(spec string) any {
+	return func(client *framework.Client, s *shop, log *slog.Logger) scheduler.Job {
+		return scheduler.Job{Name: "report", Spec: spec, Run: func(ctx context.Context, _ scheduler.Run) error {
+			return locks.Do(ctx, locks.NewMutex(client, booksPath), func(ctx context.Context, _ *locks.Lease) error {
+				last, err := s.load(ctx)
+				if err == nil {
+					log.Info("report", "orders", last.value)
+				}
+				return err
+			})
+		}}
+	}
+}
