@@ -101,21 +101,37 @@ func Start(tb TB, rules string, targets ...string) *Server {
 		_ = command.Process.Kill() // its data goes with the test's directory
 		_ = command.Wait()
 	})
-	s.url = s.waitForAddress()
+	s.waitUntilReady()
 	return s
 }
 
 var listening = regexp.MustCompile(`msg="Listening on" address=(\S+)`)
 
-func (s *Server) waitForAddress() string {
+// waitUntilReady waits until it answers queries. Before that it listens and refuses them.
+func (s *Server) waitUntilReady() {
 	for range 600 {
 		if found := listening.FindStringSubmatch(s.log.String()); found != nil {
-			return "http://" + found[1]
+			s.url = "http://" + found[1]
+			if answer, err := s.request(s.tb.Context(), "/-/ready"); err == nil {
+				_ = answer.Body.Close()
+				if answer.StatusCode == http.StatusOK {
+					return
+				}
+			}
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	s.tb.Fatalf("Prometheus does not listen after a minute:\n%s", s.log)
-	return ""
+	s.tb.Fatalf("Prometheus is not ready after a minute:\n%s", s.log)
+}
+
+// request makes one request on a connection of its own, whose answer the caller closes.
+func (s *Server) request(ctx context.Context, path string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Close = true
+	return http.DefaultClient.Do(request)
 }
 
 // Sample is one series of an answer with its value, a number in decimal or NaN.
@@ -166,12 +182,7 @@ func (s *Server) Rules(ctx context.Context) (rules []Rule, err error) {
 
 // get reads the data of an answer of the API.
 func (s *Server) get(ctx context.Context, path string, into any) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
-	if err != nil {
-		return err
-	}
-	request.Close = true
-	answer, err := http.DefaultClient.Do(request)
+	answer, err := s.request(ctx, path)
 	if err != nil {
 		return err
 	}
