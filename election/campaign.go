@@ -108,7 +108,7 @@ func (e *Election) campaignOnce(ctx context.Context) (*Term, error) {
 	}
 	t.onEnd = func() { e.current.CompareAndSwap(t, nil) }
 	e.current.Store(t)
-	ended := e.tel.termBegan(t.began)
+	ended := e.tel.startTerm(t.began)
 	context.AfterFunc(t.Context(), func() { ended(t.Err()) })
 	t.watchForReasonsToEnd()
 	return t, nil
@@ -178,16 +178,16 @@ func (e *Election) linkToLeader(ctx context.Context) {
 	}
 }
 
-// describedLine is a line that describes this candidate to others from the first wait until stop.
+// describedLine returns a line that keeps a node with this candidate's description, from the first wait until stop is called.
 func (e *Election) describedLine(ctx context.Context) (line *waitline.Line, stop func()) {
 	var described *waitingPresence
-	line = waitline.New(e.path, waitline.Filter{Kind: e.config.names}, func(int) { // called by the waiting goroutine
+	line = waitline.New(e.path, waitline.Filter{Kind: e.config.names}, func(int) { // the waiting goroutine calls it
 		if described != nil {
 			return
 		}
-		r := memberRecord{ID: e.config.id, Metadata: e.config.metadata, StableMS: e.config.stable.Milliseconds()}
+		r := waitingRecord{ID: e.config.id, Metadata: e.config.metadata, StableMS: e.config.stable.Milliseconds()}
 		m, err := e.waiting.startPresence(ctx, waitingName(e.config.priority), r)
-		if err != nil { // WithMetadata has encoded it to check it
+		if err != nil { // WithMetadata has encoded the metadata before
 			panic("election: metadata cannot be encoded: " + err.Error())
 		}
 		described = m
@@ -197,12 +197,4 @@ func (e *Election) describedLine(ctx context.Context) (line *waitline.Line, stop
 			described.leave()
 		}
 	}
-}
-
-// Resign ends a term, as term.Resign does. It ignores a nil term.
-func (e *Election) Resign(ctx context.Context, term *Term) error {
-	if term == nil {
-		return nil
-	}
-	return term.Resign(ctx)
 }

@@ -156,7 +156,7 @@ func (e *Election) listCandidates(ctx context.Context) ([]Candidate, error) {
 	return all, nil
 }
 
-// withTermRecord adds what the first in line has stored of its term.
+// withTermRecord adds the stored record of the term to the first candidate in line.
 func (e *Election) withTermRecord(ctx context.Context, c Candidate) (Candidate, error) {
 	r, err := readTerm(ctx, e.client, e.termPath())
 	if err != nil {
@@ -170,7 +170,8 @@ func candidateOf(c waitline.Entry) Candidate {
 	return Candidate{ID: string(c.Data), Token: c.Token, Node: c.Node, Session: c.Session}
 }
 
-// addTermRecord adds what a term's record says, and reports whether it is this candidate's record.
+// addTermRecord adds the number, the time, the metadata and the trace of a term's record if the record belongs to this candidate. It reports
+// whether it does.
 func (c *Candidate) addTermRecord(r termRecord) bool {
 	if r.Token != c.Token || r.Number == 0 {
 		return false

@@ -48,7 +48,7 @@ func TestCandidatesLeadInOrder(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, all[0], leader)
 
-		require.NoError(t, a.Resign(t.Context(), first))
+		require.NoError(t, first.Resign(t.Context()))
 		require.NoError(t, first.Resign(t.Context()))
 		require.ErrorIs(t, first.Err(), election.ErrResigned)
 		require.ErrorIs(t, context.Cause(first.Context()), election.ErrResigned)

@@ -20,7 +20,33 @@ func newHealthCheck(check func(context.Context) error, period time.Duration) *he
 	return &healthCheck{check: check, period: period, running: make(chan struct{}, 1)}
 }
 
-// runOnce calls the check once. No answer within the period is a failure, too. The next call waits for a check that goes on after that.
+// waitUntilHealthy waits until a check succeeds. The context that it returns ends with ctx, by stop, or when a later check fails; the check's
+// error is its cause then. A nil health check always succeeds.
+func (h *healthCheck) waitUntilHealthy(ctx context.Context) (healthy context.Context, stop context.CancelFunc, err error) {
+	if h == nil {
+		return ctx, func() {}, nil
+	}
+	for h.runOnce(ctx) != nil {
+		if err := recipe.Pause(ctx, h.period); err != nil {
+			return nil, nil, err
+		}
+	}
+	healthy, cancel := context.WithCancelCause(ctx)
+	go func() { cancel(h.waitUntilUnhealthy(healthy)) }()
+	return healthy, func() { cancel(context.Canceled) }, nil
+}
+
+// waitUntilUnhealthy waits until a check fails, and returns its error; or until ctx ends.
+func (h *healthCheck) waitUntilUnhealthy(ctx context.Context) error {
+	for recipe.Pause(ctx, h.period) == nil {
+		if err := h.runOnce(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	return failure.Ended(ctx)
+}
+
+// runOnce calls the check once. No answer within the period is a failure, too. If the check is still running then, the next call waits for its end.
 func (h *healthCheck) runOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, h.period)
 	defer cancel()
@@ -43,30 +69,4 @@ func (h *healthCheck) runOnce(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("%w: no answer within %v", ErrUnhealthy, h.period)
 	}
-}
-
-// waitUntilUnhealthy waits until a check fails, and returns its error; or until ctx ends.
-func (h *healthCheck) waitUntilUnhealthy(ctx context.Context) error {
-	for recipe.Pause(ctx, h.period) == nil {
-		if err := h.runOnce(ctx); err != nil && ctx.Err() == nil {
-			return err
-		}
-	}
-	return failure.Ended(ctx)
-}
-
-// waitUntilHealthy waits until a check succeeds. The context that it returns ends with ctx, by stop, or when a later check fails; the check's
-// error is its cause then. A nil health check always succeeds.
-func (h *healthCheck) waitUntilHealthy(ctx context.Context) (healthy context.Context, stop context.CancelFunc, err error) {
-	if h == nil {
-		return ctx, func() {}, nil
-	}
-	for h.runOnce(ctx) != nil {
-		if err := recipe.Pause(ctx, h.period); err != nil {
-			return nil, nil, err
-		}
-	}
-	healthy, cancel := context.WithCancelCause(ctx)
-	go func() { cancel(h.waitUntilUnhealthy(healthy)) }()
-	return healthy, func() { cancel(context.Canceled) }, nil
 }

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Metadata describes a candidate or a member to others, such as its address and its version. Keys are not empty, keys and values are UTF-8,
+// Metadata describes a candidate to others, such as its address and its version. Keys are not empty, keys and values are UTF-8,
 // and the whole is at most MaxMetadata as JSON.
 type Metadata map[string]string
 

@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// Observe yields the leader, now and after each change, or nil while there is none. The leaders come in order. Observe skips a leader that
+// Observe yields the leader, now and after each change, or nil while no candidate leads. The leaders come in order. Observe skips a leader that
 // it has seen replaced, and does not repeat equal values. A slow reader skips to the latest leader: a gap in Candidate.Number shows
 // skipped terms. When a leader updates its metadata, Observe yields it again.
 //
@@ -119,7 +119,7 @@ func (o *leaderObserver) followLeader(ctx context.Context, s *framework.Session,
 		select {
 		case <-changed.C():
 			continue
-		case <-grace.C: // behind a sync, a read shows any record of it
+		case <-grace.C: // behind a sync, a read shows the leader's record if there is one
 			changed.Stop()
 			if err := s.Sync(ctx, node); err != nil {
 				return err

@@ -139,8 +139,8 @@ type StepDown int
 const (
 	// AtLeaseEnd: when the session's proof of life ends. A short interruption ends no term. The default.
 	AtLeaseEnd StepDown = iota
-	// AtSuspended: as soon as the client knows that the connection is gone, with ErrDisconnected as the cause. Apache Curator's
-	// LeaderLatch does this.
+	// AtSuspended: as soon as the client knows that the connection is gone, with ErrDisconnected as the cause, as in Apache Curator's
+	// LeaderLatch.
 	AtSuspended
 )
 

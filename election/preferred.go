@@ -7,44 +7,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
-
-// waitingName is what the name of a waiting candidate's node ends with: its priority, so that a list alone tells the leader whether a
-// candidate is preferred.
-func waitingName(priority int) string { return "p" + strconv.Itoa(priority) }
-
-// priorityOf reads the name of a waiting candidate's node; 0 for other names.
-func priorityOf(name string) int {
-	_, digits, ok := cutAtLast(name, "-p")
-	if !ok {
-		return 0
-	}
-	p, err := strconv.Atoi(digits)
-	if err != nil || p < 0 || p > MaxPriority {
-		return 0
-	}
-	return p
-}
-
-// requestName is what the name of a request's node ends with.
-const requestName = "transfer"
-
-func isRequest(name string) bool { return strings.HasSuffix(name, "-"+requestName) }
-
-func cutAtLast(s, sep string) (before, after string, found bool) {
-	i := strings.LastIndex(s, sep)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(sep):], true
-}
 
 // preferredWatch watches for candidates of a higher priority, and hands the term to one that has waited for its stable period, after the
 // term's shortest time. It hands the term at once to a candidate that a request names.
@@ -96,7 +64,7 @@ func (w *preferredWatch) watchUntilEnd(ctx context.Context, s *framework.Session
 	}
 }
 
-// updateList notes which preferred candidates there are now.
+// updateList reads the preferred candidates that have come, and forgets those that have gone.
 func (w *preferredWatch) updateList(ctx context.Context, s *framework.Session, names []string) error {
 	now := map[string]*preferredCandidate{}
 	for _, name := range names {
@@ -114,7 +82,7 @@ func (w *preferredWatch) updateList(ctx context.Context, s *framework.Session, n
 			}
 			p = w.newPreferred(name, m, r)
 		}
-		if p.requested && p.id == w.id { // it was done
+		if p.requested && p.id == w.id { // the requested candidate leads already
 			continue
 		}
 		now[name] = p
@@ -123,7 +91,7 @@ func (w *preferredWatch) updateList(ctx context.Context, s *framework.Session, n
 	return nil
 }
 
-func (w *preferredWatch) newPreferred(name string, m waitingCandidate, r memberRecord) *preferredCandidate {
+func (w *preferredWatch) newPreferred(name string, m waitingCandidate, r waitingRecord) *preferredCandidate {
 	if isRequest(name) {
 		return &preferredCandidate{waitingCandidate: m, priority: MaxPriority + 1, due: time.Now(), requested: true}
 	}
@@ -145,7 +113,7 @@ func (w *preferredWatch) waitForChangeOrDue(ctx context.Context, s *framework.Se
 			if err := w.handToFirstInLine(ctx, due); err != nil {
 				return err
 			}
-			wait = min(wait, retryHandOver) // none of them is in line yet, or any more
+			wait = min(wait, retryHandOver) // these candidates are not in line yet, or have left it
 		}
 		from := recipe.Sources{Watch: changed}
 		if len(w.seen) > 0 {

@@ -51,27 +51,29 @@ func (t termRecord) saysSame(u termRecord) bool {
 	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
-// memberRecord is what a member stores in its node.
-type memberRecord struct {
+// waitingRecord is what a waiting candidate, or a request for a transfer, stores in its node.
+type waitingRecord struct {
 	ID       string   `json:"id"`
 	Metadata Metadata `json:"metadata,omitempty"`
 	StableMS int64    `json:"stable_ms,omitempty"` // of a preferred candidate, see WithPriority
 }
 
-// decodeMember reads a member's node. It reports false for data that is no record, which another program has written. Its error wraps
+// decodeWaiting reads a waiting candidate's record. It reports false for data that is no record: another program has written it. Its error wraps
 // ErrBadRecord or ErrNewerRecord.
-func decodeMember(data []byte) (m memberRecord, ours bool, err error) {
+func decodeWaiting(data []byte) (m waitingRecord, ours bool, err error) {
 	if _, err := recipe.Decode(data, recordVersion, &struct{}{}); err != nil && !errors.Is(err, ErrNewerRecord) {
-		return memberRecord{}, false, nil
+		return waitingRecord{}, false, nil
 	}
 	if _, err = recipe.Decode(data, recordVersion, &m); err != nil {
-		return memberRecord{}, false, err
+		return waitingRecord{}, false, err
 	}
 	m.StableMS = min(max(m.StableMS, 0), maxStable.Milliseconds())
 	return m, true, nil
 }
 
-func (m memberRecord) encode() ([]byte, error) { return recipe.Unknown(nil).Encode(recordVersion, m) }
+func (m waitingRecord) encode() ([]byte, error) { return recipe.Unknown(nil).Encode(recordVersion, m) }
 
 // stableTime is how long a preferred candidate must have waited.
-func (m memberRecord) stableTime() time.Duration { return time.Duration(m.StableMS) * time.Millisecond }
+func (m waitingRecord) stableTime() time.Duration {
+	return time.Duration(m.StableMS) * time.Millisecond
+}

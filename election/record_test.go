@@ -36,13 +36,13 @@ func TestTheRecordsOfEachReleaseAreRead(t *testing.T) {
 	}
 	for _, m := range []struct {
 		stored []string
-		want   memberRecord
+		want   waitingRecord
 	}{
-		{[]string{writtenWaiting, goldenWaiting}, memberRecord{ID: "host-2", Metadata: Metadata{"zone": "b"}, StableMS: 30_000}},
-		{[]string{writtenMember, goldenMember}, memberRecord{ID: "host-3"}},
+		{[]string{writtenWaiting, goldenWaiting}, waitingRecord{ID: "host-2", Metadata: Metadata{"zone": "b"}, StableMS: 30_000}},
+		{[]string{writtenMember, goldenMember}, waitingRecord{ID: "host-3"}},
 	} {
 		for _, stored := range m.stored {
-			got, ours, err := decodeMember([]byte(stored))
+			got, ours, err := decodeWaiting([]byte(stored))
 			require.NoError(t, err)
 			require.True(t, ours)
 			require.Equal(t, m.want, got)
@@ -82,10 +82,10 @@ func TestRecordsThatCannotBeReadAreRefused(t *testing.T) {
 	_, err := decodeTerm([]byte(`{"v":2,"number":{}}`))
 	require.ErrorIs(t, err, ErrNewerRecord)
 	require.ErrorContains(t, err, "version 2")
-	_, _, err = decodeMember([]byte(`{"v":2}`))
+	_, _, err = decodeWaiting([]byte(`{"v":2}`))
 	require.ErrorIs(t, err, ErrNewerRecord)
 	for _, foreign := range []string{"", "192.0.2.1", "{}", `{"v":0}`} {
-		_, ours, err := decodeMember([]byte(foreign))
+		_, ours, err := decodeWaiting([]byte(foreign))
 		require.NoError(t, err)
 		require.False(t, ours)
 	}
@@ -127,7 +127,7 @@ func FuzzMemberRecord(f *testing.F) {
 		if p := priorityOf(name); p < 0 || p > MaxPriority {
 			t.Fatal(p)
 		}
-		m, ours, err := decodeMember(data)
+		m, ours, err := decodeWaiting(data)
 		if err != nil || !ours {
 			return
 		}

@@ -140,7 +140,7 @@ func (s *Status) currentView() statusView {
 		}
 	}
 	for i, e := range s.elections {
-		v.Elections[i] = electionView{Path: e.path, ID: e.config.id, Leading: e.Term() != nil, Leader: s.known[i].leader.currentView()}
+		v.Elections[i] = electionView{Path: e.path, ID: e.config.id, Leading: e.Term() != nil, Leader: s.known[i].leader.leaderView()}
 		if err := errors.Join(e.err, s.known[i].err); err != nil {
 			v.Elections[i].Error = err.Error()
 		}
@@ -148,7 +148,7 @@ func (s *Status) currentView() statusView {
 	return v
 }
 
-func (c *Candidate) currentView() *leaderView {
+func (c *Candidate) leaderView() *leaderView {
 	if c == nil {
 		return nil
 	}

@@ -55,8 +55,8 @@ func outcomeOf(err error) string {
 	return "error"
 }
 
-// termBegan counts a term that began at this time. Call ended once with the reason of its end.
-func (t telemetry) termBegan(began time.Time) (ended func(reason error)) {
+// startTerm counts a term that began at a time. Call ended once, with the reason of the term's end.
+func (t telemetry) startTerm(began time.Time) (ended func(reason error)) {
 	t.leading.Add(context.Background(), 1)
 	return func(reason error) {
 		t.leading.Add(context.Background(), -1)
@@ -65,7 +65,7 @@ func (t telemetry) termBegan(began time.Time) (ended func(reason error)) {
 	}
 }
 
-// reasonOf is a few words for why a term ended.
+// reasonOf names the reason why a term ended, for a metric.
 func reasonOf(err error) string {
 	for _, r := range []struct {
 		err  error

@@ -59,8 +59,8 @@ func (t *Term) Number() int64 { return t.number }
 // Since is when the term began, by this machine's clock.
 func (t *Term) Since() time.Time { return t.since }
 
-// Trace is the trace context of the campaign that has won the term, in the form of the client's propagators (framework.WithPropagators), so that a span of
-// work within the term can link to it. The term's record has it, too. Do not change it.
+// Trace is the trace context of the campaign that has won the term, in the form of the client's propagators (framework.WithPropagators). A span of
+// work within the term can link to that campaign. The term's record has the same trace context. Do not change the map.
 func (t *Term) Trace() map[string]string { return t.trace }
 
 // ID is the leader's id; see WithID.
@@ -89,8 +89,8 @@ func (t *Term) Guard() framework.Op {
 	return primitives.When(framework.CheckOp(t.Node(), framework.AnyVersion), t.Err)
 }
 
-// beginTerm records the term, in a transaction that the leader's node guards, and then starts to watch for reasons to end it. A candidate whose
-// node is gone, or that a transfer has passed over, fails here: so it is not told that it leads.
+// beginTerm records the term, in a transaction that the leader's node guards. It fails for a candidate whose node is gone, or that a transfer has
+// passed over: Campaign does not return a term to such a candidate.
 func (t *Term) beginTerm(ctx context.Context) error {
 	t.since = time.Now().UTC()
 	err := t.record.updateRecord(ctx, func(old termRecord) termRecord {
@@ -103,21 +103,10 @@ func (t *Term) beginTerm(ctx context.Context) error {
 	return err
 }
 
-// recordAfter is this term's record. It keeps the fields of later releases.
+// recordAfter returns this term's record, to replace an old one. It keeps the fields of later releases.
 func (t *Term) recordAfter(old termRecord, number int64, m Metadata) termRecord {
 	_, name := znode.Split(t.Node())
 	return termRecord{Number: number, Token: t.Token(), Node: name, ID: t.ID(), Since: t.since, Metadata: m, Trace: t.trace, unknown: old.unknown}
-}
-
-// Update replaces the leader's metadata. It writes only while the term stands: otherwise the error is why the term ended. An error of ctx
-// leaves open whether the metadata was written. The next term begins with the metadata of WithMetadata.
-func (t *Term) Update(ctx context.Context, m Metadata) error {
-	err := m.check()
-	if err == nil {
-		m = m.clone()
-		err = t.record.updateRecord(ctx, func(old termRecord) termRecord { return t.recordAfter(old, t.number, m) })
-	}
-	return failure.Wrap("update", t.path, err)
 }
 
 // watchForReasonsToEnd ends the term after its longest time, when a health check fails, with the connection if WithStepDown says so, or in
@@ -174,8 +163,49 @@ func (t *Term) watchPreferred() {
 	}
 }
 
+// leadUntilEnd runs the function of Lead for this term and then gives the term up, even if the function panics. It returns the function's error. If
+// the function's context had ended, it returns only an error that ends Lead.
+func (t *Term) leadUntilEnd(ctx context.Context, f func(ctx context.Context, term *Term) error) error {
+	t.mu.Lock()
+	t.led = true
+	t.mu.Unlock()
+	defer t.giveUp(ctx, "leadership went to the first in line, not to the chosen candidate")
+	both := t.life.Child(t.Context()) // ends with the term and with ctx
+	defer both.End(context.Canceled)
+	stop := context.AfterFunc(ctx, func() { both.End(context.Cause(ctx)) })
+	defer stop()
+	if ctx.Err() != nil { // AfterFunc would end it a moment later
+		both.End(context.Cause(ctx))
+	}
+	within := both.Context()
+	if within.Err() != nil {
+		return nil
+	}
+	err := f(within, t)
+	var permanent *permanentError
+	switch {
+	case err == nil:
+		_ = recipe.Pause(within, time.Until(t.began.Add(t.config.minTerm)))
+		return nil
+	case errors.Is(err, ErrStop), errors.As(err, &permanent), within.Err() == nil:
+		return err
+	}
+	return nil
+}
+
+// Update replaces the leader's metadata. It writes only while the term stands: otherwise the error is why the term ended. An error of ctx
+// leaves open whether the metadata was written. The next term begins with the metadata of WithMetadata.
+func (t *Term) Update(ctx context.Context, m Metadata) error {
+	err := m.check()
+	if err == nil {
+		m = m.clone()
+		err = t.record.updateRecord(ctx, func(old termRecord) termRecord { return t.recordAfter(old, t.number, m) })
+	}
+	return failure.Wrap("update", t.path, err)
+}
+
 // Resign ends the term's context, then deletes its node, so that the next candidate leads. It waits for the deletion until ctx ends. After
-// that the deletion goes on in the background, and Client.Close waits for it. The error is nil in either case. A second call is harmless.
+// that the deletion goes on in the background, and Client.Close waits for its end. The error is nil in either case. A second call is harmless.
 //
 // Within Lead, Resign does not wait: Lead deletes the node once its function has returned.
 func (t *Term) Resign(ctx context.Context) error {
@@ -184,53 +214,6 @@ func (t *Term) Resign(ctx context.Context) error {
 	}
 	t.giveUp(ctx, "leadership was given up, but did not go to the chosen candidate")
 	return nil
-}
-
-// endTerm ends the term's context, and reports whether Lead will give the term up. The lock keeps it out of endInFavourOf, between the
-// check that the term stands and its end.
-func (t *Term) endTerm(cause error) (led bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.life.End(cause)
-	return t.led
-}
-
-// endInFavourOf ends the term in favour of a successor. When the term has ended already, it returns why, and does not note the successor: of
-// several transfers at once, one is done and the others fail.
-func (t *Term) endInFavourOf(s *termSuccessor, cause error) (led bool, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if err := t.Err(); err != nil {
-		return false, err
-	}
-	t.successor = s
-	t.life.End(cause)
-	return t.led, nil
-}
-
-// giveUp is releasePlace, and logs its error.
-func (t *Term) giveUp(ctx context.Context, failure string) {
-	if err := t.releasePlace(ctx); err != nil {
-		t.client.Logger().Warn(failure, "path", t.path, "error", err)
-	}
-}
-
-// releasePlace ends the term and gives its place to the successor, or to the next in line. The error is that of the hand-over, of the first
-// call.
-func (t *Term) releasePlace(ctx context.Context) (err error) {
-	t.endTerm(ErrResigned)
-	t.givenUp.Do(func() {
-		t.watches.Wait()
-		t.mu.Lock()
-		s := t.successor
-		t.mu.Unlock()
-		if s != nil {
-			err = s.handOver(ctx, t.client, t.place)
-		}
-		t.onEnd()
-	})
-	t.place.releaseNode(ctx)
-	return err
 }
 
 // TransferTo ends the term in favour of the first candidate in line with this id. Candidates before it lose their places and join again, so
@@ -277,32 +260,49 @@ func (t *Term) listWaiting(ctx context.Context) ([]waitline.Entry, error) {
 	return line[own+1:], nil
 }
 
-// leadUntilEnd runs the function of Lead for this term and then gives the term up, even if the function panics. The error is the function's. It is
-// dropped if the function's context had ended, unless it is to end Lead.
-func (t *Term) leadUntilEnd(ctx context.Context, f func(ctx context.Context, term *Term) error) error {
+// endInFavourOf ends the term in favour of a successor. When the term has ended already, it returns why, and does not note the successor: of
+// several transfers at once, one is done and the others fail.
+func (t *Term) endInFavourOf(s *termSuccessor, cause error) (led bool, err error) {
 	t.mu.Lock()
-	t.led = true
-	t.mu.Unlock()
-	defer t.giveUp(ctx, "leadership went to the first in line, not to the chosen candidate")
-	both := t.life.Child(t.Context()) // ends with the term and with ctx
-	defer both.End(context.Canceled)
-	stop := context.AfterFunc(ctx, func() { both.End(context.Cause(ctx)) })
-	defer stop()
-	if ctx.Err() != nil { // AfterFunc would end it a moment later
-		both.End(context.Cause(ctx))
+	defer t.mu.Unlock()
+	if err := t.Err(); err != nil {
+		return false, err
 	}
-	within := both.Context()
-	if within.Err() != nil {
-		return nil
+	t.successor = s
+	t.life.End(cause)
+	return t.led, nil
+}
+
+// endTerm ends the term's context, and reports whether Lead will give the term up. The lock keeps it out of endInFavourOf, between the
+// check that the term stands and its end.
+func (t *Term) endTerm(cause error) (led bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.life.End(cause)
+	return t.led
+}
+
+// giveUp calls releasePlace and logs its error.
+func (t *Term) giveUp(ctx context.Context, failure string) {
+	if err := t.releasePlace(ctx); err != nil {
+		t.client.Logger().Warn(failure, "path", t.path, "error", err)
 	}
-	err := f(within, t)
-	var permanent *permanentError
-	switch {
-	case err == nil:
-		_ = recipe.Pause(within, time.Until(t.began.Add(t.config.minTerm)))
-		return nil
-	case errors.Is(err, ErrStop), errors.As(err, &permanent), within.Err() == nil:
-		return err
-	}
-	return nil
+}
+
+// releasePlace ends the term and gives its place to the successor, or to the next in line. The error is that of the hand-over, of the first
+// call.
+func (t *Term) releasePlace(ctx context.Context) (err error) {
+	t.endTerm(ErrResigned)
+	t.givenUp.Do(func() {
+		t.watches.Wait()
+		t.mu.Lock()
+		s := t.successor
+		t.mu.Unlock()
+		if s != nil {
+			err = s.handOver(ctx, t.client, t.place)
+		}
+		t.onEnd()
+	})
+	t.place.releaseNode(ctx)
+	return err
 }

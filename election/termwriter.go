@@ -125,7 +125,7 @@ func (w *termWriter) writeRecord(ctx context.Context, next termRecord) error {
 	return fmt.Errorf("%w: %w", errRecordChanged, err)
 }
 
-// guardRefusal is why the guard of the term with this node has refused.
+// guardRefusal returns the error of a term whose guard was refused.
 func guardRefusal(refused error, node string) error {
 	if errors.Is(refused, framework.ErrNoNode) {
 		return fmt.Errorf("%w: %s", framework.ErrNodeGone, node)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/primitives"
@@ -30,7 +32,37 @@ type waitingCandidate struct {
 	order    int64 // of joining
 }
 
-// listWaiting lists the candidates in the order of joining, as the connected server sees them.
+// waitingName is the end of the name of a waiting candidate's node: its priority. So the leader needs only a list to find preferred candidates.
+func waitingName(priority int) string { return "p" + strconv.Itoa(priority) }
+
+// priorityOf reads the name of a waiting candidate's node; 0 for other names.
+func priorityOf(name string) int {
+	_, digits, ok := cutAtLast(name, "-p")
+	if !ok {
+		return 0
+	}
+	p, err := strconv.Atoi(digits)
+	if err != nil || p < 0 || p > MaxPriority {
+		return 0
+	}
+	return p
+}
+
+// requestName is the end of the name of a request's node.
+const requestName = "transfer"
+
+func isRequest(name string) bool { return strings.HasSuffix(name, "-"+requestName) }
+
+// cutAtLast is strings.Cut around the last instance of sep.
+func cutAtLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+// listWaiting lists the candidates in the order of joining, in the view of the connected server.
 func (g *waitingGroup) listWaiting(ctx context.Context) ([]waitingCandidate, error) {
 	names, _, err := g.client.Children(ctx, g.path)
 	if errors.Is(err, framework.ErrNoNode) {
@@ -60,23 +92,23 @@ type nodeReader interface {
 }
 
 // readRecord reads one candidate's node. The node of another program has no record; its name serves as the id.
-func (g *waitingGroup) readRecord(ctx context.Context, from nodeReader, name string) (waitingCandidate, memberRecord, error) {
+func (g *waitingGroup) readRecord(ctx context.Context, from nodeReader, name string) (waitingCandidate, waitingRecord, error) {
 	node := znode.Join(g.path, name)
 	data, st, err := from.Get(ctx, node)
 	if err != nil {
-		return waitingCandidate{}, memberRecord{}, err
+		return waitingCandidate{}, waitingRecord{}, err
 	}
-	r, ours, err := decodeMember(data)
+	r, ours, err := decodeWaiting(data)
 	if err != nil {
-		return waitingCandidate{}, memberRecord{}, fmt.Errorf("%s: %w", node, err)
+		return waitingCandidate{}, waitingRecord{}, fmt.Errorf("%s: %w", node, err)
 	}
 	if !ours {
-		r = memberRecord{ID: name}
+		r = waitingRecord{ID: name}
 	}
 	return waitingCandidate{r.ID, r.Metadata, node, st.EphemeralOwner, st.Czxid}, r, nil
 }
 
-// waitingPresence keeps a candidate in the waiting group, on session after session, until leave or until the client is closed.
+// waitingPresence keeps a candidate's node in the waiting group, on session after session, until leave is called or the client is closed.
 type waitingPresence struct {
 	group *waitingGroup
 	name  string
@@ -88,7 +120,7 @@ type waitingPresence struct {
 }
 
 // startPresence begins a presence in the background. name is the end of its node's name.
-func (g *waitingGroup) startPresence(ctx context.Context, name string, r memberRecord) (*waitingPresence, error) {
+func (g *waitingGroup) startPresence(ctx context.Context, name string, r waitingRecord) (*waitingPresence, error) {
 	data, err := r.encode()
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ func (e *Election) requestTransfer(ctx context.Context, id string) error {
 	case !slices.ContainsFunc(all, func(c Candidate) bool { return c.ID == id }):
 		return fmt.Errorf("%w: %q", ErrNoCandidate, id)
 	}
-	m, err := e.waiting.startPresence(ctx, requestName, memberRecord{ID: id})
+	m, err := e.waiting.startPresence(ctx, requestName, waitingRecord{ID: id})
 	if err != nil {
 		return err
 	}
