@@ -20,7 +20,7 @@ import (
 func (q *Queue[T]) SetCapacity(ctx context.Context, n int) error {
 	err := fmt.Errorf("%w: SetCapacity: %d is not between 1 and %d", ErrOption, n, maxCapacity)
 	if n > 0 && n <= maxCapacity {
-		st := q.core.store
+		st := q.engine.store
 		err = st.repeatOnSessions(ctx, func(s *framework.Session) error { return st.setCapacity(ctx, s, n) })
 	}
 	return failure.Wrap("change", q.Path(), err)
@@ -32,7 +32,7 @@ func (q *Queue[T]) SetCapacity(ctx context.Context, n int) error {
 func (q *Queue[T]) SetDedup(ctx context.Context, window time.Duration) error {
 	err := fmt.Errorf("%w: SetDedup: %v, at least 1s", ErrOption, window)
 	if window >= time.Second {
-		st := q.core.store
+		st := q.engine.store
 		err = st.repeatOnSessions(ctx, func(s *framework.Session) error { return st.setDedup(ctx, s, window) })
 	}
 	return failure.Wrap("change", q.Path(), err)
@@ -44,9 +44,9 @@ func (q *Queue[T]) SetDedup(ctx context.Context, window time.Duration) error {
 // The next use of the path makes the queue anew, by its options and else as it was known; a waiting Take does so, too.
 // To change what is stored with the queue, close all that use it first, or see SetCapacity and SetDedup. Calls in progress may end with ErrUnknown.
 func (q *Queue[T]) Drop(ctx context.Context) error {
-	err := q.core.checkUsable()
+	err := q.engine.checkUsable()
 	if err == nil {
-		err = q.core.store.dropQueue(ctx)
+		err = q.engine.store.dropQueue(ctx)
 	}
 	return failure.Wrap("drop", q.Path(), err)
 }
@@ -54,7 +54,7 @@ func (q *Queue[T]) Drop(ctx context.Context) error {
 // Pause keeps all consumers from handing out items until Resume, prefetched ones too. Open deliveries continue, and
 // puts too. Consumers learn of it a moment later. Pausing again is harmless.
 func (q *Queue[T]) Pause(ctx context.Context) error {
-	st := q.core.store
+	st := q.engine.store
 	err := st.repeatOnSessions(ctx, func(s *framework.Session) error {
 		_, err := s.Multi(ctx, st.nodes.checkExists(), framework.CreateOp(st.nodes.childPath(pausedNode), nil, framework.Persistent))
 		if errors.Is(err, framework.ErrNodeExists) {
@@ -67,16 +67,16 @@ func (q *Queue[T]) Pause(ctx context.Context) error {
 
 // Resume ends a pause.
 func (q *Queue[T]) Resume(ctx context.Context) error {
-	st := q.core.store
+	st := q.engine.store
 	err := st.repeatOnSessions(ctx, func(s *framework.Session) error { return s.DeleteIfPresent(ctx, st.nodes.childPath(pausedNode)) })
 	return failure.Wrap("resume", q.Path(), err)
 }
 
-// Paused reports whether the queue is paused. A queue that does not exist is not, and Paused does not make it.
+// Paused reports whether the queue is paused. It returns false for a queue that does not exist, and does not create it.
 func (q *Queue[T]) Paused(ctx context.Context) (bool, error) {
-	s, err := q.core.store.lookSession(ctx)
+	s, err := q.engine.store.sessionForReads(ctx)
 	if err == nil {
-		_, err = s.Exists(ctx, q.core.store.nodes.childPath(pausedNode))
+		_, err = s.Exists(ctx, q.engine.store.nodes.childPath(pausedNode))
 	}
 	if errors.Is(err, framework.ErrNoNode) || errors.Is(err, errAbsent) {
 		return false, nil
@@ -106,7 +106,7 @@ func (st *store) changeRecord(ctx context.Context, s *framework.Session, change 
 		_, err = s.Multi(ctx, append(ops, framework.SetOp(st.nodes.path, data, stat.Version), st.nodes.checkExists())...)
 		switch {
 		case err == nil:
-			after.version, after.born = stat.Version+1, stat.Czxid
+			after.version, after.czxid = stat.Version+1, stat.Czxid
 			st.learnRecord(after)
 			return nil
 		case !errors.Is(err, framework.ErrBadVersion):

@@ -30,8 +30,6 @@ func (a *segmentAppender) forgetSegments() {
 	clear(a.full)
 }
 
-func (a *segmentAppender) lastSegment(l segmentChain) segmentID { return l.segment(a.lastSegments[l]) }
-
 // addChecks adds the checks that the last segments are open, one for each chain.
 func (a *segmentAppender) addChecks(t *transaction, requests []*writeRequest) {
 	checked := map[segmentChain]bool{}
@@ -71,6 +69,8 @@ func (a *segmentAppender) addItems(t *transaction, r *writeRequest) {
 		})
 	}
 }
+
+func (a *segmentAppender) lastSegment(l segmentChain) segmentID { return l.segment(a.lastSegments[l]) }
 
 // findLastIfGone finds the chain's last segment if the known one was closed or removed. Other refusals go to another handler.
 func (a *segmentAppender) findLastIfGone(l segmentChain, other refusalHandler) refusalHandler {

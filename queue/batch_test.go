@@ -38,7 +38,7 @@ func (m *member) requireTryTakeEmpty() {
 	began := time.Now()
 	d, err := m.TryTake(within(m.t, time.Minute))
 	require.ErrorIs(m.t, err, ErrEmpty, "%+v", d)
-	require.Less(m.t, time.Since(began), mostTry, "it has waited for an item")
+	require.Less(m.t, time.Since(began), maxTryWait, "it has waited for an item")
 }
 
 func (m *member) tryTake() *Delivery[string] {

@@ -16,14 +16,14 @@ type batchReader struct {
 	s     *framework.Session
 	tasks *background.Tasks
 
-	mu    sync.Mutex
-	asked []batchRead
-	busy  int // requests on their way
-	most  int // reads in a request
+	mu       sync.Mutex
+	asked    []batchRead
+	inFlight int // requests on their way
+	most     int // reads in a request
 }
 
 func newBatchReader(ctx context.Context, s *framework.Session, tasks *background.Tasks) *batchReader {
-	return &batchReader{ctx: ctx, s: s, tasks: tasks, most: firstLookups}
+	return &batchReader{ctx: ctx, s: s, tasks: tasks, most: firstBatchReads}
 }
 
 // batchRead is an item to read.
@@ -33,21 +33,21 @@ type batchRead struct {
 }
 
 // Limits of a request. The size of an item is unknown before it was read, so the largest item of the last
-// answer counts. If all items suddenly have the largest size, mostLookups keeps an answer below 16 MiB.
+// answer counts. If all items suddenly have the largest size, maxBatchReads keeps an answer below 16 MiB.
 const (
-	firstLookups = 8
-	mostLookups  = 16
-	mostRequests = 8 // on their way
-	answerBytes  = 256 << 10
+	firstBatchReads = 8
+	maxBatchReads   = 16
+	maxReadRequests = 8 // on their way
+	maxAnswerBytes  = 256 << 10
 )
 
 // readAsync reads an item and calls then with the answer.
 func (b *batchReader) readAsync(path string, then func(framework.Node)) {
 	b.mu.Lock()
 	b.asked = append(b.asked, batchRead{path, then})
-	start := b.busy == 0 || b.busy < mostRequests && len(b.asked) >= b.most
+	start := b.inFlight == 0 || b.inFlight < maxReadRequests && len(b.asked) >= b.most
 	if start {
-		b.busy++
+		b.inFlight++
 	}
 	b.mu.Unlock()
 	if start && !b.tasks.Start(b.readBatches) {
@@ -81,11 +81,11 @@ func (b *batchReader) nextBatch() (batch []batchRead) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := min(len(b.asked), b.most)
-	if n < b.most && b.busy > 1 { // the request that is answered first takes the rest along
+	if n < b.most && b.inFlight > 1 { // the request that is answered first takes the rest along
 		n = 0
 	}
 	if n == 0 {
-		b.busy--
+		b.inFlight--
 	}
 	batch, b.asked = b.asked[:n:n], b.asked[n:]
 	return batch
@@ -104,7 +104,7 @@ func (b *batchReader) readBatch(batch []batchRead) {
 		return
 	}
 	if err == nil {
-		b.batchSize(nodes)
+		b.adjustBatchSize(nodes)
 	}
 	for i, read := range batch {
 		if err != nil {
@@ -115,13 +115,13 @@ func (b *batchReader) readBatch(batch []batchRead) {
 	}
 }
 
-// batchSize sets how many reads may share a request, by the size of the items that were read.
-func (b *batchReader) batchSize(nodes []framework.Node) {
+// adjustBatchSize sets how many reads may share a request, by the size of the items that were read.
+func (b *batchReader) adjustBatchSize(nodes []framework.Node) {
 	largest := 1
 	for _, n := range nodes {
 		largest = max(largest, len(n.Data))
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.most = max(1, min(answerBytes/largest, mostLookups, 2*b.most))
+	b.most = max(1, min(maxAnswerBytes/largest, maxBatchReads, 2*b.most))
 }

@@ -22,14 +22,14 @@ import (
 // at this moment. ErrUnknownID says that the queue does not remember the id. If the error wraps ErrUnknown, the item may be cancelled: the
 // context ended, or the servers' answer was lost. A queue that does not remember ids refuses Cancel with ErrOption (see WithDedup).
 //
-// A cancelled item stays in its place, and counts in Len, until a consumer comes to it and removes it; until then Cancel returns nil for it again.
-// A delayed item is removed at once.
-// The id stays remembered. If several items have the id, since its time was over, Cancel cancels each that is not taken, and returns
-// ErrTaken if one is. Cancel reads the items of the queue until it has found the id, some at a time: it is for rare use in long queues.
+// A cancelled item stays in its place, and counts in Len, until a consumer claims and removes it; until then a second Cancel returns nil, too. Cancel
+// removes a delayed item at once. The id stays remembered. If several items have the id, since the first one was forgotten, Cancel cancels all items
+// that no consumer has taken, and returns ErrTaken if a consumer has taken one. Cancel reads the items of the queue until it has found the id, some
+// at a time: it is for rare use in long queues.
 func (q *Queue[T]) Cancel(ctx context.Context, id string) error {
 	err := checkID("Cancel", id)
 	if err == nil {
-		c := &itemCanceller{store: q.core.store, id: id, call: uuid.NewString(), marks: map[string]markState{}}
+		c := &itemCanceller{store: q.engine.store, id: id, call: uuid.NewString(), marks: map[string]markState{}}
 		err = c.cancelOnSessions(ctx)
 	}
 	return failure.Wrap("cancel", q.Path(), err)
@@ -58,13 +58,13 @@ const (
 // errItemMoved is returned when an item was not found where it was, or not at all: it may be on its way to another segment.
 var errItemMoved = errors.New("the item has moved")
 
-// mostScans is how often Cancel looks for an item that moves.
-const mostScans = 3
+// maxCancelScans is how often Cancel looks for an item that moves.
+const maxCancelScans = 3
 
 func (c *itemCanceller) cancelOnSessions(ctx context.Context) error {
 	back, scans := recipe.NewBackoff(c.store.client), 0
 	for {
-		s, err := c.store.lookSession(ctx)
+		s, err := c.store.sessionForReads(ctx)
 		if err == nil {
 			err = c.cancelOnce(ctx, s)
 		}
@@ -72,7 +72,7 @@ func (c *itemCanceller) cancelOnSessions(ctx context.Context) error {
 		case errors.Is(err, errAbsent):
 			err = ErrUnknownID
 		case errors.Is(err, errItemMoved):
-			if scans++; scans < mostScans {
+			if scans++; scans < maxCancelScans {
 				continue
 			}
 			err = ErrDone
@@ -173,7 +173,7 @@ type markedItem struct {
 
 // findIn finds the items with the id in a directory.
 func (c *itemCanceller) findIn(ctx context.Context, s *framework.Session, dir string, numbers []int64) (found []markedItem, err error) {
-	for some := range slices.Chunk(numbers, mostLookups) {
+	for some := range slices.Chunk(numbers, maxBatchReads) {
 		paths := make([]string, len(some))
 		for i, k := range some {
 			paths[i] = znode.Join(dir, itemPrefix+formatNumber(k))
@@ -244,7 +244,7 @@ func (c *itemCanceller) checkRefusal(err error, unknown func()) error {
 	return err
 }
 
-// wasClaimed reports whether an item was claimed at any time before. The item's mark is there: who claims it later sees the mark.
+// wasClaimed reports whether an item was claimed at any time before. The item's mark exists, so a consumer that claims the item later sees the mark.
 func (c *itemCanceller) wasClaimed(ctx context.Context, s *framework.Session, item itemID) (bool, error) {
 	nodes := c.store.nodes
 	if c.store.record().Order != Strict {
@@ -269,7 +269,7 @@ func (c *itemCanceller) wasClaimed(ctx context.Context, s *framework.Session, it
 	return node.Err != nil || node.Stat.Version > 0 || p.covers(item), err
 }
 
-// withdrawMark deletes a mark of this call. It returns the given error, or nil if a consumer has removed the mark, and the item with it.
+// withdrawMark deletes a mark of this call, and returns the given error. If a consumer has removed the mark, and with it the item, it returns nil.
 func (c *itemCanceller) withdrawMark(ctx context.Context, s *framework.Session, mark string, withdrawn error) error {
 	_, err := s.Multi(ctx, framework.DeleteOp(mark, framework.AnyVersion))
 	var tx *framework.TxError

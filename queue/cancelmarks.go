@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// cancelMarks are the marks of Cancel as one consumer session knows them. It reads them for its first item with an id, and again when the
-// watch says that there are others: the event comes before the answer to a claim that was made after the mark.
+// cancelMarks are the marks of Cancel, as one consumer session has read them. The consumer session reads the marks for its first item with an id,
+// and again when the watch fires: the event comes before the answer to a claim that was made after the mark.
 type cancelMarks struct {
 	s   *framework.Session
 	dir string

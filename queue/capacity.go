@@ -23,16 +23,16 @@ import (
 // places. A producer without room takes back the unused places of others. in - out is at most the capacity at any time.
 // Both counts are modulo 2^32. Since out only grows, an old reading of it is safe.
 type capacityCounter struct {
-	store      *store
-	known      bool // the fields below are as they were read last
-	in         uint32
-	lineMarked bool  // producers stand in line: only the first of them gets places
-	version    int32 // of <path>/in
-	out        uint32
-	own        reservedPlaces
-	exists     bool // the node of own
-	looked     bool // for places of dead writers
-	peers      int  // writers with a node of places, when they were listed last
+	store       *store
+	known       bool // the fields below are as they were read last
+	in          uint32
+	lineMarked  bool  // producers stand in line: only the first of them gets places
+	version     int32 // of <path>/in
+	out         uint32
+	own         reservedPlaces
+	exists      bool // the node of own
+	deadChecked bool // it has looked for places of dead writers
+	peers       int  // writers with a node of places, when they were listed last
 }
 
 // reservedPlaces are the places of one writer, and their node.
@@ -138,12 +138,12 @@ func (c *capacityCounter) readState(ctx context.Context, s *framework.Session) e
 // reserveBlock reserves n places, and some ahead if there are many. If there are fewer than n, it reserves no places and returns their number. After a
 // conflict with another producer, c.known is false. first says that the producer is the first in line.
 func (c *capacityCounter) reserveBlock(ctx context.Context, s *framework.Session, n int, first bool) (free int, err error) {
-	free = c.freeForSure()
+	free = c.freeAtLeast()
 	if free < n { // the count may be old
 		if err := c.readState(ctx, s); err != nil {
 			return 0, err
 		}
-		free = c.freeForSure()
+		free = c.freeAtLeast()
 	}
 	if c.lineMarked && !first {
 		names, _, err := s.Children(ctx, c.store.nodes.childPath(roomDir))
@@ -153,7 +153,7 @@ func (c *capacityCounter) reserveBlock(ctx context.Context, s *framework.Session
 	}
 	var back []reservedPlaces
 	returned := 0
-	if free < n || !c.looked {
+	if free < n || !c.deadChecked {
 		others, dead, err := c.unusedByOthers(ctx, s)
 		if err != nil {
 			return 0, err
@@ -195,14 +195,14 @@ func (c *capacityCounter) reserveBlock(ctx context.Context, s *framework.Session
 	if c.exists {
 		c.own.version++
 	}
-	c.in, c.lineMarked, c.exists, c.looked = in, first && c.lineMarked, true, true
+	c.in, c.lineMarked, c.exists, c.deadChecked = in, first && c.lineMarked, true, true
 	c.version++
 	c.own.left += block
 	return 0, nil
 }
 
-// freeForSure is how many places are free at least: out may be older than in.
-func (c *capacityCounter) freeForSure() int {
+// freeAtLeast is how many places are free at least: out may be older than in.
+func (c *capacityCounter) freeAtLeast() int {
 	return max(0, c.store.record().Capacity-int(int32(c.in-c.out)))
 }
 
@@ -226,7 +226,7 @@ func (c *capacityCounter) runTransaction(ctx context.Context, s *framework.Sessi
 	return nil
 }
 
-// unusedByOthers lists the unused places of other writers, and those of dead writers among them.
+// unusedByOthers lists the unused places of other writers. dead are the ones among them whose writers have died.
 func (c *capacityCounter) unusedByOthers(ctx context.Context, s *framework.Session) (all, dead []reservedPlaces, err error) {
 	names, _, err := s.Children(ctx, c.store.nodes.childPath(placesDir))
 	if errors.Is(err, framework.ErrNoNode) {

@@ -345,7 +345,7 @@ func TestNackAfterRedoSegmentWasRemoved(t *testing.T) {
 		require.NoError(t, a.take().Nack(t.Context(), 0, nil))
 		require.Equal(t, names(0, 1), a.drain(1))
 		d := a.take()
-		redo := p.core.store.nodes.redo
+		redo := p.engine.store.nodes.redo
 		s, err := p.client.Session(t.Context())
 		require.NoError(t, err)
 		_, err = s.Multi(t.Context(), redo.segment(0).closeOps()...)
@@ -372,7 +372,7 @@ func TestReturnedItemComesNextBeforeItsSignal(t *testing.T) {
 		a := w.member("a", WithMaxInFlight(2))
 		a.put(names(0, 2)...)
 		d := a.take()
-		views := a.core.consumer.session.Load().order.(*parallelOrder).views
+		views := a.engine.consumer.session.Load().order.(*parallelOrder).views
 		views.mu.Lock()
 		views.watch.Stop()
 		views.watch = nil // the event is not there yet
@@ -437,9 +437,9 @@ func TestPriorityOfNewerReleaseIsServed(t *testing.T) {
 		a := w.member("a", order)
 		a.put("plain")
 		require.NoError(t, a.Put(t.Context(), "nine", WithPriority(9)))
-		item, ops := a.core.store.nodes.putTarget(12, 0)
+		item, ops := a.engine.store.nodes.putTarget(12, 0)
 		item.data = append([]byte{1, 11}, `{"prio":12}twelve`...)
-		require.NoError(t, a.core.put(t.Context(), &writeRequest{ops: ops, items: []newItem{item}, adds: 1}))
+		require.NoError(t, a.engine.put(t.Context(), &writeRequest{ops: ops, items: []newItem{item}, adds: 1}))
 		require.Equal(t, []string{"twelve", "nine", "plain"}, a.drain(3))
 		require.Empty(t, a.dead())
 	})

@@ -24,32 +24,32 @@ type claimedItem struct {
 	env       envelope
 	data      []byte // as stored; kept in a strict queue only
 	decodeErr error  // why the item cannot be read, or nil
-	tenure    itemTenure
+	hold      itemHold
 
 	mu       sync.Mutex
 	settled  error       // why it cannot be settled any more, or nil
-	stopLoss func() bool // stops watching for the end of tenure
+	stopLoss func() bool // stops watching for the end of hold
 
 	// Guarded by the takeQueue's mutex.
 	settling bool // it counts as being settled
-	unseen   bool // it goes back, and no caller has had it
+	unseen   bool // it returns to the queue without having reached a caller
 }
 
-// itemTenure is the time in which no other consumer can have the item.
-type itemTenure interface {
+// itemHold is the time in which no other consumer can claim the item.
+type itemHold interface {
 	Context() context.Context
 	Err() error
 	End(cause error)
 }
 
 var (
-	// errTakenBack is why a delivery cannot be settled after its Queue was closed.
-	errTakenBack = fmt.Errorf("%w: %w", ErrLost, ErrClosed)
+	// errReturned is the error of settling a delivery after its Queue was closed.
+	errReturned = fmt.Errorf("%w: %w", ErrLost, ErrClosed)
 	// errExpired is the reason of dead letters that have expired.
 	errExpired = errors.New("expired")
 )
 
-// readItem takes the item's data in. Data that is no envelope is kept as it is. The attempt is the stored one, plus the version, plus one.
+// readItem decodes the item's data. It keeps data that is no envelope unchanged. The attempt is the stored one, plus the version, plus one.
 func (c *claimedItem) readItem(data []byte, st framework.Stat) {
 	c.stat = st
 	if c.env, c.decodeErr = decodeItem(data, st); c.decodeErr != nil {
@@ -58,139 +58,18 @@ func (c *claimedItem) readItem(data []byte, st framework.Stat) {
 	c.attempt = c.env.header.Attempts + int(c.version) + 1 - c.env.header.Unseen
 }
 
-// removeOps remove the claim and the item together.
-func (c *claimedItem) removeOps() []framework.Op {
-	var ops []framework.Op
-	if c.ticket != "" {
-		ops = append(ops, framework.DeleteOp(c.ticket, framework.AnyVersion))
-	}
-	return append(ops, framework.DeleteOp(c.node, c.version))
-}
-
-// leaveOps are removeOps of an item that leaves a bounded queue.
-func (c *claimedItem) leaveOps() []framework.Op {
-	return append(c.removeOps(), c.session.store.countLeaving()...)
-}
-
-// newRequest is a request that is valid only while the claim is.
-func (c *claimedItem) newRequest(ops []framework.Op, items ...newItem) *writeRequest {
-	r := &writeRequest{session: c.session.s, ops: ops, items: items}
-	if c.lease != nil {
-		r.requires = []precondition{leaseHeld{c.lease}}
-	}
-	return r
-}
-
-// leaseHeld is the precondition that a lease of the queue's lock is held.
-type leaseHeld struct{ lease *locks.Lease }
-
-func (l leaseHeld) ops() []framework.Op { return []framework.Op{l.lease.Guard()} }
-
-// uncountRequest makes the item's last claim count as no attempt. It is nil if the item cannot be encoded.
-func (c *claimedItem) uncountRequest() *writeRequest {
-	e := c.env
-	e.header.Unseen += 2 // the claim has raised the version, and this write does
-	data, err := e.encode()
-	if err != nil {
-		return nil
-	}
-	return c.newRequest([]framework.Op{framework.SetOp(c.node, data, c.version)})
-}
-
 // guard is the operation that the servers refuse once another consumer can have the item: a ticket's name belongs to one claim, and in a strict
 // queue each further claim raises the item's version.
 func (c *claimedItem) guard() framework.Op {
 	if c.ticket != "" {
-		return primitives.When(framework.CheckOp(c.ticket, framework.AnyVersion), c.tenure.Err)
+		return primitives.When(framework.CheckOp(c.ticket, framework.AnyVersion), c.hold.Err)
 	}
-	return primitives.When(framework.CheckOp(c.node, c.version), c.tenure.Err)
+	return primitives.When(framework.CheckOp(c.node, c.version), c.hold.Err)
 }
 
 // token is the transaction that has created the item's node, plus the number of its changes. Each change took a
 // transaction, so a node that the item is moved to has a higher token.
 func (c *claimedItem) token() int64 { return c.stat.Czxid + int64(c.version) }
-
-// settleWhenLost makes room for another delivery when this one is lost, even if its caller does not settle it.
-func (c *claimedItem) settleWhenLost() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.settled == nil {
-		c.stopLoss = context.AfterFunc(c.tenure.Context(), func() { _ = c.markSettled(ErrLost) })
-	}
-}
-
-// markSettled marks the item as settled for a reason. Only the first call succeeds, and only before the tenure has ended.
-func (c *claimedItem) markSettled(reason error) error {
-	c.mu.Lock()
-	if c.settled != nil {
-		defer c.mu.Unlock()
-		return c.settled
-	}
-	err := c.tenure.Err()
-	if err != nil {
-		reason = fmt.Errorf("%w: %w", ErrLost, err)
-	}
-	c.settled = reason
-	if c.stopLoss != nil {
-		c.stopLoss()
-	}
-	c.mu.Unlock()
-	if err == nil {
-		return nil
-	}
-	if c.session.ctx.Err() == nil {
-		c.endDelivery(reason) // makes room: the consumer session continues
-	}
-	return reason
-}
-
-// reopen opens a delivery again after the servers have refused its whole settlement. If its consumer session has ended meanwhile, the item goes back.
-func (c *claimedItem) reopen() {
-	c.mu.Lock()
-	c.settled = nil
-	c.mu.Unlock()
-	c.settleWhenLost()
-	if c.session.ctx.Err() != nil {
-		c.takeBack(c.attempt, func() {})
-	}
-}
-
-// endWith makes a request, which is to be written next, end the delivery. finished is called once with the outcome.
-func (c *claimedItem) endWith(r *writeRequest, finished func(error)) {
-	r.then = func(_ []framework.OpResult, err error) {
-		err = settlementError(err)
-		c.endDelivery(err)
-		finished(err)
-	}
-	c.session.claims.beginSettling(c)
-}
-
-// writeLast writes a request that ends the delivery.
-func (c *claimedItem) writeLast(r *writeRequest, finished func(error)) {
-	c.endWith(r, finished)
-	c.session.writeRequests(r)
-}
-
-// settlementError is the error of a settlement after its request has failed with err.
-func settlementError(err error) error {
-	var tx *framework.TxError
-	if errors.As(err, &tx) || errors.Is(err, framework.ErrSessionLost) || errors.Is(err, framework.ErrClosed) || errors.Is(err, ErrClosed) {
-		return fmt.Errorf("%w: %w", ErrLost, err)
-	}
-	return err
-}
-
-// endDelivery ends the tenure and makes room for another delivery. If the item was not settled, its ticket is given up, so that the recoverer returns it.
-func (c *claimedItem) endDelivery(err error) {
-	if err == nil {
-		err = ErrSettled
-	} else if c.ticket != "" {
-		c.session.writeRequests(c.newRequest([]framework.Op{framework.DeleteOp(c.ticket, framework.AnyVersion), c.session.store.nodes.signalRecoverer()}))
-	}
-	c.tenure.End(err)
-	c.session.itemSettled(c.session.store.nodes.segmentOf(c.node))
-	c.session.claims.removeSettled(c)
-}
 
 // ack removes the item.
 func (c *claimedItem) ack(finished func(error)) {
@@ -236,12 +115,12 @@ func (c *claimedItem) nack(after time.Duration, reason error, finished func(erro
 		finished(err)
 		return
 	}
-	c.tenure.End(ErrSettled) // before another consumer can have the item
+	c.hold.End(ErrSettled) // before another consumer can have the item
 	if most := c.session.settings.maxAttempts; most > 0 && c.attempt >= most {
 		c.moveToDeadLetters(reason, finished)
 		return
 	}
-	c.session.order.giveBack(c, c.attempt, after, reason, finished)
+	c.session.order.returnItem(c, c.attempt, after, reason, finished)
 }
 
 // bury makes the item a dead letter, even if it has attempts left.
@@ -250,19 +129,19 @@ func (c *claimedItem) bury(reason error, finished func(error)) {
 		finished(err)
 		return
 	}
-	c.tenure.End(ErrSettled)
+	c.hold.End(ErrSettled)
 	c.moveToDeadLetters(reason, finished)
 }
 
-// buryUnseen makes an item a dead letter that no caller has had.
+// buryUnseen makes an item a dead letter before it has reached a caller.
 func (c *claimedItem) buryUnseen(reason error) {
 	if c.markSettled(ErrSettled) == nil {
 		c.moveToDeadLetters(reason, func(error) {})
 	}
 }
 
-// endTenure removes an item that has expired, or makes it a dead letter. Its claim is no attempt.
-func (c *claimedItem) endTenure() {
+// settleExpired removes an expired item, or makes it a dead letter. Its claim does not count as an attempt.
+func (c *claimedItem) settleExpired() {
 	if c.markSettled(ErrSettled) != nil {
 		return
 	}
@@ -287,13 +166,135 @@ func (c *claimedItem) moveToDeadLetters(reason error, finished func(error)) {
 	c.writeLast(c.newRequest(c.leaveOps(), newItem{chain: c.session.store.nodes.dead, data: data}), finished)
 }
 
-// takeBack ends a delivery that its caller has not settled, and gives the item back with a number of attempts. Then it calls given, also if
-// the delivery was settled before.
-func (c *claimedItem) takeBack(attempts int, given func()) {
-	if c.markSettled(errTakenBack) != nil {
+// endAndReturn ends a delivery that its caller has not settled, and returns the item to the queue with a number of attempts. Then it calls given,
+// also if the delivery was settled before.
+func (c *claimedItem) endAndReturn(attempts int, given func()) {
+	if c.markSettled(errReturned) != nil {
 		given()
 		return
 	}
-	c.tenure.End(ErrClosed)
-	c.session.order.putBack(c, attempts, given)
+	c.hold.End(ErrClosed)
+	c.session.order.returnUnsettled(c, attempts, given)
+}
+
+// uncountRequest makes the item's last claim count as no attempt. It is nil if the item cannot be encoded.
+func (c *claimedItem) uncountRequest() *writeRequest {
+	e := c.env
+	e.header.Unseen += 2 // the claim has raised the version, and this write does
+	data, err := e.encode()
+	if err != nil {
+		return nil
+	}
+	return c.newRequest([]framework.Op{framework.SetOp(c.node, data, c.version)})
+}
+
+// newRequest returns a request that the servers refuse once the claim has ended.
+func (c *claimedItem) newRequest(ops []framework.Op, items ...newItem) *writeRequest {
+	r := &writeRequest{session: c.session.s, ops: ops, items: items}
+	if c.lease != nil {
+		r.requires = []precondition{leaseHeld{c.lease}}
+	}
+	return r
+}
+
+// leaseHeld is the precondition that a lease of the queue's lock is held.
+type leaseHeld struct{ lease *locks.Lease }
+
+func (l leaseHeld) ops() []framework.Op { return []framework.Op{l.lease.Guard()} }
+
+// removeOps remove the claim and the item together.
+func (c *claimedItem) removeOps() []framework.Op {
+	var ops []framework.Op
+	if c.ticket != "" {
+		ops = append(ops, framework.DeleteOp(c.ticket, framework.AnyVersion))
+	}
+	return append(ops, framework.DeleteOp(c.node, c.version))
+}
+
+// leaveOps are removeOps of an item that leaves a bounded queue.
+func (c *claimedItem) leaveOps() []framework.Op {
+	return append(c.removeOps(), c.session.store.countLeaving()...)
+}
+
+// settleWhenLost makes room for another delivery when this one is lost, even if its caller does not settle the delivery.
+func (c *claimedItem) settleWhenLost() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.settled == nil {
+		c.stopLoss = context.AfterFunc(c.hold.Context(), func() { _ = c.markSettled(ErrLost) })
+	}
+}
+
+// markSettled marks the item as settled for a reason. Only the first call succeeds, and only before the hold has ended.
+func (c *claimedItem) markSettled(reason error) error {
+	c.mu.Lock()
+	if c.settled != nil {
+		defer c.mu.Unlock()
+		return c.settled
+	}
+	err := c.hold.Err()
+	if err != nil {
+		reason = fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	c.settled = reason
+	if c.stopLoss != nil {
+		c.stopLoss()
+	}
+	c.mu.Unlock()
+	if err == nil {
+		return nil
+	}
+	if c.session.ctx.Err() == nil {
+		c.endDelivery(reason) // makes room: the consumer session continues
+	}
+	return reason
+}
+
+// reopen opens a delivery again after the servers have refused its whole settlement. If its consumer session has ended meanwhile, the item goes back.
+func (c *claimedItem) reopen() {
+	c.mu.Lock()
+	c.settled = nil
+	c.mu.Unlock()
+	c.settleWhenLost()
+	if c.session.ctx.Err() != nil {
+		c.endAndReturn(c.attempt, func() {})
+	}
+}
+
+// writeLast writes a request that ends the delivery.
+func (c *claimedItem) writeLast(r *writeRequest, finished func(error)) {
+	c.endWith(r, finished)
+	c.session.writeRequests(r)
+}
+
+// endWith makes a request, which is to be written next, end the delivery. finished is called once with the outcome.
+func (c *claimedItem) endWith(r *writeRequest, finished func(error)) {
+	r.then = func(_ []framework.OpResult, err error) {
+		err = settlementError(err)
+		c.endDelivery(err)
+		finished(err)
+	}
+	c.session.claims.beginSettling(c)
+}
+
+// settlementError is the error of a settlement after its request has failed with err.
+func settlementError(err error) error {
+	var tx *framework.TxError
+	if errors.As(err, &tx) || errors.Is(err, framework.ErrSessionLost) || errors.Is(err, framework.ErrClosed) || errors.Is(err, ErrClosed) {
+		return fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	return err
+}
+
+// endDelivery ends the hold and makes room for another delivery. If the item was not settled, endDelivery deletes its ticket, so that the recoverer
+// returns the item.
+func (c *claimedItem) endDelivery(err error) {
+	if err == nil {
+		err = ErrSettled
+	} else if c.ticket != "" {
+		c.session.writeRequests(c.newRequest([]framework.Op{framework.DeleteOp(c.ticket, framework.AnyVersion), c.session.store.nodes.signalRecoverer()}))
+	}
+	c.hold.End(err)
+	c.session.itemSettled(c.session.store.nodes.segmentOf(c.node))
+	c.session.claims.removeSettled(c)
 }

@@ -23,7 +23,7 @@ func (jsonCodec[T]) Decode(data []byte) (v T, err error) {
 	return v, err
 }
 
-// Bytes is a codec that leaves bytes as they are.
+// Bytes is a codec that stores bytes unchanged.
 func Bytes() Codec[[]byte] { return plainCodec[[]byte]{} }
 
 // Text is a codec of strings in any encoding.

@@ -19,7 +19,7 @@ type consumer struct {
 	store    *store
 	settings *settings
 	writer   *writer
-	work     context.Context // done when the Queue is being closed
+	openCtx  context.Context // done when the Queue is being closed
 	tasks    *background.Tasks
 	takes    takeQueue
 	session  atomic.Pointer[consumerSession] // the present one, or nil
@@ -27,13 +27,13 @@ type consumer struct {
 }
 
 func newConsumer(st *store, settings *settings, w *writer, work context.Context, tasks *background.Tasks) *consumer {
-	return &consumer{store: st, settings: settings, writer: w, work: work, tasks: tasks,
+	return &consumer{store: st, settings: settings, writer: w, openCtx: work, tasks: tasks,
 		takes: takeQueue{changed: make(chan struct{}, 1)}, state: newStateReader(st)}
 }
 
 // take waits for an item.
 func (c *consumer) take(ctx context.Context) (*claimedItem, error) {
-	if err := c.lookFirst(ctx); err != nil {
+	if err := c.lookBeforeJoining(ctx); err != nil {
 		return nil, err
 	}
 	call := newTakeCall()
@@ -45,7 +45,7 @@ func (c *consumer) take(ctx context.Context) (*claimedItem, error) {
 		return got.item, got.err
 	case <-ctx.Done():
 		if item := c.takes.removeCall(call); item != nil {
-			c.takes.handBack(item)
+			c.takes.handToNextCall(item)
 		}
 		return nil, failure.Ended(ctx)
 	}
@@ -53,7 +53,7 @@ func (c *consumer) take(ctx context.Context) (*claimedItem, error) {
 
 // addTakeCall queues a call, and starts the consumer if it does not run.
 func (c *consumer) addTakeCall(call *takeCall) error {
-	if err := context.Cause(c.work); err != nil {
+	if err := context.Cause(c.openCtx); err != nil {
 		return err
 	}
 	return c.takes.enqueueCall(call, func() error {
@@ -70,7 +70,7 @@ func (c *consumer) runSessions() {
 	back := recipe.NewBackoff(c.store.client)
 	for {
 		began := time.Now()
-		s, err := c.store.client.Session(c.work)
+		s, err := c.store.client.Session(c.openCtx)
 		if err == nil {
 			err = c.runSession(s)
 		}
@@ -78,15 +78,15 @@ func (c *consumer) runSessions() {
 			back.Reset()
 		}
 		switch {
-		case c.work.Err() != nil:
-			c.takes.failAll(context.Cause(c.work))
+		case c.openCtx.Err() != nil:
+			c.takes.failAll(context.Cause(c.openCtx))
 			return
 		case errors.Is(err, errIdle):
 			if c.takes.endUnlessCalled() {
 				return
 			}
 		case failure.IsTransient(err) || errors.Is(err, framework.ErrNodeGone):
-			_ = back.Pause(c.work) // the next round sees the end of work
+			_ = back.Pause(c.openCtx) // the next round notices the end of openCtx
 		case err != nil:
 			c.takes.failAll(err)
 			return
@@ -96,11 +96,11 @@ func (c *consumer) runSessions() {
 
 // runSession takes part in the queue during one session.
 func (c *consumer) runSession(s *framework.Session) error {
-	if err := c.store.findOrMake(c.work, s); err != nil {
+	if err := c.store.findOrMake(c.openCtx, s); err != nil {
 		return err
 	}
 	record := c.store.record()
-	cs := newConsumerSession(c.store, c.settings, c.writer, &c.takes, s, c.work, c.tasks)
+	cs := newConsumerSession(c.store, c.settings, c.writer, &c.takes, s, c.openCtx, c.tasks)
 	if record.Order == Strict {
 		cs.order = &strictOrder{cs: cs}
 	} else {
@@ -111,7 +111,7 @@ func (c *consumer) runSession(s *framework.Session) error {
 	err := cs.claimUntilEnd()
 	if errors.Is(err, framework.ErrNoNode) || errors.Is(err, ErrNotQueue) || errors.Is(err, errDropped) || errors.Is(err, errVacant) {
 		// Was the queue dropped and made anew? The watch of the record may have read the new one already.
-		switch replaced, failed := c.store.wasReplaced(c.work, s, record.born); {
+		switch replaced, failed := c.store.wasReplaced(c.openCtx, s, record.czxid); {
 		case failed != nil:
 			err = failed
 		case replaced:

@@ -45,10 +45,10 @@ type claimOrder interface {
 	claimItems() error
 	// nextAfterAcks returns requests that claim the next items, to share a transaction with a number of acknowledgements.
 	nextAfterAcks(acks int) []*writeRequest
-	// giveBack gives an item back after so many attempts, to be claimed again after a time.
-	giveBack(c *claimedItem, attempts int, after time.Duration, reason error, finished func(error))
-	// putBack gives the item of an unsettled delivery back. It calls given afterwards.
-	putBack(c *claimedItem, attempts int, given func())
+	// returnItem gives an item back after so many attempts, to be claimed again after a time.
+	returnItem(c *claimedItem, attempts int, after time.Duration, reason error, finished func(error))
+	// returnUnsettled gives the item of an unsettled delivery back. It calls given afterwards.
+	returnUnsettled(c *claimedItem, attempts int, given func())
 	// hasPassed reports whether the consumer session has left a segment behind.
 	hasPassed(at segmentID) bool
 	// countClaimable returns how many items of a state the consumer session could claim, and whether that is not decided yet since claims are on their
@@ -86,7 +86,7 @@ func (cs *consumerSession) claimUntilEnd() error {
 	cs.endOnError(err)
 	<-cs.tasks.Done()
 	cs.cancels.stopWatch(true)
-	cs.takeBackAll()
+	cs.returnAll()
 	cs.leaveLine()
 	return err
 }
@@ -201,16 +201,16 @@ func (cs *consumerSession) removeIfCancelled(c *claimedItem) (bool, error) {
 	}
 }
 
-// takeBackAll gives back all items that were not settled. Only those that were handed out have had an attempt.
-func (cs *consumerSession) takeBackAll() {
+// returnAll gives back all items that were not settled. Only those that were handed out have had an attempt.
+func (cs *consumerSession) returnAll() {
 	seen, unseen := cs.claims.releaseAll()
 	var given sync.WaitGroup
 	given.Add(len(seen) + len(unseen))
 	for _, c := range unseen {
-		c.takeBack(c.attempt-1, given.Done)
+		c.endAndReturn(c.attempt-1, given.Done)
 	}
 	for _, c := range seen {
-		c.takeBack(c.attempt, given.Done)
+		c.endAndReturn(c.attempt, given.Done)
 	}
 	given.Wait()
 }
@@ -218,7 +218,7 @@ func (cs *consumerSession) takeBackAll() {
 // releaseAhead gives back what was claimed ahead, if no call of Take has come for a time: other consumers may wait for it.
 func (cs *consumerSession) releaseAhead(after time.Duration) {
 	for _, c := range cs.claims.releaseAhead(after) {
-		c.takeBack(c.attempt-1, func() {})
+		c.endAndReturn(c.attempt-1, func() {})
 	}
 }
 

@@ -21,49 +21,14 @@ import (
 type dedupBuckets struct {
 	store   *store
 	tasks   *background.Tasks
-	work    context.Context // ends the removal of old ids
+	openCtx context.Context // ends the removal of old ids
 	known   bool            // the fields below are as they were read last
 	version int32           // of <path>/ids
 	bucket  int64
 	opened  time.Time // by the ensemble's clock
 }
 
-const shards = 64
-
-func (d *dedupBuckets) dir() string { return d.store.nodes.childPath(idsDir) }
-
-func (d *dedupBuckets) bucketPath(n int64) string { return znode.Join(d.dir(), formatNumber(n)) }
-
-// checkOpen is refused once the present bucket was closed.
-func (d *dedupBuckets) checkOpen() framework.Op { return framework.CheckOp(d.bucketPath(d.bucket), 0) }
-
-// idNode is an id's node below a bucket.
-func (d *dedupBuckets) idNode(n int64, id string) string {
-	shard := znode.Join(d.bucketPath(n), formatNumber(int64(sha256.Sum256([]byte(id))[0])%shards))
-	return znode.Join(shard, hashedID(id))
-}
-
-// hashedID is an id as a part of a node's name.
-func hashedID(id string) string {
-	h := sha256.Sum256([]byte(id))
-	return base64.RawURLEncoding.EncodeToString(h[:16])
-}
-
-// addOps adds the operations that remember a request's id. They are refused with ErrNodeExists if the id is remembered already.
-func (d *dedupBuckets) addOps(t *transaction, r *writeRequest) {
-	refused := func(tx *framework.TxError) refusalHandling {
-		if errors.Is(tx.Err, framework.ErrNodeExists) {
-			return refuseOnly(r, ErrDuplicate)
-		}
-		return refuseOnly(r, tx)
-	}
-	t.addOp(framework.CreateOp(d.idNode(d.bucket, r.id), nil, framework.Persistent), nil, refused)
-	if d.bucket > 0 {
-		former := d.idNode(d.bucket-1, r.id)
-		t.addOp(framework.CreateOp(former, nil, framework.Persistent), nil, refused)
-		t.addOp(framework.DeleteOp(former, framework.AnyVersion), nil, refused)
-	}
-}
+const idShards = 64
 
 // openBucket reads which bucket is the present one, and opens the next one when it is time.
 func (d *dedupBuckets) openBucket(ctx context.Context, s *framework.Session) error {
@@ -117,15 +82,6 @@ func (d *dedupBuckets) readBucket(ctx context.Context, s *framework.Session) err
 	return nil
 }
 
-// openOps are the operations that make a bucket.
-func (d *dedupBuckets) openOps(n int64) []framework.Op {
-	ops := []framework.Op{framework.CreateOp(d.bucketPath(n), nil, framework.Persistent)}
-	for i := range int64(shards) {
-		ops = append(ops, framework.CreateOp(znode.Join(d.bucketPath(n), formatNumber(i)), nil, framework.Persistent))
-	}
-	return ops
-}
-
 // nextBucket opens the next bucket, and removes those before the present one in the background. If another client was faster, it is read again.
 func (d *dedupBuckets) nextBucket(ctx context.Context, s *framework.Session) error {
 	ops := append([]framework.Op{
@@ -139,12 +95,21 @@ func (d *dedupBuckets) nextBucket(ctx context.Context, s *framework.Session) err
 	}
 	if dir, present := d.dir(), d.bucket; err == nil {
 		d.tasks.Start(func() {
-			if err := removeBuckets(d.work, s, dir, present); err != nil && d.work.Err() == nil {
+			if err := removeBuckets(d.openCtx, s, dir, present); err != nil && d.openCtx.Err() == nil {
 				d.store.client.Logger().Warn("old ids could not be removed; the next change of buckets tries again", "path", dir, "error", err)
 			}
 		})
 	}
 	return err
+}
+
+// openOps are the operations that make a bucket.
+func (d *dedupBuckets) openOps(n int64) []framework.Op {
+	ops := []framework.Op{framework.CreateOp(d.bucketPath(n), nil, framework.Persistent)}
+	for i := range int64(idShards) {
+		ops = append(ops, framework.CreateOp(znode.Join(d.bucketPath(n), formatNumber(i)), nil, framework.Persistent))
+	}
+	return ops
 }
 
 // removeBuckets removes the buckets before one, also the rest that a dead client has left.
@@ -166,4 +131,39 @@ func decodeBucket(data []byte) (int64, error) {
 		return 0, errCount
 	}
 	return n, nil
+}
+
+// checkOpen is refused once the present bucket was closed.
+func (d *dedupBuckets) checkOpen() framework.Op { return framework.CheckOp(d.bucketPath(d.bucket), 0) }
+
+// addOps adds the operations that remember a request's id. They are refused with ErrNodeExists if the id is remembered already.
+func (d *dedupBuckets) addOps(t *transaction, r *writeRequest) {
+	refused := func(tx *framework.TxError) refusalHandling {
+		if errors.Is(tx.Err, framework.ErrNodeExists) {
+			return refuseOnly(r, ErrDuplicate)
+		}
+		return refuseOnly(r, tx)
+	}
+	t.addOp(framework.CreateOp(d.idNode(d.bucket, r.id), nil, framework.Persistent), nil, refused)
+	if d.bucket > 0 {
+		former := d.idNode(d.bucket-1, r.id)
+		t.addOp(framework.CreateOp(former, nil, framework.Persistent), nil, refused)
+		t.addOp(framework.DeleteOp(former, framework.AnyVersion), nil, refused)
+	}
+}
+
+func (d *dedupBuckets) dir() string { return d.store.nodes.childPath(idsDir) }
+
+func (d *dedupBuckets) bucketPath(n int64) string { return znode.Join(d.dir(), formatNumber(n)) }
+
+// idNode is an id's node below a bucket.
+func (d *dedupBuckets) idNode(n int64, id string) string {
+	shard := znode.Join(d.bucketPath(n), formatNumber(int64(sha256.Sum256([]byte(id))[0])%idShards))
+	return znode.Join(shard, hashedID(id))
+}
+
+// hashedID is an id as a part of a node's name.
+func hashedID(id string) string {
+	h := sha256.Sum256([]byte(id))
+	return base64.RawURLEncoding.EncodeToString(h[:16])
 }

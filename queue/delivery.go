@@ -30,7 +30,7 @@ type Delivery[T any] struct {
 	// EnqueuedAt is the time of the put, by the clock of the ensemble's leader, in milliseconds. It stays the same when the
 	// item is delayed, given back, buried or requeued.
 	EnqueuedAt time.Time
-	// LastError is the reason of the last failed attempt (Nack), or "". A strict queue does not keep it.
+	// LastError is the reason of the last failed attempt (Nack), or "". A strict queue does not store reasons.
 	LastError string
 
 	item *claimedItem
@@ -75,7 +75,7 @@ func (d *Delivery[T]) Guard() framework.Op { return d.item.guard() }
 // comparable.
 func (d *Delivery[T]) Token() int64 { return d.item.token() }
 
-// Nack gives the item back because of reason, which may be nil. The item comes again after a time, with a higher Attempt, before the
+// Nack returns the item to the queue because of reason, which may be nil. The item comes again after a time, with a higher Attempt, before the
 // unclaimed items of its priority. A waiting Take has already claimed the next item. If after is 0, the time is
 // that of the queue's retry policy (WithRetry), or 0 without a policy. An item whose attempts are used up (WithMaxAttempts)
 // becomes a dead letter. The errors are those of Ack.

@@ -22,11 +22,11 @@ type engine struct {
 	putLine  *putLine
 	consumer *consumer
 
-	work  context.Context // done when Close begins: no more items are taken
-	stop  context.CancelCauseFunc
-	life  context.Context // done when Close ends: no more requests are written
-	kill  context.CancelCauseFunc
-	tasks background.Tasks
+	openCtx   context.Context // done when Close begins: no more items are taken
+	endOpen   context.CancelCauseFunc
+	writeCtx  context.Context // done when Close ends: no more requests are written
+	endWrites context.CancelCauseFunc
+	tasks     background.Tasks
 
 	ending sync.Once
 	closed chan struct{}
@@ -34,8 +34,8 @@ type engine struct {
 
 func newEngine(client *framework.Client, path string, opts []Option) *engine {
 	e := &engine{settings: defaultSettings(), closed: make(chan struct{})}
-	e.work, e.stop = context.WithCancelCause(context.Background())
-	e.life, e.kill = context.WithCancelCause(context.Background())
+	e.openCtx, e.endOpen = context.WithCancelCause(context.Background())
+	e.writeCtx, e.endWrites = context.WithCancelCause(context.Background())
 	e.err = checkArguments(client, path)
 	for _, o := range opts {
 		if o == nil {
@@ -46,10 +46,10 @@ func newEngine(client *framework.Client, path string, opts []Option) *engine {
 		}
 	}
 	e.store = &store{client: client, nodes: newLayout(path), given: e.settings.record, checkUsable: e.checkUsable}
-	e.putLine = &putLine{store: e.store, work: e.work, tasks: &e.tasks}
-	e.writer = newWriter(e.store, e.settings.segmentSize, e.work, e.life, &e.tasks, e.putLine.hasPuts)
+	e.putLine = &putLine{store: e.store, openCtx: e.openCtx, tasks: &e.tasks}
+	e.writer = newWriter(e.store, e.settings.segmentSize, e.openCtx, e.writeCtx, &e.tasks, e.putLine.hasPuts)
 	e.putLine.writer = e.writer
-	e.consumer = newConsumer(e.store, &e.settings, e.writer, e.work, &e.tasks)
+	e.consumer = newConsumer(e.store, &e.settings, e.writer, e.openCtx, &e.tasks)
 	if e.err == nil {
 		e.tel = newTelemetry(client, path)
 	}
@@ -71,7 +71,7 @@ func (e *engine) checkUsable() error {
 	if e.err != nil {
 		return e.err
 	}
-	return context.Cause(e.work)
+	return context.Cause(e.openCtx)
 }
 
 // put writes a put and waits, also for room unless the Queue fails when the queue is full.
@@ -85,12 +85,12 @@ func (e *engine) put(ctx context.Context, r *writeRequest) error {
 
 // close ends the consumer, then the writer.
 func (e *engine) close(ctx context.Context) error {
-	e.stop(ErrClosed)
+	e.endOpen(ErrClosed)
 	e.ending.Do(func() {
 		go func() {
 			defer close(e.closed)
 			<-e.tasks.Done()
-			e.kill(ErrClosed)
+			e.endWrites(ErrClosed)
 			e.writer.removeOwnNodes()
 		}()
 	})

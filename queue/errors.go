@@ -35,7 +35,7 @@ var (
 	ErrBacklog = errors.New("too many bytes wait to be sent")
 	// ErrDuplicate is returned when an item with the same id was put shortly before (WithDedup). The item was not put again.
 	ErrDuplicate = errors.New("duplicate item")
-	// ErrTaken is returned by Cancel when a consumer has the item, or has had it. The item was not cancelled.
+	// ErrTaken is returned by Cancel when a consumer has the item now, or had it before. The item was not cancelled.
 	ErrTaken = errors.New("a consumer has the item")
 	// ErrDone is returned by Cancel when the item has left the queue: it was acknowledged, cancelled, purged, or is a dead letter.
 	ErrDone = errors.New("the item is not in the queue any more")

@@ -77,7 +77,7 @@ func (m delayMover) moveDue(ctx context.Context) (time.Duration, error) {
 			if err != nil {
 				return 0, err
 			}
-			for some := range slices.Chunk(items, moveTogether) {
+			for some := range slices.Chunk(items, moveBatch) {
 				if err := m.moveItems(ctx, second.dir, some); err != nil {
 					return 0, err
 				}
@@ -90,8 +90,8 @@ func (m delayMover) moveDue(ctx context.Context) (time.Duration, error) {
 	return idleDelay, nil
 }
 
-// moveTogether is how many items are read, and moved, at a time.
-const moveTogether = 64
+// moveBatch is how many items are read, and moved, at a time.
+const moveBatch = 64
 
 // moveItems puts items where they belong now, in order: at the end, into their lanes, or first if they were given back. It passes over
 // items that are gone, or that another consumer moves meanwhile.
@@ -174,9 +174,9 @@ func (d deadRemover) removeUntilEnd(ctx context.Context) error {
 }
 
 const (
-	mostExpired     = 500         // dead letters that a round removes
-	expiredTogether = 100         // dead letters that a transaction removes
-	nextExpired     = time.Second // until the next round if there are more
+	maxExpiredRemoved = 500         // dead letters that a round removes
+	expiredBatch      = 100         // dead letters that a transaction removes
+	expiredPause      = time.Second // until the next round if there are more
 )
 
 // removeExpired removes the oldest dead letters, and returns how long to wait. They are in the order in which they were
@@ -192,13 +192,13 @@ func (d deadRemover) removeExpired(ctx context.Context) (time.Duration, error) {
 		if err != nil {
 			return 0, err
 		}
-		for some := range slices.Chunk(items, expiredTogether) {
+		for some := range slices.Chunk(items, expiredBatch) {
 			wait, err := d.removeSome(ctx, at, some)
 			if err != nil || wait > 0 {
 				return wait, err
 			}
-			if removed += len(some); removed >= mostExpired {
-				return nextExpired, nil
+			if removed += len(some); removed >= maxExpiredRemoved {
+				return expiredPause, nil
 			}
 		}
 		if i < len(segments)-1 {
@@ -230,7 +230,7 @@ func (d deadRemover) removeSome(ctx context.Context, at segmentID, items []int64
 	_, err = d.writer.writeAndWait(ctx, &writeRequest{session: d.s, ops: ops})
 	var refused *framework.TxError
 	if errors.As(err, &refused) && errors.Is(err, framework.ErrNoNode) { // one was requeued or removed meanwhile
-		return nextExpired, nil
+		return expiredPause, nil
 	}
 	return max(0, wait), err
 }

@@ -20,7 +20,7 @@ type Claim struct {
 	ID string
 	// Session is the consumer's session, or 0 if a strict queue has no consumer at present.
 	Session int64
-	// Owner is the identity of a strict queue's consumer. A parallel queue does not store it.
+	// Owner is the identity of a strict queue's consumer. A parallel queue stores no identities.
 	Owner string
 	// Since is when the consumer claimed the item, by the ensemble's clock. In a strict queue it is when the consumer's turn began.
 	Since time.Time
@@ -30,11 +30,11 @@ type Claim struct {
 	Data []byte
 }
 
-// InFlight lists the items that consumers have, chain by chain, with those that they have claimed ahead for their next calls of Take. It changes nothing. In a strict queue, items that were given
-// back and not taken again are among them: the servers do not know the difference.
+// InFlight lists the items that consumers have, chain by chain, with those that they have claimed ahead for their next calls of Take. It only reads.
+// In a strict queue it also lists items that a consumer has returned and that wait for their next delivery: the servers do not know the difference.
 func (q *Queue[T]) InFlight(ctx context.Context) ([]Claim, error) {
-	st := q.core.store
-	s, err := st.lookSession(ctx)
+	st := q.engine.store
+	s, err := st.sessionForReads(ctx)
 	if errors.Is(err, errAbsent) {
 		return nil, nil
 	}
@@ -49,7 +49,7 @@ func (q *Queue[T]) InFlight(ctx context.Context) ([]Claim, error) {
 	return claims, failure.Wrap("list claims", q.Path(), err)
 }
 
-// claimsByTicket finds the tickets whose items exist. The others wait for items.
+// claimsByTicket lists the claims of tickets whose items exist. The other tickets still wait for items.
 func (st *store) claimsByTicket(ctx context.Context, s *framework.Session) (claims []Claim, err error) {
 	chains, err := st.nodes.listChains(ctx, s)
 	if err != nil {

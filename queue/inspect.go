@@ -30,9 +30,9 @@ func (q *Queue[T]) Len(ctx context.Context) (int, error) {
 
 // Counts counts the queue's items, as Len does.
 func (q *Queue[T]) Counts(ctx context.Context) (c Counts, err error) {
-	s, err := q.core.store.lookSession(ctx)
+	s, err := q.engine.store.sessionForReads(ctx)
 	if err == nil {
-		c, err = q.core.store.nodes.countItems(ctx, s)
+		c, err = q.engine.store.nodes.countItems(ctx, s)
 	}
 	return c, failure.Wrap("count", q.Path(), ignoreAbsent(err))
 }
@@ -79,7 +79,7 @@ type Item[T any] struct {
 	Value T
 	// Node is the item's node.
 	Node string
-	// Attempts is how often the item was claimed, as far as that is stored: in a strict queue the first claim is not.
+	// Attempts is how often the item was claimed, as far as the queue stores that: a strict queue does not store an item's first claim.
 	Attempts   int
 	ID         string
 	Priority   int
@@ -88,10 +88,10 @@ type Item[T any] struct {
 	LastError  string
 }
 
-// Peek returns the first item without claiming it. A consumer may have it. The error wraps ErrEmpty if there is no item, or
+// Peek returns the first item without a claim. A consumer may have claimed the item. The error wraps ErrEmpty if there is no item, or
 // ErrCodec if the item cannot be decoded.
 func (q *Queue[T]) Peek(ctx context.Context) (item Item[T], err error) {
-	node, e, err := q.core.store.peekItem(ctx)
+	node, e, err := q.engine.store.peekItem(ctx)
 	if err == nil {
 		item.Value, err = decodeValue(q.codec, e.payload)
 		h := e.header
@@ -103,7 +103,7 @@ func (q *Queue[T]) Peek(ctx context.Context) (item Item[T], err error) {
 
 // peekItem reads the first item, with all its known attempts in the header.
 func (st *store) peekItem(ctx context.Context) (node string, e envelope, err error) {
-	s, err := st.lookSession(ctx)
+	s, err := st.sessionForReads(ctx)
 	if errors.Is(err, errAbsent) {
 		return "", e, ErrEmpty
 	}
@@ -129,15 +129,16 @@ func (st *store) peekItem(ctx context.Context) (node string, e envelope, err err
 	return "", e, ErrEmpty
 }
 
-// Oldest returns the time of the put of the oldest of the items that are first in line, of each priority and of those that were given back, by the ensemble's clock. It is zero if there
-// is none. A consumer may have the item. Of an item that cannot be read it is the time at which its node was created.
+// Oldest returns when the oldest item was put, by the ensemble's clock. It compares the first items of each priority and of the returned items. The
+// time is zero if the queue is empty. A consumer may have claimed the item. For an item that cannot be read, it is the time at which the item's node
+// was created.
 func (q *Queue[T]) Oldest(ctx context.Context) (time.Time, error) {
-	oldest, err := q.core.store.findOldest(ctx)
+	oldest, err := q.engine.store.findOldest(ctx)
 	return oldest, failure.Wrap("find the oldest item", q.Path(), ignoreAbsent(err))
 }
 
 func (st *store) findOldest(ctx context.Context) (oldest time.Time, err error) {
-	s, err := st.lookSession(ctx)
+	s, err := st.sessionForReads(ctx)
 	if err != nil {
 		return oldest, err
 	}
@@ -186,7 +187,7 @@ type DeadLetter struct {
 // DeadLetters yields the dead letters, the oldest first. It changes no items.
 func (q *Queue[T]) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error] {
 	return func(yield func(DeadLetter, error) bool) {
-		for item, err := range q.core.store.deadItems(ctx) {
+		for item, err := range q.engine.store.deadItems(ctx) {
 			if err != nil {
 				yield(DeadLetter{}, failure.Wrap("list dead letters", q.Path(), err))
 				return
@@ -214,13 +215,13 @@ func (q *Queue[T]) Requeue(ctx context.Context, nodes ...string) (n int, err err
 	for _, node := range nodes {
 		only[node] = true
 	}
-	for item, err := range q.core.store.deadItems(ctx) {
+	for item, err := range q.engine.store.deadItems(ctx) {
 		if err == nil && len(nodes) > 0 && !only[item.path] {
 			continue
 		}
 		var done bool
 		if err == nil {
-			done, err = q.core.requeueLetter(ctx, item)
+			done, err = q.engine.requeueLetter(ctx, item)
 		}
 		if err != nil {
 			return n, failure.Wrap("requeue", q.Path(), err)
@@ -263,7 +264,7 @@ type readItem struct {
 // deadItems yields the dead letters in order.
 func (st *store) deadItems(ctx context.Context) iter.Seq2[readItem, error] {
 	return func(yield func(readItem, error) bool) {
-		s, err := st.lookSession(ctx)
+		s, err := st.sessionForReads(ctx)
 		if err != nil {
 			if err = ignoreAbsent(err); err != nil {
 				yield(readItem{}, err)

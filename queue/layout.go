@@ -38,7 +38,7 @@ const (
 type layout struct {
 	path string
 	base segmentChain // the items in the order of their puts
-	redo segmentChain // the items that were given back
+	redo segmentChain // the lane of returned items
 	dead segmentChain // the dead letters
 }
 
@@ -62,12 +62,12 @@ func (l *layout) laneNamed(name string) segmentChain {
 func (l *layout) segmentOf(item string) segmentID {
 	above, _ := znode.Split(item)
 	dir, name := znode.Split(above)
-	line := l.base
-	if _, lane := znode.Split(dir); dir != line.dir {
-		line = l.laneNamed(lane)
+	chain := l.base
+	if _, lane := znode.Split(dir); dir != chain.dir {
+		chain = l.laneNamed(lane)
 	}
 	n, _ := parseNumber(name, "") // this package has made the path
-	return line.segment(n)
+	return chain.segment(n)
 }
 
 // secondDir is the directory of the delayed items that are due at a second of Unix time.
@@ -172,7 +172,7 @@ func (s segmentID) closeOps() []framework.Op {
 	return append([]framework.Op{framework.SetOp(s.dir(), []byte("closed"), 0)}, s.nextSegment().makeOps()...)
 }
 
-// itemID is where an item is: its segment, and its number there.
+// itemID is the place of an item: its segment, and its number in the segment.
 type itemID struct {
 	at segmentID
 	k  int64

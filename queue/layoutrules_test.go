@@ -184,7 +184,7 @@ func TestIdleConsumerSignalsAgain(t *testing.T) {
 func TestSegmentIsClosedAndRemovedOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", segmentSize(2))
-		l := a.core.store.nodes.base
+		l := a.engine.store.nodes.base
 		b := w.member("b", segmentSize(2))
 		s, err := b.client.Session(t.Context())
 		require.NoError(t, err)

@@ -47,9 +47,9 @@ func TestWithdrawnPutsAreFreed(t *testing.T) {
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.NotErrorIs(t, err, ErrUnknown)
 		}
-		a.core.writer.mu.Lock()
-		waiting, bytes := len(a.core.writer.queue), a.core.writer.bytes
-		a.core.writer.mu.Unlock()
+		a.engine.writer.mu.Lock()
+		waiting, bytes := len(a.engine.writer.queue), a.engine.writer.bytes
+		a.engine.writer.mu.Unlock()
 		require.Zero(t, waiting)
 		require.Zero(t, bytes)
 		a.link.Heal()
@@ -136,7 +136,7 @@ func TestPrefetchIsBoundedInBytes(t *testing.T) {
 		a.ack(a.take())
 		time.Sleep(time.Second)
 		kept := func() (bytes int) {
-			for _, d := range a.core.consumer.session.Load().claims.readyItems() {
+			for _, d := range a.engine.consumer.session.Load().claims.readyItems() {
 				bytes += len(d.env.payload)
 			}
 			return bytes
@@ -144,7 +144,7 @@ func TestPrefetchIsBoundedInBytes(t *testing.T) {
 		require.NotZero(t, kept())
 		require.LessOrEqual(t, kept(), most+8*size) // what one answer brings
 		if strings.HasSuffix(t.Name(), "strict") {
-			for _, r := range a.core.consumer.session.Load().order.(*strictOrder).holder.Load().readers {
+			for _, r := range a.engine.consumer.session.Load().order.(*strictOrder).holder.Load().readers {
 				require.LessOrEqual(t, r.bytes.Load(), int64(most+8*size))
 			}
 		}

@@ -78,7 +78,7 @@ func WithOrder(o Order) Option {
 }
 
 // WithMaxInFlight bounds the open deliveries of this Queue: claimed, handed out or not, and not yet
-// acknowledged or given back. A crash repeats so many items at most. Default: 16 in a parallel queue, 1 in a strict one.
+// acknowledged or returned. A crash repeats so many items at most. Default: 16 in a parallel queue, 1 in a strict one.
 func WithMaxInFlight(n int) Option {
 	return func(s *settings) error {
 		if n <= 0 {

@@ -104,7 +104,7 @@ func (p *parallelOrder) drawRequests(ctx context.Context, n int) (requests []*wr
 	return requests, rest
 }
 
-// drawAnswered continues the claims of a draw in the background: the writer calls it.
+// drawAnswered continues the claims of a draw in the background, since the writer, which calls it, must not block.
 func (p *parallelOrder) drawAnswered(ctx context.Context, d *ticketDraw, results []framework.OpResult, err error) {
 	if err != nil {
 		p.views.invalidate() // before a later draw is answered
@@ -195,10 +195,10 @@ func (p *parallelOrder) redeemTicket(ctx context.Context, t *segmentTicket) {
 		}
 		return
 	}
-	if c != nil && c.markSettled(errTakenBack) == nil {
+	if c != nil && c.markSettled(errReturned) == nil {
 		c.unseen = true
-		c.tenure.End(err)
-		p.putBack(c, c.attempt-1, func() {})
+		c.hold.End(err)
+		p.returnUnsettled(c, c.attempt-1, func() {})
 	}
 	p.endClaims(ctx, 1, err)
 }
@@ -222,8 +222,8 @@ func (p *parallelOrder) replaceTicket(ctx context.Context, t *segmentTicket) {
 // errVoidTicket says that a ticket's number will not get an item any more.
 var errVoidTicket = errors.New("void ticket")
 
-// claimTicketItem waits for a ticket's item, or returns errVoidTicket. If it returns an item and an error, the item
-// came as the wait ended: it goes back as one that no caller has had.
+// claimTicketItem waits for a ticket's item, or returns errVoidTicket. If it returns an item and an error, the item came as the wait ended. The
+// caller returns such an item to the queue without counting an attempt.
 func (p *parallelOrder) claimTicketItem(ctx context.Context, t *segmentTicket) (*claimedItem, error) {
 	n, err := p.waitForItem(ctx, t)
 	if errors.Is(err, errVoidTicket) {
@@ -242,7 +242,7 @@ func (p *parallelOrder) claimTicketItem(ctx context.Context, t *segmentTicket) (
 	if lost != nil {
 		return nil, cmp.Or(err, lost)
 	}
-	c.tenure = hold
+	c.hold = hold
 	return c, err
 }
 
@@ -346,8 +346,8 @@ func (p *parallelOrder) deleteTicket(t *segmentTicket) {
 	p.cs.writeRequests(&writeRequest{session: s, ops: notice})
 }
 
-// giveBack moves an item to the lane redo, where it is claimed next, or to the delayed items.
-func (p *parallelOrder) giveBack(c *claimedItem, attempts int, after time.Duration, reason error, finished func(error)) {
+// returnItem moves an item to the lane redo, where it is claimed next, or to the delayed items.
+func (p *parallelOrder) returnItem(c *claimedItem, attempts int, after time.Duration, reason error, finished func(error)) {
 	data, err := c.env.afterFailure(attempts, reason).encode()
 	if err != nil {
 		c.endDelivery(err)
@@ -372,14 +372,14 @@ func (p *parallelOrder) giveBack(c *claimedItem, attempts int, after time.Durati
 	p.cs.writeRequests(r)
 }
 
-// putBack gives an item back at once. An item that cannot be read stays; the recoverer returns it.
-func (p *parallelOrder) putBack(c *claimedItem, attempts int, given func()) {
+// returnUnsettled gives an item back at once. An item that cannot be read stays; the recoverer returns it.
+func (p *parallelOrder) returnUnsettled(c *claimedItem, attempts int, given func()) {
 	if c.decodeErr != nil {
 		c.endDelivery(ErrClosed)
 		given()
 		return
 	}
-	p.giveBack(c, attempts, 0, nil, func(error) { given() })
+	p.returnItem(c, attempts, 0, nil, func(error) { given() })
 }
 
 // drawReturned adds to a request that returns an item to the lane redo the draw of a ticket of that lane, if the consumer wants another
@@ -429,7 +429,7 @@ func (p *parallelOrder) drawReturned(r *writeRequest) bool {
 // keepReturnedFor is how long a consumer keeps a returned item for its next call of Take, if it has drawn the ticket while it returned an item.
 const keepReturnedFor = 10 * time.Millisecond
 
-// keepBriefly gives an item back that no call of Take has wanted for a moment: other consumers may wait.
+// keepBriefly keeps an item for the next call of Take for a moment, and then returns the item to the queue: other consumers may wait.
 func (p *parallelOrder) keepBriefly(c *claimedItem) {
 	select {
 	case <-time.After(keepReturnedFor):
@@ -438,7 +438,7 @@ func (p *parallelOrder) keepBriefly(c *claimedItem) {
 	}
 	if p.cs.claims.releaseIfReady(c) {
 		p.cs.claims.expectTakes(-1)
-		c.takeBack(c.attempt-1, func() {})
+		c.endAndReturn(c.attempt-1, func() {})
 	}
 }
 
@@ -458,7 +458,7 @@ func (p *parallelOrder) countClaimable(state queueState, _ bool) (n int, undecid
 	claims := p.cs.claims
 	claims.takes.mu.Lock()
 	defer claims.takes.mu.Unlock()
-	making := claims.making
+	making := claims.claiming
 	for _, item := range state.asked { // other tickets may have got their items since these were asked for
 		if p.waiting[item] {
 			making--

@@ -18,6 +18,24 @@ type pauseGate struct {
 
 func newPauseGate() *pauseGate { return &pauseGate{opened: make(chan struct{}), paused: true} }
 
+// followNode opens and closes the gate with the node, until ctx ends.
+func (g *pauseGate) followNode(ctx context.Context, s *framework.Session, node string) error {
+	for {
+		_, w, err := s.WatchExists(ctx, node)
+		switch {
+		case errors.Is(err, framework.ErrNoNode):
+			g.setPaused(false)
+		case err != nil:
+			return err
+		default:
+			g.setPaused(true)
+		}
+		if err := waitForWatch(ctx, w); err != nil {
+			return err
+		}
+	}
+}
+
 func (g *pauseGate) setPaused(paused bool) {
 	g.mu.Lock()
 	changed := g.paused != paused
@@ -55,23 +73,5 @@ func (g *pauseGate) waitUntilOpen(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	}
-}
-
-// followNode opens and closes the gate with the node, until ctx ends.
-func (g *pauseGate) followNode(ctx context.Context, s *framework.Session, node string) error {
-	for {
-		_, w, err := s.WatchExists(ctx, node)
-		switch {
-		case errors.Is(err, framework.ErrNoNode):
-			g.setPaused(false)
-		case err != nil:
-			return err
-		default:
-			g.setPaused(true)
-		}
-		if err := waitForWatch(ctx, w); err != nil {
-			return err
-		}
 	}
 }

@@ -17,7 +17,7 @@ type claimProgress struct {
 	unknown recipe.Unknown
 }
 
-// itemPosition is the number of a segment, and that of an item in it.
+// itemPosition is the number of a segment, and the number of an item in that segment.
 type itemPosition [2]int64
 
 const progressVersion = 1

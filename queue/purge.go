@@ -17,16 +17,16 @@ import (
 // are put, or come due, while it runs may be removed or stay. If it returns an error, some items may be left: the error
 // wraps ErrUnfinished if consumers give items back all the time.
 func (q *Queue[T]) Purge(ctx context.Context) (n int, err error) {
-	s, err := q.core.store.lookSession(ctx)
+	s, err := q.engine.store.sessionForReads(ctx)
 	if err == nil {
-		n, err = q.core.store.purgeAll(ctx, s)
+		n, err = q.engine.store.purgeAll(ctx, s)
 	}
 	return n, failure.Wrap("purge", q.Path(), ignoreAbsent(err))
 }
 
 // PurgeDead removes the dead letters and returns their number. If several callers run at once, two may count the same letter after a lost reply.
 func (q *Queue[T]) PurgeDead(ctx context.Context) (n int, err error) {
-	for item, err := range q.core.store.deadItems(ctx) {
+	for item, err := range q.engine.store.deadItems(ctx) {
 		if err == nil {
 			err = item.session.Delete(ctx, item.path, item.node.Stat.Version)
 		}
@@ -44,24 +44,23 @@ func (q *Queue[T]) PurgeDead(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// mostReturns bounds how often a Purge looks for items that were given back, so that it ends even if consumers give items back all the
-// time.
-const mostReturns = 20
+// maxPurgeRounds bounds how often a Purge looks for returned items, so that it ends even if consumers return items all the time.
+const maxPurgeRounds = 20
 
-// purgeAll empties all chains and removes the delayed items. Then it empties the places for given back items until they are empty: such an item
-// may have left a chain before that was emptied.
+// purgeAll empties all chains and removes the delayed items. Then it empties the lane of returned items and removes the delayed items again, until
+// both are empty: an item may have left a chain before purgeAll emptied that chain.
 func (st *store) purgeAll(ctx context.Context, s *framework.Session) (n int, err error) {
 	chains, err := st.nodes.listChains(ctx, s)
 	if err != nil {
 		return 0, err
 	}
 	removed := 0
-	for round := range mostReturns {
+	for round := range maxPurgeRounds {
 		removed = 0
 		for _, chain := range chains {
 			k, err := st.purgeChain(ctx, s, chain)
 			removed += k
-			if err != nil && !(round > 0 && errors.Is(err, framework.ErrNoNode)) { // no item was ever given back
+			if err != nil && !(round > 0 && errors.Is(err, framework.ErrNoNode)) { // no consumer has ever returned an item
 				return n + removed, err
 			}
 		}
@@ -74,7 +73,7 @@ func (st *store) purgeAll(ctx context.Context, s *framework.Session) (n int, err
 		chains = []segmentChain{st.nodes.redo}
 	}
 	return n, fmt.Errorf("%w: consumers have given items back in each of %d rounds, %d in the last one, and there may be more: pause the queue and purge it again",
-		ErrUnfinished, mostReturns, removed)
+		ErrUnfinished, maxPurgeRounds, removed)
 }
 
 // purgeChain closes a chain's last segment, so that its consumers continue in the next one, and empties all segments up to the closed one.

@@ -18,10 +18,10 @@ import (
 // putLine holds the puts of one Queue that wait for room, in order. One goroutine stands in line for all of them, at the lock <path>/room,
 // behind the other Queues'. While that line is not empty, only its first member reserves places, so each producer gets its turn.
 type putLine struct {
-	store  *store
-	writer *writer
-	work   context.Context // done when the Queue is being closed
-	tasks  *background.Tasks
+	store   *store
+	writer  *writer
+	openCtx context.Context // done when the Queue is being closed
+	tasks   *background.Tasks
 
 	mu      sync.Mutex
 	puts    []*waitingPut
@@ -70,48 +70,10 @@ func (l *putLine) putInTurn(ctx context.Context, r *writeRequest) error {
 	}
 }
 
-// withdrawPut takes a put back. It returns false if the put is on its way to the servers.
-func (l *putLine) withdrawPut(wait *waitingPut) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	back := !wait.trying || l.writer.withdrawRequest(wait.request)
-	if back && wait.trying {
-		l.noteTried(wait)
-	}
-	l.removePut(wait)
-	return back
-}
-
-// removePut removes a put from the line; l.mu is held.
-func (l *putLine) removePut(wait *waitingPut) {
-	l.puts = slices.DeleteFunc(l.puts, func(other *waitingPut) bool { return other == wait })
-	if len(l.puts) == 0 && l.leave != nil {
-		l.leave()
-	}
-}
-
-// noteTried counts a put that the writer has finished with; l.mu is held.
-func (l *putLine) noteTried(wait *waitingPut) {
-	wait.trying = false
-	if l.trying--; l.trying == 0 {
-		close(l.tried)
-	}
-}
-
-// failAll ends all puts with an error.
-func (l *putLine) failAll(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, wait := range l.puts {
-		wait.done <- err
-	}
-	l.puts, l.running = nil, false
-}
-
 // takeTurns stands in line again and again until no put waits.
 func (l *putLine) takeTurns() {
 	for {
-		ctx, cancel := context.WithCancel(l.work)
+		ctx, cancel := context.WithCancel(l.openCtx)
 		l.mu.Lock()
 		l.leave = cancel
 		if len(l.puts) == 0 {
@@ -123,10 +85,10 @@ func (l *putLine) takeTurns() {
 		l.mu.Unlock()
 		err := recipe.OnSession(ctx, l.store.client, func(*framework.Session) error { return l.takeTurn(ctx) },
 			failure.IsTransient, func(err error) bool { return errors.Is(err, framework.ErrNodeGone) })
-		withdrawn := ctx.Err() != nil && l.work.Err() == nil // the last put was; others may have come since
+		withdrawn := ctx.Err() != nil && l.openCtx.Err() == nil // the last put was; others may have come since
 		cancel()
 		if err != nil && !withdrawn {
-			l.failAll(cmp.Or(context.Cause(l.work), err))
+			l.failAll(cmp.Or(context.Cause(l.openCtx), err))
 			return
 		}
 	}
@@ -163,7 +125,7 @@ func (l *putLine) takeTurn(ctx context.Context) error {
 	}
 }
 
-// writeSome writes the first puts, and reports whether there was room for all of them.
+// writeSome writes the first puts, and reports whether all of them had room.
 func (l *putLine) writeSome() bool {
 	l.mu.Lock()
 	some := slices.Clone(l.puts[:min(len(l.puts), putsInTurn)])
@@ -194,4 +156,42 @@ func (l *putLine) writeSome() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !full
+}
+
+// noteTried counts a put that the writer has finished with; l.mu is held.
+func (l *putLine) noteTried(wait *waitingPut) {
+	wait.trying = false
+	if l.trying--; l.trying == 0 {
+		close(l.tried)
+	}
+}
+
+// withdrawPut takes a put back. It returns false if the put is on its way to the servers.
+func (l *putLine) withdrawPut(wait *waitingPut) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	back := !wait.trying || l.writer.withdrawRequest(wait.request)
+	if back && wait.trying {
+		l.noteTried(wait)
+	}
+	l.removePut(wait)
+	return back
+}
+
+// removePut removes a put from the line; l.mu is held.
+func (l *putLine) removePut(wait *waitingPut) {
+	l.puts = slices.DeleteFunc(l.puts, func(other *waitingPut) bool { return other == wait })
+	if len(l.puts) == 0 && l.leave != nil {
+		l.leave()
+	}
+}
+
+// failAll ends all puts with an error.
+func (l *putLine) failAll(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, wait := range l.puts {
+		wait.done <- err
+	}
+	l.puts, l.running = nil, false
 }

@@ -16,27 +16,27 @@ import (
 // Queue puts items of one type into a queue and takes them out. Many goroutines may use it at once. If a program makes several
 // for one path, each is a consumer of its own. Close it when it is no longer needed.
 type Queue[T any] struct {
-	core  *engine
-	codec Codec[T]
+	engine *engine
+	codec  Codec[T]
 }
 
 // New returns a queue at path. It creates no nodes: the first Put or Take makes the queue; read-only calls do not. If an
 // argument or an option is invalid, each call returns an error that says so.
 func New[T any](client *framework.Client, path string, codec Codec[T], opts ...Option) *Queue[T] {
 	q := &Queue[T]{newEngine(client, path, opts), codec}
-	if codec == nil && q.core.err == nil {
-		q.core.err = fmt.Errorf("%w: the codec is nil", ErrOption)
+	if codec == nil && q.engine.err == nil {
+		q.engine.err = fmt.Errorf("%w: the codec is nil", ErrOption)
 	}
 	return q
 }
 
 // Path is the queue's path.
-func (q *Queue[T]) Path() string { return q.core.queuePath() }
+func (q *Queue[T]) Path() string { return q.engine.queuePath() }
 
 // Close stops taking. Open deliveries end, with ErrClosed as the cause of their contexts, and their items go
 // to other consumers. Puts and acknowledgements in progress are finished. If ctx ends first, Close returns its error
 // and the rest continues in the background, until the client is closed at the latest. Closing again is harmless.
-func (q *Queue[T]) Close(ctx context.Context) error { return q.core.close(ctx) }
+func (q *Queue[T]) Close(ctx context.Context) error { return q.engine.close(ctx) }
 
 // Limits of one put, of the codec's bytes. With headers, names and ACLs that is less than the servers' limit.
 const (
@@ -44,11 +44,11 @@ const (
 	maxBatchBytes = 500_000
 )
 
-// Put puts a value at the end of the queue and waits until the servers have it.
+// Put puts a value at the end of the queue and waits until the servers have stored the item.
 //
 // Guarantee: if the error is nil, the item is in the queue, once, however many replies were lost. If the error wraps
-// ErrUnknown, it may be there: ctx ended while the put was on its way, or the session was lost for too long. With any
-// other error it is not there. The puts of one goroutine stay in order. The errors wrap ErrCodec, framework.ErrTooLarge,
+// ErrUnknown, the item may be in the queue: ctx ended while the put was on its way, or the session was lost for too long. After any
+// other error the item is not in the queue. The puts of one goroutine stay in order. The errors wrap ErrCodec, framework.ErrTooLarge,
 // ErrMismatch, ErrNotQueue, ErrDuplicate, ErrFull, ErrRefused, framework.ErrNoAuth, ErrClosed, framework.ErrClosed or the end of ctx.
 func (q *Queue[T]) Put(ctx context.Context, value T, opts ...PutOption) error {
 	return q.PutBatch(ctx, []T{value}, opts...)
@@ -60,7 +60,7 @@ func (q *Queue[T]) Put(ctx context.Context, value T, opts ...PutOption) error {
 func (q *Queue[T]) PutBatch(ctx context.Context, values []T, opts ...PutOption) error {
 	r, end, err := q.preparePut(ctx, values, opts)
 	if err == nil {
-		err = q.core.put(ctx, r)
+		err = q.engine.put(ctx, r)
 		end(err)
 	}
 	return failure.Wrap("put", q.Path(), err)
@@ -80,7 +80,7 @@ func (q *Queue[T]) PutAsync(ctx context.Context, value T, opts ...PutOption) *Pe
 		end(err)
 		pending.finish(failure.Wrap("put", q.Path(), err))
 	}
-	if err := q.core.writer.addWithin(q.core.settings.backlog, r); err != nil {
+	if err := q.engine.writer.addWithin(q.engine.settings.backlog, r); err != nil {
 		r.then(nil, err)
 	}
 	return pending
@@ -88,7 +88,7 @@ func (q *Queue[T]) PutAsync(ctx context.Context, value T, opts ...PutOption) *Pe
 
 // preparePut encodes values into a request, or refuses them before anything is sent. It begins a span; end ends it with the outcome.
 func (q *Queue[T]) preparePut(ctx context.Context, values []T, opts []PutOption) (r *writeRequest, end func(error), err error) {
-	if err := q.core.checkUsable(); err != nil {
+	if err := q.engine.checkUsable(); err != nil {
 		return nil, nil, err
 	}
 	if len(values) == 0 {
@@ -106,7 +106,7 @@ func (q *Queue[T]) preparePut(ctx context.Context, values []T, opts []PutOption)
 	if ttl := time.Duration(how.header.TTL) * time.Millisecond; ttl > 0 && how.delay >= ttl {
 		return nil, nil, fmt.Errorf("%w: WithExpiry: %v is over before the item comes, after %v (WithDelay)", ErrOption, ttl, how.delay)
 	}
-	how.header.Trace, end = q.core.tel.startPut(ctx, len(values))
+	how.header.Trace, end = q.engine.tel.startPut(ctx, len(values))
 	if r, err = q.encodePut(how, values); err != nil {
 		end(err)
 	}
@@ -122,7 +122,7 @@ func (q *Queue[T]) encodePut(how putSettings, values []T) (*writeRequest, error)
 	if how.header.ID != "" && len(values) > 1 {
 		return nil, fmt.Errorf("%w: WithID is for single items, not for a batch of %d", ErrOption, len(values))
 	}
-	item, ops := q.core.store.nodes.putTarget(how.header.Priority, how.delay)
+	item, ops := q.engine.store.nodes.putTarget(how.header.Priority, how.delay)
 	r := &writeRequest{ops: ops, with: how.with, adds: len(values), id: how.header.ID}
 	size := 0
 	for _, v := range values {
@@ -143,7 +143,7 @@ func (q *Queue[T]) encodePut(how putSettings, values []T) (*writeRequest, error)
 	return r, nil
 }
 
-// Take waits for an item and claims it. Its errors wrap ErrMismatch, ErrNotQueue, framework.ErrNoAuth, ErrClosed,
+// Take waits for an item and claims the item. Its errors wrap ErrMismatch, ErrNotQueue, framework.ErrNoAuth, ErrClosed,
 // framework.ErrClosed or the end of ctx. Take continues over a suspended connection and a lost session.
 //
 // An item that cannot be decoded, was claimed more often than WithMaxAttempts allows, or has expired (WithExpiry) is moved to
@@ -152,12 +152,12 @@ func (q *Queue[T]) encodePut(how putSettings, values []T) (*writeRequest, error)
 // A Queue from which no item was taken for the idle timeout (WithIdleTimeout) first looks, without a write. It joins the line of
 // consumers when there is an item, or after 100 ms. So a shorter call on an empty queue costs the servers some reads only.
 func (q *Queue[T]) Take(ctx context.Context) (*Delivery[T], error) {
-	if err := q.core.checkUsable(); err != nil {
+	if err := q.engine.checkUsable(); err != nil {
 		return nil, failure.Wrap("take", q.Path(), err)
 	}
 	began := time.Now()
 	for {
-		item, err := q.core.consumer.take(ctx)
+		item, err := q.engine.consumer.take(ctx)
 		if err != nil {
 			return nil, failure.Wrap("take", q.Path(), err)
 		}
@@ -167,11 +167,11 @@ func (q *Queue[T]) Take(ctx context.Context) (*Delivery[T], error) {
 	}
 }
 
-// openDelivery makes a delivery of a claimed item. If the item has expired or cannot be decoded, it goes to the dead letters, and open returns nil.
+// openDelivery makes a delivery of a claimed item. It returns nil for an item that has expired or cannot be decoded, and settles that item.
 func (q *Queue[T]) openDelivery(ctx context.Context, began time.Time, item *claimedItem) *Delivery[T] {
 	header := item.env.header
-	if header.hasExpired(q.core.store.clock.Now()) {
-		item.endTenure()
+	if header.hasExpired(q.engine.store.clock.Now()) {
+		item.settleExpired()
 		return nil
 	}
 	value, err := decodeValue(q.codec, item.env.payload)
@@ -181,16 +181,21 @@ func (q *Queue[T]) openDelivery(ctx context.Context, began time.Time, item *clai
 	}
 	return &Delivery[T]{Value: value, Attempt: item.attempt, ID: header.ID, Priority: header.Priority, LastError: header.Error,
 		Headers: maps.Clone(header.Headers), EnqueuedAt: header.enqueuedAt(),
-		item: item, tel: &q.core.tel, ctx: q.core.tel.recordTake(ctx, item.tenure.Context(), began, header, item.attempt)}
+		item: item, tel: &q.engine.tel, ctx: q.engine.tel.recordTake(ctx, item.hold.Context(), began, header, item.attempt)}
 }
 
 // TryTake claims an item if there is one now, and else returns ErrEmpty without waiting for one.
 //
-// Now means at a moment of the call, after a sync, so TryTake sees all earlier puts. There is no item for this
-// Queue if other consumers have all items, if all are delayed, if a dead consumer has them, until its session has ended and the recoverer
-// has returned them, or if faster consumers get them; if the queue is paused or does not exist; if as many
-// deliveries are open as WithMaxInFlight allows; in a strict queue also if another consumer has its lock, or an item was given back
-// for a time. TryTake waits for the servers, also while the connection is suspended, until ctx ends.
+// Now means at a moment of the call, after a sync, so TryTake sees all earlier puts. It returns ErrEmpty
+//
+//   - if other consumers have all items, or get them first. The items of a dead consumer count as taken until its session has ended and the
+//     recoverer has returned them;
+//   - if all items are delayed;
+//   - if the queue is paused or does not exist;
+//   - if as many deliveries are open as WithMaxInFlight allows;
+//   - in a strict queue also if another consumer has the queue's lock, or a returned item waits for its time.
+//
+// TryTake waits for the servers, also while the connection is suspended, until ctx ends.
 //
 // On an empty queue it costs a sync and a read, without a write. With an item it costs as much more as Take. Its other
 // errors are those of Take.
@@ -218,19 +223,19 @@ func (q *Queue[T]) TakeBatch(ctx context.Context, n int) ([]*Delivery[T], error)
 	}
 	others, _ := q.takeNow(ctx, n-1) // a lasting error comes again in the next call
 	all := append([]*Delivery[T]{first}, others...)
-	nodes := q.core.store.nodes
+	nodes := q.engine.store.nodes
 	slices.SortFunc(all, func(a, b *Delivery[T]) int { return compareItems(nodes.itemOf(a.Node()), nodes.itemOf(b.Node())) })
 	return all, nil
 }
 
 // takeNow takes up to n items that can be claimed now; ErrEmpty if there is no such item.
 func (q *Queue[T]) takeNow(ctx context.Context, n int) (out []*Delivery[T], err error) {
-	if err := q.core.checkUsable(); err != nil {
+	if err := q.engine.checkUsable(); err != nil {
 		return nil, err
 	}
 	began := time.Now()
 	for len(out) == 0 {
-		items, err := q.core.consumer.takeNow(ctx, n)
+		items, err := q.engine.consumer.takeNow(ctx, n)
 		if err != nil {
 			return nil, err
 		}
@@ -285,7 +290,7 @@ func AckAll[T any](ctx context.Context, deliveries ...*Delivery[T]) error {
 // RetryPolicy returns the policy that is stored with the queue, as this Queue has read it with its last put or take; false if
 // it has no policy.
 func (q *Queue[T]) RetryPolicy() (RetryPolicy, bool) {
-	r := q.core.store.found.Load()
+	r := q.engine.store.found.Load()
 	if r == nil || r.Retry == nil {
 		return RetryPolicy{}, false
 	}

@@ -37,7 +37,7 @@ type queueRecord struct {
 
 	unknown recipe.Unknown
 	version int32 // the node's
-	born    int64 // the transaction that has created the node; 0 if this Queue has made it and not read it since
+	czxid   int64 // the transaction that has created the node; 0 if this Queue has created the node and not read it since
 }
 
 const (

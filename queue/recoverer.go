@@ -26,12 +26,12 @@ type recoverer struct {
 	tasks        *background.Tasks
 	removeIfDone func(segmentID)
 
-	departed    int64 // places that were ever given up in the line, when it was listed last
-	missing     map[segmentID]map[int64]bool
-	woke        int64              // the read of the lanes that consumers were woken for last
-	open        segmentID          // the last segment of the base chain, when it was swept last
-	again       chan struct{}      // has a token when there is a reason for another sweep
-	stopWatches context.CancelFunc // ends the watches for missing numbers
+	departed     int64 // places that were ever given up in the line, when it was listed last
+	missing      map[segmentID]map[int64]bool
+	wokenForRead int64              // the read of the lanes that consumers were woken for last
+	openSegment  segmentID          // the last segment of the base chain, when it was swept last
+	again        chan struct{}      // has a token when there is a reason for another sweep
+	stopWatches  context.CancelFunc // ends the watches for missing numbers
 }
 
 // recoverUntilEnd sweeps when a consumer has left the line, after a notice, and for a missing number. After a sweep, and after a signal, it wakes idle consumers.
@@ -91,19 +91,49 @@ func (r *recoverer) recoverUntilEnd(ready func()) error {
 	}
 }
 
-// hasDeparted reports whether a consumer has left the line since it was listed last. It compares counts: one that has joined and left since then was in
-// neither list. The counts are of one node, since the recoverer's place keeps the directory of the line.
+// hasDeparted reports whether a consumer has left the line since the last list. It compares counts, since a consumer that joined and left meanwhile
+// is in neither list. The counts are those of one directory: the recoverer's own place keeps it.
 func (r *recoverer) hasDeparted(line framework.Stat) bool {
 	before := r.departed
 	r.departed = childrenEver(line) - int64(line.NumChildren)
 	return r.departed != before
 }
 
-func (r *recoverer) sweepAgain() {
-	select {
-	case r.again <- struct{}{}:
-	default:
+// sweepSegments looks at all segments in which tickets were drawn.
+func (r *recoverer) sweepSegments() error {
+	chains, err := r.store.nodes.listChains(r.ctx, r.s)
+	if err != nil {
+		return err
 	}
+	r.stopWatches()
+	ctx, cancel := context.WithCancel(r.ctx)
+	before := r.missing
+	r.stopWatches, r.missing = cancel, map[segmentID]map[int64]bool{}
+	for _, chain := range chains {
+		segments, err := chain.listSegments(r.ctx, r.s)
+		if err != nil {
+			return err
+		}
+		for _, at := range segments {
+			in, err := r.inspectSegment(at)
+			if errors.Is(err, framework.ErrNoNode) {
+				continue // it was removed
+			}
+			if err != nil {
+				return err
+			}
+			if chain == r.store.nodes.base {
+				r.openSegment = at
+			}
+			if in.drawn == 0 && (!in.closed || in.put > 0) {
+				break // no consumer has come so far: they pass a segment without a ticket only if it was closed without items
+			}
+			if err := r.recoverSegment(ctx, in, before[at]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // segmentContents is the state of a segment.
@@ -158,44 +188,7 @@ func (r *recoverer) listTickets(in *segmentContents) (drawn, changed int64, err 
 	return childrenEver(st), st.Pzxid, err
 }
 
-// sweepSegments looks at all segments in which tickets were drawn.
-func (r *recoverer) sweepSegments() error {
-	chains, err := r.store.nodes.listChains(r.ctx, r.s)
-	if err != nil {
-		return err
-	}
-	r.stopWatches()
-	ctx, cancel := context.WithCancel(r.ctx)
-	before := r.missing
-	r.stopWatches, r.missing = cancel, map[segmentID]map[int64]bool{}
-	for _, chain := range chains {
-		segments, err := chain.listSegments(r.ctx, r.s)
-		if err != nil {
-			return err
-		}
-		for _, at := range segments {
-			in, err := r.inspectSegment(at)
-			if errors.Is(err, framework.ErrNoNode) {
-				continue // it was removed
-			}
-			if err != nil {
-				return err
-			}
-			if chain == r.store.nodes.base {
-				r.open = at
-			}
-			if in.drawn == 0 && (!in.closed || in.put > 0) {
-				break // no consumer has come so far: they pass a segment without a ticket only if it was closed without items
-			}
-			if err := r.recoverSegment(ctx, in, before[at]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// recoverSegment returns a segment's orphans, and voids its missing numbers or watches for them. It removes a segment that is closed and empty.
+// recoverSegment returns a segment's orphans to the queue, and voids or watches the segment's missing numbers. It removes a closed and empty segment.
 func (r *recoverer) recoverSegment(ctx context.Context, in segmentContents, missed map[int64]bool) error {
 	var orphans []int64
 	for _, k := range in.items {
@@ -280,14 +273,14 @@ func (r *recoverer) returnOrphans(in segmentContents, orphans []int64, missed ma
 	return nil
 }
 
-// countClaims is an item with its claims counted as attempts. An item that cannot be read stays as it is.
+// countClaims returns an item's data with its claims counted as attempts. It returns unreadable data unchanged.
 func countClaims(data []byte, st framework.Stat, claims int) []byte {
 	e, err := decodeItem(data, st)
 	if err != nil {
 		return data
 	}
 	if e.header.Unseen > 0 {
-		claims = 1 // unseen makes up for it
+		claims = 1 // Unseen subtracts it again
 	}
 	e.header.Attempts += int(st.Version) + claims - e.header.Unseen
 	e.header.Unseen = 0
@@ -320,14 +313,21 @@ func (r *recoverer) watchFor(ctx context.Context, missing itemID) {
 	}
 }
 
+func (r *recoverer) sweepAgain() {
+	select {
+	case r.again <- struct{}{}:
+	default:
+	}
+}
+
 // wakeIdleConsumers wakes one idle consumer for each item of the lanes without a ticket, the first ones first: it makes their tickets
 // void, so that they read the lanes.
 func (r *recoverer) wakeIdleConsumers() error {
 	unclaimed, read := r.views.unclaimedInLanes()
-	if unclaimed == 0 || read == r.woke {
+	if unclaimed == 0 || read == r.wokenForRead {
 		return nil
 	}
-	r.woke = read // the woken consumers may not have drawn yet
+	r.wokenForRead = read // the woken consumers may not have drawn yet
 	in, err := r.listIdleTickets()
 	if err != nil {
 		return err
@@ -346,9 +346,9 @@ func (r *recoverer) wakeIdleConsumers() error {
 func (r *recoverer) listIdleTickets() (in segmentContents, err error) {
 	for {
 		var st framework.Stat
-		in = segmentContents{at: r.open}
+		in = segmentContents{at: r.openSegment}
 		if in.drawn, _, err = r.listTickets(&in); err == nil {
-			st, err = r.s.Exists(r.ctx, r.open.dir())
+			st, err = r.s.Exists(r.ctx, r.openSegment.dir())
 		}
 		if err == nil && st.Version == 0 {
 			in.put = childrenEver(st)
@@ -361,22 +361,22 @@ func (r *recoverer) listIdleTickets() (in segmentContents, err error) {
 		if err != nil {
 			return in, err
 		}
-		if len(segments) == 0 || segments[len(segments)-1].n <= r.open.n {
+		if len(segments) == 0 || segments[len(segments)-1].n <= r.openSegment.n {
 			return segmentContents{}, nil
 		}
-		r.open = segments[len(segments)-1]
+		r.openSegment = segments[len(segments)-1]
 	}
 }
 
-// voidAtOnce is how many numbers a transaction voids at most.
-const voidAtOnce = 200
+// voidBatch is how many numbers a transaction voids at most.
+const voidBatch = 200
 
 // voidNumbers makes the servers count numbers of an open segment as put. If they refuse, an item has come or a ticket has gone, and
 // another sweep follows.
 func (r *recoverer) voidNumbers(in segmentContents, from, to int64) error {
-	for ; from < to; from += voidAtOnce {
+	for ; from < to; from += voidBatch {
 		ops := []framework.Op{in.at.checkOpen()}
-		for k := from; k < min(to, from+voidAtOnce); k++ {
+		for k := from; k < min(to, from+voidBatch); k++ {
 			if ticket := in.tickets[k]; ticket != "" {
 				ops = append(ops, framework.SetOp(ticket, nil, 0))
 			}

@@ -28,8 +28,8 @@ type writeRequest struct {
 	state requestState // guarded by the writer's mutex
 }
 
-// precondition is operations that several requests of a transaction have in common. They are sent once. A refusal fails all requests that
-// require them. Implementations are comparable.
+// precondition is operations that several requests of a transaction have in common. The transaction contains them once. If the servers refuse one,
+// all requests with the precondition fail. Implementations are comparable.
 type precondition interface {
 	ops() []framework.Op
 }
@@ -76,7 +76,7 @@ func itemsAdded(requests []*writeRequest) (n int) {
 	return n
 }
 
-// putTarget is where an item of a priority goes, with the operations that tell consumers about it.
+// putTarget returns the chain or the delay of an item with a priority, and the operations that signal the item to consumers.
 func (l *layout) putTarget(priority int, delay time.Duration) (newItem, []framework.Op) {
 	switch {
 	case delay > 0:

@@ -44,7 +44,7 @@ func (s storedRetry) MarshalJSON() ([]byte, error) {
 	return s.unknown.EncodeFields(fields(s))
 }
 
-// policy is the stored policy as an application gives it.
+// policy converts a stored policy to the application's type.
 func (s storedRetry) policy() RetryPolicy {
 	return RetryPolicy{Min: time.Duration(s.Min) * time.Millisecond, Max: time.Duration(s.Max) * time.Millisecond, Factor: s.Factor, Jitter: s.Jitter}
 }

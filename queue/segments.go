@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// What a session reads and writes of the nodes that layout.go names: it lists chains, segments and items, and removes segments and trees.
+// This file has the reads and writes of the nodes that layout.go names: lists of chains, segments and items; removals of segments and trees.
 
 // listSegments lists a chain's segments in order. A chain that does not exist has no segments.
 func (l segmentChain) listSegments(ctx context.Context, s *framework.Session) ([]segmentID, error) {
@@ -153,7 +153,7 @@ func countIn(ctx context.Context, s *framework.Session, dirs []string) (n int, e
 	return n, err
 }
 
-// removeTree deletes a node and all below it. The operations of with go with each transaction.
+// removeTree deletes a node and all nodes below. Each of its transactions also contains the operations of with.
 func removeTree(ctx context.Context, s *framework.Session, path string, with ...framework.Op) error {
 	names, _, err := s.Children(ctx, path)
 	if errors.Is(err, framework.ErrNoNode) {

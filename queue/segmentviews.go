@@ -114,6 +114,23 @@ func newSegmentViews(nodes *layout, s *framework.Session, id string, window int,
 		reading: make(chan struct{}, 1), signals: make(chan struct{}, 1)}
 }
 
+// refreshIfStale reads the lanes if they are stale. One caller at a time asks the servers.
+func (v *segmentViews) refreshIfStale(ctx context.Context) error {
+	if !v.isStale() {
+		return nil
+	}
+	select {
+	case v.reading <- struct{}{}:
+		defer func() { <-v.reading }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if !v.isStale() {
+		return nil
+	}
+	return v.readLanes(ctx)
+}
+
 // isStale reports whether the lanes have to be read before a draw.
 func (v *segmentViews) isStale() bool {
 	v.mu.Lock()
@@ -134,55 +151,11 @@ func (v *segmentViews) checkStale() bool {
 	return v.dirty != v.clean
 }
 
-func (v *segmentViews) passSignal() {
-	select {
-	case v.signals <- struct{}{}:
-	default:
-	}
-}
-
-// nextSignal is the channel of the next signal. If isStale notices the signal first, signals has a token instead.
-func (v *segmentViews) nextSignal() <-chan framework.Event {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.watch == nil {
-		return nil
-	}
-	return v.watch.C()
-}
-
 // invalidate makes the next draw read the lanes first.
 func (v *segmentViews) invalidate() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.dirty++
-}
-
-// refreshIfStale reads the lanes if they are stale. One caller at a time asks the servers.
-func (v *segmentViews) refreshIfStale(ctx context.Context) error {
-	if !v.isStale() {
-		return nil
-	}
-	select {
-	case v.reading <- struct{}{}:
-		defer func() { <-v.reading }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	if !v.isStale() {
-		return nil
-	}
-	return v.readLanes(ctx)
-}
-
-// stopWatch stops the watch. Later reads leave none.
-func (v *segmentViews) stopWatch() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.ended = true
-	if v.watch != nil {
-		v.watch.Stop()
-	}
 }
 
 // readLanes sets the watch of the signal, and then reads the lanes.
@@ -220,27 +193,6 @@ func (v *segmentViews) readLanes(ctx context.Context) error {
 	}
 	v.storeRead(lanes, base, st.Cversion, answers)
 	return nil
-}
-
-// storeRead takes in what was read, and calls onLeave for the segments left behind.
-func (v *segmentViews) storeRead(lanes []segmentView, base segmentView, listed int32, answers int64) {
-	v.mu.Lock()
-	var left []segmentID
-	for _, read := range append(slices.Clone(lanes), base) {
-		if before := v.viewOf(read.at.chain); before != nil && before.at.n >= 0 && before.at != read.at {
-			left = append(left, before.at)
-		}
-	}
-	v.base, v.lanes, v.listed, v.clean = base, nil, listed, answers
-	v.reads++
-	for i := range lanes {
-		v.lanes = append(v.lanes, &lanes[i])
-	}
-	v.mu.Unlock()
-	v.passSignal() // the recoverer may wait for the former watch
-	for _, at := range left {
-		v.onLeave(at)
-	}
 }
 
 // listLanes lists the lanes, and keeps the views of known ones.
@@ -311,6 +263,54 @@ func (v *segmentViews) findSegment(ctx context.Context, view *segmentView) error
 		if err := view.at.makeNext(ctx, v.s); err != nil {
 			return err
 		}
+	}
+}
+
+// storeRead takes in what was read, and calls onLeave for the segments left behind.
+func (v *segmentViews) storeRead(lanes []segmentView, base segmentView, listed int32, answers int64) {
+	v.mu.Lock()
+	var left []segmentID
+	for _, read := range append(slices.Clone(lanes), base) {
+		if before := v.viewOf(read.at.chain); before != nil && before.at.n >= 0 && before.at != read.at {
+			left = append(left, before.at)
+		}
+	}
+	v.base, v.lanes, v.listed, v.clean = base, nil, listed, answers
+	v.reads++
+	for i := range lanes {
+		v.lanes = append(v.lanes, &lanes[i])
+	}
+	v.mu.Unlock()
+	v.passSignal() // the recoverer may wait for the former watch
+	for _, at := range left {
+		v.onLeave(at)
+	}
+}
+
+// nextSignal is the channel of the next signal. If isStale notices the signal first, signals has a token instead.
+func (v *segmentViews) nextSignal() <-chan framework.Event {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.watch == nil {
+		return nil
+	}
+	return v.watch.C()
+}
+
+func (v *segmentViews) passSignal() {
+	select {
+	case v.signals <- struct{}{}:
+	default:
+	}
+}
+
+// stopWatch stops the watch. Later reads leave no watch.
+func (v *segmentViews) stopWatch() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.ended = true
+	if v.watch != nil {
+		v.watch.Stop()
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// store is a queue as ZooKeeper holds it: its nodes, its record, and the ensemble's clock.
+// store is the queue in ZooKeeper: its nodes, its record, and the ensemble's clock.
 type store struct {
 	client      *framework.Client
 	nodes       *layout
@@ -35,23 +35,6 @@ var (
 
 // record is the queue's record, as far as this Queue knows. The queue was found before.
 func (st *store) record() queueRecord { return *st.found.Load() }
-
-// countLeaving is the operation that counts n items that leave a bounded queue. An unbounded queue counts no items.
-func (st *store) countLeaving() []framework.Op {
-	if st.record().Capacity == 0 {
-		return nil
-	}
-	return []framework.Op{framework.SetOp(st.nodes.childPath(outNode), nil, framework.AnyVersion)}
-}
-
-// retryDelay is how long an item waits after a failed attempt, by the queue's retry policy.
-func (st *store) retryDelay(attempt int) time.Duration {
-	retry := st.record().Retry
-	if retry == nil {
-		return 0
-	}
-	return retry.delayAfter(attempt, rand.Float64())
-}
 
 // findOrMake reads the queue's record, or makes the queue. It first finishes a Drop that was interrupted.
 func (st *store) findOrMake(ctx context.Context, s *framework.Session) error {
@@ -77,7 +60,7 @@ func (st *store) findOrMake(ctx context.Context, s *framework.Session) error {
 	}
 }
 
-// readRecord reads the record and compares it with the options. After the first time it compares only what cannot be changed.
+// readRecord reads the record and compares it with the options. After the first time it compares only the fields that no call can change.
 func (st *store) readRecord(ctx context.Context, s *framework.Session) error {
 	nodes, err := s.GetAll(ctx, st.nodes.path, st.nodes.childPath(itemsDir))
 	if err != nil {
@@ -107,34 +90,9 @@ func (st *store) readRecord(ctx context.Context, s *framework.Session) error {
 	if err := r.checkOptions(given); err != nil {
 		return err
 	}
-	r.version, r.born = queue.Stat.Version, queue.Stat.Czxid
+	r.version, r.czxid = queue.Stat.Version, queue.Stat.Czxid
 	st.learnRecord(r)
 	st.stale.Store(false)
-	return nil
-}
-
-// learnRecord stores a record that was read, unless a later one of the same queue is known.
-func (st *store) learnRecord(r queueRecord) {
-	for {
-		known := st.found.Load()
-		if known != nil && known.born == r.born && known.version > r.version || st.found.CompareAndSwap(known, &r) {
-			return
-		}
-	}
-}
-
-// learnFrom learns the record from its node.
-func (st *store) learnFrom(n framework.Node) error {
-	if n.Err != nil {
-		return n.Err
-	}
-	r, err := decodeRecord(n.Data)
-	if err != nil {
-		return err
-	}
-	if r.version, r.born = n.Stat.Version, n.Stat.Czxid; !r.Dropped { // else no put succeeds any more
-		st.learnRecord(r)
-	}
 	return nil
 }
 
@@ -162,7 +120,7 @@ func (st *store) makeQueue(ctx context.Context, s *framework.Session, vacant boo
 	if known := st.found.Load(); known != nil { // the queue was dropped; its record agreed with the options
 		r = *known
 	}
-	r.born = 0
+	r.czxid = 0
 	if r.Order == "" {
 		r.Order = Parallel
 	}
@@ -203,6 +161,31 @@ func (st *store) makeQueue(ctx context.Context, s *framework.Session, vacant boo
 	return err
 }
 
+// learnRecord stores a record that was read, unless a later one of the same queue is known.
+func (st *store) learnRecord(r queueRecord) {
+	for {
+		known := st.found.Load()
+		if known != nil && known.czxid == r.czxid && known.version > r.version || st.found.CompareAndSwap(known, &r) {
+			return
+		}
+	}
+}
+
+// learnFrom learns the record from its node.
+func (st *store) learnFrom(n framework.Node) error {
+	if n.Err != nil {
+		return n.Err
+	}
+	r, err := decodeRecord(n.Data)
+	if err != nil {
+		return err
+	}
+	if r.version, r.czxid = n.Stat.Version, n.Stat.Czxid; !r.Dropped { // else no put succeeds any more
+		st.learnRecord(r)
+	}
+	return nil
+}
+
 // watchRecord follows the record until ctx ends. It returns an error when the queue was dropped, or dropped and made anew.
 func (st *store) watchRecord(ctx context.Context, s *framework.Session) error {
 	for {
@@ -223,18 +206,35 @@ func (st *store) watchRecord(ctx context.Context, s *framework.Session) error {
 	}
 }
 
-// wasReplaced reports whether the queue was made anew since the record that was born at a transaction. It finds or makes the queue.
+// wasReplaced reports whether the queue was made anew since the record that the transaction czxid has created. It finds or makes the queue.
 func (st *store) wasReplaced(ctx context.Context, s *framework.Session, born int64) (bool, error) {
 	st.stale.Store(true)
 	if err := st.findOrMake(ctx, s); err != nil {
 		return false, err
 	}
-	now := st.record().born // 0 if findOrMake has just made the queue
+	now := st.record().czxid // 0 if findOrMake has just made the queue
 	return now == 0 || now != born, nil
 }
 
-// lookSession returns a session for read-only calls of a queue that exists, or errAbsent. Reads see all that was written before the call.
-func (st *store) lookSession(ctx context.Context) (*framework.Session, error) {
+// countLeaving is the operation that counts n items that leave a bounded queue. An unbounded queue counts no items.
+func (st *store) countLeaving() []framework.Op {
+	if st.record().Capacity == 0 {
+		return nil
+	}
+	return []framework.Op{framework.SetOp(st.nodes.childPath(outNode), nil, framework.AnyVersion)}
+}
+
+// retryDelay is how long an item waits after a failed attempt, by the queue's retry policy.
+func (st *store) retryDelay(attempt int) time.Duration {
+	retry := st.record().Retry
+	if retry == nil {
+		return 0
+	}
+	return retry.delayAfter(attempt, rand.Float64())
+}
+
+// sessionForReads returns a session for read-only calls of a queue that exists, or errAbsent. Reads see all that was written before the call.
+func (st *store) sessionForReads(ctx context.Context) (*framework.Session, error) {
 	if err := st.checkUsable(); err != nil {
 		return nil, err
 	}
@@ -260,8 +260,8 @@ func ignoreAbsent(err error) error {
 	return err
 }
 
-// mostMissing is how often a missing node makes a call look for the queue again.
-const mostMissing = 10
+// maxMissingRetries is how often a missing node makes a call look for the queue again.
+const maxMissingRetries = 10
 
 // repeatOnSessions calls f, which may be repeated, on session after session until it has an answer, or ctx ends. If a node is
 // missing, the queue may have been dropped: then f runs again after the queue was made anew.
@@ -278,7 +278,7 @@ func (st *store) repeatOnSessions(ctx context.Context, f func(*framework.Session
 		if err == nil {
 			err = f(s)
 		}
-		if missing++; errors.Is(err, framework.ErrNoNode) && missing <= mostMissing {
+		if missing++; errors.Is(err, framework.ErrNoNode) && missing <= maxMissingRetries {
 			st.stale.Store(true)
 			return recipe.ErrAgain
 		}

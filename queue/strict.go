@@ -29,80 +29,6 @@ func (o *strictOrder) claimItems() error {
 	return o.cs.claimLoop(func() { o.cs.writer.addRequests(o.nextAfterAcks(0)...) }, func() {})
 }
 
-// nextAfterAcks claims the next items. A claim counts an attempt, so it expects no further calls of Take.
-func (o *strictOrder) nextAfterAcks(int) []*writeRequest {
-	if h := o.holder.Load(); h != nil {
-		return h.nextClaims()
-	}
-	return nil
-}
-
-// giveBack makes the item the first again, after a time. It stays in its place in the queue.
-func (o *strictOrder) giveBack(c *claimedItem, _ int, after time.Duration, _ error, finished func(error)) {
-	o.holder.Load().returnFirst(c, after)
-	c.endDelivery(nil)
-	finished(nil)
-}
-
-// putBack ends the delivery. Its item is in its place in the queue.
-func (o *strictOrder) putBack(c *claimedItem, _ int, given func()) {
-	c.endDelivery(ErrClosed)
-	given()
-}
-
-// hasPassed reports whether the reader of a chain has left a segment behind.
-func (o *strictOrder) hasPassed(at segmentID) bool {
-	h := o.holder.Load()
-	if h == nil {
-		return false
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.ContainsFunc(h.readers, func(r *strictReader) bool { return r.chain == at.chain && r.at.Load() > at.n })
-}
-
-func (o *strictOrder) awaitedItems() []string { return nil }
-
-// countClaimable counts the items that the holder of the lock may claim now: not those that are open, and not those behind an item that was given back
-// for a time. An item that was claimed before goes alone.
-func (o *strictOrder) countClaimable(state queueState, first bool) (n int, undecided bool) {
-	h := o.holder.Load()
-	switch {
-	case !first:
-		return 0, false
-	case h == nil:
-		return state.countItems(), false
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	next, _ := h.firstItem()
-	alone := h.solo || next != nil && next.claimed
-	above := int64(-1) // the rank of the chain of an item that waits
-	if len(h.returned) > 0 && time.Until(h.returned[0].when) > 0 {
-		above = h.returned[0].item.id.at.chain.rank()
-	}
-	claims := o.cs.claims
-	claims.takes.mu.Lock()
-	defer claims.takes.mu.Unlock()
-	switch {
-	case claims.making+claims.ending+len(claims.ready) > 0:
-		return 0, true
-	case len(claims.held) > 0 && alone:
-		return 0, false
-	}
-	for _, counted := range state.chains {
-		if counted.chain.rank() > above {
-			n += counted.items
-		}
-	}
-	for c := range claims.held {
-		if o.cs.store.nodes.segmentOf(c.node).chain.rank() > above {
-			n--
-		}
-	}
-	return max(0, n), false
-}
-
 // holdLock reads and claims until the lease or the consumer session has ended, and then ends what is open, before the lock is released.
 func (o *strictOrder) holdLock(lease *locks.Lease, ready func()) {
 	ready()
@@ -123,7 +49,81 @@ func (o *strictOrder) holdLock(lease *locks.Lease, ready func()) {
 	<-ctx.Done()
 	h.finishClaims()
 	h.uncountUnseen()
-	cs.takeBackAll()
+	cs.returnAll()
+}
+
+// nextAfterAcks claims the next items. A claim counts an attempt, so it expects no further calls of Take.
+func (o *strictOrder) nextAfterAcks(int) []*writeRequest {
+	if h := o.holder.Load(); h != nil {
+		return h.nextClaims()
+	}
+	return nil
+}
+
+// returnItem makes the item the first again, after a time. It stays in its place in the queue.
+func (o *strictOrder) returnItem(c *claimedItem, _ int, after time.Duration, _ error, finished func(error)) {
+	o.holder.Load().returnFirst(c, after)
+	c.endDelivery(nil)
+	finished(nil)
+}
+
+// returnUnsettled ends the delivery. Its item is in its place in the queue.
+func (o *strictOrder) returnUnsettled(c *claimedItem, _ int, given func()) {
+	c.endDelivery(ErrClosed)
+	given()
+}
+
+// hasPassed reports whether the reader of a chain has left a segment behind.
+func (o *strictOrder) hasPassed(at segmentID) bool {
+	h := o.holder.Load()
+	if h == nil {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.ContainsFunc(h.readers, func(r *strictReader) bool { return r.chain == at.chain && r.segment.Load() > at.n })
+}
+
+func (o *strictOrder) awaitedItems() []string { return nil }
+
+// countClaimable counts the items that the holder of the lock may claim now. It leaves out items with an open delivery, and items behind a returned
+// one that waits for its time. An item that was claimed before goes alone.
+func (o *strictOrder) countClaimable(state queueState, first bool) (n int, undecided bool) {
+	h := o.holder.Load()
+	switch {
+	case !first:
+		return 0, false
+	case h == nil:
+		return state.countItems(), false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	next, _ := h.firstItem()
+	alone := h.solo || next != nil && next.claimed
+	above := int64(-1) // the rank of the chain of an item that waits
+	if len(h.returned) > 0 && time.Until(h.returned[0].when) > 0 {
+		above = h.returned[0].item.id.at.chain.rank()
+	}
+	claims := o.cs.claims
+	claims.takes.mu.Lock()
+	defer claims.takes.mu.Unlock()
+	switch {
+	case claims.claiming+claims.settling+len(claims.ready) > 0:
+		return 0, true
+	case len(claims.handedOut) > 0 && alone:
+		return 0, false
+	}
+	for _, counted := range state.chains {
+		if counted.chain.rank() > above {
+			n += counted.items
+		}
+	}
+	for c := range claims.handedOut {
+		if o.cs.store.nodes.segmentOf(c.node).chain.rank() > above {
+			n--
+		}
+	}
+	return max(0, n), false
 }
 
 // lockHolder is the consumer that has the lock of a strict queue: only it claims items, in order.
@@ -137,15 +137,15 @@ type lockHolder struct {
 	purges int32         // the version of the items' directory, before the items were read; a purge raises it
 
 	claiming sync.Mutex     // held while claims are made, so that they are made in order
-	over     bool           // no more claims are made; guarded by claiming
-	onWay    sync.WaitGroup // claims on their way
+	finished bool           // no more claims are made; guarded by claiming
+	pending  sync.WaitGroup // claims on their way
 
 	mu       sync.Mutex
 	readers  []*strictReader // in the order in which their items go
 	heads    map[*strictReader]*fetchedItem
 	reached  claimProgress
 	returned []returnedItem // in order
-	waking   time.Time      // the time that a timer is set to
+	timerAt  time.Time      // the time that a timer is set to
 	solo     bool           // the open delivery goes alone
 }
 
@@ -221,19 +221,19 @@ func (h *lockHolder) startReaders(chains []segmentChain) {
 func (h *lockHolder) nextClaims() (requests []*writeRequest) {
 	h.claiming.Lock()
 	defer h.claiming.Unlock()
-	for !h.over && h.cs.gate.isOpen() {
+	for !h.finished && h.cs.gate.isOpen() {
 		item := h.nextItem()
 		if item == nil {
 			break
 		}
-		h.onWay.Add(1)
+		h.pending.Add(1)
 		requests = append(requests, h.claimRequest(item))
 	}
 	return requests
 }
 
-// nextItem takes the next item, if it was read and is wanted. An item that was claimed before goes alone, and
-// only when a call of Take waits: if it makes its consumers crash, no other item is lost with it.
+// nextItem takes the next item, if it was read and is wanted. An item that was claimed before goes alone, and only when a call of Take waits: if it
+// makes its consumers crash, no other item counts an attempt.
 func (h *lockHolder) nextItem() *fetchedItem {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -252,7 +252,8 @@ func (h *lockHolder) nextItem() *fetchedItem {
 	return item
 }
 
-// firstItem finds the next item, and how to take it. An item that was given back for a time holds up its chain and those of lower rank; h.mu is held.
+// firstItem finds the next item, and returns it with a function that takes it. A returned item that waits for its time holds up its chain and those
+// of lower rank; h.mu is held.
 func (h *lockHolder) firstItem() (item *fetchedItem, take func()) {
 	for _, r := range h.readers {
 		if len(h.returned) > 0 && h.returned[0].item.id.at.chain.rank() >= r.chain.rank() {
@@ -276,8 +277,8 @@ func (h *lockHolder) firstItem() (item *fetchedItem, take func()) {
 
 // wakeAt makes the claim loop look again at a time; h.mu is held.
 func (h *lockHolder) wakeAt(at time.Time) {
-	if !at.Equal(h.waking) {
-		h.waking = at
+	if !at.Equal(h.timerAt) {
+		h.timerAt = at
 		time.AfterFunc(time.Until(at), h.cs.claims.takes.noteChange)
 	}
 }
@@ -323,14 +324,14 @@ func (h *lockHolder) claimRequest(f *fetchedItem) *writeRequest {
 		r.requires = append(r.requires, firstClaims{h})
 	}
 	r.then = func(_ []framework.OpResult, err error) {
-		defer h.onWay.Done()
+		defer h.pending.Done()
 		if err != nil {
 			h.cs.itemSettled(f.id.at)
 			h.cs.claims.claimsFailed(1)
 			h.claimFailed(f, err)
 			return
 		}
-		c := &claimedItem{session: h.cs, node: f.id.node(), version: version, lease: h.lease, data: f.node.Data, tenure: lifetime.Of(h.lease.Context()).Child(h.lease.Context())}
+		c := &claimedItem{session: h.cs, node: f.id.node(), version: version, lease: h.lease, data: f.node.Data, hold: lifetime.Of(h.lease.Context()).Child(h.lease.Context())}
 		c.readItem(f.node.Data, f.node.Stat)
 		if h.isBehindReturned(f) {
 			h.cs.claims.claimsFailed(1)
@@ -372,7 +373,8 @@ func (h *lockHolder) claimFailed(f *fetchedItem, err error) {
 	h.cs.endOnError(err)
 }
 
-// returnFirst makes an item the first again, after a time. Claimed items behind it that no call of Take has got go behind it.
+// returnFirst makes an item the first again, after a time. It also returns the claimed items that have not reached a call of Take; they stay behind
+// this one.
 func (h *lockHolder) returnFirst(c *claimedItem, after time.Duration) {
 	unseen := h.cs.claims.releaseReady()
 	h.addReturned(c, true, after)
@@ -383,7 +385,7 @@ func (h *lockHolder) returnFirst(c *claimedItem, after time.Duration) {
 
 // returnUnseen ends a delivery that no call of Take has got. If it was the item's first claim, the next claim is the first again.
 func (h *lockHolder) returnUnseen(c *claimedItem) {
-	if c.markSettled(errTakenBack) == nil {
+	if c.markSettled(errReturned) == nil {
 		h.addReturned(c, c.version > 0, 0)
 		c.endDelivery(nil)
 	}
@@ -410,9 +412,9 @@ func (h *lockHolder) isBehindReturned(f *fetchedItem) bool {
 // finishClaims waits for the claims on their way, and lets no others begin.
 func (h *lockHolder) finishClaims() {
 	h.claiming.Lock()
-	h.over = true
+	h.finished = true
 	h.claiming.Unlock()
-	h.onWay.Wait()
+	h.pending.Wait()
 }
 
 // uncountUnseen takes back the claims of items that no call of Take has got: the next holder does not count them as attempts. In each chain

@@ -22,21 +22,21 @@ type fetchedItem struct {
 
 // strictReader reads a chain's items in order, for the holder of a strict queue's lock.
 type strictReader struct {
-	cs     *consumerSession
-	chain  segmentChain
-	before claimProgress     // of the holders before this one
-	out    chan *fetchedItem // in order; the consumer session is kicked when there is another
-	at     atomic.Int64      // the number of the segment
-	idle   atomic.Bool       // it has asked for all items
-	bytes  atomic.Int64      // of the items in out; one that is being read counts as much as the largest
-	most   atomic.Int64      // bytes of the largest item, or an estimate before the first was read
-	known  atomic.Bool       // an item was read
-	less   chan struct{}     // has a token after bytes has changed
+	cs           *consumerSession
+	chain        segmentChain
+	before       claimProgress     // of the holders before this one
+	out          chan *fetchedItem // in order; the consumer session is kicked when there is another
+	segment      atomic.Int64      // the number of the segment
+	idle         atomic.Bool       // it has asked for all items
+	bytes        atomic.Int64      // of the items in out; one that is being read counts as much as the largest
+	largest      atomic.Int64      // bytes of the largest item, or an estimate before the first was read
+	largestKnown atomic.Bool       // an item was read
+	bytesChanged chan struct{}     // has a token after bytes has changed
 }
 
 func newStrictReader(cs *consumerSession, line segmentChain, before claimProgress) *strictReader {
-	r := &strictReader{cs: cs, chain: line, before: before, out: make(chan *fetchedItem, max(readAhead, cs.claims.size)), less: make(chan struct{}, 1)}
-	r.most.Store(int64(max(1, cs.settings.prefetchBytes/firstLookups)))
+	r := &strictReader{cs: cs, chain: line, before: before, out: make(chan *fetchedItem, max(readAhead, cs.claims.size)), bytesChanged: make(chan struct{}, 1)}
+	r.largest.Store(int64(max(1, cs.settings.prefetchBytes/firstBatchReads)))
 	return r
 }
 
@@ -50,7 +50,7 @@ func (r *strictReader) readChain(ctx context.Context) error {
 		return fmt.Errorf("%w: %s has no segments", framework.ErrSessionLost, r.chain.dir)
 	}
 	for at := segments[0]; ; {
-		r.at.Store(at.n)
+		r.segment.Store(at.n)
 		if err := r.readSegment(ctx, at); err != nil {
 			return err
 		}
@@ -58,30 +58,9 @@ func (r *strictReader) readChain(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.at.Store(next.n)
+		r.segment.Store(next.n)
 		r.cs.segmentPassed(at)
 		at = next
-	}
-}
-
-// segmentAfter is the segment behind a closed one. It makes that segment if an operator has closed the last one.
-func (r *strictReader) segmentAfter(ctx context.Context, at segmentID) (segmentID, error) {
-	for {
-		segments, err := r.chain.listSegments(ctx, r.cs.s)
-		if err != nil {
-			return at, err
-		}
-		for _, other := range segments {
-			if other.n > at.n {
-				return other, nil
-			}
-		}
-		if len(segments) == 0 {
-			return at, fmt.Errorf("%w: %s has no segments", framework.ErrSessionLost, r.chain.dir)
-		}
-		if err := segments[len(segments)-1].makeNext(ctx, r.cs.s); err != nil {
-			return at, err
-		}
 	}
 }
 
@@ -120,6 +99,39 @@ func (r *strictReader) readSegment(ctx context.Context, at segmentID) error {
 	}
 }
 
+// fetchItem requests an item once the items in out leave room.
+func (r *strictReader) fetchItem(ctx context.Context, id itemID) error {
+	for r.bytes.Load() > 0 && r.bytes.Load()+r.largest.Load() > int64(r.cs.settings.prefetchBytes) {
+		select {
+		case <-r.bytesChanged:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	f := &fetchedItem{id: id, done: make(chan struct{})}
+	select {
+	case r.out <- f:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	assumed := r.largest.Load()
+	r.bytes.Add(assumed)
+	r.cs.refs.addClaim(id.at)
+	r.cs.reads.readAsync(id.node(), func(n framework.Node) {
+		f.node = n
+		size := int64(len(n.Data))
+		r.bytes.Add(size - assumed)
+		if size > r.largest.Load() || n.Err == nil && r.largestKnown.CompareAndSwap(false, true) {
+			r.largest.Store(size)
+		}
+		r.noteBytesChanged()
+		f.claimed = n.Stat.Version > 0 || r.before.covers(id)
+		close(f.done)
+		r.cs.claims.takes.noteChange()
+	})
+	return nil
+}
+
 // waitForItem waits until an item exists or its segment has changed.
 func (r *strictReader) waitForItem(ctx context.Context, item string, changed *framework.Watch) error {
 	_, created, err := r.cs.s.WatchExists(ctx, item)
@@ -141,49 +153,37 @@ func (r *strictReader) waitForItem(ctx context.Context, item string, changed *fr
 	return nil
 }
 
+// segmentAfter is the segment behind a closed one. It makes that segment if an operator has closed the last one.
+func (r *strictReader) segmentAfter(ctx context.Context, at segmentID) (segmentID, error) {
+	for {
+		segments, err := r.chain.listSegments(ctx, r.cs.s)
+		if err != nil {
+			return at, err
+		}
+		for _, other := range segments {
+			if other.n > at.n {
+				return other, nil
+			}
+		}
+		if len(segments) == 0 {
+			return at, fmt.Errorf("%w: %s has no segments", framework.ErrSessionLost, r.chain.dir)
+		}
+		if err := segments[len(segments)-1].makeNext(ctx, r.cs.s); err != nil {
+			return at, err
+		}
+	}
+}
+
 // itemTaken is called when the holder has taken an item.
 func (r *strictReader) itemTaken(f *fetchedItem) {
 	r.bytes.Add(-int64(len(f.node.Data)))
-	r.noteLess()
+	r.noteBytesChanged()
 }
 
-// noteLess makes fetch look again whether there is room.
-func (r *strictReader) noteLess() {
+// noteBytesChanged makes fetchItem check again whether there is room.
+func (r *strictReader) noteBytesChanged() {
 	select {
-	case r.less <- struct{}{}:
+	case r.bytesChanged <- struct{}{}:
 	default:
 	}
-}
-
-// fetchItem asks for an item, when there is room for it.
-func (r *strictReader) fetchItem(ctx context.Context, id itemID) error {
-	for r.bytes.Load() > 0 && r.bytes.Load()+r.most.Load() > int64(r.cs.settings.prefetchBytes) {
-		select {
-		case <-r.less:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	f := &fetchedItem{id: id, done: make(chan struct{})}
-	select {
-	case r.out <- f:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	assumed := r.most.Load()
-	r.bytes.Add(assumed)
-	r.cs.refs.addClaim(id.at)
-	r.cs.reads.readAsync(id.node(), func(n framework.Node) {
-		f.node = n
-		size := int64(len(n.Data))
-		r.bytes.Add(size - assumed)
-		if size > r.most.Load() || n.Err == nil && r.known.CompareAndSwap(false, true) {
-			r.most.Store(size)
-		}
-		r.noteLess()
-		f.claimed = n.Stat.Version > 0 || r.before.covers(id)
-		close(f.done)
-		r.cs.claims.takes.noteChange()
-	})
-	return nil
 }

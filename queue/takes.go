@@ -78,12 +78,12 @@ func (q *takeQueue) takeReady() *claimedItem {
 	return q.removeCall(call)
 }
 
-// handBack hands an item to the next call, after the call that got it has ended.
-func (q *takeQueue) handBack(c *claimedItem) {
+// handToNextCall hands an item to the next call, after the call that got it has ended.
+func (q *takeQueue) handToNextCall(c *claimedItem) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if claims := c.session.claims; q.claims == claims && claims.held[c] {
-		delete(claims.held, c)
+	if claims := c.session.claims; q.claims == claims && claims.handedOut[c] {
+		delete(claims.handedOut, c)
 		claims.ready = slices.Insert(claims.ready, 0, c)
 		claims.handOutReady()
 	}
@@ -137,19 +137,19 @@ type sessionClaims struct {
 	size     int // of the window
 
 	// Guarded by takes.mu.
-	making   int                   // claims on their way
-	ready    []*claimedItem        // claimed, and not handed out
-	held     map[*claimedItem]bool // handed out, and not settled
-	ending   int                   // being settled
-	largest  int                   // bytes of the largest recent item, or 0
-	expected int                   // calls of Take to expect, since deliveries were acknowledged
-	patience context.Context       // of claims that wait for items: done after the idle timeout without a call of Take
-	giveUp   context.CancelFunc    // ends patience
+	claiming  int                   // claims on their way
+	ready     []*claimedItem        // claimed, and not handed out
+	handedOut map[*claimedItem]bool // handed out, and not settled
+	settling  int                   // being settled
+	largest   int                   // bytes of the largest recent item, or 0
+	expected  int                   // calls of Take to expect, since deliveries were acknowledged
+	waitCtx   context.Context       // of claims that wait for items: done after the idle timeout without a call of Take
+	endWaits  context.CancelFunc    // ends waitCtx
 }
 
 func newSessionClaims(takes *takeQueue, ctx context.Context, gate *pauseGate, settings *settings, size int) *sessionClaims {
-	s := &sessionClaims{takes: takes, ctx: ctx, gate: gate, settings: settings, size: size, held: map[*claimedItem]bool{}}
-	s.patience, s.giveUp = context.WithCancel(ctx)
+	s := &sessionClaims{takes: takes, ctx: ctx, gate: gate, settings: settings, size: size, handedOut: map[*claimedItem]bool{}}
+	s.waitCtx, s.endWaits = context.WithCancel(ctx)
 	return s
 }
 
@@ -161,12 +161,12 @@ func (s *sessionClaims) handOutReady() {
 	for len(s.ready) > 0 && len(s.takes.calls) > 0 {
 		item := s.ready[0]
 		s.ready = s.ready[1:]
-		if item.tenure.Err() != nil {
+		if item.hold.Err() != nil {
 			continue
 		}
 		call := s.takes.calls[0]
 		s.takes.calls = s.takes.calls[1:]
-		s.held[item] = true
+		s.handedOut[item] = true
 		s.takes.last = time.Now()
 		call.got <- takeResult{item: item}
 	}
@@ -188,9 +188,9 @@ func (s *sessionClaims) reserveClaims(most int, onDemand bool) (n int) {
 	if !onDemand {
 		wanted += max(s.expected, s.wantedAhead(wanted))
 	}
-	mine := s.making + len(s.ready)
-	n = max(0, min(most, wanted-mine, s.size-mine-len(s.held)))
-	s.making += n
+	mine := s.claiming + len(s.ready)
+	n = max(0, min(most, wanted-mine, s.size-mine-len(s.handedOut)))
+	s.claiming += n
 	return n
 }
 
@@ -200,7 +200,7 @@ func (s *sessionClaims) wantedAhead(waiting int) int {
 		return 0
 	}
 	if s.largest == 0 { // the size of items is unknown
-		return min(s.settings.prefetch, firstLookups)
+		return min(s.settings.prefetch, firstBatchReads)
 	}
 	return min(s.settings.prefetch, max(1, s.settings.prefetchBytes/s.largest))
 }
@@ -209,7 +209,7 @@ func (s *sessionClaims) wantedAhead(waiting int) int {
 func (s *sessionClaims) claimsFailed(n int) {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()
-	s.making -= n
+	s.claiming -= n
 	s.takes.noteChange()
 }
 
@@ -217,13 +217,13 @@ func (s *sessionClaims) claimsFailed(n int) {
 func (s *sessionClaims) addClaimed(c *claimedItem, handOut bool) {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()
-	s.making--
+	s.claiming--
 	s.largest = max(1, len(c.env.payload), s.largest-s.largest/8)
 	if handOut {
 		s.ready = append(s.ready, c)
 		s.handOutReady()
 	} else {
-		s.held[c] = true
+		s.handedOut[c] = true
 	}
 }
 
@@ -237,10 +237,10 @@ func (s *sessionClaims) beginSettling(c *claimedItem) {
 // moveToEnding moves an item from ready or held to those being settled; takes.mu is held.
 func (s *sessionClaims) moveToEnding(c *claimedItem) {
 	s.ready = slices.DeleteFunc(s.ready, func(other *claimedItem) bool { return other == c })
-	if s.held[c] {
-		delete(s.held, c)
+	if s.handedOut[c] {
+		delete(s.handedOut, c)
 		c.settling = true
-		s.ending++
+		s.settling++
 		s.noteUse(c)
 	}
 }
@@ -251,7 +251,7 @@ func (s *sessionClaims) removeSettled(c *claimedItem) {
 	defer s.takes.mu.Unlock()
 	s.moveToEnding(c)
 	if c.settling {
-		s.ending--
+		s.settling--
 	}
 	s.noteUse(c)
 	s.takes.noteChange()
@@ -275,7 +275,7 @@ func (s *sessionClaims) expectTakes(n int) {
 func (s *sessionClaims) isBusy() bool {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()
-	return s.making+len(s.ready)+len(s.held) > 0
+	return s.claiming+len(s.ready)+len(s.handedOut) > 0
 }
 
 // isIdle reports whether the consumer session was not used for the idle timeout, or else how long to wait before the next look.
@@ -283,7 +283,7 @@ func (s *sessionClaims) isIdle() (bool, time.Duration) {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()
 	left := s.settings.idleTimeout - time.Since(s.takes.last)
-	if len(s.takes.calls) > 0 || len(s.held) > 0 || s.ending > 0 {
+	if len(s.takes.calls) > 0 || len(s.handedOut) > 0 || s.settling > 0 {
 		left = s.settings.idleTimeout
 	}
 	return left <= 0, left
@@ -293,31 +293,31 @@ func (s *sessionClaims) isIdle() (bool, time.Duration) {
 func (s *sessionClaims) waitContext() context.Context {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()
-	return s.patience
+	return s.waitCtx
 }
 
-// releaseAhead ends the claims made ahead, if no call of Take has come for a time. It returns the items that are ready, to be given back.
+// releaseAhead ends the claims made ahead, if no call of Take has come for a time. It returns the ready items, which the caller returns to the queue.
 func (s *sessionClaims) releaseAhead(after time.Duration) []*claimedItem {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()
 	unused := len(s.takes.calls) == 0 && time.Since(s.takes.last) >= after
-	if !unused || s.making+len(s.ready)+s.expected == 0 {
+	if !unused || s.claiming+len(s.ready)+s.expected == 0 {
 		return nil
 	}
-	defer s.giveUp()
+	defer s.endWaits()
 	s.expected = 0
-	s.patience, s.giveUp = context.WithCancel(s.ctx)
+	s.waitCtx, s.endWaits = context.WithCancel(s.ctx)
 	return s.takeUnseen()
 }
 
-// releaseReady returns the items that no call of Take has got, to be given back.
+// releaseReady returns the items that have not reached a call of Take, which the caller returns to the queue.
 func (s *sessionClaims) releaseReady() []*claimedItem {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()
 	return s.takeUnseen()
 }
 
-// releaseIfReady returns whether an item was ready, and is now to be given back.
+// releaseIfReady reports whether an item was ready. If it was, the caller returns it to the queue.
 func (s *sessionClaims) releaseIfReady(c *claimedItem) bool {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()
@@ -327,15 +327,15 @@ func (s *sessionClaims) releaseIfReady(c *claimedItem) bool {
 	}
 	s.ready = slices.Delete(s.ready, i, i+1)
 	c.unseen = true
-	s.held[c] = true
+	s.handedOut[c] = true
 	return true
 }
 
-// releaseAll returns the items that were handed out, and those that were not, to be given back.
+// releaseAll returns the items that were handed out, and those that were not. The caller returns both to the queue.
 func (s *sessionClaims) releaseAll() (seen, unseen []*claimedItem) {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()
-	return slices.Collect(maps.Keys(s.held)), s.takeUnseen()
+	return slices.Collect(maps.Keys(s.handedOut)), s.takeUnseen()
 }
 
 // takeUnseen takes the ready items; takes.mu is held.
@@ -344,12 +344,12 @@ func (s *sessionClaims) takeUnseen() []*claimedItem {
 	s.ready = nil
 	for _, c := range ready {
 		c.unseen = true
-		s.held[c] = true
+		s.handedOut[c] = true
 	}
 	return ready
 }
 
-// readyItems are the items that no call of Take has got.
+// readyItems are the claimed items that have not reached a call of Take.
 func (s *sessionClaims) readyItems() []*claimedItem {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()
@@ -360,5 +360,5 @@ func (s *sessionClaims) readyItems() []*claimedItem {
 func (s *sessionClaims) isFull() bool {
 	s.takes.mu.Lock()
 	defer s.takes.mu.Unlock()
-	return len(s.held) >= s.size
+	return len(s.handedOut) >= s.size
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/metrics"
 )
 
-// The names follow OpenTelemetry's conventions for messaging, which are still in development. Only this file knows them.
+// The names follow OpenTelemetry's conventions for messaging, which are still in development. Only this file names these conventions.
 const (
 	scope  = "github.com/lockstep-go/lockstep/queue"
 	system = "lockstep"

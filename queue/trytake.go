@@ -10,68 +10,16 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// countClaimable returns how many items this consumer could claim at a moment of the call, after a sync, and whether that is undecided yet, since claims
-// are on their way. The number may be too high, since other consumers claim at the same time. It does not write. Unless always, it returns 1 if the
-// consumer runs.
-func (c *consumer) countClaimable(ctx context.Context, always bool) (n int, undecided bool, err error) {
-	select {
-	case c.state.reading <- struct{}{}:
-		defer func() { <-c.state.reading }()
-	case <-ctx.Done():
-		return 0, false, failure.Ended(ctx)
-	}
-	if !always && c.takes.isRunning() {
-		return 1, false, nil
-	}
-	s, err := c.store.lookSession(ctx)
-	if err != nil {
-		return 0, false, ignoreAbsent(err)
-	}
-	var awaited []string
-	cs := c.session.Load()
-	if cs != nil {
-		awaited = cs.order.awaitedItems()
-	}
-	state, err := c.state.readState(ctx, s, awaited)
-	if errors.Is(err, framework.ErrNoNode) { // the queue is being dropped
-		c.store.stale.Store(true)
-		return 0, false, nil
-	}
-	if err != nil || state.paused {
-		return 0, false, err
-	}
-	cs, others := c.session.Load(), state.consumers
-	if c.takes.isRunning() {
-		others = max(0, others-1) // this consumer stands in line, or is about to
-	}
-	stands := cs != nil && cs.place.stands.Load() && cs.ctx.Err() == nil
-	first := others == 0 || stands && cs.place.first.Load()
-	switch {
-	case stands && cs.claims.isFull():
-		return 0, false, nil
-	case stands:
-		n, undecided = cs.order.countClaimable(state, first)
-	case first: // it gets the items of dead consumers, too
-		n = state.countItems()
-	case c.store.record().Order != Strict:
-		n = state.countUnclaimed()
-	}
-	if first && state.due {
-		n++
-	}
-	return n, undecided, nil
-}
-
 const (
 	// idlePoll is how long a call of Take waits before it joins the line of a queue without claimable items.
 	idlePoll = 100 * time.Millisecond
-	// mostTry is how long TryTake waits at most, standing in line, for items that seemed to be claimable.
-	mostTry = time.Second
+	// maxTryWait is how long TryTake waits at most, standing in line, for items that seemed to be claimable.
+	maxTryWait = time.Second
 )
 
-// lookFirst returns when there is something to claim, or after idlePoll. It looks only for the
+// lookBeforeJoining returns when there is something to claim, or after idlePoll. It looks only for the
 // first call of a consumer that does not stand in line: such a call would write a place, a ticket and more in vain.
-func (c *consumer) lookFirst(ctx context.Context) error {
+func (c *consumer) lookBeforeJoining(ctx context.Context) error {
 	if c.takes.isRunning() {
 		return nil
 	}
@@ -86,24 +34,7 @@ func (c *consumer) lookFirst(ctx context.Context) error {
 		case <-during.Done():
 		}
 	}
-	return c.whyEnded(ctx) // other errors come again, or not, when the consumer begins
-}
-
-// untilClosed is a context that ends with ctx, and when Close begins.
-func (c *consumer) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
-	during, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(c.work, cancel)
-	return during, func() { stop(); cancel() }
-}
-
-func (c *consumer) whyEnded(ctx context.Context) error {
-	if err := context.Cause(c.work); err != nil {
-		return err
-	}
-	if ctx.Err() != nil {
-		return failure.Ended(ctx)
-	}
-	return nil
+	return c.endError(ctx) // other errors come again, or not, when the consumer begins
 }
 
 // takeNow takes up to n items that can be claimed now. It returns ErrEmpty if there is no such item.
@@ -144,10 +75,10 @@ func (c *consumer) takeNow(ctx context.Context, n int) (got []*claimedItem, err 
 			_ = back.Pause(during)
 			continue
 		}
-		if ended := c.whyEnded(ctx); ended != nil {
+		if ended := c.endError(ctx); ended != nil {
 			return got, ended
 		}
-		if err != nil || can == 0 && !undecided || waited >= mostTry {
+		if err != nil || can == 0 && !undecided || waited >= maxTryWait {
 			return got, err
 		}
 		for len(calls) < min(can, n-len(got)) {
@@ -192,4 +123,73 @@ func (c *consumer) waitForCalls(ctx context.Context, pause time.Duration, got []
 		}
 	}
 	return got, calls, nil
+}
+
+// countClaimable returns how many items this consumer could claim at a moment of the call, after a sync, and whether that is undecided yet, since claims
+// are on their way. The number may be too high, since other consumers claim at the same time. It does not write. Unless always, it returns 1 if the
+// consumer runs.
+func (c *consumer) countClaimable(ctx context.Context, always bool) (n int, undecided bool, err error) {
+	select {
+	case c.state.reading <- struct{}{}:
+		defer func() { <-c.state.reading }()
+	case <-ctx.Done():
+		return 0, false, failure.Ended(ctx)
+	}
+	if !always && c.takes.isRunning() {
+		return 1, false, nil
+	}
+	s, err := c.store.sessionForReads(ctx)
+	if err != nil {
+		return 0, false, ignoreAbsent(err)
+	}
+	var awaited []string
+	cs := c.session.Load()
+	if cs != nil {
+		awaited = cs.order.awaitedItems()
+	}
+	state, err := c.state.readState(ctx, s, awaited)
+	if errors.Is(err, framework.ErrNoNode) { // the queue is being dropped
+		c.store.stale.Store(true)
+		return 0, false, nil
+	}
+	if err != nil || state.paused {
+		return 0, false, err
+	}
+	cs, others := c.session.Load(), state.consumers
+	if c.takes.isRunning() {
+		others = max(0, others-1) // this consumer stands in line, or is about to
+	}
+	stands := cs != nil && cs.place.stands.Load() && cs.ctx.Err() == nil
+	first := others == 0 || stands && cs.place.first.Load()
+	switch {
+	case stands && cs.claims.isFull():
+		return 0, false, nil
+	case stands:
+		n, undecided = cs.order.countClaimable(state, first)
+	case first: // it gets the items of dead consumers, too
+		n = state.countItems()
+	case c.store.record().Order != Strict:
+		n = state.countUnclaimed()
+	}
+	if first && state.due {
+		n++
+	}
+	return n, undecided, nil
+}
+
+// untilClosed is a context that ends with ctx, and when Close begins.
+func (c *consumer) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
+	during, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(c.openCtx, cancel)
+	return during, func() { stop(); cancel() }
+}
+
+func (c *consumer) endError(ctx context.Context) error {
+	if err := context.Cause(c.openCtx); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return failure.Ended(ctx)
+	}
+	return nil
 }

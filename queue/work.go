@@ -16,8 +16,8 @@ import (
 // DefaultGrace is how long Work lets handlers finish by default; see WithGrace.
 const DefaultGrace = 30 * time.Second
 
-// mostSettling is how long Work waits after the grace for the servers' answers to acknowledgements and returns.
-const mostSettling = 5 * time.Second
+// maxSettleWait is how long Work waits after the grace for the servers' answers to acknowledgements and returns.
+const maxSettleWait = 5 * time.Second
 
 // Handler works on an item. Its result settles the delivery; see Work. It may settle the delivery itself instead.
 type Handler[T any] func(ctx context.Context, d *Delivery[T]) error
@@ -57,14 +57,14 @@ func WithProcessingTimeout(d time.Duration) WorkOption {
 //
 // If the handler returns nil, Work acknowledges the item. If it returns an error, the attempt has failed: Work gives the item
 // back as Nack does without a delay, or after the time of the error (RetryAfter), or makes it a dead letter (Bury).
-// The error's text becomes the item's LastError; a strict queue does not keep it. Work logs a panic with its stack and treats it
+// The error's text becomes the item's LastError, except in a strict queue. Work logs a panic with its stack and treats the panic
 // as an error; the worker continues.
 //
 // The handler's context is the delivery's, with the processing timeout (WithProcessingTimeout). It does not end with ctx: when
 // ctx ends, Work takes no more items, and running handlers may continue for the grace (WithGrace) and keep their items.
 // Then their contexts end, with a cause that wraps ErrDraining, and Work gives their items back at once, with the attempt
 // counted. Work does not settle an item, and does not return, before the item's handler has returned: so no other consumer
-// works on the item at the same time. The result of a handler whose context has ended does not count, also if it is nil.
+// works on the item at the same time. If a handler's context has ended, its result does not count, even a nil error.
 //
 // Lost connections and sessions do not end Work: handlers of lost items see their contexts end, and the items come
 // again. Work returns nil if all handlers have returned before the end of the grace. Else the error wraps
@@ -72,11 +72,11 @@ func WithProcessingTimeout(d time.Duration) WorkOption {
 // n must not be larger than WithMaxInFlight, or than DefaultMaxInFlight without that option.
 func (q *Queue[T]) Work(ctx context.Context, n int, handler Handler[T], opts ...WorkOption) error {
 	o := workOptions{grace: DefaultGrace}
-	err := q.core.checkUsable()
+	err := q.engine.checkUsable()
 	if err == nil && handler == nil {
 		err = fmt.Errorf("%w: Work: the handler is nil", ErrOption)
 	}
-	most := q.core.settings.window
+	most := q.engine.settings.window
 	if most == 0 {
 		most = DefaultMaxInFlight
 	}
@@ -132,11 +132,11 @@ func (w *workers[T]) runWorkers(ctx context.Context, n int) error {
 	case <-drained:
 	case <-grace.C:
 		force()
-		late := time.AfterFunc(mostSettling, giveUp)
+		late := time.AfterFunc(maxSettleWait, giveUp)
 		defer late.Stop()
 		<-drained
 	}
-	w.q.core.consumer.releaseAhead()
+	w.q.engine.consumer.releaseAhead()
 	err := context.Cause(w.taking)
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		err = nil
@@ -155,12 +155,12 @@ func (w *workers[T]) workerLoop() {
 			w.running.Go(w.workerLoop)
 		}
 	}()
-	back := recipe.NewBackoff(w.q.core.store.client)
+	back := recipe.NewBackoff(w.q.engine.store.client)
 	for w.taking.Err() == nil {
 		d, err := w.q.Take(w.taking)
 		switch {
 		case err == nil && w.taking.Err() != nil:
-			w.q.core.consumer.takes.handBack(d.item)
+			w.q.engine.consumer.takes.handToNextCall(d.item)
 		case err == nil:
 			back.Reset()
 			w.handleItem(d)
@@ -190,10 +190,10 @@ func (w *workers[T]) handleItem(d *Delivery[T]) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
-			w.q.core.store.client.Logger().Error("the handler of an item has panicked", "path", w.q.Path(), "item", d.Node(), "panic", p, "stack", string(debug.Stack()))
+			w.q.engine.store.client.Logger().Error("the handler of an item has panicked", "path", w.q.Path(), "item", d.Node(), "panic", p, "stack", string(debug.Stack()))
 		}
 		if settled := w.settleByResult(context.Cause(ctx), d, err); settled != nil && !errors.Is(settled, ErrSettled) {
-			w.q.core.store.client.Logger().Warn("the item of a handler could not be settled; it may be delivered again", "path", w.q.Path(), "item", d.Node(), "error", settled)
+			w.q.engine.store.client.Logger().Warn("the item of a handler could not be settled; it may be delivered again", "path", w.q.Path(), "item", d.Node(), "error", settled)
 		}
 	}()
 	err = w.handler(ctx, d)
@@ -218,7 +218,7 @@ func (w *workers[T]) settleByResult(ended error, d *Delivery[T], err error) erro
 	case errors.As(err, &retry):
 		return d.nack(retry.after, err).Wait(w.settling)
 	}
-	return d.nack(w.q.core.store.retryDelay(d.Attempt), err).Wait(w.settling)
+	return d.nack(w.q.engine.store.retryDelay(d.Attempt), err).Wait(w.settling)
 }
 
 // retryError is what RetryAfter returns.

@@ -18,8 +18,8 @@ import (
 // The fence finds out whether a transaction was applied if its reply was lost.
 type writer struct {
 	store     *store
-	work      context.Context // done when the Queue is being closed
-	life      context.Context // done when writing ends
+	openCtx   context.Context // done when the Queue is being closed
+	writeCtx  context.Context // done when writing ends
 	tasks     *background.Tasks
 	putsQueue func() bool // reports whether puts of this Queue stand in line for room
 
@@ -36,8 +36,8 @@ type writer struct {
 }
 
 func newWriter(st *store, bound int64, work, life context.Context, tasks *background.Tasks, putsQueue func() bool) *writer {
-	return &writer{store: st, work: work, life: life, tasks: tasks, putsQueue: putsQueue, fence: fence{store: st}, appender: newAppender(st, bound),
-		room: capacityCounter{store: st}, ids: dedupBuckets{store: st, tasks: tasks, work: work}}
+	return &writer{store: st, openCtx: work, writeCtx: life, tasks: tasks, putsQueue: putsQueue, fence: fence{store: st}, appender: newAppender(st, bound),
+		room: capacityCounter{store: st}, ids: dedupBuckets{store: st, tasks: tasks, openCtx: work}}
 }
 
 // Limits of a transaction.
@@ -53,7 +53,7 @@ func (w *writer) addRequests(requests ...*writeRequest) {
 	}
 }
 
-// addWithin is add, and returns ErrBacklog if more than so many bytes would wait then; 0 for any number.
+// addWithin is addRequests with a bound: it returns ErrBacklog if more than most bytes would wait. 0 is no bound.
 func (w *writer) addWithin(most int, requests ...*writeRequest) error {
 	size := 0
 	for _, r := range requests {
@@ -141,7 +141,7 @@ func (w *writer) nextBatch() (batch []*writeRequest) {
 // writeBatch writes requests, in as many transactions as it takes, until each has its outcome.
 func (w *writer) writeBatch(requests []*writeRequest) {
 	back := recipe.NewBackoff(w.store.client)
-	ctx, missing := w.life, 0
+	ctx, missing := w.writeCtx, 0
 	for len(requests) > 0 {
 		s, err := w.store.client.Session(ctx)
 		if err == nil {
@@ -159,7 +159,7 @@ func (w *writer) writeBatch(requests []*writeRequest) {
 			return
 		case failure.IsTransient(err):
 			_ = back.Pause(ctx) // the next round sees the end of ctx
-		case (errors.Is(err, framework.ErrNoNode) || errors.Is(err, ErrNotQueue)) && !w.store.stale.Load() && missing < mostMissing:
+		case (errors.Is(err, framework.ErrNoNode) || errors.Is(err, ErrNotQueue)) && !w.store.stale.Load() && missing < maxMissingRetries:
 			missing++ // the queue may have been dropped: the next round finds out
 			w.forgetQueue()
 			_ = back.Pause(ctx)
@@ -190,14 +190,6 @@ func (w *writer) makeQueueAndMarker(ctx context.Context, s *framework.Session) e
 		}
 	}
 	return nil
-}
-
-// forgetQueue forgets all that is known of the queue: the servers have removed the marker, maybe with the queue.
-func (w *writer) forgetQueue() {
-	w.fence.forgetMarker()
-	w.appender.forgetSegments()
-	w.room, w.ids = capacityCounter{store: w.store}, dedupBuckets{store: w.store, tasks: w.tasks, work: w.work}
-	w.store.stale.Store(true)
 }
 
 // sendTransaction sends one transaction and returns the requests to send again.
@@ -241,24 +233,6 @@ func (w *writer) sendTransaction(ctx context.Context, s *framework.Session, requ
 		return nil, err
 	}
 	return w.setState(requests, requestQueued), err
-}
-
-// resolveLost finds out whether a transaction was applied after its reply was lost. It returns the requests to send again.
-func (w *writer) resolveLost(ctx context.Context, requests []*writeRequest, lost error) (again []*writeRequest) {
-	w.room.known = false
-	applied, err := w.fence.wasApplied(ctx)
-	switch {
-	case err == nil && applied:
-		w.finishAll(requests, nil)
-		return nil
-	case err == nil:
-		return w.setState(requests, requestQueued)
-	case errors.Is(err, framework.ErrNoNode):
-		w.forgetQueue()
-		err = lost
-	}
-	w.finishAll(requests, fmt.Errorf("%w: %w", ErrUnknown, err))
-	return nil
 }
 
 // admitRequests reads what the writer has to know for a transaction of these requests. It fails puts beyond the queue's capacity, and ids of a
@@ -342,6 +316,32 @@ func (w *writer) assembleTransaction(requests []*writeRequest) *transaction {
 		}
 	}
 	return t
+}
+
+// resolveLost finds out whether a transaction was applied after its reply was lost. It returns the requests to send again.
+func (w *writer) resolveLost(ctx context.Context, requests []*writeRequest, lost error) (again []*writeRequest) {
+	w.room.known = false
+	applied, err := w.fence.wasApplied(ctx)
+	switch {
+	case err == nil && applied:
+		w.finishAll(requests, nil)
+		return nil
+	case err == nil:
+		return w.setState(requests, requestQueued)
+	case errors.Is(err, framework.ErrNoNode):
+		w.forgetQueue()
+		err = lost
+	}
+	w.finishAll(requests, fmt.Errorf("%w: %w", ErrUnknown, err))
+	return nil
+}
+
+// forgetQueue forgets all that is known of the queue: the servers have removed the marker, maybe with the queue.
+func (w *writer) forgetQueue() {
+	w.fence.forgetMarker()
+	w.appender.forgetSegments()
+	w.room, w.ids = capacityCounter{store: w.store}, dedupBuckets{store: w.store, tasks: w.tasks, openCtx: w.openCtx}
+	w.store.stale.Store(true)
 }
 
 // setState marks requests as sent, or as queued again. It leaves out those that were withdrawn.

@@ -24,12 +24,12 @@ func (w *world) written() (*member, *writer, *framework.Session) {
 	m.put("x")
 	s, err := m.client.Session(w.t.Context())
 	require.NoError(w.t, err)
-	return m, m.core.writer, s
+	return m, m.engine.writer, s
 }
 
 // putRequest is the request of a put of an item that is stored so.
 func (m *member) putRequest(stored ...byte) *writeRequest {
-	item, ops := m.core.store.nodes.putTarget(0, 0)
+	item, ops := m.engine.store.nodes.putTarget(0, 0)
 	item.data = stored
 	return &writeRequest{ops: ops, items: []newItem{item}, adds: 1}
 }
@@ -66,7 +66,7 @@ func TestTransactionBeforeFenceIsRefused(t *testing.T) {
 // removeMarker does what the servers do some time after the writer's session.
 func (m *member) removeMarker(s *framework.Session) {
 	m.t.Helper()
-	wr := m.core.writer
+	wr := m.engine.writer
 	require.NoError(m.t, m.client.Delete(m.t.Context(), wr.fence.childPath(s), framework.AnyVersion))
 	require.NoError(m.t, m.client.Delete(m.t.Context(), wr.fence.marker, framework.AnyVersion))
 }
@@ -224,10 +224,10 @@ func TestDedupUsesOpenBucket(t *testing.T) {
 		require.NoError(t, b.Put(t.Context(), "x", WithID("2")))
 		time.Sleep(2 * time.Minute)
 		require.NoError(t, a.Put(t.Context(), "x", WithID("3")))
-		b.core.writer.ids.opened = time.Now().Add(time.Hour) // its clock is wrong
+		b.engine.writer.ids.opened = time.Now().Add(time.Hour) // its clock is wrong
 		require.NoError(t, b.Put(t.Context(), "x", WithID("4")))
 		require.ErrorIs(t, a.Put(t.Context(), "x", WithID("4")), ErrDuplicate)
-		_, there := w.Node(b.core.writer.ids.idNode(1, "4"))
+		_, there := w.Node(b.engine.writer.ids.idNode(1, "4"))
 		require.True(t, there)
 	})
 }

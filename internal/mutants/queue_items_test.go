@@ -22,7 +22,7 @@ var queueItemsMutants = []mutant{
 	},
 	{
 		name: "an item that is open again as its queue closes stays claimed", file: "queue/claimeditem.go", test: "TestAckWithRefusedAtCloseGivesItemBack",
-		old: "if c.session.ctx.Err() != nil {\n\t\tc.takeBack", new: "if false {\n\t\tc.takeBack",
+		old: "if c.session.ctx.Err() != nil {\n\t\tc.endAndReturn", new: "if false {\n\t\tc.endAndReturn",
 	},
 	{
 		name: "a refused operation of one put fails others", file: "queue/writer.go", test: "TestRefusedOpDoesNotFailOtherPuts",
@@ -39,7 +39,7 @@ var queueItemsMutants = []mutant{
 	},
 	{
 		name: "an item that was claimed ahead does not expire", file: "queue/queue.go", test: "TestPrefetchedItemExpires|TestExpiredItemIsDeadLetter",
-		old: "if header.hasExpired(q.core.store.clock.Now()) {", new: "if false {",
+		old: "if header.hasExpired(q.engine.store.clock.Now()) {", new: "if false {",
 	},
 	{
 		name: "an item whose time is over counts an attempt", file: "queue/claimeditem.go", test: "TestExpiredItemIsDeadLetter",

@@ -10,7 +10,7 @@ var queueParallelMutants = []mutant{
 	},
 	{
 		name: "a call joins the line before it has looked", file: "queue/consumer.go", test: "TestTryTakeOfEmptyQueueDoesNotWrite",
-		old: "if err := c.lookFirst(ctx); err != nil {", new: "if err := ctx.Err(); err != nil {",
+		old: "if err := c.lookBeforeJoining(ctx); err != nil {", new: "if err := ctx.Err(); err != nil {",
 	},
 	{
 		name: "the sweep stops at a closed segment without items", file: "queue/recoverer.go",
@@ -44,7 +44,7 @@ var queueParallelMutants = []mutant{
 	},
 	{
 		name: "others are woken for the same items", file: "queue/recoverer.go", test: "TestPriorityItemsWakeOneConsumerEach",
-		old: "if unclaimed == 0 || read == r.woke {", new: "if unclaimed == 0 || read < 0 {",
+		old: "if unclaimed == 0 || read == r.wokenForRead {", new: "if unclaimed == 0 || read < 0 {",
 	},
 	{
 		name: "a move that was refused is not tried again", file: "queue/recoverer.go", test: "TestRecoveredItemKeepsAttempts",

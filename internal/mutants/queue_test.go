@@ -44,7 +44,7 @@ var queueMutants = []mutant{
 	},
 	{
 		name: "a drain waits for its servers for ever", file: "queue/work.go", test: "TestWorkDrainEndsWithoutServers",
-		old: "time.AfterFunc(mostSettling, giveUp)", new: "time.AfterFunc(100*mostSettling, giveUp)",
+		old: "time.AfterFunc(maxSettleWait, giveUp)", new: "time.AfterFunc(100*maxSettleWait, giveUp)",
 	},
 	{
 		name: "Nack knows no policy", file: "queue/delivery.go", test: "TestRetryPolicyDelaysFailedAttempts",
@@ -111,13 +111,13 @@ var queueMutants = []mutant{
 	},
 	{
 		name: "a reader has no bound in bytes", file: "queue/strictreader.go", test: "TestPrefetchIsBoundedInBytes",
-		old: " && r.bytes.Load()+r.most.Load() > int64(r.cs.settings.prefetchBytes)",
+		old: " && r.bytes.Load()+r.largest.Load() > int64(r.cs.settings.prefetchBytes)",
 		new: " && false",
 	},
 	{
 		name: "items that are due are moved one by one", file: "queue/housekeeping.go", test: "TestDueItemsAreMovedTogether",
-		old: "const moveTogether = 64",
-		new: "const moveTogether = 1",
+		old: "const moveBatch = 64",
+		new: "const moveBatch = 1",
 	},
 	{
 		name: "who comes anew takes places before the line", file: "queue/capacity.go", test: "TestEmptyCapacityLineDoesNotBlockPuts",
@@ -140,7 +140,7 @@ var queueMutants = []mutant{
 	},
 	{
 		name: "what has ended is handed out", file: "queue/takes.go", test: "TestEndedDeliveryIsNotHandedOutAfterProcessPause",
-		old: "if item.tenure.Err() != nil {", new: "if false {",
+		old: "if item.hold.Err() != nil {", new: "if false {",
 	},
 	{
 		name: "a claim that was refused counts an attempt", file: "queue/strict.go", test: "TestClaimRefusedAfterPurgeCountsNoAttempt",
@@ -148,6 +148,6 @@ var queueMutants = []mutant{
 	},
 	{
 		name: "a delivery ends after its item was given back", file: "queue/claimeditem.go", test: "TestNackEndsContextBeforeRedelivery",
-		old: "\tc.tenure.End(ErrSettled) // before another consumer can have the item\n", new: "",
+		old: "\tc.hold.End(ErrSettled) // before another consumer can have the item\n", new: "",
 	},
 }

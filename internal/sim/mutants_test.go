@@ -200,7 +200,7 @@ var mutantList = []mutant{
 	},
 	{
 		name: "an attempt of who gives back is counted twice", file: "queue/claimeditem.go", recipes: "lines", rule: "attempts",
-		old: "c.session.order.giveBack(c, c.attempt, after, reason, finished)", new: "c.session.order.giveBack(c, c.attempt+1, after, reason, finished)",
+		old: "c.session.order.returnItem(c, c.attempt, after, reason, finished)", new: "c.session.order.returnItem(c, c.attempt+1, after, reason, finished)",
 	},
 	{
 		name: "a claim that was refused counts an attempt", file: "queue/strict.go", recipes: "lines", rule: "attempts",
