@@ -17,7 +17,7 @@ import (
 // readyName is the node of Apache Curator's DistributedDoubleBarrier that marks the beginning of a round.
 const readyName = "ready"
 
-// enterCurator enters as Apache Curator's DistributedDoubleBarrier does.
+// enterCurator enters by the algorithm of Apache Curator's DistributedDoubleBarrier.
 func (b *storedBarrier) enterCurator(ctx, settling context.Context) (r *Round, err error) {
 	err = recipe.OnSession(ctx, b.client, func(s *framework.Session) error {
 		r, err = b.enterCuratorOnSession(ctx, settling, s)
@@ -121,8 +121,7 @@ func (d *curatorLeaver) waitForOthers(ctx context.Context) error {
 	})
 }
 
-// waitForLastMember waits until the last member in the order of names is gone. It returns the number of members
-// before that.
+// waitForLastMember waits until the last member in the order of names is gone. It returns the number of members that it listed before the wait.
 func (d *curatorLeaver) waitForLastMember(ctx context.Context, s *framework.Session) (int, error) {
 	names, _, err := s.Children(ctx, d.b.path)
 	if err != nil && !errors.Is(err, framework.ErrNoNode) {

@@ -3,8 +3,8 @@
 //
 // # Guarantee
 //
-// A round of a double barrier begins for all of its members or for none, by one transaction that finds all of
-// them alive. It ends when each of them has left or is dead. The same path can be used again at once:
+// A round of a double barrier begins for all of its members or not at all, by one transaction that finds all members
+// alive. It ends when each member has left or is dead. The same path can be used again at once:
 // a node's version tells a round from the one before, so the remains of a crash do not
 // let a later round in. A member that dies while it waits frees its place. A member that dies inside lets the
 // others leave. A wait that ends with its context leaves no node. Waits survive a suspended connection, a

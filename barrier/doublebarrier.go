@@ -21,8 +21,8 @@ import (
 //	<path>/round     persistent: the members of the last round
 //
 // One transaction begins a round: it checks that the nodes of all its members exist, and changes the
-// phase under its version. One versioned change ends the round when none of these nodes is left. So a round
-// begins and ends for all members or for none, also if some are late or dead.
+// phase under its version. One versioned change ends the round once all these nodes are gone. So all members see the
+// same begin and the same end of a round, also if some are late or dead.
 //
 // Guarantee: Enter returns a Round in all members of a round, or the round has not begun; Round.Leave
 // returns nil once every member has left or is dead, and no member can enter the next round before.
@@ -44,16 +44,16 @@ func NewDoubleBarrier(client *framework.Client, path string, members int, opts .
 	}
 	var o options
 	if o, b.err = recipe.ApplyOptions(options{}, opts); b.err == nil {
-		b.err = checkSize(members, b.mostMembers())
+		b.err = checkSize(members, b.maxSize())
 	}
 	b.curator, b.tel = o.curator, newTelemetry(client)
 	b.stored.in, b.stored.round = znode.Join(path, "in"), znode.Join(path, "round")
 	return b
 }
 
-// mostMembers is the number of members that one transaction can check.
-func (b *DoubleBarrier) mostMembers() int {
-	return min(mostMembers, transactionBytes/(nodeBytes+len(b.stored.path)+len(b.stored.client.Config().Root)))
+// maxMembers is the number of members that one transaction can check.
+func (b *DoubleBarrier) maxSize() int {
+	return min(maxMembers, transactionBytes/(nodeBytes+len(b.stored.path)+len(b.stored.client.Config().Root)))
 }
 
 // Path is the barrier's path.
@@ -62,11 +62,10 @@ func (b *DoubleBarrier) Path() string { return b.stored.path }
 // Members is the number of members that enter together.
 func (b *DoubleBarrier) Members() int { return b.stored.size }
 
-// settleTime is the time that a member whose context has ended waits for the servers' answer whether its round has
-// begun.
+// settleTime is how long a member waits for the servers' answer after its context has ended: its round may have begun.
 const settleTime = time.Second
 
-// Enter waits until all members are there, and enters with them.
+// Enter waits until all members wait, and enters together with the others.
 //
 // When ctx ends the wait, no node is left and the error is that of ctx. But if the servers answer
 // that the round has begun already, Enter returns the round, as it does in the other members. If they do not

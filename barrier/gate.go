@@ -40,9 +40,8 @@ func NewGate(client *framework.Client, path string) *Gate {
 // Path is the gate's node.
 func (g *Gate) Path() string { return g.path }
 
-// Raise raises the gate. It stays up until Lower, also when this process dies. A gate
-// that is already up for good stays as it is. The error wraps ErrRaised if a lease holds the gate, or
-// ErrForeign.
+// Raise raises the gate. It stays up until Lower, also when this process dies. If the gate is up already and no lease
+// holds it, Raise changes nothing. The error wraps ErrRaised if a lease holds the gate, or ErrForeign.
 func (g *Gate) Raise(ctx context.Context) error {
 	return g.onSessions(ctx, "raise", func(s *framework.Session) error {
 		err := s.Create(ctx, g.path, ownedRecord(g.client, gateKind).encode(), framework.Persistent)
@@ -62,7 +61,7 @@ func (g *Gate) Raise(ctx context.Context) error {
 	})
 }
 
-// isUpForGood returns nil if the gate is up and no lease holds it.
+// isUpForGood returns nil if the gate is up without a lease that holds it.
 func (g *Gate) isUpForGood(ctx context.Context, s *framework.Session) error {
 	st, err := g.readGate(ctx, s)
 	switch {
@@ -198,7 +197,7 @@ func (g *Gate) readGate(ctx context.Context, s *framework.Session) (framework.St
 	return st, err
 }
 
-// checkIsGate refuses a node that is no gate. Curator's gates hold the address of the client that created them.
+// checkIsGate refuses a node that is no gate. A gate of Curator's holds its creator's address.
 func (g *Gate) checkIsGate(data []byte, st framework.Stat) error {
 	if st.NumChildren > 0 {
 		return fmt.Errorf("%w: %s has children", ErrForeign, g.path)

@@ -38,7 +38,7 @@ func NewLatch(client *framework.Client, path string, counts int) *Latch {
 	if l.err = recipe.CheckClientAndPath(client, path, "a barrier"); l.err != nil {
 		return l
 	}
-	l.err = checkSize(counts, l.mostCounts())
+	l.err = checkSize(counts, l.maxCounts())
 	l.by, l.at, l.tel = znode.Join(path, "by"), znode.Join(path, "at"), newTelemetry(client)
 	return l
 }
@@ -46,17 +46,105 @@ func NewLatch(client *framework.Client, path string, counts int) *Latch {
 // Path is the latch's path.
 func (l *Latch) Path() string { return l.path }
 
-// Remaining returns the number of missing counts.
-func (l *Latch) Remaining(ctx context.Context) (n int, err error) {
-	err = l.onSessions(ctx, "look at", func(s *framework.Session) error {
-		if err := s.Sync(ctx, l.by); err != nil {
+// CountDown counts for the caller id, unless it has counted already. An id is a node's name, such as a host's
+// or a task's. One transaction must be able to reset the latch, so an id has at most some 350 bytes with 1000 counts at a path of
+// 150. The error wraps ErrTooMany if others have counted the latch down to zero, ErrCaller,
+// ErrMismatch or ErrForeign, or is that of ctx: then it is unknown whether the call counted; repeat it.
+func (l *Latch) CountDown(ctx context.Context, id string) error {
+	if err := l.checkCaller(id); err != nil {
+		return failure.Wrap("count down", l.path, err)
+	}
+	return l.onSessions(ctx, "count down", func(s *framework.Session) error {
+		rs, err := s.Multi(ctx, framework.CreateOp(znode.Join(l.by, id), nil, framework.Persistent),
+			framework.CreateOp(znode.Join(l.at, countName), []byte(id), framework.PersistentSequential))
+		switch {
+		case errors.Is(err, framework.ErrNodeExists):
+			return l.checkEarlierCount(ctx, s, id)
+		case errors.Is(err, framework.ErrSuspended):
+			return recipe.ErrAgain
+		case err != nil:
 			return err
 		}
-		st, err := s.Exists(ctx, l.by)
-		n = max(0, l.size-int(st.NumChildren))
-		return err
+		if rs[1].Path > l.lastCountNode() {
+			return l.undoCount(ctx, s, id, rs[1].Path)
+		}
+		return nil
 	})
-	return n, err
+}
+
+// checkCaller refuses an id that cannot be a node's name, or is so long that one transaction cannot delete all counts.
+func (l *Latch) checkCaller(id string) error {
+	if l.err != nil {
+		return nil // every call returns it
+	}
+	if longest := transactionBytes/l.size - l.countBytes(); len(id) > longest {
+		return fmt.Errorf("%w: %.20q... has %d bytes, at most %d fit %d counts", ErrCaller, id, len(id), longest, l.size)
+	}
+	if id == "" || framework.ValidatePath(znode.Join(l.by, id)) != nil || strings.Contains(id, "/") {
+		return fmt.Errorf("%w: %q", ErrCaller, id)
+	}
+	return nil
+}
+
+// checkEarlierCount checks the count that a caller has already made. If it came after the last count, it was one too many, and the reply
+// was lost.
+func (l *Latch) checkEarlierCount(ctx context.Context, s *framework.Session, id string) error {
+	if err := s.Sync(ctx, l.path); err != nil { // another server may have said that the count exists
+		return err
+	}
+	own, err := s.Exists(ctx, znode.Join(l.by, id))
+	if errors.Is(err, framework.ErrNoNode) { // taken back, or the latch was reset
+		return recipe.ErrAgain
+	}
+	if err != nil {
+		return err
+	}
+	last, err := s.Exists(ctx, l.lastCountNode())
+	switch {
+	case errors.Is(err, framework.ErrNoNode), err == nil && own.Czxid <= last.Czxid:
+		return nil
+	case err != nil:
+		return err
+	}
+	count, err := l.countMadeBy(ctx, s, own.Czxid)
+	if err != nil {
+		return err
+	}
+	return l.undoCount(ctx, s, id, count)
+}
+
+// countMadeBy returns the count after the last one that this transaction has created.
+func (l *Latch) countMadeBy(ctx context.Context, s *framework.Session, zxid int64) (string, error) {
+	names, _, err := s.Children(ctx, l.at)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range names {
+		count := znode.Join(l.at, name)
+		if count <= l.lastCountNode() {
+			continue
+		}
+		st, err := s.Exists(ctx, count)
+		switch {
+		case err == nil && st.Czxid == zxid:
+			return count, nil
+		case err != nil && !errors.Is(err, framework.ErrNoNode):
+			return "", err
+		}
+	}
+	return "", recipe.ErrAgain
+}
+
+// undoCount deletes a count that came after the last one.
+func (l *Latch) undoCount(ctx context.Context, s *framework.Session, id, count string) error {
+	_, err := s.Multi(ctx, framework.DeleteOp(znode.Join(l.by, id), framework.AnyVersion), framework.DeleteOp(count, framework.AnyVersion))
+	switch {
+	case errors.Is(err, framework.ErrSuspended):
+		return recipe.ErrAgain
+	case err != nil && !errors.Is(err, framework.ErrNoNode):
+		return err
+	}
+	return fmt.Errorf("%w: all %d counts were counted by others than %q", ErrTooMany, l.size, id)
 }
 
 // Wait waits until the latch has opened. Its error is that of ctx if ctx ended the wait, or wraps
@@ -150,17 +238,17 @@ func (l *Latch) deleteCounts(ctx context.Context, s *framework.Session, count in
 	return err
 }
 
-// readRecord reads the record, and returns its version: it changes with each reset.
-func (l *Latch) readRecord(ctx context.Context, s *framework.Session) (int32, error) {
-	data, st, err := s.Get(ctx, l.path)
-	if err != nil {
-		return 0, err
-	}
-	r, err := parseSizedRecord(l.path, latchKind, data, mostMembers)
-	if err == nil && r.Size != l.size {
-		err = &MismatchError{l.path, r.Size, l.size}
-	}
-	return st.Version, err
+// Remaining returns the number of missing counts.
+func (l *Latch) Remaining(ctx context.Context) (n int, err error) {
+	err = l.onSessions(ctx, "look at", func(s *framework.Session) error {
+		if err := s.Sync(ctx, l.by); err != nil {
+			return err
+		}
+		st, err := s.Exists(ctx, l.by)
+		n = max(0, l.size-int(st.NumChildren))
+		return err
+	})
+	return n, err
 }
 
 // onSessions runs f on session after session until it is done. It creates the latch first if it is missing.
@@ -197,6 +285,19 @@ func (l *Latch) createOrCheck(ctx context.Context, s *framework.Session) error {
 	return err
 }
 
+// readRecord reads the record, and returns its version: it changes with each reset.
+func (l *Latch) readRecord(ctx context.Context, s *framework.Session) (int32, error) {
+	data, st, err := s.Get(ctx, l.path)
+	if err != nil {
+		return 0, err
+	}
+	r, err := parseSizedRecord(l.path, latchKind, data, maxMembers)
+	if err == nil && r.Size != l.size {
+		err = &MismatchError{l.path, r.Size, l.size}
+	}
+	return st.Version, err
+}
+
 // countName is the name of a count's node, without its number.
 const countName = "c-"
 
@@ -210,109 +311,8 @@ func (l *Latch) countBytes() int {
 	return 2 * (nodeBytes + len(l.path) + len(l.client.Config().Root))
 }
 
-// mostCounts is the number of counts that one transaction can delete.
-func (l *Latch) mostCounts() int {
+// maxCounts is the number of counts that one transaction can delete.
+func (l *Latch) maxCounts() int {
 	const id = 100 // bytes that every caller's id may have
-	return min(mostMembers, transactionBytes/(l.countBytes()+id))
-}
-
-// checkCaller refuses an id that cannot be a node's name, or is so long that one transaction cannot delete all counts.
-func (l *Latch) checkCaller(id string) error {
-	if l.err != nil {
-		return nil // every call returns it
-	}
-	if longest := transactionBytes/l.size - l.countBytes(); len(id) > longest {
-		return fmt.Errorf("%w: %.20q... has %d bytes, at most %d fit %d counts", ErrCaller, id, len(id), longest, l.size)
-	}
-	if id == "" || framework.ValidatePath(znode.Join(l.by, id)) != nil || strings.Contains(id, "/") {
-		return fmt.Errorf("%w: %q", ErrCaller, id)
-	}
-	return nil
-}
-
-// CountDown counts for the caller id, unless it has counted already. An id is a node's name, such as a host's
-// or a task's. One transaction must be able to reset the latch, so an id has at most some 350 bytes with 1000 counts at a path of
-// 150. The error wraps ErrTooMany if others have counted the latch down to zero, ErrCaller,
-// ErrMismatch or ErrForeign, or is that of ctx: then it is unknown whether the call counted; repeat it.
-func (l *Latch) CountDown(ctx context.Context, id string) error {
-	if err := l.checkCaller(id); err != nil {
-		return failure.Wrap("count down", l.path, err)
-	}
-	return l.onSessions(ctx, "count down", func(s *framework.Session) error {
-		rs, err := s.Multi(ctx, framework.CreateOp(znode.Join(l.by, id), nil, framework.Persistent),
-			framework.CreateOp(znode.Join(l.at, countName), []byte(id), framework.PersistentSequential))
-		switch {
-		case errors.Is(err, framework.ErrNodeExists):
-			return l.checkEarlierCount(ctx, s, id)
-		case errors.Is(err, framework.ErrSuspended):
-			return recipe.ErrAgain
-		case err != nil:
-			return err
-		}
-		if rs[1].Path > l.lastCountNode() {
-			return l.undoCount(ctx, s, id, rs[1].Path)
-		}
-		return nil
-	})
-}
-
-// checkEarlierCount checks the count that a caller has already made. If it came after the last count, it was one too many, and the reply
-// was lost.
-func (l *Latch) checkEarlierCount(ctx context.Context, s *framework.Session, id string) error {
-	if err := s.Sync(ctx, l.path); err != nil { // another server may have said that the count exists
-		return err
-	}
-	own, err := s.Exists(ctx, znode.Join(l.by, id))
-	if errors.Is(err, framework.ErrNoNode) { // taken back, or the latch was reset
-		return recipe.ErrAgain
-	}
-	if err != nil {
-		return err
-	}
-	last, err := s.Exists(ctx, l.lastCountNode())
-	switch {
-	case errors.Is(err, framework.ErrNoNode), err == nil && own.Czxid <= last.Czxid:
-		return nil
-	case err != nil:
-		return err
-	}
-	count, err := l.countMadeBy(ctx, s, own.Czxid)
-	if err != nil {
-		return err
-	}
-	return l.undoCount(ctx, s, id, count)
-}
-
-// countMadeBy returns the count after the last one that this transaction has created.
-func (l *Latch) countMadeBy(ctx context.Context, s *framework.Session, zxid int64) (string, error) {
-	names, _, err := s.Children(ctx, l.at)
-	if err != nil {
-		return "", err
-	}
-	for _, name := range names {
-		count := znode.Join(l.at, name)
-		if count <= l.lastCountNode() {
-			continue
-		}
-		st, err := s.Exists(ctx, count)
-		switch {
-		case err == nil && st.Czxid == zxid:
-			return count, nil
-		case err != nil && !errors.Is(err, framework.ErrNoNode):
-			return "", err
-		}
-	}
-	return "", recipe.ErrAgain
-}
-
-// undoCount deletes a count that came after the last one.
-func (l *Latch) undoCount(ctx context.Context, s *framework.Session, id, count string) error {
-	_, err := s.Multi(ctx, framework.DeleteOp(znode.Join(l.by, id), framework.AnyVersion), framework.DeleteOp(count, framework.AnyVersion))
-	switch {
-	case errors.Is(err, framework.ErrSuspended):
-		return recipe.ErrAgain
-	case err != nil && !errors.Is(err, framework.ErrNoNode):
-		return err
-	}
-	return fmt.Errorf("%w: all %d counts were counted by others than %q", ErrTooMany, l.size, id)
+	return min(maxMembers, transactionBytes/(l.countBytes()+id))
 }

@@ -10,7 +10,7 @@ import (
 
 // directoryNumbering identifies the directory that members' numbers belong to. A new directory begins a new numbering.
 type directoryNumbering struct {
-	made   int64 // the transaction that has created the barrier
+	czxid  int64 // the transaction that has created the barrier
 	origin int32 // the phase from which the numbers are counted
 }
 

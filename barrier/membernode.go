@@ -80,7 +80,7 @@ func (b *storedBarrier) createMemberNode(s *framework.Session, data []byte) (mem
 	}
 }
 
-// findMemberNode finds the node that holds data: a create may have been applied whose reply was lost.
+// findMemberNode finds the node that holds data, or returns "": the servers may have applied a create whose reply was lost.
 func (b *storedBarrier) findMemberNode(ctx context.Context, s *framework.Session, data []byte) (string, error) {
 	if err := s.Sync(ctx, b.in); err != nil {
 		return "", err

@@ -18,8 +18,8 @@ type options struct {
 //	<path>/ready    persistent: the round has begun
 //
 // That layout guarantees less: use a fresh path for each round. The number of members is
-// a threshold that is not stored, so a different number or one member too many is not noticed. A
-// member whose context ends just when the round begins may fail while the others enter. A
+// a threshold that is not stored, so a different number or one member too many is not noticed. If a
+// member's context ends just when the round begins, that member may fail while the others enter. A
 // "ready" node that a crash left behind lets the next members in.
 func WithCuratorLayout() Option {
 	return func(o *options) error {
@@ -28,8 +28,8 @@ func WithCuratorLayout() Option {
 	}
 }
 
-// mostMembers bounds the nodes that one transaction checks and one list shows.
-const mostMembers = 1000
+// maxMembers bounds the nodes that one transaction checks and one list shows.
+const maxMembers = 1000
 
 // Limits of a transaction, and the bytes that each node takes in it beside its path.
 const (

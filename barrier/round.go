@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// Round is one round of a double barrier, as one member that is inside sees it.
+// Round is one round of a double barrier, for one of its members.
 //
 // Guarantee: Context ends before the servers can let the others leave without this member, as long
 // as this process is scheduled (see package framework).
@@ -41,8 +41,8 @@ type roundLeaver interface {
 // context given to Enter, but not its end.
 func (r *Round) Context() context.Context { return r.hold.Context() }
 
-// Err is nil while the member is inside, else the reason why it is not. It reads the clock, so it is right at
-// once in a process that was stopped and continued.
+// Err is nil while the member is inside. Afterwards it is the cause of the end of Context. It reads the clock, so it is
+// right at once in a process that was stopped and continued.
 func (r *Round) Err() error { return r.hold.Err() }
 
 // Number counts the barrier's rounds from 1, the same for all members. It is 0 with Curator's layout.
@@ -85,7 +85,7 @@ func (r *Round) leaveOnce(ctx context.Context) error {
 	return err
 }
 
-// endContext ends the round's context, and reports whether an earlier call has ended it.
+// endContext ends the round's context. It returns true if an earlier call has done so.
 func (r *Round) endContext() (again bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,17 +100,17 @@ func (r *Round) endContext() (again bool, err error) {
 	return false, nil
 }
 
-// ownLeaver leaves a double barrier of Lockstep's layout.
-type ownLeaver struct {
+// lockstepLeaver leaves a double barrier of Lockstep's layout.
+type lockstepLeaver struct {
 	b    *storedBarrier
 	s    *framework.Session
 	node string
 	st   barrierState // of the round
 }
 
-// removeNode deletes the node, and ends the round if no other member is left. The same transaction counts the members
-// that have left alive, and returns how many are left.
-func (d *ownLeaver) removeNode(ctx context.Context) error {
+// removeNode deletes the node, and ends the round if no other member is left. The same transaction counts this member
+// among those that have left alive, and its result has the number of members that are still inside.
+func (d *lockstepLeaver) removeNode(ctx context.Context) error {
 	for {
 		rs, err := d.s.Multi(ctx, framework.DeleteOp(d.node, framework.AnyVersion), framework.SetOp(d.b.in, nil, framework.AnyVersion))
 		switch {
@@ -131,7 +131,7 @@ func (d *ownLeaver) removeNode(ctx context.Context) error {
 }
 
 // waitForOthers waits for the end of the round, on session after session.
-func (d *ownLeaver) waitForOthers(ctx context.Context) error {
+func (d *lockstepLeaver) waitForOthers(ctx context.Context) error {
 	if d.b.hasSeenRoundEnd(d.st) {
 		return nil
 	}
@@ -147,7 +147,7 @@ func (d *ownLeaver) waitForOthers(ctx context.Context) error {
 // hasSeenRoundEnd reports whether a member of this process has seen the end of a round.
 func (b *storedBarrier) hasSeenRoundEnd(st barrierState) bool {
 	known := b.cachedState()
-	return known.made == st.made && known.phase-st.phase > 0
+	return known.czxid == st.czxid && known.phase-st.phase > 0
 }
 
 // deadMemberCheckDelay is how long a member that has left waits for the last of the others to end the round, before it
@@ -155,7 +155,7 @@ func (b *storedBarrier) hasSeenRoundEnd(st barrierState) bool {
 const deadMemberCheckDelay = 50 * time.Millisecond
 
 // waitForRoundEnd waits for the end of the round on one session.
-func (d *ownLeaver) waitForRoundEnd(ctx context.Context, s *framework.Session) error {
+func (d *lockstepLeaver) waitForRoundEnd(ctx context.Context, s *framework.Session) error {
 	seen, w, err := d.b.watchBarrier(ctx, s)
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func (d *ownLeaver) waitForRoundEnd(ctx context.Context, s *framework.Session) e
 		d.b.cacheState(over)
 		return nil
 	}
-	if seen.made != d.st.made || seen.phase-d.st.phase > 0 {
+	if seen.czxid != d.st.czxid || seen.phase-d.st.phase > 0 {
 		return nil
 	}
 	t := time.NewTimer(deadMemberCheckDelay)
@@ -183,8 +183,8 @@ func (d *ownLeaver) waitForRoundEnd(ctx context.Context, s *framework.Session) e
 	return nil
 }
 
-// endRoundIfEmpty ends the round if no member is left: some may have died. Else it waits for one of them.
-func (d *ownLeaver) endRoundIfEmpty(ctx context.Context, s *framework.Session, w *framework.Watch, seen barrierState) error {
+// endRoundIfEmpty ends the round if no member is left: some may have died. Otherwise it waits for the end of one member.
+func (d *lockstepLeaver) endRoundIfEmpty(ctx context.Context, s *framework.Session, w *framework.Watch, seen barrierState) error {
 	st, err := d.b.fillFromCache(ctx, s, seen)
 	if err != nil {
 		return err

@@ -21,9 +21,9 @@ func (b *storedBarrier) listInside(ctx context.Context, s *framework.Session, st
 // roundChange lists what waitForRoundChange waits for: a change of the phase, the end of a member, or a time unless it is
 // negative.
 type roundChange struct {
-	phase    *framework.Watch
-	number   int32
-	patience time.Duration
+	phase   *framework.Watch
+	number  int32
+	timeout time.Duration
 }
 
 // waitForRoundChange returns recipe.ErrAgain after a change, or an error when one of two contexts ends.
@@ -37,8 +37,8 @@ func (b *storedBarrier) waitForRoundChange(ctx, place context.Context, s *framew
 	}
 	defer gone.Stop()
 	var late <-chan time.Time
-	if a.patience >= 0 {
-		t := time.NewTimer(a.patience)
+	if a.timeout >= 0 {
+		t := time.NewTimer(a.timeout)
 		defer t.Stop()
 		late = t.C
 	}

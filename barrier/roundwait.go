@@ -19,10 +19,10 @@ type roundWait struct {
 	number int32 // of the member
 	directoryNumbering
 	exists context.Context // done when the member's node is gone
-	memberOverflow
+	missed missedRound     // the full round that this member waits beside, or the next one if that begins without it
 }
 
-// waitForRound waits for a round that lets this member in, and begins it when all are there.
+// waitForRound waits for a round with this member. It begins the round itself if it finds enough members.
 func (m *roundWait) waitForRound(ctx context.Context) (barrierState, error) {
 	if st := m.b.cachedState(); st.directoryNumbering == m.directoryNumbering && !st.roundIsInside() && m.number-st.base == int32(m.b.size)-1 {
 		if begun, err := m.beginRound(ctx, st, m.expectedNumbers(st)); err == nil || !errors.Is(err, recipe.ErrAgain) {
@@ -54,7 +54,7 @@ func (m *roundWait) waitOneStep(ctx context.Context) (barrierState, error) {
 		return barrierState{}, err
 	}
 	defer w.Stop()
-	if m.made != 0 && seen.made != m.made {
+	if m.czxid != 0 && seen.czxid != m.czxid {
 		return barrierState{}, fmt.Errorf("%w: %s was deleted and created again without this member", framework.ErrNoNode, m.b.path)
 	}
 	if begun, ok := m.admittedBy(m.b.cachedState(), seen); ok {
@@ -117,7 +117,7 @@ func (m *roundWait) beginRoundWithListed(ctx context.Context, st barrierState) (
 	if err != nil {
 		return barrierState{}, err
 	}
-	m.memberOverflow = memberOverflow{phase: st.phase + 1, leftBefore: listed.Version} // if the next round begins without this member
+	m.missed = missedRound{phase: st.phase + 1, leftBefore: listed.Version} // if the next round begins without this member
 	numbers = slices.DeleteFunc(numbers, func(n int32) bool { return n-st.base < 0 })
 	slices.SortFunc(numbers, func(x, y int32) int { return cmp.Compare(x-y, 0) })
 	if len(numbers) < m.b.size {
@@ -156,27 +156,27 @@ func (m *roundWait) beginRound(ctx context.Context, st barrierState, numbers []i
 	return barrierState{}, err
 }
 
-// memberOverflow is a full round without this member, which was waiting all the while. If all its members leave alive, this member is one too many.
-// A member that has died may be this member before a restart.
-type memberOverflow struct {
+// missedRound is a full round without this member, while this member was waiting. If all members of the round leave alive, this member is one too
+// many. If one of them has died, this member may be that one after a restart.
+type missedRound struct {
 	phase      int32     // of their round; 0 if none is known
 	leftBefore int32     // the number of members that had left the barrier alive before any of this round
 	since      time.Time // when this member first saw all of them inside
 }
 
-// checkPassedRound returns ErrTooMany if a full round has passed without this member. If the member missed part of that round, or another round has
-// begun, it returns nil.
+// checkPassedRound returns ErrTooMany if a full round has passed without this member. It returns nil if this member was not waiting all the time, or if
+// another round has begun.
 func (m *roundWait) checkPassedRound(ctx context.Context, st barrierState) error {
-	if m.phase == 0 || st.phase-m.phase <= 0 {
+	if m.missed.phase == 0 || st.phase-m.missed.phase <= 0 {
 		return nil
 	}
-	next := st.phase == m.phase+1
-	m.phase = 0
+	next := st.phase == m.missed.phase+1
+	m.missed.phase = 0
 	if !next {
 		return nil
 	}
 	in, err := m.s.Exists(ctx, m.b.in)
-	if err == nil && int(in.Version-m.leftBefore) >= m.b.size {
+	if err == nil && int(in.Version-m.missed.leftBefore) >= m.b.size {
 		err = m.tooManyError()
 	}
 	return err
@@ -196,17 +196,17 @@ func (m *roundWait) waitForRoundInside(ctx context.Context, st barrierState, w *
 	case len(rest) == 0: // the round's last member has not ended it yet, or is dead
 		return m.b.endRound(ctx, m.s, st)
 	}
-	patience := time.Duration(-1)
+	timeout := time.Duration(-1)
 	if len(rest) == m.b.size {
-		if m.phase != st.phase {
-			m.memberOverflow = memberOverflow{phase: st.phase, leftBefore: listed.Version}
+		if m.missed.phase != st.phase {
+			m.missed = missedRound{phase: st.phase, leftBefore: listed.Version}
 		}
-		if m.since.IsZero() {
-			m.since = time.Now()
+		if m.missed.since.IsZero() {
+			m.missed.since = time.Now()
 		}
-		if patience = m.s.Timeout()*3/2 - time.Since(m.since); patience <= 0 { // the nodes of the dead are gone by then
+		if timeout = m.s.Timeout()*3/2 - time.Since(m.missed.since); timeout <= 0 { // the nodes of the dead are gone by then
 			return fmt.Errorf("%w: all %d members are inside", ErrTooMany, m.b.size)
 		}
 	}
-	return m.b.waitForRoundChange(ctx, m.exists, m.s, roundChange{w, rest[0], patience})
+	return m.b.waitForRoundChange(ctx, m.exists, m.s, roundChange{w, rest[0], timeout})
 }

@@ -5,12 +5,12 @@ func init() { lists["barrier"] = barrierMutants }
 // barrierMutants are the safeguards of package barrier.
 var barrierMutants = []mutant{
 	{
-		name: "a withdrawal does not check the phase", file: "barrier/member.go", test: "TestRoundStartingDuringWithdrawalIsEntered",
+		name: "a withdrawal does not check the phase", file: "barrier/roundmember.go", test: "TestRoundStartingDuringWithdrawalIsEntered",
 		old: "framework.CheckOp(m.b.path, st.phase), framework.DeleteOp(m.node",
 		new: "framework.CheckOp(m.b.path, framework.AnyVersion), framework.DeleteOp(m.node",
 	},
 	{
-		name: "a lost place is given up though a round may have begun with it", file: "barrier/member.go", test: "TestMemberReturningToItsRoundHasDiedInside",
+		name: "a lost place is given up though a round may have begun with it", file: "barrier/roundmember.go", test: "TestMemberReturningToItsRoundHasDiedInside",
 		old: "\tcase m.number-st.base < 0:\n\t\tm.discardIfOwn(s)\n\t\treturn true, nil\n\t}",
 		new: "\t}",
 	},
@@ -30,7 +30,7 @@ var barrierMutants = []mutant{
 		new: "primitives.When(framework.CheckOp(\"/\", framework.AnyVersion), r.Err)",
 	},
 	{
-		name: "a round between two reads is not noticed", file: "barrier/doublestate.go", test: "TestRoundStartingBetweenTwoReads",
+		name: "a round between two reads is not noticed", file: "barrier/storedbarrier.go", test: "TestRoundStartingBetweenTwoReads",
 		old: "case last.Phase-seen.phase > 0:",
 		new: "case last.Phase-seen.phase > 1<<20:",
 	},
@@ -40,39 +40,39 @@ var barrierMutants = []mutant{
 		new: "(bytes.Equal(data, p.data) || true), st, err",
 	},
 	{
-		name: "who gives up does not look whether it was let in", file: "barrier/member.go", test: "TestRoundStartingDuringWithdrawalIsEntered",
+		name: "who gives up does not look whether it was let in", file: "barrier/roundmember.go", test: "TestRoundStartingDuringWithdrawalIsEntered",
 		old: "case err == nil && st.isInsideAs(m.number):",
 		new: "case err == nil && st.isInsideAs(m.number) && false:",
 	},
 	{
-		name: "a lost place that is gone was never inside", file: "barrier/member.go", test: "TestPlaceOfLostSessionIsReadFromServers",
+		name: "a lost place that is gone was never inside", file: "barrier/roundmember.go", test: "TestPlaceOfLostSessionIsReadFromServers",
 		old: "return st.directoryNumbering != m.directoryNumbering || m.number-st.base < 0, err",
 		new: "return false, err",
 	},
 	{
-		name: "a lost place of an older numbering was never inside", file: "barrier/member.go", test: "TestLostPlaceIsNotOfWaitingMember",
+		name: "a lost place of an older numbering was never inside", file: "barrier/roundmember.go", test: "TestLostPlaceIsNotOfWaitingMember",
 		old: "return st.directoryNumbering != m.directoryNumbering || m.number-st.base < 0, err",
 		new: "return m.number-st.base < 0, err",
 	},
 	{
-		name: "a create that was lost is taken for none", file: "barrier/member.go", test: "TestCreateLostWithItsSession",
+		name: "a create that was lost is taken for none", file: "barrier/roundmember.go", test: "TestCreateLostWithItsSession",
 		old: "\tif m.mayExist {\n\t\tif err := m.findOrphan",
 		new: "\tif m.mayExist && m.node != \"\" {\n\t\tif err := m.findOrphan",
 	},
 	{
-		name: "rounds that passed an unsure place are ignored", file: "barrier/member.go", test: "TestRoundStartsWithUnacknowledgedPlace",
+		name: "rounds that passed an unsure place are ignored", file: "barrier/roundmember.go", test: "TestRoundStartsWithUnacknowledgedPlace",
 		old: "|| st.roundsBegun() != m.known.roundsBegun()):",
 		new: "|| false):",
 	},
 	{
-		name: "who cannot give up in time leaves its node", file: "barrier/member.go", test: "TestWaitEndedWhileDisconnectedHasUnknownOutcome",
+		name: "who cannot give up in time leaves its node", file: "barrier/roundmember.go", test: "TestWaitEndedWhileDisconnectedHasUnknownOutcome",
 		old: "\t\tdefault:\n\t\t\tm.discardIfOwn(m.s)\n\t\t\treturn barrierState{}, why",
 		new: "\t\tdefault:\n\t\t\treturn barrierState{}, why",
 	},
 	{
 		name: "a barrier that was made anew is the same", file: "barrier/roundwait.go", test: "TestPlaceOfDeletedBarrierIsNotOfItsSuccessor",
-		old: "if m.made != 0 && seen.made != m.made {",
-		new: "if m.made != 0 && seen.made < 0 {",
+		old: "if m.czxid != 0 && seen.czxid != m.czxid {",
+		new: "if m.czxid != 0 && seen.czxid < 0 {",
 	},
 	{
 		name: "an event from before begins a round", file: "barrier/roundwait.go", test: "TestAnEventFromBeforeIsNoBeginning",
@@ -131,8 +131,8 @@ var barrierMutants = []mutant{
 	},
 	{
 		name: "over though some are inside", file: "barrier/round.go", test: "TestMembersEnterAndLeaveTogether",
-		old: "\tif seen.made != d.st.made || seen.phase-d.st.phase > 0 {\n\t\treturn nil\n\t}\n",
-		new: "\tif seen.made != d.st.made || seen.phase-d.st.phase >= 0 {\n\t\treturn nil\n\t}\n",
+		old: "\tif seen.czxid != d.st.czxid || seen.phase-d.st.phase > 0 {\n\t\treturn nil\n\t}\n",
+		new: "\tif seen.czxid != d.st.czxid || seen.phase-d.st.phase >= 0 {\n\t\treturn nil\n\t}\n",
 	},
 	{
 		name: "a guard does not look at the lease", file: "barrier/round.go", test: "TestARoundEndsWithItsNode",
@@ -150,13 +150,13 @@ var barrierMutants = []mutant{
 		new: "\t\tdefault:",
 	},
 	{
-		name: "a lost place is judged behind no sync", file: "barrier/member.go",
+		name: "a lost place is judged behind no sync", file: "barrier/roundmember.go",
 		old:       "\t\tif err := s.Sync(ctx, m.b.path); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tinside",
 		new:       "\t\tinside",
 		redundant: "one server that answers in order shows nothing older than it has shown; it needs a server that lags behind another",
 	},
 	{
-		name: "a refused withdrawal looks at once", file: "barrier/member.go",
+		name: "a refused withdrawal looks at once", file: "barrier/roundmember.go",
 		old:       "\tcase errors.Is(err, framework.ErrBadVersion):\n\t\tif err := s.Sync(ctx, m.b.path); err != nil {\n\t\t\treturn err\n\t\t}\n\t\treturn recipe.ErrAgain",
 		new:       "\tcase errors.Is(err, framework.ErrBadVersion):\n\t\treturn recipe.ErrAgain",
 		redundant: "one server that answers in order shows nothing older than it has shown; it needs a server that lags behind another",
@@ -186,7 +186,7 @@ var barrierMutants = []mutant{
 		redundant: "a session hears of a change before it can read it, so the end of a round comes after the read; it needs a server that lags behind",
 	},
 	{
-		name: "a place is vacated on what is known", file: "barrier/member.go",
+		name: "a place is vacated on what is known", file: "barrier/roundmember.go",
 		old:       "st, own, err := m.readStateAndNode(ctx, s, m.b.readStateUncached)",
 		new:       "st, own, err := m.readStateAndNode(ctx, s, m.b.readState)",
 		redundant: "while the member's node is there its round cannot have ended, and of a round that is inside only what was read is kept",
@@ -198,13 +198,13 @@ var barrierMutants = []mutant{
 		redundant: "a round ends when no node of its members is left, so no number below the base is there while members gather",
 	},
 	{
-		name: "what is known may become older", file: "barrier/doublestate.go",
-		old:       "\tif b.cached.made == st.made && b.cached.phase-st.phase > 0 {\n\t\treturn\n\t}\n",
+		name: "what is known may become older", file: "barrier/storedbarrier.go",
+		old:       "\tif b.cached.czxid == st.czxid && b.cached.phase-st.phase > 0 {\n\t\treturn\n\t}\n",
 		new:       "",
 		redundant: "whoever knows less reads more: it costs requests",
 	},
 	{
-		name: "the numbers of a former round are those inside", file: "barrier/doublestate.go",
+		name: "the numbers of a former round are those inside", file: "barrier/storedbarrier.go",
 		old:       "\tif last.Phase == seen.phase {\n\t\tseen.numbers",
 		new:       "\tif last.Phase <= seen.phase {\n\t\tseen.numbers",
 		redundant: "the beginning of a round and its numbers are written by one transaction",

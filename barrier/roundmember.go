@@ -52,7 +52,7 @@ func (m *roundMember) enterOnSession(ctx, settling context.Context, s *framework
 		m.discardIfOwn(s)
 		return nil, fmt.Errorf("%w: %w", errMayBeInside, err)
 	}
-	return &Round{hold: hold, node: m.node, phase: begun.phase, leaver: &ownLeaver{m.b, s, m.node, begun}}, nil
+	return &Round{hold: hold, node: m.node, phase: begun.phase, leaver: &lockstepLeaver{m.b, s, m.node, begun}}, nil
 }
 
 // waitInPlace waits for a round while the member's node exists. It needs no hold: a member that dies before a round begins is in no round.
@@ -184,8 +184,8 @@ func (m *roundMember) recoverPlace(ctx context.Context, s *framework.Session) er
 	return nil
 }
 
-// findOrphan finds a node whose create may have been applied. If there is none and a round has begun since, the round
-// may have begun with it.
+// findOrphan looks for the node of a create whose reply was lost. If it finds no node, but a round has begun since, the
+// round may have begun with this member.
 func (m *roundMember) findOrphan(ctx context.Context, s *framework.Session) error {
 	node, err := m.b.findMemberNode(ctx, s, m.data)
 	if err != nil {
@@ -208,7 +208,7 @@ func (m *roundMember) findOrphan(ctx context.Context, s *framework.Session) erro
 // diedInside is the error of a member that may have been inside when it lost its node.
 func diedInside() error { return fmt.Errorf("%w: %w", errMayBeInside, framework.ErrSessionLost) }
 
-// removeOldNode deletes the member's node, unless a round may have begun with it.
+// removeOldNode deletes the member's node, and reports whether a round may have begun with the member.
 func (m *roundMember) removeOldNode(ctx context.Context, s *framework.Session) (inside bool, err error) {
 	st, own, err := m.readStateAndNode(ctx, s, m.b.readStateUncached)
 	if err == nil && !own { // a round may have begun with it before it was gone

@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// storedBarrier is a double barrier as ZooKeeper holds it: its nodes, and the newest state that this process has seen.
+// storedBarrier is a double barrier in ZooKeeper: its nodes, and the newest state that this process has seen.
 type storedBarrier struct {
 	client          *framework.Client
 	path, in, round string
@@ -32,8 +32,8 @@ type barrierState struct {
 	phase      int32  // the record's version
 	epoch      int64  // of the session that it was learnt in
 
-	// base is at most the lowest number that a later round can have. Right after a read it is one
-	// more than the highest number that was ever inside; a guess may be lower.
+	// base is a lower bound of the numbers in later rounds. Right after a read it is one more than the highest number
+	// of all rounds so far; a state that was derived without a read may have a lower base.
 	base    int32
 	numbers []int32 // of the round that is inside; nil if not known
 
@@ -47,11 +47,11 @@ func (st barrierState) roundsBegun() int64 { return (int64(st.phase) + 1) / 2 }
 
 // equals reports whether what was seen of the barrier is this state.
 func (st barrierState) equals(seen barrierState) bool {
-	return st.made == seen.made && st.phase == seen.phase && bytes.Equal(st.recordData, seen.recordData)
+	return st.czxid == seen.czxid && st.phase == seen.phase && bytes.Equal(st.recordData, seen.recordData)
 }
 
-// afterBegin is the next state, in which a round is inside, as far as it is known without a read: it has n
-// members with different numbers, none below base.
+// afterBegin is the next state, in which a round is inside, derived without a read: the round has n members with
+// different numbers, all of them base or higher.
 func (st barrierState) afterBegin(n int) barrierState {
 	st.phase, st.base, st.numbers, st.staleWatch = st.phase+1, st.base+int32(n), nil, false
 	return st
@@ -63,9 +63,9 @@ func (st barrierState) afterEnd() barrierState {
 	return st
 }
 
-// admitsNumber reports whether the round that begins in this state includes a living member with this number. It does
-// if fewer than n members can be before it: a round takes the lowest n numbers. A server that lags behind lists the
-// earlier creates, so a round does not skip a lower number.
+// admitsNumber reports whether the round that begins in this state certainly includes a living member with this number:
+// a round takes the lowest n numbers, so fewer than n numbers must lie between base and this one. A server that lags
+// behind lists the earlier creates, so a round does not skip a lower number.
 func (st barrierState) admitsNumber(number int32, n int) bool {
 	return !st.roundIsInside() && number-st.base < int32(n)
 }
@@ -81,7 +81,7 @@ func (b *storedBarrier) cachedState() barrierState {
 func (b *storedBarrier) cacheState(st barrierState) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.cached.made == st.made && b.cached.phase-st.phase > 0 {
+	if b.cached.czxid == st.czxid && b.cached.phase-st.phase > 0 {
 		return
 	}
 	b.cached = st
@@ -94,7 +94,7 @@ func (b *storedBarrier) dropCachedState() {
 	b.cached = barrierState{}
 }
 
-// watchBarrier reads the barrier's record and phase, and watches them. The rest of the state is empty.
+// watchBarrier reads the barrier's record and phase, and watches its node. The rest of the state is empty.
 //
 // staleWatch is set if a watch that the session had armed before has fired meanwhile, since that may be for a change from
 // before the read. It is not set if the session knew this state already: the change that led to it was reported before.
@@ -104,7 +104,7 @@ func (b *storedBarrier) watchBarrier(ctx context.Context, s *framework.Session) 
 	if err != nil {
 		return barrierState{}, nil, err
 	}
-	seen := barrierState{directoryNumbering: directoryNumbering{made: st.Czxid}, recordData: data, phase: st.Version, epoch: s.Epoch()}
+	seen := barrierState{directoryNumbering: directoryNumbering{czxid: st.Czxid}, recordData: data, phase: st.Version, epoch: s.Epoch()}
 	seen.staleWatch = len(w.C()) > 0 && !(known.equals(seen) && known.epoch == seen.epoch)
 	return seen, w, nil
 }
@@ -122,7 +122,7 @@ func (b *storedBarrier) fillFromCache(ctx context.Context, s *framework.Session,
 
 // fillFromServers completes a state from the servers, without the cache.
 func (b *storedBarrier) fillFromServers(ctx context.Context, s *framework.Session, seen barrierState) (barrierState, error) {
-	r, err := parseSizedRecord(b.path, doubleKind, seen.recordData, mostMembers)
+	r, err := parseSizedRecord(b.path, doubleKind, seen.recordData, maxMembers)
 	if err != nil {
 		return barrierState{}, err
 	}
@@ -159,21 +159,22 @@ type stateReader func(context.Context, *framework.Session) (barrierState, error)
 
 // readState reads the barrier's state.
 func (b *storedBarrier) readState(ctx context.Context, s *framework.Session) (barrierState, error) {
-	return b.readStateWith(ctx, s, b.fillFromCache)
+	return b.readStateUsing(ctx, s, b.fillFromCache)
 }
 
-// readStateUncached is readState without the cache, whose base may be a guess and too low.
+// readStateUncached is readState without the cache, in which base may be too low.
 func (b *storedBarrier) readStateUncached(ctx context.Context, s *framework.Session) (barrierState, error) {
-	return b.readStateWith(ctx, s, b.fillFromServers)
+	return b.readStateUsing(ctx, s, b.fillFromServers)
 }
 
-func (b *storedBarrier) readStateWith(ctx context.Context, s *framework.Session, rest func(context.Context, *framework.Session, barrierState) (barrierState, error)) (barrierState, error) {
+// readStateUsing reads the record, and completes the state with rest. It reads again if a round has begun between the two reads.
+func (b *storedBarrier) readStateUsing(ctx context.Context, s *framework.Session, rest func(context.Context, *framework.Session, barrierState) (barrierState, error)) (barrierState, error) {
 	for {
 		data, st, err := s.Get(ctx, b.path)
 		if err != nil {
 			return barrierState{}, err
 		}
-		seen, err := rest(ctx, s, barrierState{directoryNumbering: directoryNumbering{made: st.Czxid}, recordData: data, phase: st.Version, epoch: s.Epoch()})
+		seen, err := rest(ctx, s, barrierState{directoryNumbering: directoryNumbering{czxid: st.Czxid}, recordData: data, phase: st.Version, epoch: s.Epoch()})
 		if !errors.Is(err, recipe.ErrAgain) {
 			return seen, err
 		}
@@ -284,7 +285,7 @@ func (b *storedBarrier) changeSize(ctx context.Context, s *framework.Session) er
 	return err
 }
 
-// recordBeforeFirstRound is the record of a round before the first one; numbers begin again after it.
+// recordBeforeFirstRound is the round's record before the first round: numbers begin anew at this phase.
 func recordBeforeFirstRound(phase int32) []byte {
 	return nodeRecord{Kind: roundKind, Phase: phase, Origin: phase}.encode()
 }
