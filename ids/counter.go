@@ -19,7 +19,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// noteAge is how long a writer's note stays after its last write. Then another writer may delete it.
+// noteAge is how long a writer's note stays after its last write. Later, another writer may delete the note.
 const noteAge = 24 * time.Hour
 
 // Counter is a number that many processes change. It is safe for concurrent use. The node's bytes are those of Apache Curator's
@@ -30,9 +30,9 @@ const noteAge = 24 * time.Hour
 //	<path>~writers/<name>   persistent: this writer's note; its version counts the writer's transactions, its data is the number before the latest one
 //
 // Guarantee: a change that returns without an error has taken effect exactly once, also when replies and sessions were lost: each write of the number
-// is one transaction with a write of the writer's note, at the versions of both that were read. The note tells what became of a transaction whose reply is
-// missing. The changes of one Counter that wait at the same time are one transaction. An error that wraps framework.ErrOutcomeUnknown
-// means that the change has been made, or may still be; any other error, that it has not and will not.
+// is one transaction with a write of the writer's note, at the versions of both that were read. The note shows whether a transaction without a reply was
+// applied. The changes of one Counter that wait at the same time are one transaction. After an error that wraps framework.ErrOutcomeUnknown, the change
+// may have been made, or may still be made. After any other error it was not made, and will not be.
 //
 // The outcome is unknown when the context ends or the counter is closed while the transaction is under way, and when the note was deleted before this process could
 // look: by hand, or by other writers when the process was cut off for more than a day.
@@ -87,7 +87,7 @@ func NewCounter(client *framework.Client, path string, opts ...CounterOption) *C
 // Path is the counter's path.
 func (c *Counter) Path() string { return c.path }
 
-// Get reads the number behind a sync. A missing node is 0. The error wraps ErrForeign if the node holds something else.
+// Get reads the number behind a sync. A missing node counts as 0. The error wraps ErrForeign if the node does not hold a number.
 func (c *Counter) Get(ctx context.Context) (value int64, err error) {
 	if c.err != nil {
 		return 0, failure.Wrap("read", c.path, c.err)
@@ -191,7 +191,7 @@ func (c *Counter) applyChange(ctx context.Context, op string, apply func(int64) 
 	return 0, failure.Wrap(op, c.path, err)
 }
 
-// runChanges makes changes until none is left.
+// runChanges makes changes until no change waits.
 func (c *Counter) runChanges() {
 	for {
 		err := recipe.OnSession(c.ctx, c.client, c.writeOrSettle, failure.IsTransient, isUnknown)
@@ -223,7 +223,7 @@ func (c *Counter) failAll(err error) {
 	}
 }
 
-// failWithUnknownOutcome ends the changes of a transaction without an answer whose outcome cannot be found out. The note's version is unknown, too.
+// failWithUnknownOutcome ends the changes of a transaction without an answer, since the note does not show the outcome. The note's version is unknown, too.
 func (c *Counter) failWithUnknownOutcome(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -256,7 +256,7 @@ func (c *Counter) writeOrSettle(s *framework.Session) error {
 	}
 	batch := c.takeBatch()
 	after, refused := applyAll(batch, value)
-	if refused > 0 { // an older number must not refuse anything
+	if refused > 0 { // it may be an old number that refuses the change
 		if err := s.Sync(c.ctx, c.path); err != nil {
 			return c.putBack(batch, err)
 		}
@@ -298,7 +298,7 @@ func (c *Counter) afterRefusal(s *framework.Session, batch []*counterChange, exi
 	case tx.Index == 0 && c.unsure: // the former one has taken effect, or the note is gone
 		return recipe.ErrAgain
 	case tx.Index == 0 && (errors.Is(err, framework.ErrNoNode) || errors.Is(err, framework.ErrBadVersion)):
-		c.note = "" // somebody else has deleted or written it
+		c.note = "" // another program has deleted or written it
 	case errors.Is(err, framework.ErrNoNode) && !exists:
 		dir, _ := znode.Split(c.path)
 		if err := s.MakeDirs(c.ctx, dir); err != nil {
@@ -310,8 +310,8 @@ func (c *Counter) afterRefusal(s *framework.Session, batch []*counterChange, exi
 	return c.putBack(batch, recipe.ErrAgain)
 }
 
-// settleTransaction reads the note to find out whether the transaction without an answer has taken effect. If it has not, it may still do so: only a
-// transaction at the same version of the note keeps it from that.
+// settleTransaction reads the note to find out whether the transaction without an answer has taken effect. If it has not, it may still do so, until
+// another transaction has raised the note's version.
 func (c *Counter) settleTransaction(s *framework.Session) (settled bool, err error) {
 	if err := s.Sync(c.ctx, c.note); err != nil {
 		return false, err
@@ -351,7 +351,7 @@ func (c *Counter) takeBatch() []*counterChange {
 	return batch
 }
 
-// putBack has changes wait again that have not been made, and returns err.
+// putBack returns changes that have not been made to those that wait. It returns err.
 func (c *Counter) putBack(batch []*counterChange, err error) error {
 	if c.unsure {
 		return err
@@ -375,7 +375,7 @@ func (c *Counter) finishBatch(batch []*counterChange) {
 	c.sent = nil
 }
 
-// applyAll applies changes one after the other, and counts those that are refused.
+// applyAll applies changes to a value, one after the other. It counts the refused ones.
 func applyAll(batch []*counterChange, value int64) (after int64, refused int) {
 	for _, one := range batch {
 		if one.value, one.err = one.apply(value); one.err != nil {
@@ -387,7 +387,7 @@ func applyAll(batch []*counterChange, value int64) (after int64, refused int) {
 	return value, refused
 }
 
-// createNote creates this writer's note, and deletes those of writers that are gone.
+// createNote creates this writer's note, and deletes the notes of former writers.
 func (c *Counter) createNote(s *framework.Session) error {
 	dir := c.path + "~writers"
 	note := znode.Join(dir, rand.Text())
@@ -405,7 +405,7 @@ func (c *Counter) createNote(s *framework.Session) error {
 	return c.deleteOldNotes(s, dir)
 }
 
-// deleteOldNotes compares the times that the ensemble has stamped on the notes.
+// deleteOldNotes deletes notes without a write for noteAge, by the times that the ensemble has stamped on them.
 func (c *Counter) deleteOldNotes(s *framework.Session, dir string) error {
 	names, _, err := s.Children(c.ctx, dir)
 	if err != nil {

@@ -22,7 +22,7 @@ type Name struct {
 	Path string
 }
 
-// NewName returns a name that is unique in a directory, and keeps data with it.
+// NewName returns a name that is unique in a directory, and stores data in the name's node.
 //
 //	<dir>                              persistent; it counts the numbers
 //	<dir>/_c_<uuid>-<prefix><number>   persistent: the name

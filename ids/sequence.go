@@ -15,23 +15,23 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// A block that lasts less than briefly is followed by one of double size, one that lasts longer than long by one of half the size.
+// The next block has double the size if the present one has lasted less than shortLasting, and half the size if it has lasted more than longLasting.
 const (
-	briefly = time.Second
-	long    = 10 * time.Second
+	shortLasting = time.Second
+	longLasting  = 10 * time.Second
 )
 
 // Sequence gives numbers that are unique among all users of its path. It is safe for concurrent use.
 //
 //	<path>   persistent: the first number that no block contains
 //
-// Guarantee: no number is given twice when replies are lost, sessions end, and processes die or stand still, as long as the node is neither deleted nor set
-// back by hand. The numbers of one Sequence rise. One that has seen a higher number than the node shows refuses with ErrSetBack.
+// Guarantee: a number is given at most once, also when replies are lost, sessions end, and processes die or stand still, unless somebody deletes the node or
+// sets it back by hand. The numbers of one Sequence rise. If the node shows a lower number than before, Next fails with ErrSetBack.
 //
-// Not guaranteed: that there are no gaps. A process reserves blocks of numbers and loses what it has not given when it ends; a block whose write got no
-// answer is lost. Numbers of several processes rise by block only: a later number may be lower than one that another process gave before.
+// Not guaranteed: that there are no gaps. A process reserves blocks of numbers. It loses the rest of its blocks when it ends, and a block whose write got
+// no answer. Numbers of several processes rise by block only: a later number may be lower than one that another process gave before.
 //
-// Numbers of a reserved block are given from memory, also while the session is suspended or lost. They do not belong to the session.
+// Next gives the numbers of a reserved block from memory, also while the session is suspended or lost: a block does not belong to a session.
 type Sequence struct {
 	client *framework.Client
 	path   string
@@ -39,7 +39,7 @@ type Sequence struct {
 	tel    reserveTelemetry
 	err    error // of the arguments
 
-	block atomic.Pointer[numberBlock] // what is given now; nil before the first, and after Close
+	block atomic.Pointer[numberBlock] // the present block; nil before the first, and after Close
 
 	mu        sync.Mutex
 	ready     *numberBlock        // reserved ahead
@@ -50,7 +50,7 @@ type Sequence struct {
 	cancel    context.CancelFunc
 	tasks     background.Tasks
 
-	seen int64 // the highest number that the node has shown; used by the reservation under way alone
+	highestSeen int64 // the highest number that the node has shown; used by the reservation under way alone
 }
 
 // numberBlock is numbers that this process alone may give.
@@ -58,16 +58,16 @@ type numberBlock struct {
 	first, size int64
 	ahead       int64        // the number given, counted from 1, at which the next block is reserved
 	began       time.Time    // when the first was given
-	given       atomic.Int64 // how many were asked for, which may be more than there are
+	given       atomic.Int64 // how many numbers callers have asked for, which may be more than size
 }
 
-// pendingReservation is one under way. err may be read when done is closed.
+// pendingReservation is a reservation under way. err is valid after done is closed.
 type pendingReservation struct {
 	done chan struct{}
 	err  error
 }
 
-// waitForEnd waits for the reservation's end, as long as ctx.
+// waitForEnd waits for the end of the reservation, until ctx ends.
 func (r *pendingReservation) waitForEnd(ctx context.Context) error {
 	select {
 	case <-r.done:
@@ -95,8 +95,9 @@ func NewSequence(client *framework.Client, path string, opts ...SequenceOption) 
 // Path is the sequence's path.
 func (s *Sequence) Path() string { return s.path }
 
-// Next returns the next number. It takes it from memory, also when ctx has ended, unless none is reserved: then it waits, as long as ctx. The error is
-// that of ctx or wraps ErrForeign, ErrNewer, ErrSetBack, ErrExhausted, ErrClosed, framework.ErrClosed or framework.ErrNoAuth. Next may be called again after any error.
+// Next returns the next number. It takes a reserved number from memory, also when ctx has ended. Without a reserved number it waits for a reservation until
+// ctx ends. The error is that of ctx or wraps ErrForeign, ErrNewer, ErrSetBack, ErrExhausted, ErrClosed, framework.ErrClosed or framework.ErrNoAuth. Next may
+// be called again after any error.
 func (s *Sequence) Next(ctx context.Context) (int64, error) {
 	for {
 		if b := s.block.Load(); b != nil {
@@ -114,7 +115,7 @@ func (s *Sequence) Next(ctx context.Context) (int64, error) {
 	}
 }
 
-// Close ends a reservation that is under way and waits for it, as long as ctx. It drops what is left of the present blocks.
+// Close ends a reservation that is under way and waits for its end, until ctx ends. It drops the rest of the reserved blocks.
 func (s *Sequence) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed, s.ready = true, nil
@@ -129,7 +130,7 @@ func (s *Sequence) Close(ctx context.Context) error {
 	}
 }
 
-// waitForBlock returns nil when there may be a number left.
+// waitForBlock waits until a block may have a number to give.
 func (s *Sequence) waitForBlock(ctx context.Context) error {
 	if s.err != nil {
 		return s.err
@@ -157,7 +158,7 @@ func (s *Sequence) waitForBlock(ctx context.Context) error {
 	return err
 }
 
-// reserveAhead reserves the next block before the present one is used up. If that fails, the next caller that needs the block reserves it.
+// reserveAhead reserves the next block before the present one is used up. After a failure, the next caller that needs the block tries again.
 func (s *Sequence) reserveAhead() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,9 +200,9 @@ func (s *Sequence) nextSize() int64 {
 		return max(s.size, s.opts.least)
 	}
 	switch lasted := time.Since(b.began); {
-	case lasted < briefly:
+	case lasted < shortLasting:
 		return min(2*s.size, s.opts.most)
-	case lasted > long:
+	case lasted > longLasting:
 		return max(s.size/2, s.opts.least)
 	}
 	return s.size
@@ -216,7 +217,7 @@ func (s *Sequence) reserveInNode(size int64) (b *numberBlock, err error) {
 	return b, err
 }
 
-// isUnknown tells a write without an answer. It is not repeated as it was: the node is read again.
+// isUnknown reports whether an error says that a write has no answer. OnSession repeats the step then, which reads the node again.
 func isUnknown(err error) bool { return errors.Is(err, framework.ErrOutcomeUnknown) }
 
 func (s *Sequence) tryToReserve(session *framework.Session, size int64) (*numberBlock, error) {
@@ -231,7 +232,7 @@ func (s *Sequence) tryToReserve(session *framework.Session, size int64) (*number
 			return nil, err
 		}
 	}
-	if missing && s.seen > 0 || r.Next < s.seen {
+	if missing && s.highestSeen > 0 || r.Next < s.highestSeen {
 		return nil, s.checkSetBack(session)
 	}
 	first := r.Next
@@ -257,7 +258,7 @@ func (s *Sequence) tryToReserve(session *framework.Session, size int64) (*number
 	case err != nil:
 		return nil, err
 	}
-	s.seen = r.Next
+	s.highestSeen = r.Next
 	return &numberBlock{first: first, size: size, ahead: max(1, size*4/5)}, nil
 }
 
@@ -268,7 +269,7 @@ func (s *Sequence) checkSetBack(session *framework.Session) error {
 	}
 	data, _, err := session.Get(s.ctx, s.path)
 	if errors.Is(err, framework.ErrNoNode) {
-		return fmt.Errorf("%w: there is no node, it had %d", ErrSetBack, s.seen)
+		return fmt.Errorf("%w: there is no node, it had %d", ErrSetBack, s.highestSeen)
 	}
 	if err != nil {
 		return err
@@ -277,8 +278,8 @@ func (s *Sequence) checkSetBack(session *framework.Session) error {
 	switch {
 	case err != nil:
 		return err
-	case r.Next < s.seen:
-		return fmt.Errorf("%w: it has %d, it had %d", ErrSetBack, r.Next, s.seen)
+	case r.Next < s.highestSeen:
+		return fmt.Errorf("%w: it has %d, it had %d", ErrSetBack, r.Next, s.highestSeen)
 	}
 	return recipe.ErrAgain
 }

@@ -22,7 +22,7 @@ const (
 	lowBits  = 22
 )
 
-// workerSlot is the slot that a worker uses, and what it has reserved there. One goroutine at a time uses it.
+// workerSlot is the slot of a worker, with the times that the worker has reserved. One goroutine at a time may use it.
 type workerSlot struct {
 	client *framework.Client
 	path   string // the worker's
@@ -50,14 +50,15 @@ type reservedTimes struct {
 	at         time.Time // when that was
 }
 
-// claimChoice is among how many free slots a worker picks one at random, so that workers that begin together do not all try the same.
+// claimChoice is the number of free slots from which a worker picks one at random: workers that begin together try different slots.
 const claimChoice = 16
 
-// reserveTimes raises the slot's window to the ensemble's time, or to floor if that is later, and for so long beyond. It claims a slot first if the session has none.
+// reserveTimes reserves a window of times in the slot, from the ensemble's time or from floor, whichever is later. If the worker has no slot in this
+// session, it claims one first.
 //
-// Only a transaction at the version that was read, and that was answered with success, reserves: the times from the former until to the new one, which
-// no other transaction can have given to anyone. Neither a clock nor the session takes part in that argument. The check of the owner node keeps
-// two workers from alternating in one slot.
+// Only a transaction at the version that was read, and that was answered with success, reserves times: from the former until to the new one. No other
+// transaction can have reserved these times. The argument needs no clock and no session. The check of the owner node keeps two workers from
+// alternating in one slot.
 func (o *workerSlot) reserveTimes(ctx context.Context, s *framework.Session, floor int64, window time.Duration) (reservedTimes, error) {
 	if o.owned == nil || o.owned.session != s {
 		if err := o.claimSlot(ctx, s); err != nil {
@@ -86,7 +87,7 @@ func (o *workerSlot) reserveTimes(ctx context.Context, s *framework.Session, flo
 	return reservedTimes{o.owned.number, from, till, o.clock.Now().UnixMilli(), time.Now()}, nil
 }
 
-// writeUntil sets the slot's until, if the node still has the version that is known and the owner node is there.
+// writeUntil sets the slot's until if the slot's node still has the known version and the owner node exists.
 func (o *workerSlot) writeUntil(ctx context.Context, s *framework.Session, until int64) error {
 	next := o.owned.record
 	next.Until = until
@@ -110,7 +111,7 @@ func (o *workerSlot) writeUntil(ctx context.Context, s *framework.Session, until
 	return err
 }
 
-// readBack reads the slot's node after a write without an answer. What that has reserved is not used.
+// readBack reads the slot's node after a write without an answer. The worker does not use the times that this write may have reserved.
 func (o *workerSlot) readBack(ctx context.Context, s *framework.Session) error {
 	path := o.slotPath(o.owned.number)
 	if err := s.Sync(ctx, path); err != nil {
@@ -132,8 +133,8 @@ func (o *workerSlot) readBack(ctx context.Context, s *framework.Session) error {
 	return nil
 }
 
-// claimSlot takes a free slot: one whose node has no child. The owner node is created in one transaction with a write of the slot at the version that showed
-// no child, so only one of several workers succeeds.
+// claimSlot claims a free slot, whose node has no child. One transaction creates the owner node and writes the slot's node at the version that was read
+// without a child, so only one of several workers succeeds.
 func (o *workerSlot) claimSlot(ctx context.Context, s *framework.Session) error {
 	o.owned = nil
 	if err := o.checkSlots(ctx, s); err != nil {
@@ -172,7 +173,7 @@ func (o *workerSlot) claimSlot(ctx context.Context, s *framework.Session) error 
 	return nil
 }
 
-// createSlot creates a slot's node. Another worker may have done so and have used it, so it is read.
+// createSlot creates a slot's node and reads it: another worker may have created and used it before.
 func (o *workerSlot) createSlot(ctx context.Context, s *framework.Session, number int) (freeSlot, error) {
 	path := o.slotPath(number)
 	if err := s.CreateIfMissing(ctx, path, slotRecord{}.encode(), framework.Persistent); err != nil {
@@ -199,7 +200,7 @@ func (o *workerSlot) releaseSlot() <-chan struct{} {
 	return o.owned.session.Primitives().Discard(nil, o.owned.owner).Done()
 }
 
-// checkSlots compares the number of slots and the epoch with those of the other users, or stores them.
+// checkSlots compares the number of slots and the epoch with the stored ones, or stores them as the first user of the path.
 func (o *workerSlot) checkSlots(ctx context.Context, s *framework.Session) error {
 	own := workersRecord{Slots: o.opts.slots, Epoch: o.opts.epoch}
 	data, _, err := s.Get(ctx, o.path)
@@ -235,7 +236,7 @@ type freeSlot struct {
 	version int32
 }
 
-// freeSlots returns the free slots with the lowest numbers, those that have a node and others. A node's data, version and number of children are of one moment.
+// freeSlots returns the free slots with the lowest numbers, with and without a node. A node's data, version and number of children are of one moment.
 func (o *workerSlot) freeSlots(ctx context.Context, s *framework.Session) (free []freeSlot, err error) {
 	names, _, err := s.Children(ctx, o.path)
 	if err != nil {

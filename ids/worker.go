@@ -13,28 +13,28 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// A window is at first this long, and at most mostWindow. Its second half is reserved again when the first is used up.
+// A window is at first this long, and at most maxWindow. Its second half is reserved again when the first is used up.
 const (
-	leastWindow = 3 * time.Second
-	mostWindow  = time.Hour
+	minWindow = 3 * time.Second
+	maxWindow = time.Hour
 )
 
-// Worker gives ids that are made of a time, a slot and a count, as those of Twitter's Snowflake are: 63 bits that rise about with time. It is safe
-// for concurrent use.
+// Worker gives ids of 63 bits that rise about with time. Each consists of a time, a slot and a count, as in Twitter's Snowflake. It is safe for
+// concurrent use.
 //
 //	<path>                  persistent: the number of slots and the epoch, as JSON
 //	<path>/<slot>           persistent: until, the time from which on no id of the slot was reserved, as JSON
 //	<path>/<slot>/…-owner   ephemeral: the worker that uses the slot
 //
-// Guarantee: no id is given twice by any workers of the path, also when clocks are set back or processes stand still, as long as the nodes are neither
-// deleted nor set back by hand. A worker gives ids of times that it has reserved: by a transaction that moved the slot's until past them, at the version that
-// it had read, and that was answered. The next user of the slot begins at that until, or later. A process that stood still may use up what it had
-// reserved, and no more. The ids of one Worker rise.
+// Guarantee: the workers of a path give an id at most once, also when clocks are set back or processes stand still, unless somebody deletes nodes or sets them
+// back by hand. A worker gives only ids of reserved times. A reservation is an answered transaction that moves the slot's until past these times, at the
+// version that the worker has read. The next user of the slot begins at that until, or later. A process that stood still can give the rest of its
+// reserved times, and no others. The ids of one Worker rise.
 //
-// Not guaranteed: that the time within an id is exact. It is the ensemble's, as it was told with the latest reservation. It is later when a worker gives more ids
-// in a millisecond than fit, 2^22 divided by the slots, or when the ensemble's clock was set back.
+// Not guaranteed: that the time within an id is exact. The worker estimates the ensemble's time from its latest reservation. The time in an id is later if
+// the worker gives more ids in a millisecond than fit, 2^22 divided by the slots, or if the ensemble's clock was set back.
 //
-// Ids of a reserved window are given from memory, also while the session is suspended or lost. A window lasts for three seconds or longer. An idle worker
+// Next gives ids of a reserved window from memory, also while the session is suspended or lost. A window lasts for three seconds or longer. An idle worker
 // sends no requests.
 type Worker struct {
 	path string
@@ -44,34 +44,34 @@ type Worker struct {
 	slotBits, countBits int
 	epoch               int64 // in milliseconds of Unix time
 
-	window atomic.Pointer[timeWindow] // what is given now; nil before the first, and after Close
+	window atomic.Pointer[timeWindow] // the present window; nil before the first, and after Close
 
-	mu       sync.Mutex
-	raising  *pendingReservation // under way
-	raisedAt time.Time
-	length   time.Duration // of the latest window
-	closed   bool
-	ctx      context.Context
-	cancel   context.CancelFunc
-	tasks    background.Tasks
+	mu         sync.Mutex
+	reserving  *pendingReservation // under way
+	reservedAt time.Time
+	length     time.Duration // of the latest window
+	closed     bool
+	ctx        context.Context
+	cancel     context.CancelFunc
+	tasks      background.Tasks
 
 	client *framework.Client
 	slot   workerSlot // of the reservation under way alone, and of Close
 }
 
-// timeWindow is times that this worker alone may use. Its positions are times since the epoch with a count within the millisecond behind them.
+// timeWindow is times that this worker alone may use. A position in it is a time since the epoch, followed by a count within the millisecond.
 type timeWindow struct {
 	number  int64
 	next    *atomic.Int64 // the position that is given next; windows of one slot that follow each other share it
 	until   int64         // the position behind the last
 	ahead   int64         // the position from which on the next window is reserved
-	asked   atomic.Bool   // it was asked for
+	asked   atomic.Bool   // the next window was requested
 	clock   int64         // the ensemble's time since the epoch, in nanoseconds,
 	clockAt time.Time     // at this moment
 }
 
-// NewWorker returns a worker that uses one of so many slots at path: 1 to 65536. All workers of the path must have the same number, which is stored there. It needs no request
-// until the first id. If an argument is invalid, every call returns an error that says so.
+// NewWorker returns a worker that uses one of the slots at path, 1 to 65536. All workers of the path must have the same number of slots, which the path's
+// node stores. NewWorker sends no request; the first Next does. If an argument is invalid, every call returns an error that says so.
 func NewWorker(client *framework.Client, path string, slots int, opts ...WorkerOption) *Worker {
 	w := &Worker{path: path, client: client}
 	o, err := recipe.ApplyOptions(workerDefaults(slots), opts)
@@ -95,15 +95,16 @@ func NewWorker(client *framework.Client, path string, slots int, opts ...WorkerO
 // Path is the worker's path.
 func (w *Worker) Path() string { return w.path }
 
-// Next returns the next id. It takes it from memory, also when ctx has ended, unless no window is reserved: then it waits, as long as ctx. The error is that of ctx or wraps
-// ErrNoSlot, ErrMismatch, ErrForeign, ErrNewer, ErrExhausted, ErrClosed, framework.ErrClosed or framework.ErrNoAuth. Next may be called again after any error.
+// Next returns the next id. It takes an id of a reserved window from memory, also when ctx has ended. Without a window it waits for a reservation until ctx
+// ends. The error is that of ctx or wraps ErrNoSlot, ErrMismatch, ErrForeign, ErrNewer, ErrExhausted, ErrClosed, framework.ErrClosed or framework.ErrNoAuth.
+// Next may be called again after any error.
 func (w *Worker) Next(ctx context.Context) (int64, error) {
 	for {
 		now := w.window.Load()
 		if now != nil {
 			if p, n := now.takePositions(1, w.countBits); n > 0 {
 				if p >= now.ahead && now.asked.CompareAndSwap(false, true) {
-					w.raiseAhead()
+					w.reserveAhead()
 				}
 				return w.idOf(now.number, p), nil
 			}
@@ -114,14 +115,14 @@ func (w *Worker) Next(ctx context.Context) (int64, error) {
 	}
 }
 
-// Fill fills a slice with ids, with one look at the clock for many. They rise. Its errors are those of Next; then the ids that the slice has must not be used.
+// Fill fills a slice with rising ids, and reads the clock once for many of them. Its errors are those of Next. After an error, do not use the ids in the slice.
 func (w *Worker) Fill(ctx context.Context, ids []int64) error {
 	for len(ids) > 0 {
 		now := w.window.Load()
 		if now != nil {
 			if p, n := now.takePositions(int64(len(ids)), w.countBits); n > 0 {
 				if p+n > now.ahead && now.asked.CompareAndSwap(false, true) {
-					w.raiseAhead()
+					w.reserveAhead()
 				}
 				for i := range ids[:n] {
 					ids[i] = w.idOf(now.number, p+int64(i))
@@ -137,22 +138,22 @@ func (w *Worker) Fill(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-// ID is what a worker's id is made of.
+// ID is the parts of a worker's id.
 type ID struct {
-	// Time is when it was given, by the ensemble's clock, to the millisecond.
+	// Time is when the id was given, by the ensemble's clock, to the millisecond.
 	Time time.Time
-	// Slot is the worker's.
+	// Slot is the worker's slot.
 	Slot int
 	// Count tells ids of one time and slot apart.
 	Count int
 }
 
-// Parse takes an id apart.
+// Parse splits an id into its parts.
 func (w *Worker) Parse(id int64) ID {
 	return ID{time.UnixMilli(id>>lowBits + w.epoch).UTC(), int(id >> w.countBits & (1<<w.slotBits - 1)), int(id & (1<<w.countBits - 1))}
 }
 
-// Close gives the slot back: it ends a reservation that is under way and deletes the owner node, as long as ctx.
+// Close gives the slot back: it ends a reservation that is under way and deletes the owner node. It waits for both until ctx ends.
 func (w *Worker) Close(ctx context.Context) error {
 	w.mu.Lock()
 	w.closed = true
@@ -190,7 +191,7 @@ func (now *timeWindow) takePositions(n int64, countBits int) (first, given int64
 	}
 }
 
-// waitForWindow waits for the window after the one that is used up, and returns nil when there may be an id left.
+// waitForWindow waits until the window after usedUp is reserved.
 func (w *Worker) waitForWindow(ctx context.Context, usedUp *timeWindow) error {
 	if w.err != nil {
 		return w.err
@@ -211,8 +212,8 @@ func (w *Worker) waitForWindow(ctx context.Context, usedUp *timeWindow) error {
 	return err
 }
 
-// raiseAhead reserves the next window before the present one is used up. If that fails, the next caller that needs the window reserves it.
-func (w *Worker) raiseAhead() {
+// reserveAhead reserves the next window before the present one is used up. After a failure, the next caller that needs the window tries again.
+func (w *Worker) reserveAhead() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.closed {
@@ -222,41 +223,41 @@ func (w *Worker) raiseAhead() {
 
 // beginReservation begins to reserve the next window, unless that is under way. Guarded by mu.
 func (w *Worker) beginReservation() *pendingReservation {
-	if w.raising != nil {
-		return w.raising
+	if w.reserving != nil {
+		return w.reserving
 	}
 	r, length := &pendingReservation{done: make(chan struct{})}, w.nextLength()
-	w.raising = r
+	w.reserving = r
 	w.tasks.Start(func() {
-		err := w.raiseInNode(length)
+		err := w.reserveInNode(length)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if err != nil && w.ctx.Err() != nil {
 			err = ErrClosed
 		}
 		w.tel.countReservation(err)
-		w.length, w.raisedAt = length, time.Now()
-		r.err, w.raising = err, nil
+		w.length, w.reservedAt = length, time.Now()
+		r.err, w.reserving = err, nil
 		close(r.done)
 	})
 	return r
 }
 
-// nextLength is how long the next window is. It grows while a worker gives more ids than a millisecond has room for. Guarded by mu.
+// nextLength is the length of the next window. It grows while a worker gives more ids than a millisecond has room for. Guarded by mu.
 func (w *Worker) nextLength() time.Duration {
-	switch lasted := time.Since(w.raisedAt); {
+	switch lasted := time.Since(w.reservedAt); {
 	case w.length == 0:
-		return leastWindow
-	case lasted < briefly:
-		return min(2*w.length, mostWindow)
-	case lasted > 2*briefly:
-		return max(w.length/2, leastWindow)
+		return minWindow
+	case lasted < shortLasting:
+		return min(2*w.length, maxWindow)
+	case lasted > 2*shortLasting:
+		return max(w.length/2, minWindow)
 	}
 	return w.length
 }
 
-// raiseInNode reserves a window, and shows it to the callers that take ids.
-func (w *Worker) raiseInNode(length time.Duration) error {
+// reserveInNode reserves a window, and shows it to the callers that take ids.
+func (w *Worker) reserveInNode(length time.Duration) error {
 	floor := int64(0)
 	before := w.window.Load()
 	if before != nil {

@@ -12,18 +12,18 @@ var idsMutants = []mutant{
 	},
 	{
 		name: "a write without an answer reserves", file: "ids/sequence.go", test: "TestAReservationWithoutAnAnswerIsNotUsed",
-		old: "	case err != nil:\n		return nil, err\n	}\n	s.seen",
-		new: "	case err != nil && !isUnknown(err):\n		return nil, err\n	}\n	s.seen",
+		old: "	case err != nil:\n		return nil, err\n	}\n	s.highestSeen",
+		new: "	case err != nil && !isUnknown(err):\n		return nil, err\n	}\n	s.highestSeen",
 	},
 	{
 		name: "a sequence that was deleted begins anew", file: "ids/sequence.go", test: "TestASequenceThatWasSetBackIsRefused",
-		old: "if missing && s.seen > 0 || r.Next < s.seen {",
-		new: "if r.Next < s.seen && !missing {",
+		old: "if missing && s.highestSeen > 0 || r.Next < s.highestSeen {",
+		new: "if r.Next < s.highestSeen && !missing {",
 	},
 	{
 		name: "a sequence follows a number that was set back", file: "ids/sequence.go", test: "TestASequenceThatWasSetBackIsRefused",
-		old: "if missing && s.seen > 0 || r.Next < s.seen {",
-		new: "if missing && s.seen > 0 {",
+		old: "if missing && s.highestSeen > 0 || r.Next < s.highestSeen {",
+		new: "if missing && s.highestSeen > 0 {",
 	},
 	{
 		name: "a lower number is believed behind no sync", file: "ids/sequence.go",
@@ -120,7 +120,7 @@ var idsMutants = []mutant{
 	},
 	{
 		name: "windows stay short", file: "ids/worker.go", test: "TestAWorkerWritesLittle",
-		old: "return min(2*w.length, mostWindow)",
+		old: "return min(2*w.length, maxWindow)",
 		new: "return w.length",
 	},
 	{
