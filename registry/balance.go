@@ -8,32 +8,32 @@ import (
 	"time"
 )
 
-// listMember is an instance of a list, with what this process knows of it.
+// listMember is an instance of a list, with its load as this process has measured it.
 type listMember struct {
 	instance Instance
 	hash     uint64 // of the id
-	upTo     int    // the weights of the ready members up to this one
+	upTo     int    // the sum of the weights of the ready members up to this one
 	*instanceLoad
 }
 
-// instanceLoad is what this process knows of an instance. It outlives lists.
+// instanceLoad is the load of an instance as this process has measured it. It outlives lists.
 type instanceLoad struct {
 	calls    atomic.Int64  // under way
 	latency  atomic.Uint64 // bits of a float64: the moving average in nanoseconds, 0 before the first call
 	failures atomic.Int32  // in a row
-	ejected  atomic.Int64  // until when
+	ejected  atomic.Int64  // the time until which the instance gets no calls; 0: it is not ejected
 }
 
-// started is what moments count from.
+// started is the origin of monotonicNow.
 var started = time.Now()
 
-// monotonicNow is the present time. It reads the monotonic clock alone, in half the time of time.Now.
+// monotonicNow is the time since started. It reads the monotonic clock only, in half the time of time.Now.
 func monotonicNow() int64 { return int64(time.Since(started)) }
 
 // newest is the weight of the latest call in the average.
 const newest = 0.2
 
-// callEnded takes in the end of a call, and reports how long it took and whether its failure has ejected the instance.
+// callEnded counts the end of a call. It returns how long the call took, and whether its failure has ejected the instance.
 func (m *instanceLoad) callEnded(o *poolOptions, began int64, err error) (length time.Duration, ejected bool) {
 	m.calls.Add(-1)
 	now := monotonicNow()
@@ -49,7 +49,7 @@ func (m *instanceLoad) callEnded(o *poolOptions, began int64, err error) (length
 			break
 		}
 	}
-	if err == nil { // a write costs more than a look
+	if err == nil { // a write costs more than a read
 		if m.failures.Load() != 0 {
 			m.failures.Store(0)
 		}
@@ -69,12 +69,13 @@ func (m *instanceLoad) isEjected(now int64) bool {
 	return until != 0 && now < until
 }
 
-// nextCallCost is what a further call costs there. An instance that was not called yet is cheap, so that it is tried; it is one call more expensive with each call under way.
+// nextCallCost estimates the cost of a further call: the average latency, times the calls under way, by the weight. An instance without a call so far
+// is cheap, so that it is tried.
 func (m *listMember) nextCallCost() float64 {
 	return max(1, math.Float64frombits(m.latency.Load())) * float64(m.calls.Load()+1) / float64(m.instance.Weight)
 }
 
-// chooseMember picks one of the members that are ready, of which there is one at least. Ejected ones are passed over, unless so many are that the panic threshold is reached.
+// chooseMember picks one of the ready members; there is at least one. It skips ejected members, unless fewer members than the panic threshold are left.
 func (l *instanceList) chooseMember(p *Pool, key string, now int64) *listMember {
 	m := l.drawMember(p, key, now, false)
 	if m == nil || !m.isEjected(now) {
@@ -92,7 +93,7 @@ func (l *instanceList) chooseMember(p *Pool, key string, now int64) *listMember 
 	return l.drawMember(p, key, now, true)
 }
 
-// drawMember picks by the balancer. With healthyOnly it passes over ejected members; one at least must not be ejected.
+// drawMember picks a member by the balancer. With healthyOnly it skips ejected members; at least one must not be ejected.
 func (l *instanceList) drawMember(p *Pool, key string, now int64, healthyOnly bool) *listMember {
 	n := len(l.ready)
 	switch p.opts.balancer {
@@ -140,7 +141,7 @@ func (l *instanceList) firstUsableFrom(place int, now int64, healthyOnly bool) *
 	return l.ready[place] // it was ejected meanwhile
 }
 
-// highestScore takes the member with the highest score for a key, which another member's coming or going does not change.
+// highestScore returns the member with the highest score for a key (rendezvous hashing). A score does not depend on the other members.
 func (l *instanceList) highestScore(key string, now int64, healthyOnly bool) *listMember {
 	var best *listMember
 	wanted, highest := hashText(key), math.Inf(-1)
@@ -163,7 +164,7 @@ func (l *instanceList) highestScore(key string, now int64, healthyOnly bool) *li
 	return best
 }
 
-// hashText is FNV-1a, mixed: all processes must agree on it.
+// hashText is FNV-1a, mixed. It is the same in all processes, and must not change.
 func hashText(text string) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(text) {

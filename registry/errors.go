@@ -7,7 +7,7 @@ var (
 	ErrNoInstance = failure.Sentinel("no instance is enabled")
 	// ErrNotFound is returned when there is no instance with that id. List the service's instances.
 	ErrNotFound = failure.Sentinel("no such instance")
-	// ErrTaken is returned when a living session of another process has an instance with the same id. Choose another id, or none.
+	// ErrTaken is returned when a living session of another process has an instance with the same id. Choose another id, or leave it empty.
 	ErrTaken = failure.Sentinel("id is taken by another session")
 	// ErrInvalid is returned when an instance cannot be registered, or what is stored is none. The text says why.
 	ErrInvalid = failure.Sentinel("invalid instance")

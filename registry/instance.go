@@ -22,13 +22,13 @@ type Instance struct {
 	ID string
 	// Address is a host name or an IP address.
 	Address string
-	// Port is that of plain connections, SSLPort that of TLS; 0: there is none.
+	// Port is the port of plain connections, SSLPort the port of TLS; 0: the instance does not listen.
 	Port, SSLPort int
 	// Weight is this instance's share of the calls, 1 to 1000. Default 1.
 	Weight int
 	// Metadata is what callers may want to know, such as a version.
 	Metadata map[string]string
-	// Disabled is why the instance gets no calls, though it is registered; "" if it does.
+	// Disabled is the reason why the registered instance gets no calls; "": it gets calls.
 	Disabled string
 	// Registered is when it was registered, by its own clock.
 	Registered time.Time

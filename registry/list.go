@@ -11,24 +11,24 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// followService calls take with a service's instances, now and after each change, until ctx or the client ends. Each list was read behind a sync on its session, or upon an event of its
-// server, so an empty one is true. It watches the directory only, and not each instance: changes of instances write the directory.
+// followService calls take with a service's instances, now and after each change, until ctx or the client ends. It reads each list behind a sync, or after an event
+// of the connected server: an empty list means that the service has no instances. It watches only the directory, since each change of an instance writes the directory.
 func (r *Registry) followService(ctx context.Context, service string, refresh time.Duration, take func([]Instance, []refusedInstance)) error {
 	f := listFollower{registry: r, dir: r.serviceDir(service), refresh: refresh, take: take}
 	return recipe.OnSession(ctx, r.client, func(s *framework.Session) error { return f.onSession(ctx, s) }, failure.IsTransient)
 }
 
-// listFollower is one call of follow.
+// listFollower is one call of followService.
 type listFollower struct {
 	registry *Registry
 	dir      string
 	refresh  time.Duration
 	take     func([]Instance, []refusedInstance)
 	read     bool      // a list was read
-	due      time.Time // when the next list may be read, had each taken a readInterval
+	due      time.Time // the time of the last read, if each read had come a readInterval after the one before
 }
 
-// A pool reads as many lists as readBurst at once, and then one in each readInterval: many changes one after the other, as when a service is started, are few lists.
+// A pool reads up to readBurst lists without a pause, and then one in each readInterval. So many changes in a row, as when a service is started, cost few lists.
 const (
 	readBurst    = 10
 	readInterval = 100 * time.Millisecond
@@ -47,6 +47,7 @@ func (f *listFollower) awaitTurn(ctx context.Context, s *framework.Session) erro
 	return waitFor(ctx, s, f.due.Sub(now))
 }
 
+// waitFor waits for d, or until ctx or the session ends.
 func waitFor(ctx context.Context, s *framework.Session, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -56,7 +57,7 @@ func waitFor(ctx context.Context, s *framework.Session, d time.Duration) error {
 
 func (f *listFollower) onSession(ctx context.Context, s *framework.Session) error {
 	sync := true
-	if f.read { // the pools of a lost server do not all read at once
+	if f.read { // all pools of a lost server come here at once
 		if err := f.waitToSpreadReads(ctx, s); err != nil {
 			return err
 		}
@@ -80,6 +81,7 @@ func (f *listFollower) onSession(ctx context.Context, s *framework.Session) erro
 	}
 }
 
+// waitToSpreadReads waits for a random time, so that the pools that a server's end has disconnected do not all read at once.
 func (f *listFollower) waitToSpreadReads(ctx context.Context, s *framework.Session) error {
 	return waitFor(ctx, s, rand.N(max(1, min(f.registry.client.Config().FollowSpread, s.Timeout()/4))))
 }
@@ -117,7 +119,7 @@ func (f *listFollower) readOnce(ctx context.Context, s *framework.Session) (fram
 	return event, err
 }
 
-// waitForDirectory waits until there is a directory. A missing one has no instances.
+// waitForDirectory reports an empty list, and waits until the directory exists.
 func (f *listFollower) waitForDirectory(ctx context.Context, s *framework.Session) (framework.Event, error) {
 	_, w, err := s.WatchExists(ctx, f.dir)
 	if !errors.Is(err, framework.ErrNoNode) {

@@ -16,8 +16,8 @@ type registerOptions struct {
 	linger time.Duration
 }
 
-// WithHealth calls a check at once and then in this interval, with a context that lasts as long. While it fails, the instance stays registered and is
-// disabled. What an operator has disabled it does not enable.
+// WithHealth calls a check at once and then at an interval, with a context that lasts as long as the interval. While the check fails, the instance stays registered and
+// is disabled. A check does not enable an instance that an operator has disabled.
 func WithHealth(check func(context.Context) error, every time.Duration) RegisterOption {
 	return func(o *registerOptions) error {
 		if check == nil || every <= 0 {
@@ -50,7 +50,7 @@ const (
 	RoundRobin
 	// Weighted draws by weight.
 	Weighted
-	// Rendezvous takes the same instance for the same key as long as it is there; see PickFor.
+	// Rendezvous takes the same instance for the same key while that instance is registered; see PickFor.
 	Rendezvous
 )
 
@@ -92,8 +92,8 @@ func WithEjection(failures int, d time.Duration) PoolOption {
 	}
 }
 
-// WithPanicThreshold sets which share of the instances must not be ejected, 0 to 1, by default a half. If fewer are left, none counts as ejected: so many failures are rather those
-// of the caller or the network.
+// WithPanicThreshold sets the least share of instances that are not ejected, 0 to 1, by default a half. If fewer are left, the pool ignores ejections: the cause of
+// so many failures is rather the caller or the network.
 func WithPanicThreshold(share float64) PoolOption {
 	return func(o *poolOptions) error {
 		if !(share >= 0 && share <= 1) {
@@ -104,7 +104,7 @@ func WithPanicThreshold(share float64) PoolOption {
 	}
 }
 
-// WithRefresh sets how often a pool reads all instances again, by default 30 s. It needs that for changes of instances by other programs than this package. Others it notices
+// WithRefresh sets how often a pool reads all instances again, by default 30 s. So it finds changes of instances by other programs. It notices the changes of this package
 // at once.
 func WithRefresh(every time.Duration) PoolOption {
 	return func(o *poolOptions) error {

@@ -19,7 +19,7 @@ import (
 
 // Pool picks an instance of a service for each call. It is safe for concurrent use.
 //
-// Guarantee: while the servers are away, it keeps the last list, and does not call the service empty. It keeps that list until a read behind a sync shows another one.
+// Guarantee: while the servers are away, the pool keeps the last list, until a read behind a sync shows another one. It does not call the service empty meanwhile.
 //
 // A pool counts the calls of its own process only.
 type Pool struct {
@@ -40,7 +40,7 @@ type Pool struct {
 	cancel context.CancelFunc
 	tasks  background.Tasks
 
-	stored []byte // what the file has; of the goroutine alone
+	stored []byte // the file's content; used only by the goroutine that follows the lists
 }
 
 // instanceList is a service's instances at one moment.
@@ -49,7 +49,7 @@ type instanceList struct {
 	all      map[string]*listMember
 	ready    []*listMember // those that are enabled, ordered by id
 	total    int           // of the weights of ready
-	weighted bool          // they differ
+	weighted bool          // the weights of ready differ
 	fromFile bool          // the servers have not answered yet
 }
 
@@ -61,7 +61,7 @@ func (l *instanceList) copyInstances() (all []Instance) {
 	return all
 }
 
-// NewPool returns a pool of the instances of a service. It needs no request until the first call, and reads the file of WithFile. If an argument is invalid, every call returns an error that says so.
+// NewPool returns a pool of the instances of a service. It reads the file of WithFile, and sends no request before the first call. If an argument is invalid, every call returns an error that says so.
 func NewPool(client *framework.Client, base, service string, opts ...PoolOption) *Pool {
 	p := &Pool{registry: New(client, base), service: service, heard: make(chan struct{})}
 	p.opts, p.err = recipe.ApplyOptions(poolDefaults(), opts)
@@ -89,11 +89,11 @@ type Picked struct {
 	began  int64
 }
 
-// Pick picks an instance for one call. Call Done when that has ended. Pick waits for the first list, as long as ctx; then it takes no time. The error is that of ctx or wraps
+// Pick picks an instance for one call. Call Done at the end of that call. Pick waits for the first list until ctx ends; with a list it does not wait. The error is that of ctx or wraps
 // ErrNoInstance, ErrInvalid, ErrOption, ErrClosed, framework.ErrClosed or framework.ErrNoAuth.
 func (p *Pool) Pick(ctx context.Context) (Picked, error) { return p.pickMember(ctx, "") }
 
-// PickFor is Pick with a key. The balancer Rendezvous takes the same instance for the same key as long as it is there; others do not use the key.
+// PickFor is Pick with a key. The balancer Rendezvous takes the same instance for the same key while that instance is registered; other balancers ignore the key.
 func (p *Pool) PickFor(ctx context.Context, key string) (Picked, error) {
 	return p.pickMember(ctx, key)
 }
@@ -115,7 +115,7 @@ func (p *Pool) pickMember(ctx context.Context, key string) (Picked, error) {
 	return Picked{&m.instance, p, m, now}, nil
 }
 
-// noInstance is why a list has no instance that is enabled.
+// noInstance returns the error of a list without enabled instances: why no newer list comes, or ErrNoInstance.
 func (p *Pool) noInstance() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,13 +132,13 @@ func (p *Pool) notPicked(err error) error {
 	return failure.Wrap("pick an instance of", p.registry.serviceDir(p.service), err)
 }
 
-// Done ends a call. An error counts as a failure of the instance; leave out those that are the caller's, such as the end of its context. Call it once.
+// Done ends a call. An error counts as a failure of the instance: do not pass errors that the caller has caused, such as the end of its context. Call Done once.
 func (c Picked) Done(err error) {
 	took, ejected := c.member.callEnded(&c.pool.opts, c.began, err)
 	c.pool.tel.recordCall(took, err, ejected)
 }
 
-// Instances returns all instances of the last list, also disabled ones, ordered by id, and when it was read. It waits for the first list, as long as ctx.
+// Instances returns all instances of the last list, also disabled ones, ordered by id, and when the list was read. It waits for the first list until ctx ends.
 func (p *Pool) Instances(ctx context.Context) (all []Instance, at time.Time, err error) {
 	l, err := p.waitForList(ctx)
 	if err != nil {
@@ -147,8 +147,8 @@ func (p *Pool) Instances(ctx context.Context) (all []Instance, at time.Time, err
 	return l.copyInstances(), l.at, nil
 }
 
-// Changes yields all instances, also disabled ones, now and after each change; a slow reader skips to the latest. Until there is a list, it yields what keeps the pool from it, such
-// as a missing permission. It ends with the error of ctx, or when the pool is closed.
+// Changes yields all instances, also disabled ones, now and after each change; a slow reader skips to the latest. Before the first list, it yields the errors that keep the pool from
+// reading one, such as a missing permission. It ends with the error of ctx, or when the pool is closed.
 func (p *Pool) Changes(ctx context.Context) iter.Seq2[[]Instance, error] {
 	return func(yield func([]Instance, error) bool) {
 		if p.err != nil {
@@ -243,7 +243,7 @@ func (p *Pool) followLists() {
 	}
 }
 
-// failFirstList tells the callers that wait for the first list why there is none.
+// failFirstList fails the callers that wait for the first list.
 func (p *Pool) failFirstList(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -255,7 +255,7 @@ func (p *Pool) failFirstList(err error) {
 	p.heard = make(chan struct{})
 }
 
-// takeList shows a new list.
+// takeList makes a new list the present one, and wakes the callers that wait for a list.
 func (p *Pool) takeList(all []Instance, refused []refusedInstance) {
 	for _, one := range refused {
 		p.registry.client.Logger().Warn("a registered instance cannot be used", "path", one.node, "error", one.err)

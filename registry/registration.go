@@ -53,9 +53,9 @@ type pendingChange struct {
 	err   error // valid after done
 }
 
-// Register registers an instance and returns once it is listed. The registration survives lost sessions and a deleted node: the instance is registered again as it was last, also
-// what others have changed. While a former session's node with the same id is there, Register replaces it if it is of this registration, else it waits for its end for a session timeout
-// and returns ErrTaken.
+// Register registers an instance and returns once it is listed. The registration survives lost sessions and a deleted node: it registers the instance again in its last state, with the
+// changes of others, and replaces its own node of a former session at once. If another session's node has the same id, Register waits a session timeout and a half for its end, and then
+// returns ErrTaken.
 //
 // The error wraps ErrInvalid, ErrOption, ErrTaken, framework.ErrClosed or framework.ErrNoAuth, or is that of ctx. Then the instance does not stay registered.
 func (r *Registry) Register(ctx context.Context, i Instance, opts ...RegisterOption) (*Registration, error) {
@@ -220,7 +220,7 @@ func (g *Registration) keepOnSessions() {
 	g.changes = nil
 }
 
-// keepRegistered registers the instance on a session, makes the changes that wait, takes in those of others, and registers it again when its node was deleted.
+// keepRegistered registers the instance on a session, makes the waiting changes, reads the changes of others, and registers the instance again after its node was deleted.
 func (g *Registration) keepRegistered(s *framework.Session) error {
 	defer g.countListed(false)
 	for {
@@ -236,7 +236,7 @@ func (g *Registration) keepRegistered(s *framework.Session) error {
 		if err != nil {
 			return err
 		}
-		if st.EphemeralOwner != s.ID() { // deleted, and another process has its place
+		if st.EphemeralOwner != s.ID() { // the node was deleted, and another process has created one of the same name
 			w.Stop()
 			g.on = nil
 			continue
@@ -249,7 +249,7 @@ func (g *Registration) keepRegistered(s *framework.Session) error {
 		}
 		w.Stop()
 		if errors.Is(err, ErrNotFound) || errors.Is(err, recipe.ErrAgain) {
-			continue // the node is gone or was changed meanwhile
+			continue // another client has deleted or changed the node
 		}
 		if err != nil {
 			return err
@@ -277,7 +277,7 @@ func (g *Registration) createNode(s *framework.Session) error {
 	return nil
 }
 
-// countListed has the metrics count the instance as listed or not.
+// countListed counts the instance in the metrics as listed, or as not listed.
 func (g *Registration) countListed(listed bool) {
 	if listed == g.counted {
 		return
@@ -290,8 +290,8 @@ func (g *Registration) countListed(listed bool) {
 	}
 }
 
-// replaceFormer deletes the node of this registration's former session, after it has taken in what others have changed there. It waits for the end of a node of another session. It never deletes that: it may
-// be a living process's.
+// replaceFormer deletes the node of this registration's former session, after it has read the changes of others there. If the node belongs to another session, which may be a living process's,
+// replaceFormer only waits for its end.
 func (g *Registration) replaceFormer(s *framework.Session) error {
 	data, st, w, err := s.WatchData(g.ctx, g.nodePath())
 	if errors.Is(err, framework.ErrNoNode) {
@@ -318,7 +318,7 @@ func (g *Registration) replaceFormer(s *framework.Session) error {
 	return err
 }
 
-// learnData takes in what the node has. What is no instance is replaced by what was there before.
+// learnData takes over the node's data. It ignores data that is no instance.
 func (g *Registration) learnData(data []byte) {
 	i, err := decodeInstance(g.instance.Service, g.id, data)
 	if err != nil {
@@ -331,7 +331,7 @@ func (g *Registration) learnData(data []byte) {
 	g.instance = i
 }
 
-// makeChanges makes the changes that wait. One whose write has no answer is made again on what is there then.
+// makeChanges makes the waiting changes. It repeats a change without an answer on the instance's new state.
 func (g *Registration) makeChanges(s *framework.Session) error {
 	for {
 		g.mu.Lock()

@@ -41,7 +41,7 @@ func (r *Registry) Services(ctx context.Context) (names []string, err error) {
 	return names, failure.Wrap("list services in", r.base, err)
 }
 
-// Instances lists a service's instances behind a sync, ordered by id. What is none is left out.
+// Instances lists a service's instances behind a sync, ordered by id. It leaves out nodes that are no instances.
 func (r *Registry) Instances(ctx context.Context, service string) (all []Instance, err error) {
 	if r.err != nil {
 		return nil, failure.Wrap("list instances in", r.base, r.err)
@@ -73,7 +73,7 @@ func (r *Registry) Disable(ctx context.Context, service, id, reason string) erro
 	return failure.Wrap("disable", znode.Join(r.serviceDir(service), id), r.changeInstance(ctx, service, id, func(i *Instance) { i.Disabled = reason }))
 }
 
-// Enable undoes Disable. An instance whose health check fails is disabled again by its process.
+// Enable undoes Disable. While an instance's health check fails, its process disables the instance again.
 func (r *Registry) Enable(ctx context.Context, service, id string) error {
 	return failure.Wrap("enable", znode.Join(r.serviceDir(service), id), r.changeInstance(ctx, service, id, func(i *Instance) { i.Disabled = "" }))
 }
@@ -91,7 +91,7 @@ func (r *Registry) changeInstance(ctx context.Context, service, id string, chang
 	}, failure.IsTransient, isUnknown)
 }
 
-// isUnknown tells a write without an answer. A change is made anew from what is there then.
+// isUnknown reports whether an error says that a write has no answer. The caller repeats the change on the instance's new state.
 func isUnknown(err error) bool { return errors.Is(err, framework.ErrOutcomeUnknown) }
 
 // writeChange changes an instance at the version that was read, and tells the pools by a write of the directory. With an owner, the node must be that session's. A change that makes no difference is not written.
@@ -140,7 +140,7 @@ type refusedInstance struct {
 // readBatch is how many instances one request reads.
 const readBatch = 500
 
-// readInstances reads instances, in the order of their ids. One that has gone meanwhile is left out.
+// readInstances reads instances, in the order of their ids. It leaves out instances that have gone meanwhile.
 func readInstances(ctx context.Context, s *framework.Session, dir string, names []string) (all []Instance, refused []refusedInstance, err error) {
 	names = slices.Clone(names)
 	slices.Sort(names)

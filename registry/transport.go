@@ -26,7 +26,7 @@ type statusError int
 
 func (e statusError) Error() string { return http.StatusText(int(e)) }
 
-// RoundTrip picks an instance and sends the request there. The call lasts until the response's body is closed.
+// RoundTrip picks an instance and sends the request to it. The call lasts until the response's body is closed.
 func (t *poolTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	picked, err := t.pool.PickFor(req.Context(), req.URL.Host+req.URL.Path)
 	if err != nil {
