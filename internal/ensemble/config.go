@@ -45,7 +45,7 @@ type Config struct {
 	// Authority, when not nil, has the servers listen with TLS too, at SecureAddr: with certificates that it
 	// signs for 127.0.0.1, and only for clients with certificates that it has signed.
 	Authority *Authority
-	// Patience bounds a start. The default is one minute.
+	// Patience bounds a start. The default is two minutes.
 	Patience time.Duration
 }
 
@@ -83,7 +83,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.SyncLimit, 20)
 	setDefault(&c.ContainerCheck, time.Second)
 	setDefault(&c.HeapMB, 256)
-	setDefault(&c.Patience, time.Minute)
+	setDefault(&c.Patience, 2*time.Minute)
 	return c
 }
 

@@ -18,9 +18,10 @@ func TestAFullDiskStopsAServer(t *testing.T) {
 		t.Skip("mounting a disk needs root")
 	}
 	e := Private(t, Config{NoFsync: true, DiskMB: 64})
-	victim := e.Followers()[0]
+	leader, followers := awaitRoles(t, e)
+	victim := followers[0]
 	require.NoError(t, e.FillDisk(victim))
-	conn, events, err := zk.Connect([]string{e.Addr(e.Leader())}, 10*time.Second, zk.WithLogger(log.New(io.Discard, "", 0)))
+	conn, events, err := zk.Connect([]string{e.Addr(leader)}, 10*time.Second, zk.WithLogger(log.New(io.Discard, "", 0)))
 	require.NoError(t, err)
 	go func() {
 		for range events {
@@ -29,8 +30,7 @@ func TestAFullDiskStopsAServer(t *testing.T) {
 	defer conn.Close()
 	require.Eventually(t, func() bool {
 		_, err := conn.Create("/fill-", make([]byte, 8<<10), zk.FlagSequence, zk.WorldACL(zk.PermAll))
-		require.NoError(t, err)
-		return e.Mode(victim) == ""
+		return err == nil && e.Mode(victim) == ""
 	}, time.Minute, 20*time.Millisecond)
 	require.NoError(t, e.Kill(victim))
 	require.NoError(t, e.FreeDisk(victim))

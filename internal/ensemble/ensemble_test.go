@@ -18,23 +18,30 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	require.Eventually(t, holds, time.Minute, 20*time.Millisecond, what)
 }
 
+// awaitRoles waits until a server leads and two follow, and returns them: on a slow machine a server may take too long to say what it does.
+func awaitRoles(t *testing.T, e *Ensemble) (leader int, followers []int) {
+	t.Helper()
+	eventually(t, "a leader and two followers", func() bool {
+		leader, followers = e.Leader(), e.Followers()
+		return leader >= 0 && len(followers) == 2
+	})
+	return leader, followers
+}
+
 func TestStandalone(t *testing.T) {
 	e := Private(t, Config{Servers: 1, NoFsync: true})
-	require.Equal(t, 0, e.Leader())
-	require.Equal(t, "standalone", e.Mode(0))
+	eventually(t, "it stands alone", func() bool { return e.Leader() == 0 && e.Mode(0) == "standalone" })
 	require.Empty(t, e.Followers())
-	answer, err := e.FourLetter(0, "ruok")
-	require.NoError(t, err)
-	require.Equal(t, "imok", answer)
-	n, err := e.Counter("zk_packets_received")
-	require.NoError(t, err)
-	require.Positive(t, n)
+	eventually(t, "its answers", func() bool {
+		answer, err := e.FourLetter(0, "ruok")
+		n, errOfCounter := e.Counter("zk_packets_received")
+		return err == nil && errOfCounter == nil && answer == "imok" && n > 0
+	})
 }
 
 func TestLeaderKilledAndRestarted(t *testing.T) {
 	e := Private(t, Config{NoFsync: true})
-	old := e.Leader()
-	require.Len(t, e.Followers(), 2)
+	old, _ := awaitRoles(t, e)
 	require.Len(t, e.Addrs(), 3)
 
 	require.NoError(t, e.Kill(old))
@@ -44,7 +51,7 @@ func TestLeaderKilledAndRestarted(t *testing.T) {
 
 	require.NoError(t, e.Restart(old))
 	require.NoError(t, e.Await(t.Context()))
-	require.Equal(t, "follower", e.Mode(old))
+	eventually(t, "the former leader follows", func() bool { return e.Mode(old) == "follower" })
 	require.ErrorContains(t, e.Restart(old), "runs already")
 }
 
@@ -67,8 +74,9 @@ func TestCutOffFollowerStopsServing(t *testing.T) {
 		e.Hold,
 		func(follower, leader int) error { return e.Hold(leader, follower) },
 	} {
-		follower := e.Followers()[0] // a stalled machine may have changed who leads
-		require.NoError(t, cut(follower, e.Leader()))
+		leader, followers := awaitRoles(t, e) // a stalled machine may have changed who leads
+		follower := followers[0]
+		require.NoError(t, cut(follower, leader))
 		eventually(t, "the follower serves no more", func() bool { return e.Mode(follower) == "" })
 		e.Heal()
 		require.NoError(t, e.Await(t.Context()))
@@ -77,7 +85,7 @@ func TestCutOffFollowerStopsServing(t *testing.T) {
 
 func TestIsolatedLeaderIsReplaced(t *testing.T) {
 	e := Private(t, Config{NoFsync: true, Links: true, SyncLimit: 4})
-	old := e.Leader()
+	old, _ := awaitRoles(t, e)
 	require.NoError(t, e.Isolate(old))
 	eventually(t, "another leader", func() bool {
 		for i := range e.Size() {

@@ -1,6 +1,7 @@
 package ensemble
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,11 +10,11 @@ import (
 func TestObserverFollowsTheLeader(t *testing.T) {
 	e := Private(t, Config{NoFsync: true, Links: true, Observers: 1, SyncLimit: 4})
 	require.Equal(t, 4, e.Size())
-	require.Equal(t, "observer", e.Mode(3))
-	require.Len(t, e.Followers(), 2)
+	eventually(t, "the observer observes", func() bool { return e.Mode(3) == "observer" })
+	leader, _ := awaitRoles(t, e)
 	require.Nil(t, e.MasterLink(3))
 	require.Equal(t, -1, e.Master(3))
-	require.NoError(t, e.CutOff(3, e.Leader()))
+	require.NoError(t, e.CutOff(3, leader))
 	eventually(t, "the observer serves no more", func() bool { return e.Mode(3) == "" })
 	e.Heal()
 	require.NoError(t, e.Await(t.Context()))
@@ -21,8 +22,7 @@ func TestObserverFollowsTheLeader(t *testing.T) {
 
 func TestObserverFollowsAFollower(t *testing.T) {
 	e := Private(t, Config{NoFsync: true, Links: true, Observers: 1, ObserverMasters: true})
-	require.Equal(t, "observer", e.Mode(3))
-	require.Contains(t, e.Followers(), e.Master(3))
+	eventually(t, "a follower serves the observer", func() bool { return e.Mode(3) == "observer" && slices.Contains(e.Followers(), e.Master(3)) })
 	require.NotNil(t, e.MasterLink(3))
 	require.Nil(t, e.MasterLink(0))
 
