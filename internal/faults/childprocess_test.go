@@ -100,9 +100,10 @@ func newProcessTakeover(t *testing.T, env *testEnv, role string) *processTakeove
 	return o
 }
 
-// requireText requires the text of the protected node.
+// requireText requires the text of the protected node, which another client may have written.
 func (o *processTakeover) requireText(t *testing.T, text string) {
 	t.Helper()
+	syncWithOthers(t, o.client)
 	got, _, err := o.client.Get(t.Context(), o.target)
 	require.NoError(t, err)
 	require.Equal(t, text, string(got))

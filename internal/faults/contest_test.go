@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -55,8 +56,19 @@ func startContestsOver(t *testing.T, stagger time.Duration, n int, placements ..
 	return all
 }
 
-func (p placement) start(t *testing.T, i int) (*contest, error) {
-	c := &contest{placement: p, history: &lockHistory{t: t, path: fmt.Sprintf("/%s/%d", t.Name(), i), naive: p.naive}}
+// start starts a contest. If the machine stalls for so long that the holder is lost before the waiter is in line, it starts another one.
+func (p placement) start(t *testing.T, i int) (c *contest, err error) {
+	for try := range 10 {
+		c, err = p.tryStart(t, fmt.Sprintf("/%s/%d-%d", t.Name(), i, try))
+		if !errors.Is(err, errNoWait) || !c.held.hasEnded() {
+			return c, err
+		}
+	}
+	return c, err
+}
+
+func (p placement) tryStart(t *testing.T, path string) (*contest, error) {
+	c := &contest{placement: p, history: &lockHistory{t: t, path: path, naive: p.naive}}
 	holder, err := connect(t, p.holder, p.option)
 	if err != nil {
 		return nil, err

@@ -171,9 +171,7 @@ func TestCronJobsRunOnceUnderKills(t *testing.T) {
 	wait(t, 2*sessionTimeout) // the killed process's runs are recorded as lost
 	c.stopAll()
 	client := mustConnect(t, config(c.servers...))
-	session, err := client.Session(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, session.Sync(t.Context(), c.path), "its server may be behind the processes'")
+	syncWithOthers(t, client)
 	s := scheduler.New(client, c.path)
 	for _, j := range cronJobs(nil) {
 		state, err := s.State(t.Context(), j.Name)

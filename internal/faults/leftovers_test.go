@@ -35,7 +35,8 @@ func testKilledProcesses(t *testing.T, env *testEnv) {
 	paths := []string{"/" + t.Name() + "/a", "/" + t.Name() + "/b"}
 	c := mustConnect(t, env.clientConfig(0, 1, 2))
 	left := 0
-	for range 3 { // later rounds find the nodes that earlier ones left
+	for round := 0; round < 3 || left == 0; round++ { // later rounds find the nodes that earlier ones left
+		require.Less(t, round, 12, "no process was killed while it had a node in a line")
 		children := make([]*child, 3)
 		for i := range children {
 			children[i] = startChild(t, env, "acquirer", pathVariable+"="+paths[0]+","+paths[1])
@@ -44,16 +45,16 @@ func testKilledProcesses(t *testing.T, env *testEnv) {
 			c.readLine(t, "ready")
 		}
 		for _, c := range children {
-			wait(t, randomBelow(200*time.Millisecond))
+			wait(t, randomBelow(200*time.Millisecond<<(round/3))) // on a slow machine it gets longer to ask
 			c.kill()
 		}
+		syncWithOthers(t, c)
 		for _, path := range paths {
 			r, err := locks.Inspect(t.Context(), c, path)
 			require.NoError(t, err)
 			left += len(r.Holders) + len(r.Waiters)
 		}
 	}
-	require.Positive(t, left, "no process was killed while it had a node in a line")
 	awaitNoContenders(t, c, paths...)
 	for _, path := range paths {
 		lease, err := locks.NewMutex(c, path).TryLock(t.Context())
@@ -102,7 +103,8 @@ func testLostReplies(t *testing.T, env *testEnv) {
 		storms[i] = newConnectionResets(t, env, i)
 	}
 	var outcomes acquireOutcomes
-	for round := range 4 {
+	for round := 0; round < 4 || outcomes.granted.Load() == 0 || outcomes.timedOut.Load() == 0; round++ {
+		require.Less(t, round, 16, "%d grants, %d timed out", outcomes.granted.Load(), outcomes.timedOut.Load())
 		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 		require.NoError(t, runConcurrently(clients*(goroutines+1), func(i int) error {
 			resets := storms[i%clients]
@@ -110,7 +112,7 @@ func testLostReplies(t *testing.T, env *testEnv) {
 				resets.resetUntil(ctx)
 				return nil
 			}
-			return outcomes.acquireUntil(ctx, resets.client, paths)
+			return outcomes.acquireUntil(ctx, resets.client, paths, 60*time.Millisecond<<(round/4)) // on a slow machine they ask for longer
 		}))
 		cancel()
 		awaitNoContenders(t, storms[round%clients].client, paths...)
@@ -121,8 +123,6 @@ func testLostReplies(t *testing.T, env *testEnv) {
 		t.Logf("client %d: %d resets, %d sessions", i, resets.resets.Load(), session.Epoch())
 	}
 	t.Logf("%d grants, %d timed out", outcomes.granted.Load(), outcomes.timedOut.Load())
-	require.Positive(t, outcomes.granted.Load())
-	require.Positive(t, outcomes.timedOut.Load())
 }
 
 func newConnectionResets(t *testing.T, env *testEnv, i int) *connectionResets {
@@ -134,14 +134,15 @@ func newConnectionResets(t *testing.T, env *testEnv, i int) *connectionResets {
 	return resets
 }
 
-// acquireUntil acquires until ctx ends. A token must be the czxid of the lease's node, even when the reply of the create was lost.
-func (outcomes *acquireOutcomes) acquireUntil(ctx context.Context, c *framework.Client, paths []string) error {
+// acquireUntil acquires until ctx ends, for a random time below patient each, and sometimes for longer. A token must be the czxid of the
+// lease's node, even when the reply of the create was lost.
+func (outcomes *acquireOutcomes) acquireUntil(ctx context.Context, c *framework.Client, paths []string, patient time.Duration) error {
 	for ctx.Err() == nil {
-		patient := 60 * time.Millisecond
+		limit := patient
 		if rand.N(8) == 0 { // so that some are granted on a slow machine
-			patient = time.Second
+			limit = max(patient, time.Second)
 		}
-		waiting, cancel := context.WithTimeout(ctx, randomBelow(patient))
+		waiting, cancel := context.WithTimeout(ctx, randomBelow(limit))
 		lease, err := locks.NewMutex(c, paths[rand.N(len(paths))]).Lock(waiting)
 		cancel()
 		switch {

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -58,7 +59,11 @@ func (h *lockHistory) lock(name string, c *framework.Client) (*grant, error) {
 	return h.addGrant(name, lease), nil
 }
 
-// startWaiter returns once the waiter is in line. The channel receives the grant; it is closed if the wait fails.
+// errNoWait is returned when a waiter is granted at once: the holder before it was lost.
+var errNoWait = errors.New("granted without waiting")
+
+// startWaiter returns once the waiter is in line. The channel receives the grant; it is closed if the wait fails. The error wraps errNoWait if there is no
+// holder to wait for any more.
 func (h *lockHistory) startWaiter(name string, c *framework.Client) (<-chan *grant, error) {
 	queued, next := make(chan struct{}), make(chan *grant, 1)
 	var once sync.Once
@@ -80,7 +85,7 @@ func (h *lockHistory) startWaiter(name string, c *framework.Client) (<-chan *gra
 		if !ok {
 			return nil, failed
 		}
-		return nil, fmt.Errorf("%s was granted %s without waiting, token %#x", name, h.path, g.lease.Token())
+		return nil, fmt.Errorf("%s was %w %s, token %#x", name, errNoWait, h.path, g.lease.Token())
 	case <-time.After(waitLimit):
 		return nil, fmt.Errorf("%s did not join the line of %s", name, h.path)
 	}

@@ -19,7 +19,7 @@ import (
 func TestServersMatchAnswersByNumber(t *testing.T) {
 	e := ensemble.Private(t, ensemble.Config{Links: true, NoFsync: true})
 	confused, refused := false, false
-	for try := range 12 { // a slow machine may connect too late, and the servers may close a connection
+	for try := range 20 { // a slow machine may connect too late, and the servers may close a connection
 		slow := 200 * time.Millisecond << (try / 4)
 		if code, err := deleteAfterMove(t, e, slow, 2); err == nil {
 			require.Equal(t, wire.NoNode, code, "the number goes on")

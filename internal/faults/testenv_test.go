@@ -135,6 +135,14 @@ func mustConnect(t *testing.T, cfg framework.Config) *framework.Client {
 	return c
 }
 
+// syncWithOthers lets a client read what other clients have written before, perhaps on a server that is ahead of its own.
+func syncWithOthers(t *testing.T, c *framework.Client) {
+	t.Helper()
+	session, err := c.Session(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, session.Sync(t.Context(), "/"))
+}
+
 // withFirstServer sends a client's first connection to addr.
 func withFirstServer(addr string) framework.Option {
 	var dialled atomic.Bool

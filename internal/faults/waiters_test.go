@@ -38,9 +38,10 @@ func newWaitingLine(t *testing.T, env *testEnv, t1 time.Duration) *waitingLine {
 	return line
 }
 
-// nodes returns the contenders' nodes in order.
+// nodes returns the contenders' nodes in order, behind a sync: the observer's server may be behind the others.
 func (line *waitingLine) nodes(t *testing.T) []string {
 	t.Helper()
+	syncWithOthers(t, line.observer)
 	r, err := locks.Inspect(t.Context(), line.observer, line.history.path)
 	require.NoError(t, err)
 	var nodes []string
