@@ -106,6 +106,7 @@ func RequireChildrenEnd(t *testing.T, args []string, printed string, check func(
 		var errs bytes.Buffer
 		cmd.Stderr = &errs
 		require.NoError(t, cmd.Start())
+		t.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended, unless the test fails
 		hangs := time.AfterFunc(patienceOf(t), func() { QuitAll(cmd.Process) })
 		lines := bufio.NewScanner(stdout)
 		for lines.Scan() && !strings.Contains(lines.Text(), printed) {
