@@ -37,6 +37,13 @@ func (r *history) isHolding(process string) bool {
 	return false
 }
 
+// removeEvidence removes the pictures and histories.
+func (c *checker) removeEvidence() {
+	for _, file := range c.evidenceFiles {
+		_ = os.Remove(file) // it is there
+	}
+}
+
 // requireEvidence requires the picture and the history of one violation at a path, and removes them.
 func (c *checker) requireEvidence(t *testing.T, path string) {
 	t.Helper()

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -53,10 +54,15 @@ func (f serverFault) run(t *testing.T, env *testEnv) (naiveOverlaps int) {
 	return naiveOverlaps
 }
 
-// runAndCheck is run, and requires that naive holders, if there are any, are caught.
+// runAndCheck is run, and requires that naive holders, if there are any, are caught. On a slow machine it may take several tries.
 func (f serverFault) runAndCheck(t *testing.T, env *testEnv) {
-	overlaps := f.run(t, env)
-	require.Equal(t, f.withNaive, overlaps > 0, "no naive holder overlapped with the next holder, so the fault proves nothing")
+	for try, overlaps := 1, 0; ; try++ {
+		t.Run(fmt.Sprint("try ", try), func(t *testing.T) { overlaps = f.run(t, env) })
+		if t.Failed() || f.withNaive == (overlaps > 0) {
+			return
+		}
+		require.Less(t, try, 4, "no naive holder overlapped with the next holder, so the fault proves nothing")
+	}
 }
 
 // restore heals all faults. It may be called twice, so that the next test finds healthy servers after a failed one.
