@@ -9,8 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const barriersDir = "/lockstep/barriers"
-
 func TestBarrierRunsCommandsTogether(t *testing.T) {
 	s := newStage(t)
 	for _, round := range []string{"1", "2"} {

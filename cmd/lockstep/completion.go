@@ -25,7 +25,8 @@ var namedKinds = map[string]string{
 	"elect": "elections", "elections": "elections", "elections transfer": "elections",
 	"jobs": "jobs", "jobs run": "jobs", "jobs pause": "jobs", "jobs resume": "jobs", "jobs remove": "jobs", "runs": "jobs", "cron": "jobs",
 	"members": "groups", "members cordon": "groups", "members uncordon": "groups", "members drain": "groups",
-	"barrier enter": "barriers", "gate raise": "gates", "gate lower": "gates", "gate wait": "gates",
+	"barrier enter": "barriers", "gate raise": "gates", "gate lower": "gates", "gate wait": "gates", "barriers": "barriers", "gates": "gates",
+	"latch count": "latches", "latch wait": "latches", "latch reset": "latches", "latch ls": "latches",
 }
 
 // completeCommands makes the shells' completion offer names from the servers.

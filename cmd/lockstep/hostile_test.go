@@ -58,12 +58,15 @@ var readingCommands = map[string]struct {
 	"check":          {lines: []string{"check", "check /lockstep/jobs"}},
 	"doctor":         {lines: []string{"doctor"}},
 	"top":            {lines: []string{"top", "top / --view elections", "top --view jobs", "top / --view queues --once", "top --filter x"}},
+	"barriers":       {lines: []string{"barriers", "barriers /", "barriers NAME"}},
+	"gates":          {lines: []string{"gates", "gates /", "gates NAME"}},
+	"latch ls":       {lines: []string{"latch ls", "latch ls NAME"}},
 	"version":        {lines: []string{"version"}},
 }
 
 // otherCommands print no data that others have written, or are tested elsewhere for hostile data.
 var otherCommands = []string{
-	"lock", "elect", "cron", "dev", "barrier enter", "gate raise", "gate lower", "gate wait", "jobs run", "jobs pause", "jobs resume", "jobs remove",
+	"lock", "elect", "cron", "dev", "barrier enter", "gate raise", "gate lower", "gate wait", "latch count", "latch wait", "latch reset", "jobs run", "jobs pause", "jobs resume", "jobs remove",
 	"queue put", "queue take", "queue set", "queue cancel", "queue pause", "queue resume", "queue purge", "queue redrive", "config set", "config edit", "config rollback",
 	"config watch", "id next", "id worker", "register", "disable", "enable", "revoke", "release", "elections transfer", "man", "members cordon", "members uncordon", "members drain",
 	"watch",   // TestWatchEscapesWhatOthersWrite
@@ -109,9 +112,15 @@ func plantHostileNodes(t *testing.T, s *stage) (names []string) {
 	for i, data := range hostileData {
 		name := fmt.Sprint(hostileName, i)
 		names = append(names, name)
-		for _, kind := range []string{"locks", "elections", "jobs", "queues", "barriers", "gates", "config", "ids", "services", "members"} {
+		for _, kind := range []string{"locks", "elections", "jobs", "queues", "barriers", "gates", "latches", "config", "ids", "services", "members"} {
 			put("/lockstep/"+kind+"/"+name, data, framework.Persistent)
 		}
+		put("/lockstep/barriers/sized"+name, `{"v":1,"kind":"double barrier","size":2}`, framework.Persistent)
+		put("/lockstep/barriers/sized"+name+"/round", `{"v":1,"kind":"round"}`, framework.Persistent)
+		put("/lockstep/barriers/sized"+name+"/in/m-0000000000", data, framework.Ephemeral)
+		put("/lockstep/latches/sized"+name, `{"v":1,"kind":"latch","size":2}`, framework.Persistent)
+		put("/lockstep/latches/sized"+name+"/at/x", data, framework.Persistent)
+		put("/lockstep/latches/sized"+name+"/by/"+name, data, framework.Persistent)
 		for n, child := range []string{"lock", "latch", "__READ__", "__WRIT__"} {
 			dir := "/lockstep/locks/"
 			if child == "latch" {

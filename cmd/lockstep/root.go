@@ -27,7 +27,8 @@ func newRoot() *cobra.Command {
 		Short: "Locks, elections, cron jobs, queues, barriers and configuration for a cluster, on Apache ZooKeeper",
 		Long: `Locks, elections, cron jobs, queues, barriers and configuration for a cluster, on Apache ZooKeeper.
 
-A NAME lives under /lockstep/locks, elections, jobs, queues, barriers, gates, config, ids, services or groups;
+A NAME lives under /lockstep/locks, elections, jobs, queues, barriers, gates, latches, config, ids, services or
+groups;
 one that begins with / is the path of the znode itself. Locks, elections and gates have the layouts of Apache
 Curator (InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphoreV2, LeaderLatch,
 DistributedBarrier), so that Java programs can take part.
@@ -76,6 +77,7 @@ LOCKSTEP_OBSERVER_MASTERS=true for an ensemble with observerMasterPort in a serv
   lockstep queue take mails --follow -- ./send.sh     item by item, until it is done
   lockstep barrier enter phase -n 3 -- ./phase.sh     three at a time, together
   lockstep gate raise maintenance                     lockstep gate wait maintenance waits
+  lockstep barriers                                   who is inside, how many are missing; gates, latch
   lockstep config set limits '{"rate":20}'            what programs follow; get, edit, watch, history
   lockstep id next orders                             numbers that are unique in the cluster
   lockstep register billing 10.0.0.7:8080             lockstep services, disable, enable
@@ -86,7 +88,7 @@ LOCKSTEP_OBSERVER_MASTERS=true for an ensemble with observerMasterPort in a serv
 		SilenceUsage:  true,
 	}
 	root.AddCommand(newDev(), newLock(), newLocks(), newElect(), newCron(), newJobs(), newRuns(), withQueueAdmin(newQueue()))
-	root.AddCommand(newBarrier(), newGate(), newConfig(), newID(), newServices(), newRegister(), newDisable(), newEnable(), newMembers(), newCheck(), newDoctor(), newRevoke(), newRelease(), newVersion(), newElections())
+	root.AddCommand(newBarrier(), newBarriers(), newGate(), newGates(), newLatch(), newConfig(), newID(), newServices(), newRegister(), newDisable(), newEnable(), newMembers(), newCheck(), newDoctor(), newRevoke(), newRelease(), newVersion(), newElections())
 	root.AddCommand(newWatch(), newTop(), newMonitor(), newManual())
 	completeCommands(root)
 	return root

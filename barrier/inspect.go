@@ -1,0 +1,295 @@
+package barrier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/znode"
+)
+
+// Kind is which of the barriers a path holds.
+type Kind string
+
+// The kinds that Inspect tells apart.
+const (
+	// GateReport is a Gate that is up. One that is down has no node.
+	GateReport Kind = gateKind
+	// DoubleBarrierReport is a DoubleBarrier.
+	DoubleBarrierReport Kind = doubleKind
+	// LatchReport is a Latch.
+	LatchReport Kind = latchKind
+)
+
+// Report is what a look has seen of a barrier. Times are the ensemble's.
+type Report struct {
+	Path string
+	Kind Kind
+	// Needed is the number of a double barrier's members or of a latch's counts.
+	Needed int
+	// Missing is how many have to come until the next round begins, or to count until the latch opens. While a round is inside it is 0. Who is missing is not known: members and callers
+	// are not announced.
+	Missing int
+	// Rounds is the number of rounds that have begun.
+	Rounds int64
+	// Inside are the members of the round that goes on, in order, without those that have left or died, whose number is Left.
+	Inside []Member
+	Left   int
+	// Waiting are the members that wait for the next round, in order.
+	Waiting []Member
+	// Counted are the ids of the callers that have counted a latch down, by name.
+	Counted []string
+	// Open reports whether a latch has opened.
+	Open bool
+	// RaisedBy is who has raised a gate. Session is 0 if the gate stays up until it is lowered. A gate of Curator's tells an address alone.
+	RaisedBy Member
+}
+
+// Member is a member of a double barrier, or the one who has raised a gate, as it describes itself.
+type Member struct {
+	Node  string
+	Owner string
+	// Host and PID are those of who has raised a gate. A member of a double barrier does not store them.
+	Host string
+	PID  int
+	// Since is when it came, or raised the gate.
+	Since   time.Time
+	Session int64
+}
+
+// mostLooks is how often a double barrier is read again whose phase has changed meanwhile.
+const mostLooks = 10
+
+// Inspect reports on the barrier of any kind at path, without an effect on it. What is reported of a double barrier was true at one moment, unless ten rounds have begun or ended during
+// the call. Waiters of gates and latches leave no nodes, so they are not known. Double barriers in Curator's layout are not recognized. The error wraps
+// framework.ErrNoNode if there is nothing, which is what a gate that is down looks like, ErrForeign if there is something else, ErrNewer, or framework.ErrNoAuth.
+func Inspect(ctx context.Context, client *framework.Client, path string) (r *Report, err error) {
+	if err := recipe.CheckClientAndPath(client, path, "a barrier"); err != nil {
+		return nil, failure.Wrap("inspect", path, err)
+	}
+	err = recipe.OnSession(ctx, client, func(s *framework.Session) error {
+		if err := s.Sync(ctx, path); err != nil {
+			return err
+		}
+		r, err = inspectOnSession(ctx, s, path)
+		return err
+	})
+	return r, failure.Wrap("inspect", path, err)
+}
+
+func inspectOnSession(ctx context.Context, s *framework.Session, path string) (*Report, error) {
+	for look := 1; ; look++ {
+		data, st, err := s.Get(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		r, err := newReport(path, data, st)
+		if err != nil {
+			return nil, err
+		}
+		switch r.Kind {
+		case DoubleBarrierReport:
+			err = r.addMembers(ctx, s, st)
+		case LatchReport:
+			err = r.addCounts(ctx, s)
+		}
+		switch {
+		case err == nil, errors.Is(err, recipe.ErrAgain) && look == mostLooks:
+			return r, nil
+		case !errors.Is(err, recipe.ErrAgain):
+			return nil, err
+		}
+	}
+}
+
+// newReport reads what a barrier's own node tells.
+func newReport(path string, data []byte, st framework.Stat) (*Report, error) {
+	r := &Report{Path: path}
+	if address, err := netip.ParseAddr(string(data)); err == nil && st.EphemeralOwner == 0 && st.NumChildren == 0 {
+		r.Kind, r.RaisedBy = GateReport, newMember(path, nodeRecord{Host: address.String()}, st)
+		return r, nil
+	}
+	var head nodeRecord
+	if _, err := recipe.Decode(data, recordVersion, &head); errors.Is(err, recipe.ErrCorrupt) {
+		return nil, fmt.Errorf("%w: %s holds no barrier", ErrForeign, path)
+	}
+	var err error
+	switch head.Kind {
+	case gateKind:
+		if head, err = parseRecord(path, gateKind, data); err == nil && st.NumChildren > 0 {
+			err = fmt.Errorf("%w: %s has children", ErrForeign, path)
+		}
+		r.RaisedBy = newMember(path, head, st)
+	case doubleKind, latchKind:
+		head, err = parseSizedRecord(path, head.Kind, data, mostMembers)
+		r.Needed, r.Rounds = head.Size, barrierState{phase: st.Version}.roundsBegun()
+		if head.Kind == latchKind {
+			r.Rounds = 0
+		}
+	default:
+		err = fmt.Errorf("%w: %s holds a %q and no barrier", ErrForeign, path, head.Kind)
+	}
+	r.Kind = Kind(head.Kind)
+	return r, err
+}
+
+func newMember(node string, r nodeRecord, st framework.Stat) Member {
+	return Member{Node: node, Owner: r.Owner, Host: r.Host, PID: r.PID, Since: st.Ctime.UTC(), Session: st.EphemeralOwner}
+}
+
+// addMembers reads a double barrier's members. The error wraps recipe.ErrAgain if a phase began or ended meanwhile.
+func (r *Report) addMembers(ctx context.Context, s *framework.Session, at framework.Stat) error {
+	in, round := znode.Join(r.Path, "in"), znode.Join(r.Path, "round")
+	data, _, err := s.Get(ctx, round)
+	if err != nil {
+		return r.orPartIsMissing(ctx, s, round, err)
+	}
+	last, err := parseRecord(round, roundKind, data)
+	if err != nil {
+		return err
+	}
+	names, _, err := s.Children(ctx, in)
+	if err != nil {
+		return r.orPartIsMissing(ctx, s, in, err)
+	}
+	slices.Sort(names)
+	nodes := make([]string, len(names))
+	for i, name := range names {
+		nodes[i] = znode.Join(in, name)
+	}
+	read, err := s.GetAll(ctx, nodes...)
+	if err != nil {
+		return err
+	}
+	phase := barrierState{phase: at.Version}
+	present := 0
+	for i, node := range read {
+		number, ok := parseMemberNumber(nodes[i])
+		if !ok || errors.Is(node.Err, framework.ErrNoNode) {
+			continue
+		}
+		if node.Err != nil {
+			return node.Err
+		}
+		described, _ := parseRecord(nodes[i], memberKind, node.Data) // what a member tells of itself is for people
+		m := newMember(nodes[i], described, node.Stat)
+		if phase.roundIsInside() && slices.Contains(last.Numbers, number) {
+			present++
+			r.Inside = append(r.Inside, m)
+			continue
+		}
+		r.Waiting = append(r.Waiting, m)
+	}
+	if phase.roundIsInside() {
+		r.Left = len(last.Numbers) - present
+	} else {
+		r.Missing = max(0, r.Needed-len(r.Waiting))
+	}
+	now, err := s.Exists(ctx, r.Path)
+	if err == nil && (now.Czxid != at.Czxid || now.Version != at.Version || phase.roundIsInside() && last.Phase != at.Version) {
+		err = recipe.ErrAgain
+	}
+	return err
+}
+
+// addCounts reads a latch's counts.
+func (r *Report) addCounts(ctx context.Context, s *framework.Session) error {
+	by := znode.Join(r.Path, "by")
+	names, _, err := s.Children(ctx, by)
+	if err != nil {
+		return r.orPartIsMissing(ctx, s, by, err)
+	}
+	slices.Sort(names)
+	r.Counted, r.Missing = names, max(0, r.Needed-len(names))
+	_, err = s.Exists(ctx, (&Latch{at: znode.Join(r.Path, "at"), size: r.Needed}).lastCountNode())
+	if r.Open = err == nil; errors.Is(err, framework.ErrNoNode) {
+		err = nil
+	}
+	return err
+}
+
+// orPartIsMissing tells a barrier that was deleted from one that lacks a part.
+func (r *Report) orPartIsMissing(ctx context.Context, s *framework.Session, part string, err error) error {
+	if !errors.Is(err, framework.ErrNoNode) {
+		return err
+	}
+	if _, err := s.Exists(ctx, r.Path); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %s is missing beside %s", ErrForeign, part, r.Path)
+}
+
+// mostListed is how many nodes List looks at.
+const mostListed = 20_000
+
+// List yields reports on the gates that are up, the double barriers and the latches at and below root, which may be "/", each as Inspect does. It passes over what is no barrier, and what
+// was deleted meanwhile. Below other programs' nodes, a persistent one without children that holds an IP address is taken for a gate of Curator's.
+//
+// It yields an error for what it may not read (framework.ErrNoAuth) and for a barrier that cannot be read (ErrForeign, ErrNewer), and goes on. Otherwise an error is the last: it wraps
+// framework.ErrTooLarge when more than 20,000 nodes lie below root, the rest of which is left out.
+func List(ctx context.Context, client *framework.Client, root string) iter.Seq2[*Report, error] {
+	everything := func([]string) bool { return true }
+	return func(yield func(*Report, error) bool) {
+		var batch []string
+		for path, err := range recipe.Find(ctx, client, root, mostListed, everything, nil) {
+			if err != nil {
+				if !yield(nil, err) {
+					return
+				}
+				continue
+			}
+			if batch = append(batch, path); len(batch) == listedAtOnce {
+				if !listBatch(ctx, client, batch, yield) {
+					return
+				}
+				batch = batch[:0]
+			}
+		}
+		listBatch(ctx, client, batch, yield)
+	}
+}
+
+// listedAtOnce is how many nodes List reads in one request. A record of a barrier is short, but what others store is not.
+const listedAtOnce = 100
+
+// listBatch yields the reports on some paths, and reports whether to go on.
+func listBatch(ctx context.Context, client *framework.Client, paths []string, yield func(*Report, error) bool) bool {
+	nodes, err := recipe.GetAll(ctx, client, paths...)
+	if errors.Is(err, framework.ErrTooLarge) && len(paths) > 1 {
+		half := len(paths) / 2
+		return listBatch(ctx, client, paths[:half], yield) && listBatch(ctx, client, paths[half:], yield)
+	}
+	if errors.Is(err, framework.ErrTooLarge) { // no record of a barrier
+		return true
+	}
+	if err != nil {
+		yield(nil, failure.Wrap("list barriers", paths[0], err))
+		return false
+	}
+	for i, node := range nodes {
+		if node.Err == nil {
+			if _, err := newReport(paths[i], node.Data, node.Stat); errors.Is(err, ErrForeign) {
+				continue
+			}
+		}
+		r, err := Inspect(ctx, client, paths[i])
+		switch {
+		case errors.Is(err, framework.ErrNoNode):
+			continue
+		case errors.Is(err, ErrForeign) && node.Err != nil: // it was no barrier when it could be read
+			continue
+		}
+		goesOn := err == nil || errors.Is(err, ErrForeign) || errors.Is(err, ErrNewer) || errors.Is(err, framework.ErrNoAuth)
+		if !yield(r, err) || !goesOn {
+			return false
+		}
+	}
+	return true
+}

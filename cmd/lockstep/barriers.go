@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/barrier"
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+)
+
+// barriersDir, gatesDir and latchesDir are where they live.
+const (
+	barriersDir = "/lockstep/barriers"
+	gatesDir    = "/lockstep/gates"
+	latchesDir  = "/lockstep/latches"
+)
+
+// barriersView is a command that shows barriers of one kind.
+type barriersView struct {
+	connectionFlags
+	directory string // below /lockstep
+	kind      barrier.Kind
+	plural    string
+	overview  func() *table
+	row       func(r *barrier.Report) []cell
+	detail    func(r *barrier.Report) *table
+}
+
+func newBarriers() *cobra.Command {
+	v := &barriersView{directory: "barriers", kind: barrier.DoubleBarrierReport, plural: "barriers", row: barrierRow, detail: memberTable,
+		overview: func() *table { return newTable("BARRIER", "MEMBERS", "ROUNDS", "INSIDE", "LEFT", "WAITING", "MISSING") }}
+	return v.newCommand(&cobra.Command{
+		Use:   "barriers [NAME] [flags]",
+		Short: "Show barriers: who is inside, who waits, how many are missing",
+		Long: `Show the double barriers below /lockstep/barriers, or with a NAME one barrier with its members. A
+NAME that is no barrier is a directory. Members are not announced, so it is known how many are
+missing, not who. Barriers in Curator's layout are not shown. Nothing is written.`,
+		Example: "  lockstep barriers\n  lockstep barriers phase\n  lockstep barriers /apps --json",
+	})
+}
+
+func newGates() *cobra.Command {
+	v := &barriersView{directory: "gates", kind: barrier.GateReport, plural: "gates that are up", row: gateRow,
+		overview: func() *table { return newTable("GATE", "RAISED BY", "HOST", "SINCE", "UNTIL") }}
+	v.detail = func(r *barrier.Report) *table {
+		t := v.overview()
+		t.addRow(gateRow(r)...)
+		return t
+	}
+	return v.newCommand(&cobra.Command{
+		Use:   "gates [NAME] [flags]",
+		Short: "Show which gates are up, and who has raised them",
+		Long: `Show the gates that are up below /lockstep/gates, with who has raised them: until they are lowered,
+or until the session of a command ends. A NAME is one gate, or a directory. A gate that is down
+leaves no trace, and neither do those who wait at a gate. Nothing is written.`,
+		Example: "  lockstep gates\n  lockstep gates maintenance\n  lockstep gates /apps --json",
+	})
+}
+
+func newLatchList() *cobra.Command {
+	v := &barriersView{directory: "latches", kind: barrier.LatchReport, plural: "latches", row: latchRow, detail: countTable,
+		overview: func() *table { return newTable("LATCH", "COUNTS", "MISSING", "STATE") }}
+	return v.newCommand(&cobra.Command{
+		Use:   "ls [NAME] [flags]",
+		Short: "Show latches, and who has counted",
+		Long: `Show the latches below /lockstep/latches, or with a NAME one latch with the ids that have counted. A
+NAME that is no latch is a directory. Who is missing is not known: callers are not announced.
+Nothing is written.`,
+		Example: "  lockstep latch ls\n  lockstep latch ls started\n  lockstep latch ls /apps --json",
+	})
+}
+
+func (v *barriersView) newCommand(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = cobra.MaximumNArgs(1)
+	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) error {
+		root, err := "/lockstep/"+v.directory, error(nil)
+		if len(args) > 0 && args[0] != "/" {
+			root, err = pathOf(v.directory, args[0])
+		} else if len(args) > 0 {
+			root = "/"
+		}
+		if err != nil {
+			return err
+		}
+		client, err := v.connectClient(cmd)
+		if err != nil {
+			return endQuietlyOnSignal(cmd.Context(), err)
+		}
+		defer hangUp(client)
+		return endQuietlyOnSignal(cmd.Context(), v.show(cmd.Context(), client, root, len(args) > 0))
+	})
+	v.connectionFlags.addConnectionFlags(cmd)
+	return cmd
+}
+
+// show prints what is at and below a path: in detail if one was named.
+func (v *barriersView) show(ctx context.Context, client *framework.Client, root string, named bool) error {
+	overview := v.overview()
+	shown := 0
+	var unread error
+	for r, err := range barrier.List(ctx, client, root) {
+		switch {
+		case errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge), errors.Is(err, barrier.ErrForeign), errors.Is(err, barrier.ErrNewer):
+			printWarning("%v", err)
+			unread = barrierCode(err)
+			continue
+		case err != nil:
+			return err
+		case r.Kind != v.kind:
+			continue
+		}
+		shown++
+		switch {
+		case v.json:
+			if err := printResult(os.Stdout, true, barrierView(r)); err != nil {
+				return err
+			}
+		case named && r.Path == root:
+			return v.detail(r).printTo(os.Stdout)
+		default:
+			overview.addRow(v.row(r)...)
+		}
+	}
+	if err := overview.printTo(os.Stdout); err != nil {
+		return err
+	}
+	if shown == 0 && !v.json && unread == nil {
+		printNotice("no %s at or below %s", v.plural, root)
+	}
+	return exitCodeOfPrinted(unread)
+}
+
+// barrierJSON is a barrier of any kind as JSON.
+type barrierJSON struct {
+	Path    string              `json:"path"`
+	Kind    barrier.Kind        `json:"kind"`
+	Needed  int                 `json:"needed,omitempty"`
+	Missing int                 `json:"missing"`
+	Rounds  int64               `json:"rounds,omitempty"`
+	Inside  []barrierMemberJSON `json:"inside,omitempty"`
+	Left    int                 `json:"left,omitempty"`
+	Waiting []barrierMemberJSON `json:"waiting,omitempty"`
+	Counted []string            `json:"counted,omitempty"`
+	Open    bool                `json:"open,omitempty"`
+	By      *barrierMemberJSON  `json:"raised_by,omitempty"`
+}
+
+type barrierMemberJSON struct {
+	Owner      string           `json:"owner"`
+	OwnerExact []byte           `json:"owner_base64,omitempty"`
+	Host       string           `json:"host,omitempty"`
+	HostExact  []byte           `json:"host_base64,omitempty"`
+	PID        int              `json:"pid,omitempty"`
+	Since      *time.Time       `json:"since,omitempty"`
+	Session    *locks.SessionID `json:"session,omitempty"` // of what goes with its session
+	Node       string           `json:"node"`
+}
+
+func barrierView(r *barrier.Report) barrierJSON {
+	v := barrierJSON{Path: r.Path, Kind: r.Kind, Needed: r.Needed, Missing: r.Missing, Rounds: r.Rounds, Left: r.Left, Counted: r.Counted, Open: r.Open}
+	for _, m := range r.Inside {
+		v.Inside = append(v.Inside, barrierMemberView(m))
+	}
+	for _, m := range r.Waiting {
+		v.Waiting = append(v.Waiting, barrierMemberView(m))
+	}
+	if r.Kind == barrier.GateReport {
+		by := barrierMemberView(r.RaisedBy)
+		v.By = &by
+	}
+	return v
+}
+
+func barrierMemberView(m barrier.Member) barrierMemberJSON {
+	v := barrierMemberJSON{Owner: m.Owner, OwnerExact: bytesIfInvalid(m.Owner), Host: m.Host, HostExact: bytesIfInvalid(m.Host), PID: m.PID, Since: knownTime(m.Since), Node: m.Node}
+	if m.Session != 0 {
+		session := locks.SessionID(m.Session)
+		v.Session = &session
+	}
+	return v
+}
+
+func nameBelow(dir, path string) cell { return boldCell(quoteName(strings.TrimPrefix(path, dir+"/"))) }
+
+func barrierRow(r *barrier.Report) []cell {
+	return []cell{nameBelow(barriersDir, r.Path), plainCell(strconv.Itoa(r.Needed)), plainCell(strconv.FormatInt(r.Rounds, 10)), greenCell(formatPositive(len(r.Inside))),
+		plainCell(formatPositive(r.Left)), yellowCell(formatPositive(len(r.Waiting))), plainCell(formatPositive(r.Missing))}
+}
+
+func memberTable(r *barrier.Report) *table {
+	t := newTable("", "MEMBER", "HOST", "PID", "SINCE", "SESSION")
+	t.title = fmt.Sprintf("%s: %d enter together; round %d, ", quoteName(r.Path), r.Needed, r.Rounds)
+	if len(r.Inside) > 0 || r.Left > 0 {
+		t.title += fmt.Sprintf("%d inside, %d left or died; %d wait", len(r.Inside), r.Left, len(r.Waiting))
+	} else {
+		t.title += fmt.Sprintf("nobody inside; %d wait, %d missing", len(r.Waiting), r.Missing)
+	}
+	for _, m := range r.Inside {
+		t.addRow(memberCells(greenCell("inside"), m)...)
+	}
+	for _, m := range r.Waiting {
+		t.addRow(memberCells(yellowCell("waits"), m)...)
+	}
+	return t
+}
+
+func memberCells(role cell, m barrier.Member) []cell {
+	return []cell{role, plainCell(shortenText(m.Owner)), plainCell(shortenText(m.Host)), plainCell(formatPositive(m.PID)), plainCell(formatClock(m.Since, time.Now())),
+		dimCell(locks.SessionID(m.Session).String())}
+}
+
+func gateRow(r *barrier.Report) []cell {
+	until := plainCell("it is lowered")
+	if r.RaisedBy.Session != 0 {
+		until = plainCell("session " + locks.SessionID(r.RaisedBy.Session).String() + " ends")
+	}
+	return []cell{nameBelow(gatesDir, r.Path), plainCell(shortenText(r.RaisedBy.Owner)), plainCell(shortenText(r.RaisedBy.Host)), plainCell(formatClock(r.RaisedBy.Since, time.Now())), until}
+}
+
+func latchRow(r *barrier.Report) []cell {
+	return []cell{nameBelow(latchesDir, r.Path), plainCell(fmt.Sprintf("%d of %d", len(r.Counted), r.Needed)), plainCell(formatPositive(r.Missing)), latchState(r)}
+}
+
+func latchState(r *barrier.Report) cell {
+	if r.Open {
+		return greenCell("open")
+	}
+	return yellowCell("counting")
+}
+
+func countTable(r *barrier.Report) *table {
+	t := newTable("COUNTED")
+	t.title = fmt.Sprintf("%s: %s, %d of %d, %d missing", quoteName(r.Path), latchState(r).text, len(r.Counted), r.Needed, r.Missing)
+	for _, id := range r.Counted {
+		t.addRow(plainCell(shortenText(id)))
+	}
+	return t
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-go/lockstep/barrier"
+)
+
+func newLatch() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "latch",
+		Short: "Count down, and wait until all have counted",
+		Long: `Count down, and wait until all have counted. A latch opens when its counts are used up, by itself,
+also if all who have counted die afterwards. An id counts once, however often it is given.`,
+		Example: `  lockstep latch count started -n 3 --id web-1
+  lockstep latch wait started -n 3 && ./go.sh
+  lockstep latch ls started`,
+		Args: cobra.NoArgs,
+		RunE: withExitCodes(func(cmd *cobra.Command, _ []string) error { return cmd.Help() }),
+	}
+	cmd.AddCommand(newLatchCount(), newLatchWait(), newLatchReset(), newLatchList())
+	return cmd
+}
+
+// latchCommand is what the subcommands of "latch" that use one have in common.
+type latchCommand struct {
+	connectionFlags
+	counts int
+	id     string
+	wait   durationFlag
+	path   string
+}
+
+func (l *latchCommand) prepare(cmd *cobra.Command, use func(*latchCommand, context.Context, *barrier.Latch) error) *cobra.Command {
+	cmd.Args = checkNameAlone
+	cmd.RunE = withExitCodes(func(cmd *cobra.Command, args []string) (err error) {
+		if l.path, err = pathOf("latches", args[0]); err != nil {
+			return err
+		}
+		if l.counts < 1 {
+			return usageError("-n %d: say how many counts open it, 1 or more", l.counts)
+		}
+		client, err := l.connectClient(cmd)
+		if err != nil {
+			return err
+		}
+		defer hangUp(client)
+		if l.id == "" {
+			l.id = client.Config().Identity
+		}
+		return barrierCode(use(l, cmd.Context(), barrier.NewLatch(client, l.path, l.counts)))
+	})
+	l.connectionFlags.addConnectionFlags(cmd)
+	cmd.Flags().IntVarP(&l.counts, "counts", "n", 0, "how many counts open it; the same number for all")
+	return cmd
+}
+
+func newLatchCount() *cobra.Command {
+	l := &latchCommand{}
+	cmd := l.prepare(&cobra.Command{
+		Use:   "count NAME -n N [flags]",
+		Short: "Count for an id, once",
+		Long: `Count for an id. A second count of the same id has no effect, so the command may be repeated until it
+succeeds. Give an --id that stays the same when you repeat it, such as that of a machine or a
+task: the default has the process id.`,
+		Example: "  lockstep latch count started -n 3 --id web-1",
+	}, func(l *latchCommand, ctx context.Context, latch *barrier.Latch) error {
+		return latch.CountDown(ctx, l.id)
+	})
+	cmd.Flags().StringVar(&l.id, "id", "", "who counts (default $LOCKSTEP_IDENTITY, else host name and process id)")
+	return cmd
+}
+
+func newLatchWait() *cobra.Command {
+	l := &latchCommand{}
+	cmd := l.prepare(&cobra.Command{
+		Use:   "wait NAME -n N [flags]",
+		Short: "Wait until a latch has opened",
+		Long:  "Wait until a latch has opened, or was open for a moment. It goes on while the servers cannot be reached.",
+		Example: `  lockstep latch wait started -n 3
+  lockstep latch wait started -n 3 -w 30     exit with 1 if it has not opened after 30 seconds`,
+	}, func(l *latchCommand, ctx context.Context, latch *barrier.Latch) error {
+		patience, cancel := withWaitLimit(ctx, l.wait)
+		defer cancel()
+		return timedOutError(fmt.Sprintf("latch %s: it did not open", l.path), l.wait, latch.Wait(patience))
+	})
+	cmd.Flags().VarP(&l.wait, "wait", "w", "wait no longer than this; a bare number is seconds")
+	return cmd
+}
+
+func newLatchReset() *cobra.Command {
+	return (&latchCommand{}).prepare(&cobra.Command{
+		Use:     "reset NAME -n N [flags]",
+		Short:   "Begin a new count on a latch that has opened",
+		Long:    "Begin a new count on a latch that has opened. Those who wait for the former count go on all the same.",
+		Example: "  lockstep latch reset started -n 3",
+	}, func(_ *latchCommand, ctx context.Context, latch *barrier.Latch) error { return latch.Reset(ctx) })
+}
