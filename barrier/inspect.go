@@ -64,8 +64,8 @@ type Member struct {
 	Session int64
 }
 
-// mostLooks is how often a double barrier is read again whose phase has changed meanwhile.
-const mostLooks = 10
+// maxLooks is how often a double barrier is read again whose phase has changed meanwhile.
+const maxLooks = 10
 
 // Inspect reports on the barrier of any kind at path, without an effect on it. What is reported of a double barrier was true at one moment, unless ten rounds have begun or ended during
 // the call. Waiters of gates and latches leave no nodes, so they are not known. Double barriers in Curator's layout are not recognized. The error wraps
@@ -101,7 +101,7 @@ func inspectOnSession(ctx context.Context, s *framework.Session, path string) (*
 			err = r.addCounts(ctx, s)
 		}
 		switch {
-		case err == nil, errors.Is(err, recipe.ErrAgain) && look == mostLooks:
+		case err == nil, errors.Is(err, recipe.ErrAgain) && look == maxLooks:
 			return r, nil
 		case !errors.Is(err, recipe.ErrAgain):
 			return nil, err
@@ -128,7 +128,7 @@ func newReport(path string, data []byte, st framework.Stat) (*Report, error) {
 		}
 		r.RaisedBy = newMember(path, head, st)
 	case doubleKind, latchKind:
-		head, err = parseSizedRecord(path, head.Kind, data, mostMembers)
+		head, err = parseSizedRecord(path, head.Kind, data, maxMembers)
 		r.Needed, r.Rounds = head.Size, barrierState{phase: st.Version}.roundsBegun()
 		if head.Kind == latchKind {
 			r.Rounds = 0
@@ -226,8 +226,8 @@ func (r *Report) orPartIsMissing(ctx context.Context, s *framework.Session, part
 	return fmt.Errorf("%w: %s is missing beside %s", ErrForeign, part, r.Path)
 }
 
-// mostListed is how many nodes List looks at.
-const mostListed = 20_000
+// maxListed is how many nodes List looks at.
+const maxListed = 20_000
 
 // List yields reports on the gates that are up, the double barriers and the latches at and below root, which may be "/", each as Inspect does. It passes over what is no barrier, and what
 // was deleted meanwhile. Below other programs' nodes, a persistent one without children that holds an IP address is taken for a gate of Curator's.
@@ -238,14 +238,14 @@ func List(ctx context.Context, client *framework.Client, root string) iter.Seq2[
 	everything := func([]string) bool { return true }
 	return func(yield func(*Report, error) bool) {
 		var batch []string
-		for path, err := range recipe.Find(ctx, client, root, mostListed, everything, nil) {
+		for path, err := range recipe.Find(ctx, client, root, maxListed, everything, nil) {
 			if err != nil {
 				if !yield(nil, err) {
 					return
 				}
 				continue
 			}
-			if batch = append(batch, path); len(batch) == listedAtOnce {
+			if batch = append(batch, path); len(batch) == maxListedAtOnce {
 				if !listBatch(ctx, client, batch, yield) {
 					return
 				}
@@ -256,8 +256,8 @@ func List(ctx context.Context, client *framework.Client, root string) iter.Seq2[
 	}
 }
 
-// listedAtOnce is how many nodes List reads in one request. A record of a barrier is short, but what others store is not.
-const listedAtOnce = 100
+// maxListedAtOnce is how many nodes List reads in one request. A record of a barrier is short, but what others store is not.
+const maxListedAtOnce = 100
 
 // listBatch yields the reports on some paths, and reports whether to go on.
 func listBatch(ctx context.Context, client *framework.Client, paths []string, yield func(*Report, error) bool) bool {
