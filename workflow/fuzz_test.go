@@ -42,3 +42,33 @@ func FuzzRecords(f *testing.F) {
 		require.Equal(t, step.Token, same.Token)
 	})
 }
+
+// FuzzRuns: anyone may write below the runs.
+func FuzzRuns(f *testing.F) {
+	for _, data := range []string{
+		"", "null", "{}", `{"v":2}`, `{"v":1,"kind":"run","id":"x","workflow":"a","state":"waiting","turn":3,"input":{"a":1},"waits":[{"signal":"s","until":5}]}`,
+		`{"v":1,"kind":"run","id":"x","workflow":"a","state":"done","turn":1,"input":null,"result":1,"new":2}`, `{"v":1,"ms":-1}`, `{"v":1,"ms":60000}`, `{"v":1,"data":1}`, `{"v":1,"timedOut":true}`,
+	} {
+		f.Add([]byte(data))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		known := func(err error) {
+			require.True(t, err == nil || errors.Is(err, ErrBadRecord) || errors.Is(err, ErrNewerRecord) || errors.Is(err, ErrForeign), "%v", err)
+		}
+		_, err := parseTimer("/a", data)
+		known(err)
+		_, err = parseSignal("/a", data)
+		known(err)
+		run, err := parseRun("/a", data)
+		if known(err); err != nil {
+			return
+		}
+		again, err := run.encode()
+		require.NoError(t, err)
+		same, err := parseRun("/a", again)
+		require.NoError(t, err)
+		once, err := same.encode()
+		require.NoError(t, err)
+		require.Equal(t, string(again), string(once))
+	})
+}

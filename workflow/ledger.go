@@ -144,17 +144,18 @@ func (l *Ledger) deleteSteps(ctx context.Context, s *framework.Session, e Execut
 	if err != nil {
 		return err
 	}
-	ops := []framework.Op{e.Guard()}
+	ops := guardsOf(e)
+	guards := len(ops)
 	for _, node := range nodes {
 		if match(node) {
 			ops = append(ops, framework.DeleteOp(node, framework.AnyVersion))
 		}
 	}
-	if ops = append(ops, more...); len(ops) == 1 {
+	if ops = append(ops, more...); len(ops) == guards {
 		return nil
 	}
 	_, err = s.Multi(ctx, ops...)
-	if !isGuardRefusal(err) && (errors.Is(err, framework.ErrNoNode) || errors.Is(err, framework.ErrNotEmpty)) {
+	if !isGuardRefusal(e, err) && (errors.Is(err, framework.ErrNoNode) || errors.Is(err, framework.ErrNotEmpty)) {
 		return recipe.ErrAgain // a record came or went meanwhile
 	}
 	return err
@@ -174,7 +175,7 @@ func (l *Ledger) onSession(ctx context.Context, e Executor, step func(ctx contex
 	switch {
 	case err == nil:
 		return nil
-	case isGuardRefusal(err):
+	case isGuardRefusal(e, err):
 		return fmt.Errorf("%w: the servers refuse its guard: %w", ErrEnded, err)
 	case e.Context().Err() != nil:
 		return endedError(e)
@@ -197,10 +198,18 @@ func whileExecuting(ctx context.Context, e Executor) (within context.Context, st
 // endedError is the error of an executor that has ended.
 func endedError(e Executor) error { return fmt.Errorf("%w: %w", ErrEnded, context.Cause(e.Context())) }
 
-// isGuardRefusal reports whether the servers refused the first operation of a transaction, which is the guard.
-func isGuardRefusal(err error) bool {
+// guardsOf are the operations with which the servers refuse a transaction of an executor that has ended. They come first in each transaction.
+func guardsOf(e Executor) []framework.Op {
+	if several, ok := e.(interface{ guards() []framework.Op }); ok {
+		return several.guards()
+	}
+	return []framework.Op{e.Guard()}
+}
+
+// isGuardRefusal reports whether the servers refused one of the guards.
+func isGuardRefusal(e Executor, err error) bool {
 	var refused *framework.TxError
-	return errors.As(err, &refused) && refused.Index == 0
+	return errors.As(err, &refused) && refused.Index < len(guardsOf(e))
 }
 
 // isNil reports whether an executor is nil, or a nil pointer.

@@ -63,8 +63,8 @@ func (l *Ledger) createLedger(ctx context.Context, s *framework.Session, e Execu
 	if err := s.MakeDirs(ctx, dir); err != nil {
 		return err
 	}
-	_, err = s.Multi(ctx, e.Guard(), framework.CreateOp(l.path, data, framework.Persistent))
-	if err == nil || !isGuardRefusal(err) && (errors.Is(err, framework.ErrNodeExists) || errors.Is(err, framework.ErrNoNode)) {
+	_, err = s.Multi(ctx, append(guardsOf(e), framework.CreateOp(l.path, data, framework.Persistent))...)
+	if err == nil || !isGuardRefusal(e, err) && (errors.Is(err, framework.ErrNodeExists) || errors.Is(err, framework.ErrNoNode)) {
 		return recipe.ErrAgain
 	}
 	return err

@@ -98,3 +98,11 @@ func checkName(name string) error {
 	}
 	return nil
 }
+
+// shortenResult returns the beginning of a result, safe to print.
+func shortenResult(data []byte) string {
+	if len(data) > 100 {
+		return fmt.Sprintf("%q…", data[:100])
+	}
+	return fmt.Sprintf("%q", data)
+}

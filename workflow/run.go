@@ -15,12 +15,13 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// Run is a ledger that an executor has opened. Its steps may run at once, each under its own name.
+// Run is work in steps that this process executes: a ledger that it has opened, or a run of Workflows. Its steps may run at once, each under its own name.
 type Run struct {
 	ledger   *Ledger
 	executor Executor
 	id       string
-	own      string // tells this Run's records from those of others
+	own      string    // tells this Run's records from those of others
+	state    *runState // of a run that Workflows executes; nil for a Ledger's
 
 	mu      sync.Mutex
 	results map[string][]byte // of the recorded steps
@@ -39,6 +40,14 @@ const (
 
 // ID is the run's identity: unique, and the same for all executors until the ledger is removed.
 func (r *Run) ID() string { return r.id }
+
+// Name is the id that the run was started with, or the path of a ledger.
+func (r *Run) Name() string {
+	if r.state != nil {
+		return r.state.stored.name
+	}
+	return r.ledger.path
+}
 
 // IsRecorded reports whether the step has a record.
 func (r *Run) IsRecorded(name string) bool {
@@ -268,9 +277,9 @@ func (r *Run) writeRecord(ctx context.Context, name string, record stepRecord) (
 	}
 	node := r.ledger.stepNode(name)
 	err = r.ledger.onSession(ctx, r.executor, func(ctx context.Context, s *framework.Session) error {
-		_, err := s.Multi(ctx, r.executor.Guard(), framework.CreateOp(node, data, framework.Persistent))
+		_, err := s.Multi(ctx, append(guardsOf(r.executor), framework.CreateOp(node, data, framework.Persistent))...)
 		switch {
-		case isGuardRefusal(err):
+		case isGuardRefusal(r.executor, err):
 			return err
 		case errors.Is(err, framework.ErrNoNode):
 			return ErrRemoved
@@ -353,12 +362,4 @@ func encodeResult(result any) ([]byte, error) {
 		return nil, fmt.Errorf("%w: the result has %d bytes, it may have %d: store it elsewhere and return its place", framework.ErrTooLarge, len(data), MaxResult)
 	}
 	return data, nil
-}
-
-// shortenResult returns the beginning of a result, safe to print.
-func shortenResult(data []byte) string {
-	if len(data) > 100 {
-		return fmt.Sprintf("%q…", data[:100])
-	}
-	return fmt.Sprintf("%q", data)
 }

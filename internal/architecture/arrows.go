@@ -32,7 +32,7 @@ var arrows = map[string][]string{
 	"ids":       with(forRecipes, "internal/background"),
 	"registry":  with(forRecipes, "internal/background", "internal/lastgood"),
 	"members":   forRecipes,
-	"workflow":  with(forRecipes, "internal/backoff"),
+	"workflow":  with(forRecipes, "internal/backoff", "locks", "queue"),
 	"monitor":   with(forRecipes, "locks", "election", "scheduler", "queue"),
 	"zktest":    {"framework", "internal/wire", "internal/zkserver"},
 
@@ -47,6 +47,7 @@ var arrows = map[string][]string{
 	"registry/registryfx":   {"framework", "registry"},
 	"members/membersfx":     {"framework", "members", "workflow"},
 	"registry/registrygrpc": {"framework", "registry"},
+	"workflow/workflowfx":   {"framework", "workflow", "internal/appmodule"},
 	"monitor/monitorfx":     {"framework", "monitor", "internal/appmodule"},
 
 	"bench":        with(public, "zktest"),

@@ -6,17 +6,17 @@ func init() { lists["workflow"] = workflowMutants }
 var workflowMutants = []mutant{
 	{
 		name: "a record is written without the guard", file: "workflow/run.go", test: "TestServersRefuseRecordOfEndedExecutor",
-		old: "s.Multi(ctx, r.executor.Guard(), framework.CreateOp(node,",
-		new: "s.Multi(ctx, framework.CheckOp(\"/\", framework.AnyVersion), framework.CreateOp(node,",
+		old: "s.Multi(ctx, append(guardsOf(r.executor), framework.CreateOp(node,",
+		new: "s.Multi(ctx, append([]framework.Op{framework.CheckOp(\"/\", framework.AnyVersion)}, framework.CreateOp(node,",
 	},
 	{
 		name: "a ledger is made without the guard", file: "workflow/open.go", test: "TestServersRefuseRecordOfEndedExecutor",
-		old: "s.Multi(ctx, e.Guard(), framework.CreateOp(l.path,",
-		new: "s.Multi(ctx, framework.CheckOp(\"/\", framework.AnyVersion), framework.CreateOp(l.path,",
+		old: "s.Multi(ctx, append(guardsOf(e), framework.CreateOp(l.path,",
+		new: "s.Multi(ctx, append([]framework.Op{framework.CheckOp(\"/\", framework.AnyVersion)}, framework.CreateOp(l.path,",
 	},
 	{
 		name: "records are deleted without the guard", file: "workflow/ledger.go", test: "TestServersRefuseRecordOfEndedExecutor",
-		old: "ops := []framework.Op{e.Guard()}",
+		old: "ops := guardsOf(e)",
 		new: "ops := []framework.Op{framework.CheckOp(\"/\", framework.AnyVersion)}",
 	},
 	{
@@ -79,5 +79,70 @@ var workflowMutants = []mutant{
 	{
 		name: "foreign nodes below a ledger are deleted around", file: "workflow/ledger.go", test: "TestForeignAndNewerNodes",
 		old: "		if !strings.HasPrefix(name, stepPrefix) {\n			return", new: "		if !strings.HasPrefix(name, \"\") {\n			return",
+	},
+	{
+		name: "a run's step is recorded without the guard of the delivery", file: "workflow/runstate.go", test: "TestServersRefuseRecordsOfFormerExecutors",
+		old: "return []framework.Op{e.delivery.Guard(), e.version}", new: "return []framework.Op{e.version}",
+	},
+	{
+		name: "a run's step is recorded after the run was cancelled", file: "workflow/runstate.go", test: "TestServersRefuseRecordsOfFormerExecutors",
+		old: "return []framework.Op{e.delivery.Guard(), e.version}", new: "return []framework.Op{e.delivery.Guard()}",
+	},
+	{
+		name: "an executor takes a run up without a write", file: "workflow/execute.go", test: "TestSignalWhileTheLimitIsOver",
+		old: "	case r.State == Waiting:\n", new: "	case r.State == Waiting && false:\n",
+	},
+	{
+		name: "an item of a former turn counts", file: "workflow/execute.go", test: "TestItemsOfFormerTurnsAreOver",
+		old: "(r.ID != item.ID || r.Turn != item.Turn)", new: "r.ID != item.ID",
+	},
+	{
+		name: "a run waits for a signal that has come", file: "workflow/waits.go", test: "TestSignalsBesideTheSuspension",
+		old: "r.state.addWait(w, framework.CreateOp(node, nil, framework.Persistent), framework.DeleteOp(node, framework.AnyVersion))",
+		new: "r.state.addWait(w, framework.CheckOp(\"/\"+node[:0], framework.AnyVersion))",
+	},
+	{
+		name: "a run waits for a child that has ended", file: "workflow/waits.go", test: "TestChildThatEndsBesideTheSuspension",
+		old: "r.state.addWait(runWait{Child: id}, child.unchanged())", new: "r.state.addWait(runWait{Child: id})",
+	},
+	{
+		name: "a cancelled run is given to a second executor", file: "workflow/lifecycle.go", test: "TestCancel",
+		old: "			next.Held = true\n", new: "			next.Held = false\n",
+	},
+	{
+		name: "an executor is not told that the run was cancelled", file: "workflow/execute.go", test: "TestCancel",
+		old: "			cancel(err)\n", new: "			_ = err\n",
+	},
+	{
+		name: "a delivery is acknowledged before the run's end", file: "workflow/execute.go", test: "TestNextMemberGoesOnWhereOneHasDied",
+		old: "	return x.execute(ctx, s, d, r)\n", new: "	_ = d.Ack(ctx)\n	return x.execute(ctx, s, d, r)\n",
+	},
+	{
+		name: "a run may lose any number of executors", file: "workflow/execute.go", test: "TestNextMemberGoesOnWhereOneHasDied",
+		old: "losses > x.kind.cfg.losses {", new: "losses > 100*x.kind.cfg.losses {",
+	},
+	{
+		name: "an id is used again with another input", file: "workflow/lifecycle.go", test: "TestRunTakesItsSteps",
+		old: "stored.Workflow != r.Workflow || !bytes.Equal(stored.Input, r.Input)", new: "stored.Workflow != r.Workflow",
+	},
+	{
+		name: "a parent is not woken", file: "workflow/lifecycle.go", test: "TestCancelledChildWakesItsParent",
+		old: "		case parent.waitsFor(func(w runWait) bool { return w.Child == r.name }):", new: "		case parent.waitsFor(func(w runWait) bool { return w.Child == r.node }):",
+	},
+	{
+		name: "a timeout is not settled", file: "workflow/waits.go", test: "TestSignalsWithALimit",
+		old: "			if signal, err = r.settleSignal(ctx, name); err != nil {\n				return nil, err\n			}\n", new: "			signal.TimedOut = true\n",
+	},
+	{
+		name: "a permanent error of a run is tried again", file: "workflow/execute.go", test: "TestFailedRuns",
+		old: "next.Failures >= x.kind.cfg.attempts || errors.As(err, &permanent) {", new: "next.Failures >= x.kind.cfg.attempts || errors.As(err, &permanent) && false {",
+	},
+	{
+		name: "a run is removed that was retried", file: "workflow/sweep.go", test: "TestFinishedRunsAreRemoved",
+		old: "		case r.stat.Mtime.After(due):", new: "		case false:",
+	},
+	{
+		name: "a run that does not end is removed", file: "workflow/sweep.go", test: "TestFinishedRunsAreRemoved",
+		old: "		case !r.State.IsFinished(): // it was retried", new: "		case r.State == \"\": // it was retried",
 	},
 }

@@ -272,7 +272,8 @@ var mutantList = []mutant{
 	},
 	{
 		name: "a step is recorded without the executor's guard", file: "workflow/run.go", recipes: "ledger", rule: "zombie",
-		old: "s.Multi(ctx, r.executor.Guard(), framework.CreateOp(node,", new: "s.Multi(ctx, framework.CheckOp(\"/\", framework.AnyVersion), framework.CreateOp(node,",
+		old: "s.Multi(ctx, append(guardsOf(r.executor), framework.CreateOp(node,",
+		new: "s.Multi(ctx, append([]framework.Op{framework.CheckOp(\"/\", framework.AnyVersion)}, framework.CreateOp(node,",
 	},
 	{
 		name: "a record without an answer is not looked for", file: "workflow/run.go", recipes: "ledger", rule: "repeated",

@@ -2,10 +2,73 @@
 package workflowfx
 
 import (
+	"context"
+
 	"go.uber.org/fx"
 
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/appmodule"
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
-// Module provides a *workflow.Factory, which makes ledgers on the application's client.
-var Module = fx.Module("lockstep.workflow", fx.Provide(workflow.NewFactory))
+// Path is where Module's workflows are. Supply one for another than DefaultPath.
+type Path string
+
+// DefaultPath is where Module's workflows are unless a Path is supplied.
+const DefaultPath Path = "/lockstep/workflows"
+
+// Module provides a *workflow.Factory, which makes ledgers, and a *workflow.Workflows, which starts runs, on the application's client. It executes runs of the
+// kinds that AsWorkflow provides from the application's start to its stop; without kinds it executes none. Start does not wait for ZooKeeper. Stop waits,
+// within the application's stop timeout, until functions have returned or their grace is over. If the runs cannot be executed any more, the application is shut down with
+// exit code 1.
+var Module = fx.Module("lockstep.workflow", fx.Provide(workflow.NewFactory, provide), fx.Invoke(work))
+
+// AsWorkflow adds the kind that a constructor returns: a workflow.Kind or a []workflow.Kind, and an error if it may fail. The application does not build with any
+// other constructor. It may take anything the application provides, also with annotations, such as fx.ParamTags.
+func AsWorkflow(constructor any, annotations ...fx.Annotation) fx.Option {
+	return appmodule.Collect[workflow.Kind]("workflowfx.AsWorkflow", "lockstep.workflow.kinds", constructor, annotations)
+}
+
+// AsOption adds an option of the workflows that Module makes.
+func AsOption(o workflow.Option) fx.Option {
+	return fx.Supply(fx.Annotate(o, fx.ResultTags(`group:"lockstep.workflow.options"`)))
+}
+
+type params struct {
+	fx.In
+
+	Client  *framework.Client
+	Path    Path              `optional:"true"`
+	Options []workflow.Option `group:"lockstep.workflow.options"`
+}
+
+func provide(lc fx.Lifecycle, p params) (*workflow.Workflows, error) {
+	if p.Path == "" {
+		p.Path = DefaultPath
+	}
+	w := workflow.New(p.Client, string(p.Path), p.Options...)
+	lc.Append(fx.Hook{OnStop: w.Close})
+	return w, w.Err()
+}
+
+type kinds struct {
+	fx.In
+
+	Kinds []workflow.Kind `group:"lockstep.workflow.kinds"`
+}
+
+// work executes runs between the application's start and stop.
+func work(lc fx.Lifecycle, client *framework.Client, w *workflow.Workflows, k kinds, stop fx.Shutdowner) error {
+	if len(k.Kinds) == 0 {
+		return nil
+	}
+	if err := w.Register(k.Kinds...); err != nil {
+		return err
+	}
+	appmodule.Run(lc, "workflows", func(ctx context.Context) {
+		if err := w.Work(ctx); err != nil {
+			appmodule.Shutdown(stop, client.Logger(), "runs cannot be executed any more", w.Path(), err)
+		}
+	})
+	return nil
+}

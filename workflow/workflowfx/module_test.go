@@ -37,3 +37,34 @@ func TestModule(t *testing.T) {
 	require.NoError(t, lease.Release(ctx))
 	app.RequireStop()
 }
+
+func TestModuleExecutesRuns(t *testing.T) {
+	zk := zktest.Start(t)
+	addr, err := zk.ListenTCP("127.0.0.1:0")
+	require.NoError(t, err)
+	var w *workflow.Workflows
+	double := workflow.NewKind("double", func(_ context.Context, _ *workflow.Run, n int) (int, error) { return 2 * n, nil })
+	app := fxtest.New(t, frameworkfx.Module, workflowfx.Module, fx.Supply(framework.Config{Servers: []string{addr}}, workflowfx.Path("/flows")),
+		workflowfx.AsOption(workflow.WithGrace(time.Second)), workflowfx.AsWorkflow(func() workflow.Kind { return double }), fx.Populate(&w))
+	app.RequireStart()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	require.NoError(t, w.Start(ctx, "double", "x", 21))
+	result, err := workflow.Result[int](ctx, w, "x")
+	require.NoError(t, err)
+	require.Equal(t, 42, result)
+	require.Equal(t, "/flows", w.Path())
+	app.RequireStop()
+	require.Error(t, w.Start(ctx, "double", "y", 21))
+}
+
+func TestModuleRefusesBadKinds(t *testing.T) {
+	base := fx.Options(frameworkfx.Module, workflowfx.Module, fx.NopLogger, fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}))
+	kind := func() workflow.Kind {
+		return workflow.NewKind("a", func(context.Context, *workflow.Run, int) (int, error) { return 0, nil })
+	}
+	require.NoError(t, fx.New(base).Err(), "no kinds, nothing to do")
+	require.ErrorIs(t, fx.New(base, workflowfx.AsWorkflow(kind), workflowfx.AsWorkflow(kind)).Err(), workflow.ErrOption)
+	require.ErrorContains(t, fx.New(base, workflowfx.AsWorkflow(func() int { return 0 })).Err(), "workflowfx.AsWorkflow: want a function")
+	require.ErrorIs(t, fx.New(base, fx.Supply(workflowfx.Path("x"))).Err(), framework.ErrInvalidPath)
+}

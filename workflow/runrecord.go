@@ -1,0 +1,176 @@
+package workflow
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
+)
+
+// State is where a run is in its life.
+type State string
+
+// The states of a run.
+const (
+	// Active: an executor has the run, or takes it as soon as one is free.
+	Active State = "active"
+	// Waiting: the run waits for a time, a signal or a child run. No executor has it.
+	Waiting State = "waiting"
+	// Done: the function has returned a result.
+	Done State = "done"
+	// Failed: the function's attempts are used up, its error was Permanent, or too many executors died. Retry goes on with it.
+	Failed State = "failed"
+	// Cancelled: Cancel has ended the run.
+	Cancelled State = "cancelled"
+)
+
+// IsFinished reports whether the run has ended.
+func (s State) IsFinished() bool { return s == Done || s == Failed || s == Cancelled }
+
+// The limits of runs, beside those of a ledger.
+const (
+	// MaxWorkers is the most runs of one kind that a process may execute at once.
+	MaxWorkers = 256
+	// MaxSignal is how many bytes the data of a signal may have as JSON.
+	MaxSignal = 8 << 10
+	// maxChildren is how many nodes a run may have: its steps, and as many timers and signals.
+	maxChildren = 2 * MaxSteps
+)
+
+const (
+	runKind      = "run"
+	timerPrefix  = "timer-"
+	signalPrefix = "signal-"
+)
+
+// runRecord is the data of a run's node.
+type runRecord struct {
+	Kind     string            `json:"kind"`
+	ID       string            `json:"id"` // unique: not the name that Start was given
+	Workflow string            `json:"workflow"`
+	State    State             `json:"state"`
+	Turn     int64             `json:"turn"` // number of the run's latest item in the queue
+	Input    json.RawMessage   `json:"input"`
+	Result   json.RawMessage   `json:"result,omitempty"`
+	Error    string            `json:"error,omitempty"`    // of the latest failed attempt, or the reason of the end
+	Failures int               `json:"failures,omitempty"` // failed attempts since the run last waited
+	Waits    []runWait         `json:"waits,omitempty"`
+	Held     bool              `json:"held,omitempty"` // cancelled while the item of this turn is in the queue
+	Parent   *parentRun        `json:"parent,omitempty"`
+	Trace    map[string]string `json:"trace,omitempty"`
+
+	unknown recipe.Unknown
+}
+
+// runWait is one thing that a waiting run waits for. Several of them end with the first.
+type runWait struct {
+	Signal string `json:"signal,omitempty"`
+	Child  string `json:"child,omitempty"`
+	Until  int64  `json:"until,omitempty"` // a time of the ensemble's clock, in milliseconds
+	Retry  bool   `json:"retry,omitempty"` // after a failed attempt
+}
+
+// parentRun is the run that has started a child run.
+type parentRun struct {
+	Run string `json:"run"`
+	ID  string `json:"id"`
+}
+
+// runItem is an item of the queue. It lets one executor take the run, if the run's turn is still this one.
+type runItem struct {
+	Run  string `json:"run"`
+	ID   string `json:"id"`
+	Turn int64  `json:"turn"`
+}
+
+// item is the item of the record's turn.
+func (r runRecord) item(run string) *runItem { return &runItem{run, r.ID, r.Turn} }
+
+// waitsFor reports whether a run waits for something that matches.
+func (r runRecord) waitsFor(match func(runWait) bool) bool {
+	if r.State != Waiting {
+		return false
+	}
+	for _, w := range r.Waits {
+		if match(w) {
+			return true
+		}
+	}
+	return false
+}
+
+// activate returns the record of the next turn.
+func (r runRecord) activate() runRecord {
+	r.State, r.Turn, r.Waits = Active, r.Turn+1, nil
+	return r
+}
+
+// parseRun reads the data of the node at path.
+func parseRun(path string, data []byte) (r runRecord, err error) {
+	if r.unknown, err = recipe.Decode(data, recordVersion, &r); err != nil {
+		return runRecord{}, fmt.Errorf("%s: %w", path, err)
+	}
+	if r.Kind != runKind || r.ID == "" {
+		return runRecord{}, fmt.Errorf("%w: %s is no run", ErrForeign, path)
+	}
+	if r.Turn < 1 || len(r.Input) == 0 || !r.State.isKnown() {
+		return runRecord{}, fmt.Errorf("%w: %s has turn %d, state %.20q and %d bytes of input", ErrBadRecord, path, r.Turn, r.State, len(r.Input))
+	}
+	return r, nil
+}
+
+func (s State) isKnown() bool { return s == Active || s == Waiting || s.IsFinished() }
+
+func (r runRecord) encode() ([]byte, error) { return r.unknown.Encode(recordVersion, r) }
+
+// timerRecord is the data of a timer's node: when the node was made and how long the timer runs say when it is over.
+type timerRecord struct {
+	Millis int64 `json:"ms"`
+}
+
+// until is when the timer is over, by the ensemble's clock, whose stamps leave out what is less than a millisecond.
+func (r timerRecord) until(node framework.Stat) time.Time {
+	return node.Ctime.Add(time.Duration(r.Millis+1) * time.Millisecond)
+}
+
+// maxWait is the longest time of a Sleep or an Await.
+const maxWait = 5 * 365 * 24 * time.Hour
+
+func parseTimer(path string, data []byte) (r timerRecord, err error) {
+	if _, err = recipe.Decode(data, recordVersion, &r); err == nil && (r.Millis < 0 || r.Millis > maxWait.Milliseconds()) {
+		err = fmt.Errorf("%w: %d ms", ErrBadRecord, r.Millis)
+	}
+	if err != nil {
+		return timerRecord{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return r, nil
+}
+
+// signalRecord is the data of a signal's node. The node settles for ever whether the signal came or the wait for it timed out.
+type signalRecord struct {
+	Data     json.RawMessage `json:"data,omitempty"`
+	TimedOut bool            `json:"timedOut,omitempty"`
+}
+
+func parseSignal(path string, data []byte) (r signalRecord, err error) {
+	if _, err = recipe.Decode(data, recordVersion, &r); err == nil && !r.TimedOut && len(r.Data) == 0 {
+		err = fmt.Errorf("%w: it has no data", ErrBadRecord)
+	}
+	if err != nil {
+		return signalRecord{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return r, nil
+}
+
+// splitChild splits the name of a node below a run into its kind and the name. The kind is "" for a foreign node.
+func splitChild(node string) (kind, name string) {
+	for _, kind := range []string{stepPrefix, timerPrefix, signalPrefix} {
+		if name, ok := strings.CutPrefix(node, kind); ok {
+			return kind, name
+		}
+	}
+	return "", node
+}
