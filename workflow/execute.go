@@ -90,17 +90,25 @@ func (x *runner) execute(ctx context.Context, s *framework.Session, d *queue.Del
 			cancel(err)
 		}
 	}()
-	result, err := x.callFunction(within, run, r.Input)
+	traced, end := x.store.tel.startExecution(within, r.node, r.Workflow, r.Trace, d.Token())
+	result, err := x.callFunction(traced, run, r.Input)
 	ended := context.Cause(within)
 	cancel(nil)
 	<-watched
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
+		end("lost", err)
 		return failure.Ended(ctx)
-	}
-	if ended != nil {
+	case ended != nil:
+		end("changed", err)
 		return recipe.ErrAgain
 	}
-	return x.settle(ctx, s, d, r, run, result, err)
+	outcome, settled := x.settle(ctx, s, d, r, run, result, err)
+	if settled != nil {
+		outcome, err = "changed", settled
+	}
+	end(outcome, err)
+	return settled
 }
 
 // watchRun returns an error when the record is not the one that was read any more.
@@ -132,32 +140,32 @@ func (x *runner) callFunction(ctx context.Context, run *Run, input json.RawMessa
 }
 
 // settle writes what has become of a run: finished, waiting, or to be tried again.
-func (x *runner) settle(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun, run *Run, result json.RawMessage, err error) error {
+func (x *runner) settle(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun, run *Run, result json.RawMessage, err error) (outcome string, settled error) {
 	next := r.runRecord
 	waits, checks := run.state.awaited()
 	var permanent *permanentError
 	switch {
 	case len(waits) > 0 && (err == nil || errors.Is(err, ErrWaiting)):
 		next.Waits, next.Failures, next.Error = waits, 0, ""
-		return x.store.suspend(ctx, s, d, r, next, checks)
+		return "waiting", x.store.suspend(ctx, s, d, r, next, checks)
 	case err == nil:
 		next.State, next.Result, next.Error = Done, result, ""
-		return x.store.finish(ctx, s, d, r, next)
+		return "done", x.store.finish(ctx, s, d, r, next)
 	}
 	next.Failures++
 	next.Error = shortenReason(err.Error())
 	if next.Failures >= x.kind.cfg.attempts || errors.As(err, &permanent) {
 		next.State = Failed
 		x.store.client.Logger().Error("a run has failed", "path", r.node, "kind", r.Workflow, "attempts", next.Failures, "error", err)
-		return x.store.finish(ctx, s, d, r, next)
+		return "failed", x.store.finish(ctx, s, d, r, next)
 	}
 	x.store.client.Logger().Warn("a run's attempt has failed", "path", r.node, "kind", r.Workflow, "attempt", next.Failures, "error", err)
-	now, clockErr := x.store.now(ctx, s)
-	if clockErr != nil {
-		return clockErr
+	now, err := x.store.now(ctx, s)
+	if err != nil {
+		return "retried", err
 	}
 	next.Waits = []runWait{{Until: now.Add(x.kind.cfg.pauseAfter(next.Failures)).UnixMilli() + 1, Retry: true}}
-	return x.store.suspend(ctx, s, d, r, next, nil)
+	return "retried", x.store.suspend(ctx, s, d, r, next, nil)
 }
 
 // work executes the runs of the kind until ctx ends.

@@ -30,12 +30,17 @@ type Executor interface {
 type Ledger struct {
 	client *framework.Client
 	path   string
+	tel    telemetry
 	err    error // of NewLedger's arguments
 }
 
 // NewLedger returns the ledger at path. It sends no request. If an argument is invalid, every call returns an error that says so.
 func NewLedger(client *framework.Client, path string) *Ledger {
-	return &Ledger{client, path, recipe.CheckClientAndPath(client, path, "a ledger")}
+	l := &Ledger{client: client, path: path, err: recipe.CheckClientAndPath(client, path, "a ledger")}
+	if l.err == nil {
+		l.tel = newTelemetry(client)
+	}
+	return l
 }
 
 // Path is the ledger's path.

@@ -51,6 +51,7 @@ import (
 type runStore struct {
 	client *framework.Client
 	path   string
+	tel    telemetry
 	clock  recipe.EnsembleClock
 
 	mu     sync.Mutex
@@ -204,10 +205,26 @@ func (st *runStore) commitOnce(ctx context.Context, s *framework.Session, t tran
 		}
 		return nil
 	case t.delivery != nil:
-		return t.delivery.AckWith(ctx, t.ops...)
+		within, stop := untilSettled(ctx)
+		defer stop()
+		return t.delivery.AckWith(within, t.ops...)
 	}
 	_, err := s.Multi(ctx, t.ops...)
 	return err
+}
+
+// untilSettled returns a context that ends with a delivery's, except when that ends because the delivery was settled: then the answer is on its way to the caller.
+func untilSettled(ctx context.Context) (within context.Context, stop func()) {
+	within, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	unwatch := context.AfterFunc(ctx, func() {
+		if !errors.Is(context.Cause(ctx), queue.ErrSettled) {
+			cancel(context.Cause(ctx))
+		}
+	})
+	return within, func() {
+		unwatch()
+		cancel(nil)
+	}
 }
 
 // change reads a run and commits what step makes of it, until that is done. A transition without operations is nothing to do.

@@ -136,6 +136,8 @@ func (r *Run) runStep(ctx context.Context, name string, fn func(context.Context,
 		after = used
 		return nil
 	}
+	ctx, end := r.ledger.tel.startStep(ctx, r.ledger.path, name, r.executor.Token())
+	defer func() { end(err) }()
 	record, err := r.runAttempts(ctx, cfg, name, fn)
 	if err != nil {
 		return err

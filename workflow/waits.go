@@ -256,7 +256,7 @@ func (r *Run) Parallel(ctx context.Context, functions ...func(context.Context) e
 
 // openStoredRun makes the Run of an executor from what is below the run's node.
 func openStoredRun(ctx context.Context, s *framework.Session, st *runStore, r storedRun, e Executor, own string) (*Run, error) {
-	run := &Run{ledger: &Ledger{client: st.client, path: r.node}, executor: e, id: r.ID, own: own, results: map[string][]byte{}, names: map[string]nameState{},
+	run := &Run{ledger: &Ledger{client: st.client, path: r.node, tel: st.tel}, executor: e, id: r.ID, own: own, results: map[string][]byte{}, names: map[string]nameState{},
 		state: &runState{store: st, stored: r, timers: map[string]time.Time{}, signals: map[string]signalRecord{}, used: map[string]bool{}}}
 	if r.stat.NumChildren == 0 {
 		return run, nil

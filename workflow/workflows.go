@@ -72,6 +72,9 @@ func New(client *framework.Client, path string, opts ...Option) *Workflows {
 	if w.err = recipe.CheckClientAndPath(client, path, "workflows"); w.err == nil {
 		w.err = err
 	}
+	if w.err == nil {
+		w.store.tel = newTelemetry(client)
+	}
 	return w
 }
 
@@ -120,7 +123,7 @@ func (w *Workflows) Start(ctx context.Context, kind, id string, input any) error
 		err = w.checkKnown(ctx, kind)
 	}
 	if err == nil {
-		_, err = w.store.start(ctx, id, runRecord{Workflow: kind, Input: data})
+		_, err = w.store.start(ctx, id, runRecord{Workflow: kind, Input: data, Trace: w.store.tel.traceContext(ctx)})
 	}
 	return failure.Wrap("start", w.Path(), err)
 }

@@ -39,21 +39,22 @@ var (
 
 // The attributes of metrics.
 const (
-	Outcome     = "lockstep.outcome"
-	Reason      = "lockstep.reason"
-	LockKind    = "lockstep.lock.kind"
-	State       = "lockstep.state"
-	Operation   = "lockstep.operation"
-	Job         = "lockstep.job"
-	Broken      = "lockstep.deadlock.broken"
-	BarrierWait = "lockstep.barrier.wait"
-	Service     = "lockstep.service"
-	MemberEvent = "lockstep.members.change"
-	IDs         = "lockstep.ids.kind"
-	Root        = "lockstep.root"
-	Problem     = "lockstep.problem"
-	Event       = "lockstep.event"
-	Path        = "lockstep.path"
+	Outcome      = "lockstep.outcome"
+	Reason       = "lockstep.reason"
+	LockKind     = "lockstep.lock.kind"
+	State        = "lockstep.state"
+	Operation    = "lockstep.operation"
+	Job          = "lockstep.job"
+	Broken       = "lockstep.deadlock.broken"
+	BarrierWait  = "lockstep.barrier.wait"
+	Service      = "lockstep.service"
+	MemberEvent  = "lockstep.members.change"
+	IDs          = "lockstep.ids.kind"
+	Root         = "lockstep.root"
+	Problem      = "lockstep.problem"
+	Event        = "lockstep.event"
+	Path         = "lockstep.path"
+	WorkflowKind = "lockstep.workflow.kind"
 
 	messagingSystem    = "messaging.system"
 	messagingOperation = "messaging.operation.name"
@@ -130,6 +131,10 @@ var (
 	MembersDrains   = histogram("members", "lockstep.members.drain.duration", "drain functions of members of this process (`drained`, `failed`, `withdrawn`)", tasks, Outcome)
 	MembersChanges  = row("members", Counter, "lockstep.members.changes", "{change}",
 		"changes that watchers of this process were told of (`joined`, `rejoined`, `changed`, `left`); a call of Drain watches, too", MemberEvent)
+
+	WorkflowExecutions = histogram("workflow", "lockstep.workflow.execution.duration",
+		"calls of runs' functions, by what became of the run (`done`, `failed`, `waiting`, `retried`; `changed`: someone else has changed it; `lost`)", tasks, WorkflowKind, Outcome)
+	WorkflowSteps = histogram("workflow", "lockstep.workflow.step.duration", "steps that were run, with their attempts and the record (`recorded`, `failed`, `lost`)", tasks, Outcome)
 
 	MonitorUp = row("monitor", Gauge, "lockstep.monitor.up", "{monitor}",
 		"1 if the leading monitor's latest look succeeded, 0 if it failed; only the leader has it, so it is absent when no monitor looks", Root)
