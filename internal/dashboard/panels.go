@@ -26,7 +26,7 @@ type Query struct {
 const selected = `{job=~"$job",instance=~"$instance"}`
 
 // sections are the scopes in the order of the dashboard: first what is wrong, last what few programs use.
-var sections = []string{"monitor", "framework", "locks", "election", "scheduler", "queue", "barrier", "config", "ids", "registry", "members"}
+var sections = []string{"monitor", "framework", "locks", "election", "scheduler", "queue", "workflow", "barrier", "config", "ids", "registry", "members"}
 
 // Panels returns a panel for each row of the table of metrics, section after section.
 func Panels() (panels []Panel) {
