@@ -86,9 +86,7 @@ func (x *runner) execute(ctx context.Context, s *framework.Session, d *queue.Del
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		if err := watchRun(within, s, r); err != nil {
-			cancel(err)
-		}
+		cancel(watchRun(within, s, r))
 	}()
 	traced, end := x.store.tel.startExecution(within, r.node, r.Workflow, r.Trace, d.Token())
 	result, err := x.callFunction(traced, run, r.Input)
@@ -111,7 +109,7 @@ func (x *runner) execute(ctx context.Context, s *framework.Session, d *queue.Del
 	return settled
 }
 
-// watchRun returns an error when the record is not the one that was read any more.
+// watchRun returns, with an error, when the record is not the one that was read any more.
 func watchRun(ctx context.Context, s *framework.Session, r storedRun) error {
 	for {
 		_, stat, changed, err := s.WatchData(ctx, r.node)

@@ -49,7 +49,7 @@ func TestSpansOfARun(t *testing.T) {
 		for _, s := range recorder.Ended() {
 			attributes := map[string]string{}
 			for _, a := range s.Attributes() {
-				attributes[string(a.Key)] = a.Value.Emit()
+				attributes[string(a.Key)] = a.Value.String()
 			}
 			switch s.Name() {
 			case "lockstep.workflow.run":

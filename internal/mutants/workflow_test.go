@@ -111,7 +111,7 @@ var workflowMutants = []mutant{
 	},
 	{
 		name: "an executor is not told that the run was cancelled", file: "workflow/execute.go", test: "TestCancel",
-		old: "			cancel(err)\n", new: "			_ = err\n",
+		old: "		cancel(watchRun(within, s, r))\n", new: "		_ = watchRun(within, s, r)\n",
 	},
 	{
 		name: "a delivery is acknowledged before the run's end", file: "workflow/execute.go", test: "TestNextMemberGoesOnWhereOneHasDied",
