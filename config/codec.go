@@ -28,7 +28,7 @@ func Text() Codec[string] {
 	}
 }
 
-// Bytes returns the codec of the node's bytes as they are. Do not change a value that was read.
+// Bytes returns the codec that leaves the node's bytes unchanged. Do not change a value that was read.
 func Bytes() Codec[[]byte] {
 	return Codec[[]byte]{
 		Encode: func(v []byte) ([]byte, error) { return bytes.Clone(v), nil },

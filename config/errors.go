@@ -11,7 +11,7 @@ import (
 var (
 	// ErrConflict is returned when the value has another version than If asks for; see ConflictError.
 	ErrConflict = errors.New("the value was changed")
-	// ErrNoValue is returned when there is no node and no default, and for a version that the history does not have.
+	// ErrNoValue is returned when there is no node and no default, and for a version that is not in the history.
 	ErrNoValue = errors.New("no value")
 	// ErrRefused is returned for a value that cannot be encoded or decoded, or that WithValidate refuses.
 	ErrRefused = errors.New("value refused")

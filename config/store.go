@@ -30,8 +30,8 @@ func (s valueStore) pastPath() string { return s.path + "~past" }
 
 func (s valueStore) recordPath(name string) string { return znode.Join(s.pastPath(), name) }
 
-// writeValue writes the value and its record in one transaction. A try whose reply was lost is found by the record's id. All tries write over the version that
-// they have read, so at most one of them is applied.
+// writeValue writes the value and its record in one transaction. After a lost reply it looks for the record by its id. Each try writes over the version that it
+// has read, so the servers apply at most one of them.
 func (s valueStore) writeValue(ctx context.Context, w *pendingWrite) error {
 	err := recipe.OnSession(ctx, s.client, func(session *framework.Session) error { return s.tryWrite(ctx, session, w) }, failure.IsTransient)
 	if err != nil && w.unknown && !errors.Is(err, ErrConflict) && !errors.Is(err, framework.ErrOutcomeUnknown) {
@@ -131,7 +131,7 @@ func (s valueStore) isRecorded(ctx context.Context, session *framework.Session, 
 	return st.Czxid == now.Zxid, err
 }
 
-// wasApplied looks for the record of a try whose reply was lost.
+// wasApplied reports whether the record of a try without a reply exists.
 func (s valueStore) wasApplied(ctx context.Context, session *framework.Session, w *pendingWrite, names []string) (bool, error) {
 	for _, name := range slices.Backward(names) {
 		if name <= w.newest {

@@ -22,8 +22,8 @@ import (
 // without a pause of a few round trips, the last value stays.
 type Tree[T any] struct{ value *Value[T] }
 
-// NewTree returns the value of the keys below directories; of a key that several have, the first one's counts. SpringContexts tells the directories of a Spring
-// application. It does not wait for ZooKeeper; see New, whose options it takes.
+// NewTree returns the value of the keys below directories. If several directories have a key, the first directory's value counts. SpringContexts returns the
+// directories of a Spring application. NewTree does not wait for ZooKeeper. Its options are those of New.
 //
 // T is a struct. A node's path below its directory names a field, with dots for slashes: db/pool/max and db.pool.max are DB.Pool.Max. Fields are named by their json tags or their
 // own names; case, dashes and underscores do not count. A field is text, a number, a bool, a time.Duration, an encoding.TextUnmarshaler, a struct, a pointer, a map by text, or a slice, whose
@@ -70,7 +70,7 @@ func SpringContexts(root, app string, profiles ...string) (dirs []string) {
 	return dirs
 }
 
-// WithQuietTime has a Tree show a value only when no key has changed for so long. It is for writers that change several keys one after the other.
+// WithQuietTime makes a Tree show a value only after a time without a change of any key. It is for writers that change several keys one after the other.
 func WithQuietTime[T any](quiet time.Duration) Option[T] {
 	return func(o *valueOptions[T]) error {
 		if quiet < 0 {
@@ -84,7 +84,7 @@ func WithQuietTime[T any](quiet time.Duration) Option[T] {
 // Err is why the tree cannot be used, or nil; see Value.Err.
 func (t *Tree[T]) Err() error { return t.value.Err() }
 
-// Get returns the current value. It is an atomic load, without blocking or allocation. Do not modify maps, slices and pointers in the value: all callers share them.
+// Get returns the current value. It is an atomic load, without blocking or allocation. All callers share the maps, slices and pointers in the value: do not modify them.
 func (t *Tree[T]) Get() T { return t.value.Get() }
 
 // Current returns the current value, its version and its source. Version is the newest transaction on the nodes. It rises with each change.

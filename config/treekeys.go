@@ -50,7 +50,7 @@ func keyTree(keys map[string]string) *keyNode {
 	return root
 }
 
-// relaxedName is a name as Spring compares it: maxRate, max-rate and MAX_RATE are the same.
+// relaxedName is the form of a name that Spring compares: maxRate, max-rate and MAX_RATE have the same form.
 func relaxedName(name string) string {
 	return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name))
 }
@@ -69,7 +69,7 @@ func (n *keyNode) childLike(field, path string) (found *keyNode, err error) {
 	return found, nil
 }
 
-// setByKeys sets what the keys name, and leaves the rest. It leaves what v refers to as it is, which may belong to the default.
+// setByKeys sets the fields that the keys name, and leaves the other fields. It copies what pointers refer to before it writes: that may belong to the default.
 func setByKeys(v reflect.Value, n *keyNode, path string) error {
 	if v.Kind() == reflect.Pointer {
 		fresh := reflect.New(v.Type().Elem())
@@ -138,7 +138,7 @@ func setFields(v reflect.Value, n *keyNode, path string) error {
 	return nil
 }
 
-// setEntries makes a map of what was there and the keys.
+// setEntries replaces a map by a copy with the keys' entries added.
 func setEntries(v reflect.Value, n *keyNode, path string) error {
 	if v.Type().Key().Kind() != reflect.String {
 		return fmt.Errorf("%s: a map needs keys of text", path)

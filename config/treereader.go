@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// followTree yields the keys below directories as one value, whose data are those of encodeKeys, now and after each change.
+// followTree yields the keys below directories as one value, encoded by encodeKeys, now and after each change.
 func followTree(ctx context.Context, client *framework.Client, dirs []string, quiet time.Duration) iter.Seq2[framework.NodeValue, error] {
 	return func(yield func(framework.NodeValue, error) bool) {
 		r := &treeReader{client: client, dirs: dirs, quiet: quiet, wake: make(chan struct{}, 1), yield: yield}
@@ -32,11 +32,11 @@ func followTree(ctx context.Context, client *framework.Client, dirs []string, qu
 // treeReader reads the nodes below directories as of one moment.
 //
 // Each node has a watch on its data and one on its children. When all nodes are known, it reads them all again. If no node differs by its
-// transactions, then none has changed between the two reads of it, so all of them were so at the moment between the last of the first reads and the
-// first of the second ones. Transactions' numbers do not repeat, so no change can be undone unnoticed.
+// transactions, then no node has changed between its two reads. So all nodes had these states at the moment between the last of the first reads and the
+// first of the second reads. Transactions' numbers do not repeat, so no change can be undone unnoticed.
 //
 // The states that one session sees only get newer, since a server refuses a client that has seen more than the server has. A session begins with a sync,
-// so it does not see an older state than the one before it.
+// so it does not see an older state than the session before.
 type treeReader struct {
 	client *framework.Client
 	dirs   []string
@@ -158,7 +158,7 @@ func (r *treeReader) readBelow(ctx context.Context, s *framework.Session, path s
 	return nil
 }
 
-// replaceNode takes a node in, or forgets it and those below it. Those below it that are not listed any more are forgotten, too.
+// replaceNode stores a node's new state, or forgets a deleted node and all nodes below. Those below it that are not listed any more are forgotten, too.
 func (r *treeReader) replaceNode(path string, n *treeNode) {
 	if before := r.nodes[path]; before != nil {
 		close(before.gone)
@@ -247,7 +247,7 @@ func (r *treeReader) awaitEvent(n *treeNode, w *framework.Watch) {
 // readBatch is how many nodes one request reads.
 const readBatch = 500
 
-// isSame reads all nodes again, and reports whether none has changed. Those that have are read anew.
+// isSame reads all nodes again, and reports whether all are unchanged. Those that have are read anew.
 func (r *treeReader) isSame(ctx context.Context, s *framework.Session) (bool, error) {
 	paths := make([]string, 0, len(r.nodes))
 	for path := range r.nodes {

@@ -52,7 +52,7 @@ type Value[T any] struct {
 
 	mu      sync.Mutex
 	seen    bool
-	taken   int64 // the newest transaction that the servers' answers have told of
+	taken   int64 // the newest transaction in the servers' answers so far
 	refused error // why the newest value is not the current one
 }
 
@@ -63,7 +63,7 @@ func New[T any](client *framework.Client, path string, codec Codec[T], opts ...O
 	return newValue(client, path, codec, o, err, func(ctx context.Context) iter.Seq2[framework.NodeValue, error] { return client.Follow(ctx, path) })
 }
 
-// newValue returns a value that follows what source yields. err is what is wrong with its arguments.
+// newValue returns a value that follows the node values of source. err is the error of wrong arguments, or nil.
 func newValue[T any](client *framework.Client, path string, codec Codec[T], o valueOptions[T], err error, source func(context.Context) iter.Seq2[framework.NodeValue, error]) *Value[T] {
 	v := &Value[T]{store: valueStore{client, path}, source: source, codec: codec, opts: o, err: err}
 	v.current.Store(&Snapshot[T]{Value: v.opts.fallback, Source: FromDefault})
@@ -90,7 +90,7 @@ func newValue[T any](client *framework.Client, path string, codec Codec[T], o va
 // Err is why the value cannot be used, or nil: a wrong path or option. Every call but Get and Current returns it too.
 func (v *Value[T]) Err() error { return v.err }
 
-// Get returns the current value. It is an atomic load, without blocking or allocation. Do not modify maps, slices and pointers in the value: all callers share them.
+// Get returns the current value. It is an atomic load, without blocking or allocation. All callers share the maps, slices and pointers in the value: do not modify them.
 func (v *Value[T]) Get() T { return v.current.Load().Value }
 
 // Current returns the current value, its version and its source. It is an atomic load.
@@ -152,7 +152,7 @@ func (v *Value[T]) Changes(ctx context.Context) iter.Seq2[Snapshot[T], error] {
 	}
 }
 
-// Load reads the servers' present value, behind a sync, makes it the current one, and returns it. It waits until the servers answer. The error wraps
+// Load reads the servers' present value behind a sync, and returns it as the new current value. It waits until the servers answer. The error wraps
 // ErrRefused, or ErrNoValue if there is no node and no default; the current value stays then.
 func (v *Value[T]) Load(ctx context.Context) (Snapshot[T], error) {
 	if v.err != nil {
@@ -169,7 +169,7 @@ func (v *Value[T]) Load(ctx context.Context) (Snapshot[T], error) {
 	return v.Current(), nil
 }
 
-// followNode takes in the node's values, and calls taken after each, until it returns false, which is no error.
+// followNode takes the node's values, and calls taken after each, until taken returns false, which is no error.
 func (v *Value[T]) followNode(ctx context.Context, taken func() bool) error {
 	for node, err := range v.source(ctx) {
 		if err != nil {
@@ -183,7 +183,7 @@ func (v *Value[T]) followNode(ctx context.Context, taken func() bool) error {
 	return failure.Wrap("config", v.store.path, failure.Ended(ctx))
 }
 
-// takeValue makes a node's value the current one, if it is newer than what was taken before and good.
+// takeValue makes a node's value the current one, if it is valid and newer than all values so far.
 func (v *Value[T]) takeValue(node framework.NodeValue) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -238,8 +238,8 @@ func (v *Value[T]) validateValue(value T) error {
 }
 
 // Set writes the value, for all readers. If the value cannot be encoded or is not valid, or its bytes do not decode to a valid value, the error wraps ErrRefused
-// and the node stays as it was. With If, the error may be a *ConflictError. When a reply was lost, Set finds out whether the value was written, and tries again if not;
-// if ctx ends first, the error wraps framework.ErrOutcomeUnknown. Without If, the last Set wins.
+// and Set writes nothing. With If, the error may be a *ConflictError. When a reply was lost, Set finds out whether the servers have written the value, and otherwise
+// tries again; if ctx ends first, the error wraps framework.ErrOutcomeUnknown. Without If, the last Set wins.
 func (v *Value[T]) Set(ctx context.Context, value T, opts ...SetOption) (err error) {
 	if v.err != nil {
 		return v.err
@@ -298,15 +298,15 @@ func (v *Value[T]) Rollback(ctx context.Context, version int64, opts ...SetOptio
 	return failure.Wrap("rollback", v.store.path, fmt.Errorf("%w of version %d in the history", ErrNoValue, version))
 }
 
-// filePath is the value's path in a file: with the client's root.
+// filePath is the value's path with the client's root, as a file names it.
 func (v *Value[T]) filePath() string {
 	return strings.TrimSuffix(v.store.client.Config().Root, "/") + v.store.path
 }
 
-// lastGoodFile may be larger than a node.
+// lastGoodFile is the kind of files with a last good value. It may be larger than a node.
 var lastGoodFile = lastgood.Kind{Name: "config", Most: 2 << 20}
 
-// readFile makes the last good value of the file the current one.
+// readFile reads the last good value from the file, and makes it the current value.
 func (v *Value[T]) readFile() {
 	if v.opts.file == "" {
 		return
