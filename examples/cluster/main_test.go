@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/lockstep-go/lockstep/examples/internal/demo"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 	"github.com/lockstep-go/lockstep/internal/testproc"
@@ -56,7 +57,7 @@ func runLongEnough(t *testing.T, duration time.Duration, args ...string) (out, e
 	t.Helper()
 	for ; ; duration *= 2 {
 		out, errs, code := testproc.Run(t, append(args, "--duration", duration.String())...)
-		if duration > time.Minute || code != exitBroken || !strings.HasSuffix(errs, "cluster: no member took over\n") {
+		if duration > time.Minute || code != demo.ExitBroken || !strings.HasSuffix(errs, "cluster: no member took over\n") {
 			require.Equal(t, 0, code, errs)
 			return out, errs
 		}

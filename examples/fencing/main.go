@@ -12,17 +12,12 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
-	"fmt"
 	"os"
 	"os/signal"
 	"runtime"
 	"syscall"
-)
 
-const (
-	exitBroken = 1  // a deposit was lost, or the example could not run
-	exitUsage  = 64 // as in sysexits.h
+	"github.com/lockstep-go/lockstep/examples/internal/demo"
 )
 
 func main() {
@@ -37,16 +32,7 @@ func main() {
 
 // run returns the exit status: 0 only if no deposit was lost and the tokens rose.
 func run(ctx context.Context, args []string) int {
-	err := perform(ctx, args)
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
-		return 0
-	case errors.Is(err, errUsage):
-		fmt.Fprintf(os.Stderr, "fencing: %v\nfencing: see --help\n", err)
-		return exitUsage
-	}
-	fmt.Fprintln(os.Stderr, "fencing:", err)
-	return exitBroken
+	return demo.ExitStatus("fencing", perform(ctx, args))
 }
 
 func perform(ctx context.Context, args []string) error {

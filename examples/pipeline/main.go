@@ -12,8 +12,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
-	"fmt"
 	"os"
 	"os/signal"
 	"runtime"
@@ -23,11 +21,6 @@ import (
 
 	"github.com/lockstep-go/lockstep/examples/internal/demo"
 	"github.com/lockstep-go/lockstep/framework"
-)
-
-const (
-	exitBroken = 1  // a promise was broken, or the example could not run
-	exitUsage  = 64 // as in sysexits.h
 )
 
 func main() {
@@ -43,16 +36,7 @@ func main() {
 
 // run returns the exit status: 0 only if the sum is right and all kills were done.
 func run(ctx context.Context, args []string) int {
-	err := perform(ctx, args)
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
-		return 0
-	case errors.Is(err, errUsage):
-		fmt.Fprintf(os.Stderr, "pipeline: %v\npipeline: see --help\n", err)
-		return exitUsage
-	}
-	fmt.Fprintln(os.Stderr, "pipeline:", err)
-	return exitBroken
+	return demo.ExitStatus("pipeline", perform(ctx, args))
 }
 
 func perform(ctx context.Context, args []string) error {

@@ -1,20 +1,16 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"runtime"
 	"slices"
 	"time"
 
-	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/examples/internal/demo"
 )
-
-var errUsage = errors.New("bad usage")
 
 type options struct {
 	job
@@ -28,18 +24,10 @@ type options struct {
 	json     bool
 }
 
-const usage = `usage: pipeline [flags]
-
-Shows workers that are killed at random, and work that comes out right all the same.
-
-flags:`
-
-// parse reads the command line. Its error wraps flag.ErrHelp or errUsage.
+// parse reads the command line. Its error wraps flag.ErrHelp or demo.ErrUsage.
 func parse(args []string) (options, error) {
 	var o options
 	f := flag.NewFlagSet("pipeline", flag.ContinueOnError)
-	f.Usage = func() {}
-	servers := f.String("zk", "", "real servers, host:port,host:port (default: one in memory)")
 	f.IntVar(&o.Workers, "workers", 4, "number of worker processes, 2 to 50")
 	f.IntVar(&o.Items, "items", 120, "items of each phase, 8 to 1000")
 	f.DurationVar(&o.Effort, "effort", 25*time.Millisecond, "how long one item takes, 1ms to 1m")
@@ -51,58 +39,37 @@ func parse(args []string) (options, error) {
 	f.DurationVar(&o.timeout, "session-timeout", 0, "without a watchdog, a dead worker is noticed after about this time (default 30s, or 2s without a watchdog)")
 	without := f.Bool("no-watchdog", runtime.GOOS == "windows", "workers have no watchdog")
 	f.BoolVar(&o.json, "json", false, "print the report as JSON on standard output, and the log on standard error")
-	f.SetOutput(io.Discard) // the error is printed once
-	err := f.Parse(args)
-	o.watchdog = !*without
-	if err == nil {
-		o.servers, _, err = framework.ParseServers(*servers)
-	}
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintln(os.Stdout, usage)
-		f.SetOutput(os.Stdout)
-		f.PrintDefaults()
+	var err error
+	if o.servers, err = demo.ParseFlags(f, "Shows workers that are killed at random, and work that comes out right all the same.", args); err != nil {
 		return o, err
-	case err != nil:
-		return o, fmt.Errorf("%w: %w", errUsage, err)
-	case f.NArg() > 0:
-		return o, fmt.Errorf("%w: there is nothing to do with %q", errUsage, f.Args())
-	case *servers != "" && len(o.servers) == 0:
-		return o, fmt.Errorf("%w: -zk %q names no server", errUsage, *servers)
 	}
+	o.watchdog = !*without
 	given := false // the session timeout
 	f.Visit(func(f *flag.Flag) { given = given || f.Name == "session-timeout" })
 	if !given {
-		o.timeout = defaultTimeout(o.watchdog)
+		o.timeout = demo.DefaultTimeout(o.watchdog)
 	}
 	return o, o.validate()
-}
-
-func defaultTimeout(watchdog bool) time.Duration {
-	if watchdog {
-		return 30 * time.Second
-	}
-	return 2 * time.Second
 }
 
 func (o options) validate() error {
 	switch {
 	case o.Workers < 2 || o.Workers > 50:
-		return fmt.Errorf("%w: -workers %d: want 2 to 50", errUsage, o.Workers)
+		return fmt.Errorf("%w: -workers %d: want 2 to 50", demo.ErrUsage, o.Workers)
 	case o.Items < 8 || o.Items > 1000:
-		return fmt.Errorf("%w: -items %d: want 8 to 1000", errUsage, o.Items)
+		return fmt.Errorf("%w: -items %d: want 8 to 1000", demo.ErrUsage, o.Items)
 	case o.Effort < time.Millisecond || o.Effort > time.Minute:
-		return fmt.Errorf("%w: -effort %v: want 1ms to 1m", errUsage, o.Effort)
+		return fmt.Errorf("%w: -effort %v: want 1ms to 1m", demo.ErrUsage, o.Effort)
 	case o.kills < 0 || o.kills > o.Items/4:
-		return fmt.Errorf("%w: -kills %d: want 0 to %d, a quarter of the items", errUsage, o.kills, o.Items/4)
+		return fmt.Errorf("%w: -kills %d: want 0 to %d, a quarter of the items", demo.ErrUsage, o.kills, o.Items/4)
 	case o.spared < 0 || o.spared >= o.Workers:
-		return fmt.Errorf("%w: -spare %d: want less than the %d workers", errUsage, o.spared, o.Workers)
+		return fmt.Errorf("%w: -spare %d: want less than the %d workers", demo.ErrUsage, o.spared, o.Workers)
 	case o.lasts < 0:
-		return fmt.Errorf("%w: -for %v: want no negative time", errUsage, o.lasts)
+		return fmt.Errorf("%w: -for %v: want no negative time", demo.ErrUsage, o.lasts)
 	case o.Rounds < 1 || o.Rounds > 1000:
-		return fmt.Errorf("%w: -rounds %d: want 1 to 1000", errUsage, o.Rounds)
+		return fmt.Errorf("%w: -rounds %d: want 1 to 1000", demo.ErrUsage, o.Rounds)
 	case o.timeout < 500*time.Millisecond:
-		return fmt.Errorf("%w: -session-timeout %v: want 500ms or more", errUsage, o.timeout)
+		return fmt.Errorf("%w: -session-timeout %v: want 500ms or more", demo.ErrUsage, o.timeout)
 	}
 	return nil
 }
@@ -125,9 +92,4 @@ func moments(kills, items int) []int {
 }
 
 // log returns the writer of the live log.
-func (o options) log() *os.File {
-	if o.json {
-		return os.Stderr
-	}
-	return os.Stdout
-}
+func (o options) log() *os.File { return demo.LogFile(o.json) }

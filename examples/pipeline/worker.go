@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/barrier"
+	"github.com/lockstep-go/lockstep/examples/internal/demo"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/queue"
 )
@@ -149,7 +150,7 @@ func work(text string) int {
 	}
 	if err := serve(ctx, text, tell); err != nil && ctx.Err() == nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
-		return exitBroken
+		return demo.ExitBroken
 	}
 	return 0
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/lockstep-go/lockstep/examples/internal/demo"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/registry"
 )
@@ -26,7 +27,7 @@ const (
 func instance(id string) int {
 	if err := serve(context.Background(), id); err != nil {
 		fmt.Fprintf(os.Stderr, "rolling: %s: %v\n", id, err)
-		return exitBroken
+		return demo.ExitBroken
 	}
 	return 0
 }

@@ -24,17 +24,9 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/examples/internal/demo"
-	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/terminal"
 	"github.com/lockstep-go/lockstep/registry"
 )
-
-const (
-	exitBroken = 1  // a call failed in the rolling restart, or the example could not run
-	exitUsage  = 64 // as in sysexits.h
-)
-
-var errUsage = errors.New("bad usage")
 
 func main() {
 	runtime.LockOSThread() // instances are killed when the thread that starts them ends
@@ -51,15 +43,7 @@ func run(ctx context.Context, args []string) int {
 	if err == nil {
 		err = perform(ctx, o)
 	}
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
-		return 0
-	case errors.Is(err, errUsage):
-		fmt.Fprintf(os.Stderr, "rolling: %v\nrolling: see --help\n", err)
-		return exitUsage
-	}
-	fmt.Fprintln(os.Stderr, "rolling:", err)
-	return exitBroken
+	return demo.ExitStatus("rolling", err)
 }
 
 type options struct {
@@ -69,33 +53,20 @@ type options struct {
 	json    bool
 }
 
-// parse reads the command line. Its error wraps flag.ErrHelp or errUsage.
+// parse reads the command line. Its error wraps flag.ErrHelp or demo.ErrUsage.
 func parse(args []string) (o options, err error) {
 	f := flag.NewFlagSet("rolling", flag.ContinueOnError)
-	f.SetOutput(io.Discard) // the error is printed once
-	f.Usage = func() {}
-	servers := f.String("zk", "", "real servers, host:port,host:port (default: one in memory)")
 	f.IntVar(&o.workers, "workers", 8, "calls at once, 1 to 100")
 	f.DurationVar(&o.linger, "linger", time.Second, "how long an instance that drains waits for pools")
 	f.BoolVar(&o.json, "json", false, "print the summary as JSON on standard output, and the log on standard error")
-	err = f.Parse(args)
-	if err == nil {
-		o.servers, _, err = framework.ParseServers(*servers)
+	if o.servers, err = demo.ParseFlags(f, "Restarts the instances of a service under load, then kills one.", args); err != nil {
+		return o, err
 	}
 	switch {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Println("usage: rolling [flags]\n\nRestarts the instances of a service under load, then kills one.\n\nflags:")
-		f.SetOutput(os.Stdout)
-		f.PrintDefaults()
-		return o, err
-	case err != nil:
-		return o, fmt.Errorf("%w: %w", errUsage, err)
-	case f.NArg() > 0:
-		return o, fmt.Errorf("%w: there is nothing to do with %q", errUsage, f.Args())
 	case o.workers < 1 || o.workers > 100:
-		return o, fmt.Errorf("%w: -workers %d: want 1 to 100", errUsage, o.workers)
+		return o, fmt.Errorf("%w: -workers %d: want 1 to 100", demo.ErrUsage, o.workers)
 	case o.linger < 0:
-		return o, fmt.Errorf("%w: -linger %v: want 0 or more", errUsage, o.linger)
+		return o, fmt.Errorf("%w: -linger %v: want 0 or more", demo.ErrUsage, o.linger)
 	}
 	return o, nil
 }

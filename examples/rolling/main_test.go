@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/lockstep-go/lockstep/examples/internal/demo"
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 	"github.com/lockstep-go/lockstep/internal/testproc"
 )
@@ -51,7 +52,7 @@ func TestUsage(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--workers", "0"}, {"--linger", "-1s"}, {"x"}, {"--nonsense"}} {
 		_, errs, code := testproc.Run(t, args...)
-		require.Equal(t, exitUsage, code)
+		require.Equal(t, demo.ExitUsage, code)
 		require.Contains(t, errs, "rolling: bad usage")
 	}
 	out, _, code := testproc.Run(t, "--help")
