@@ -7,30 +7,12 @@ import (
 	"sync"
 
 	"github.com/lockstep-go/lockstep/barrier"
-	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/zktest"
+	"github.com/lockstep-go/lockstep/internal/exampleclient"
 )
-
-// exampleClient connects to a server in memory; a service gives the addresses of its ensemble.
-func exampleClient(ctx context.Context) (*framework.Client, func()) {
-	zk, err := zktest.New()
-	if err != nil {
-		log.Fatal(err)
-	}
-	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()},
-		framework.WithDialer(zk.Link("example").DialContext))
-	if err != nil {
-		log.Fatal(err)
-	}
-	return client, func() {
-		_ = client.Close(ctx) // the server goes too
-		zk.Close()
-	}
-}
 
 func ExampleDoubleBarrier_Enter() {
 	ctx := context.Background()
-	client, done := exampleClient(ctx)
+	client, done := exampleclient.Connect(ctx)
 	defer done()
 
 	phase := barrier.NewDoubleBarrier(client, "/phase", 3) // in a cluster, each member makes its own
@@ -59,7 +41,7 @@ func ExampleDoubleBarrier_Enter() {
 
 func ExampleGate_Hold() {
 	ctx := context.Background()
-	client, done := exampleClient(ctx)
+	client, done := exampleclient.Connect(ctx)
 	defer done()
 
 	gate := barrier.NewGate(client, "/maintenance")
@@ -78,7 +60,7 @@ func ExampleGate_Hold() {
 
 func ExampleLatch() {
 	ctx := context.Background()
-	client, done := exampleClient(ctx)
+	client, done := exampleclient.Connect(ctx)
 	defer done()
 
 	shards := barrier.NewLatch(client, "/loaded", 2)

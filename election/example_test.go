@@ -7,30 +7,12 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/election"
-	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/zktest"
+	"github.com/lockstep-go/lockstep/internal/exampleclient"
 )
-
-// exampleClient connects to a server in memory; a service gives the addresses of its ensemble.
-func exampleClient(ctx context.Context) (*framework.Client, func()) {
-	zk, err := zktest.New()
-	if err != nil {
-		log.Fatal(err)
-	}
-	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()},
-		framework.WithDialer(zk.Link("example").DialContext))
-	if err != nil {
-		log.Fatal(err)
-	}
-	return client, func() {
-		_ = client.Close(ctx) // the server goes too
-		zk.Close()
-	}
-}
 
 func ExampleElection_Lead() {
 	ctx := context.Background()
-	client, done := exampleClient(ctx)
+	client, done := exampleclient.Connect(ctx)
 	defer done()
 
 	err := election.New(client, "/billing").Lead(ctx, func(ctx context.Context, term *election.Term) error {
@@ -46,7 +28,7 @@ func ExampleElection_Lead() {
 
 func ExampleElection_Observe() {
 	ctx := context.Background()
-	client, done := exampleClient(ctx)
+	client, done := exampleclient.Connect(ctx)
 	defer done()
 
 	billing := election.New(client, "/billing", election.WithID("host-1"))
@@ -70,7 +52,7 @@ func ExampleElection_Observe() {
 
 func ExampleTerm_TransferTo() {
 	ctx := context.Background()
-	client, done := exampleClient(ctx)
+	client, done := exampleclient.Connect(ctx)
 	defer done()
 
 	first, err := election.New(client, "/billing", election.WithID("host-1")).Campaign(ctx)

@@ -5,31 +5,13 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/ids"
-	"github.com/lockstep-go/lockstep/zktest"
+	"github.com/lockstep-go/lockstep/internal/exampleclient"
 )
-
-// exampleClient connects to a server in memory; a service gives the addresses of its ensemble.
-func exampleClient(ctx context.Context) (*framework.Client, func()) {
-	zk, err := zktest.New()
-	if err != nil {
-		log.Fatal(err)
-	}
-	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()},
-		framework.WithDialer(zk.Link("example").DialContext))
-	if err != nil {
-		log.Fatal(err)
-	}
-	return client, func() {
-		_ = client.Close(ctx) // the server goes too
-		zk.Close()
-	}
-}
 
 func ExampleSequence() {
 	ctx := context.Background()
-	client, done := exampleClient(ctx)
+	client, done := exampleclient.Connect(ctx)
 	defer done()
 
 	orders := ids.NewSequence(client, "/ids/orders")
@@ -48,7 +30,7 @@ func ExampleSequence() {
 
 func ExampleCounter() {
 	ctx := context.Background()
-	client, done := exampleClient(ctx)
+	client, done := exampleclient.Connect(ctx)
 	defer done()
 
 	visits := ids.NewCounter(client, "/counters/visits")
@@ -63,7 +45,7 @@ func ExampleCounter() {
 
 func ExampleWorker() {
 	ctx := context.Background()
-	client, done := exampleClient(ctx)
+	client, done := exampleclient.Connect(ctx)
 	defer done()
 
 	events := ids.NewWorker(client, "/ids/events", 1024)

@@ -7,30 +7,13 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/exampleclient"
 	"github.com/lockstep-go/lockstep/locks"
-	"github.com/lockstep-go/lockstep/zktest"
 )
-
-// exampleClient connects to a server in memory; a service gives the addresses of its ensemble.
-func exampleClient(ctx context.Context) (*framework.Client, func()) {
-	zk, err := zktest.New()
-	if err != nil {
-		log.Fatal(err)
-	}
-	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()},
-		framework.WithDialer(zk.Link("example").DialContext))
-	if err != nil {
-		log.Fatal(err)
-	}
-	return client, func() {
-		_ = client.Close(ctx) // the server goes too
-		zk.Close()
-	}
-}
 
 func ExampleMutex_Lock() {
 	ctx := context.Background()
-	client, done := exampleClient(ctx)
+	client, done := exampleclient.Connect(ctx)
 	defer done()
 
 	lease, err := locks.NewMutex(client, "/orders/42").Lock(ctx)
@@ -46,7 +29,7 @@ func ExampleMutex_Lock() {
 
 func ExampleMutex_TryLock() {
 	ctx := context.Background()
-	client, done := exampleClient(ctx)
+	client, done := exampleclient.Connect(ctx)
 	defer done()
 
 	mutex := locks.NewMutex(client, "/orders/42")
@@ -67,7 +50,7 @@ func ExampleMutex_TryLock() {
 
 func ExampleLease_Guard() {
 	ctx := context.Background()
-	client, done := exampleClient(ctx)
+	client, done := exampleclient.Connect(ctx)
 	defer done()
 
 	if err := client.Create(ctx, "/total", []byte("0"), framework.Persistent); err != nil {

@@ -4,35 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 
 	"github.com/lockstep-go/lockstep/election"
-	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/exampleclient"
 	"github.com/lockstep-go/lockstep/workflow"
-	"github.com/lockstep-go/lockstep/zktest"
 )
-
-// exampleClient connects to a server in memory; a service gives the addresses of its ensemble.
-func exampleClient(ctx context.Context) (*framework.Client, func()) {
-	zk, err := zktest.New()
-	if err != nil {
-		log.Fatal(err)
-	}
-	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()},
-		framework.WithDialer(zk.Link("example").DialContext))
-	if err != nil {
-		log.Fatal(err)
-	}
-	return client, func() {
-		_ = client.Close(ctx) // the server goes too
-		zk.Close()
-	}
-}
 
 // A migration in two steps. The first leader fails after the copy; the next one goes on with the switch.
 func ExampleStep() {
 	ctx := context.Background()
-	client, done := exampleClient(ctx)
+	client, done := exampleclient.Connect(ctx)
 	defer done()
 
 	migration := workflow.NewLedger(client, "/migrations/v7")

@@ -55,43 +55,44 @@ var arrows = map[string][]string{
 	"cmd/lockstep": with(public, "zktest", "internal/zkserver", "internal/procguard", "internal/terminal", "internal/znode"),
 	"examples":     with(public, "zktest", "internal/terminal", "framework/frameworkfx", "election/electionfx", "queue/queuefx", "scheduler/schedulerfx", "monitor/monitorfx"),
 
-	"internal/appmodule":    nil,
-	"internal/architecture": nil,
-	"internal/backoff":      nil,
-	"internal/background":   nil,
-	"internal/chaos":        nil, // tests only
-	"internal/clock":        nil,
-	"internal/conformance":  {"internal/wire"},
-	"internal/dashboard":    {"internal/metrics"},
-	"internal/ensemble":     nil,
-	"internal/ensemble/cmd": {"internal/ensemble"},
-	"internal/failure":      nil,
-	"internal/lastgood":     nil,
-	"internal/faults":       nil, // tests only
-	"internal/idle":         nil, // tests only
-	"internal/interop":      nil, // its tests use all
-	"internal/lifetime":     nil,
-	"internal/link":         {"internal/wire"},
-	"internal/metrics":      nil,
-	"internal/metricstest":  nil,
-	"internal/model":        nil, // models and the test that searches them
-	"internal/mutants":      nil,
-	"internal/primitives":   {"internal/lifetime"},
-	"internal/procguard":    nil,
-	"internal/progress":     nil,
-	"internal/prometheus":   nil,
-	"internal/recipe":       {"framework", "internal/backoff", "internal/failure", "internal/primitives", "internal/znode"},
-	"internal/security":     nil, // tests only
-	"internal/sim":          nil, // tests only
-	"internal/soak":         {"internal/ensemble"},
-	"internal/tally":        nil,
-	"internal/terminal":     nil,
-	"internal/testproc":     nil,
-	"internal/watchdog":     {"internal/wire"},
-	"internal/waitline":     forRecipes,
-	"internal/wire":         nil,
-	"internal/zkserver":     {"internal/wire"},
-	"internal/znode":        nil,
+	"internal/appmodule":     nil,
+	"internal/architecture":  nil,
+	"internal/backoff":       nil,
+	"internal/background":    nil,
+	"internal/chaos":         nil, // tests only
+	"internal/clock":         nil,
+	"internal/conformance":   {"internal/wire"},
+	"internal/dashboard":     {"internal/metrics"},
+	"internal/ensemble":      nil,
+	"internal/ensemble/cmd":  {"internal/ensemble"},
+	"internal/exampleclient": {"framework", "zktest"},
+	"internal/failure":       nil,
+	"internal/lastgood":      nil,
+	"internal/faults":        nil, // tests only
+	"internal/idle":          nil, // tests only
+	"internal/interop":       nil, // its tests use all
+	"internal/lifetime":      nil,
+	"internal/link":          {"internal/wire"},
+	"internal/metrics":       nil,
+	"internal/metricstest":   nil,
+	"internal/model":         nil, // models and the test that searches them
+	"internal/mutants":       nil,
+	"internal/primitives":    {"internal/lifetime"},
+	"internal/procguard":     nil,
+	"internal/progress":      nil,
+	"internal/prometheus":    nil,
+	"internal/recipe":        {"framework", "internal/backoff", "internal/failure", "internal/primitives", "internal/znode"},
+	"internal/security":      nil, // tests only
+	"internal/sim":           nil, // tests only
+	"internal/soak":          {"internal/ensemble"},
+	"internal/tally":         nil,
+	"internal/terminal":      nil,
+	"internal/testproc":      nil,
+	"internal/watchdog":      {"internal/wire"},
+	"internal/waitline":      forRecipes,
+	"internal/wire":          nil,
+	"internal/zkserver":      {"internal/wire"},
+	"internal/znode":         nil,
 }
 
 func with(packages []string, more ...string) []string { return slices.Concat(packages, more) }
