@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/internal/exampleclient"
@@ -58,7 +59,7 @@ func ExampleStep() {
 // An order is paid, waits until somebody approves it, and is sent.
 func ExampleWorkflows() {
 	ctx := context.Background()
-	client, done := exampleClient(ctx)
+	client, done := exampleclient.Connect(ctx)
 	defer done()
 
 	type order struct{ Total int }
