@@ -21,7 +21,7 @@ import (
 func TestRoundsOnRealServers(t *testing.T) {
 	servers := ensemble.Shared(t)
 	const members, rounds = 6, 40
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	root := "/barrier-test-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	connect := func() *framework.Client {
@@ -67,7 +67,7 @@ func TestRoundsOnRealServers(t *testing.T) {
 // TestGateAndLatchOnRealServers raises, lowers and counts on one server, and waits on another.
 func TestGateAndLatchOnRealServers(t *testing.T) {
 	servers := ensemble.Shared(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	root := "/barrier-test-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	var clients []*framework.Client

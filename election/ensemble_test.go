@@ -21,7 +21,7 @@ import (
 func TestTermsOnRealServers(t *testing.T) {
 	servers := ensemble.Shared(t)
 	const members, terms = 5, 40
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cfg := framework.Config{Servers: servers, Root: "/election-test-" + strconv.FormatInt(time.Now().UnixNano(), 36)}
 	connect := func() *framework.Client {
@@ -76,7 +76,7 @@ func TestTermsOnRealServers(t *testing.T) {
 func TestTransfersOnRealServers(t *testing.T) {
 	servers := ensemble.Shared(t)
 	const members, terms = 5, 60
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cfg := framework.Config{Servers: servers, Root: "/election-test-" + strconv.FormatInt(time.Now().UnixNano(), 36)}
 	var running, led, last, number, handed atomic.Int64

@@ -21,7 +21,7 @@ import (
 func TestContentionOnRealServers(t *testing.T) {
 	servers := ensemble.Shared(t)
 	const clients, rounds = 8, 30
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	root := "/locks-test-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	number, last := 0, int64(0)

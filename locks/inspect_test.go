@@ -263,7 +263,7 @@ func TestInspectLeavesNoNodesOrWatches(t *testing.T) {
 // TestInspectOnRealServers looks at all kinds on an ensemble, from another server than their holders'.
 func TestInspectOnRealServers(t *testing.T) {
 	servers := ensemble.Shared(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	root := fmt.Sprintf("/inspect-test-%x", time.Now().UnixNano())
 	member := func(name string) *framework.Client {

@@ -21,7 +21,7 @@ func TestQueueOnRealServers(t *testing.T) {
 	for _, order := range []Order{Parallel, Strict} {
 		t.Run(string(order), func(t *testing.T) {
 			servers := ensemble.Shared(t)
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			r := &crowd{t: t, history: newHistory(order),
 				config: framework.Config{Servers: servers, Root: "/queue-test-" + strconv.FormatInt(time.Now().UnixNano(), 36)}}
@@ -59,7 +59,7 @@ func (r *crowd) run(ctx context.Context) {
 		})
 	}
 	producers.Wait()
-	require.Eventually(r.t, func() bool { _, acked := r.counts(); return acked == rushProducers*rushItems }, time.Minute, 20*time.Millisecond)
+	require.Eventually(r.t, func() bool { _, acked := r.counts(); return acked == rushProducers*rushItems }, 2*time.Minute, 20*time.Millisecond)
 	stop()
 	consumers.Wait()
 	r.check(r.t)

@@ -21,7 +21,7 @@ import (
 func TestLocksBeyondTheTransactionLimitAreRefused(t *testing.T) {
 	env := &testEnv{Ensemble: ensemble.Private(t, ensemble.Config{NoFsync: true, Patience: waitLimit, HeapMB: 1024})}
 	cfg := framework.Config{Servers: env.Addrs(), SessionTimeout: maxSessionTimeout}
-	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*waitLimit)
 	defer cancel()
 	client, err := framework.Connect(ctx, cfg)
 	require.NoError(t, err)
