@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -84,6 +85,67 @@ func TestAMemberJoinsAgainOnItsNextSession(t *testing.T) {
 		require.ErrorIs(t, m.Update(t.Context(), func(*members.Info) {}), framework.ErrClosed)
 		_, err := a.Join(t.Context(), "a", members.Info{})
 		require.ErrorIs(t, err, framework.ErrClosed)
+	})
+}
+
+// TestAFormerSessionShowsNothing: the servers keep a session that its client has given up, because they were restarted meanwhile. What the member told there must not be shown, neither
+// beside what it tells now nor when it has left.
+func TestAFormerSessionShowsNothing(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, o := w.peer("a"), w.peer("o")
+		m := a.join("a")
+		require.NoError(t, m.Update(t.Context(), func(i *members.Info) { i.Load = 1 }))
+		seen := o.watch(t.Context())
+		former := a.sessionID()
+		a.Link.Cut()
+		time.Sleep(timeout - time.Second)
+		w.Restart()
+		time.Sleep(2 * time.Second)
+		a.Link.Heal()
+		require.NoError(t, m.Update(t.Context(), func(i *members.Info) { i.Load = 2 }))
+		require.NotEqual(t, former, a.sessionID())
+		require.True(t, slices.ContainsFunc(w.Sessions(), func(s zktest.Session) bool { return s.ID == former }), "it has not ended")
+		listed := o.member("a")
+		require.Equal(t, 2.0, listed.Info.Load)
+		require.Zero(t, listed.Others)
+		time.Sleep(time.Second)
+		require.Equal(t, 2.0, seen.view().Members[0].Info.Load)
+		require.NoError(t, m.Leave(t.Context()))
+		synctest.Wait()
+		require.Equal(t, ": left a", seen.last())
+		time.Sleep(3 * timeout)
+		require.Equal(t, ": left a", seen.last())
+	})
+}
+
+// TestANodeThatWasCreatedWithoutAnAnswerShowsNothing: the session on which a member has joined ends before the servers' answer arrives, and its node stays for a while.
+func TestANodeThatWasCreatedWithoutAnAnswerShowsNothing(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, o := w.peer("a"), w.peer("o")
+		former := a.sessionID()
+		lost := w.DropReply(2, zktest.Match{Op: zktest.OpMulti, Path: path + "/"}) // the first one finds no directory
+		go func() {
+			<-lost.Hit()
+			a.Link.Cut()
+		}()
+		ended := make(chan error, 1)
+		var m *members.Membership
+		go func() {
+			var err error
+			m, err = a.Join(t.Context(), "a", members.Info{Load: 1})
+			ended <- err
+		}()
+		time.Sleep(timeout - time.Second)
+		require.Len(t, w.Children(path), 1, "it was created")
+		w.Restart()
+		time.Sleep(2 * time.Second)
+		a.Link.Heal()
+		require.NoError(t, <-ended)
+		require.NotEqual(t, former, a.sessionID())
+		require.Len(t, w.Children(path), 1)
+		require.Zero(t, o.member("a").Others)
+		require.NoError(t, m.Leave(t.Context()))
+		require.Empty(t, w.Children(path))
 	})
 }
 

@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/google/uuid"
+
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // Membership is one process's membership of a group. It lasts until Leave, or until the client is closed. It is safe for concurrent use.
@@ -34,6 +37,8 @@ type Membership struct {
 	listed chan struct{} // closed once the member is listed
 	gone   chan struct{} // closed when the membership has ended
 	err    error         // why; read it after gone
+
+	former []string // nodes that may be there, of sessions before; of the goroutine of stayListed alone
 }
 
 // Join joins the group under an ID and returns once the member is listed and knows whether it is cordoned. The membership survives lost sessions. Several processes should not have one ID: they
@@ -202,12 +207,17 @@ func (m *Membership) stayOnSession(s *framework.Session) error {
 	if err != nil {
 		return err
 	}
-	created, err := s.Primitives().CreateProtected(m.ctx, primitives.ProtectedCreate{Dir: m.group.path, Name: memberName, Data: data, Unnumbered: true})
+	name := znode.ProtectedPrefix + uuid.NewString() + "-" + memberName
+	node := m.group.nodePath(name)
+	_, err = s.Primitives().CreateProtected(m.ctx, primitives.ProtectedCreate{Dir: m.group.path, Name: name, Data: data, Plain: true, Unnumbered: true})
+	if err == nil {
+		defer func() { <-s.Primitives().Discard(nil, node).Done() }()
+		err = m.deleteFormer(s)
+	}
+	m.former = append(m.former, node) // also without an answer: it may have been created
 	if err != nil {
 		return err
 	}
-	node := created.Nodes[0].Path
-	defer func() { <-s.Primitives().Discard(nil, node).Done() }()
 	m.confirmRevision(revision)
 	defer m.tel.countJoin(!m.wasListed())()
 	m.first.Do(func() { close(m.listed) })
@@ -216,6 +226,17 @@ func (m *Membership) stayOnSession(s *framework.Session) error {
 			return err
 		}
 	}
+}
+
+// deleteFormer deletes the nodes of the membership's former sessions, which the servers may keep for another session timeout: when the member leaves, they would show it as it was.
+func (m *Membership) deleteFormer(s *framework.Session) error {
+	for len(m.former) > 0 {
+		if err := s.DeleteIfPresent(m.ctx, m.former[0]); err != nil {
+			return err
+		}
+		m.former = m.former[1:]
+	}
+	return nil
 }
 
 // nodeRecord is what the member's node is to have, and its revision.
