@@ -293,4 +293,20 @@ var mutantList = []mutant{
 		old: "	l := p.list.Load()\n	if l == nil ||",
 		new: "	l := p.list.Load()\n	if status := p.registry.client.Status(); status.State != framework.Connected {\n		l = &instanceList{}\n	}\n	if l == nil ||",
 	},
+	{
+		name: "an instance is registered again after a long pause", file: "registry/registration.go", recipes: "registry", rule: "listed in time",
+		old: "	for g.on != s {\n", new: "	if g.on != s && g.session != 0 {\n		if err := waitFor(g.ctx, s, 3*s.Timeout()); err != nil {\n			return err\n		}\n	}\n	for g.on != s {\n",
+	},
+	{
+		name: "sessions live longer than they should", file: "framework/zookeeper.go", recipes: "registry", rule: "gone in time",
+		old: "zk.Connect(cfg.Servers, cfg.SessionTimeout,", new: "zk.Connect(cfg.Servers, 3*cfg.SessionTimeout,",
+	},
+	{
+		name: "a tree's nodes are read once", file: "config/treereader.go", recipes: "tree", rule: "moment",
+		old: "n.fired.Store(true)\n				same = false", new: "n.fired.Store(true)\n				same = same && true",
+	},
+	{
+		name: "a tree is read without a sync", file: "config/treereader.go", recipes: "tree", rule: "freshness",
+		old: "		if r.resync.Swap(false) {\n", new: "		if r.resync.Swap(false) && false {\n",
+	},
 }

@@ -250,6 +250,18 @@ func (sim *simulation) countFault(k faultKind) {
 	sim.faultCounts[k]++
 }
 
+// faultsSoFar counts faults but the ends of contexts, which disturb nobody else.
+func (sim *simulation) faultsSoFar() (n int) {
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	for kind, times := range sim.faultCounts {
+		if kind != contextEnd {
+			n += times
+		}
+	}
+	return n
+}
+
 // noteExpiredSession and noteDeletedNode must be called before an operator ends a session or deletes a node.
 func (sim *simulation) noteExpiredSession(id int64, p *process) {
 	sim.mu.Lock()

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
@@ -33,7 +35,76 @@ type registryInstance struct {
 const simService = "billing"
 
 func newRegistryWorkload(sim *simulation, spec workloadSpec) workload {
-	return &registryWorkload{workloadBase: workloadBase{sim, spec}, registered: map[string]*registryInstance{}}
+	s := &registryWorkload{workloadBase: workloadBase{sim, spec}, registered: map[string]*registryInstance{}}
+	sim.tasks.Go(s.checkAfterHeal)
+	return s
+}
+
+// checkAfterHeal checks that a session timeout and two seconds after all faults were healed no instance of a dead process is registered, and that
+// after two session timeouts each living instance is, and is in the list of each pool. It leaves that out if a fault happened meanwhile.
+func (s *registryWorkload) checkAfterHeal() {
+	<-s.sim.programEnd
+	healed, timeout := time.Now(), s.sim.plan.sessionTimeout
+	time.Sleep(time.Millisecond) // all faults of this moment are healed
+	faults, processes := s.sim.faultsSoFar(), s.sim.liveProcesses()
+	for _, p := range processes {
+		s.sim.tasks.Go(func() { s.listedBy(p, timeout) }) // some have no pool yet
+	}
+	dead := map[string]int64{}
+	for id, node := range s.nodes() {
+		if p := s.sim.observer.processOf(node.Stat.EphemeralOwner); p == nil || p.ctx.Err() != nil {
+			dead[id] = node.Stat.Czxid
+		}
+	}
+	alive := s.living()
+	time.Sleep(time.Until(healed.Add(timeout + 2*time.Second)))
+	nodes := s.nodes()
+	for id, czxid := range dead {
+		if nodes[id].Stat.Czxid == czxid && s.sim.faultsSoFar() == faults {
+			s.sim.addViolation(s.path(), "gone in time", "%s is registered %v after all faults were healed, and its process was dead", id, timeout+2*time.Second)
+		}
+	}
+	time.Sleep(time.Until(healed.Add(2 * timeout)))
+	nodes = s.nodes()
+	still := s.living()
+	for id := range alive {
+		if _, registered := still[id]; !registered || s.sim.faultsSoFar() != faults {
+			continue
+		}
+		s.sim.countOperation("listed in time")
+		if _, there := nodes[id]; !there {
+			s.sim.addViolation(s.path(), "listed in time", "%s lives, and is not registered %v after all faults were healed", id, 2*timeout)
+		}
+		for _, p := range processes {
+			if !slices.Contains(s.listedBy(p, time.Millisecond), id) {
+				s.sim.addViolation(s.path(), "listed in time", "%s lives, and %s does not list it %v after all faults were healed", id, p.name, 2*timeout)
+			}
+		}
+	}
+}
+
+// listedBy is what the process's pool lists. Without a list it waits.
+func (s *registryWorkload) listedBy(p *process, wait time.Duration) (ids []string) {
+	ctx, cancel := context.WithTimeout(p.ctx, wait)
+	defer cancel()
+	all, _, _ := s.pool(p).Instances(ctx) // an error is an empty list
+	for _, i := range all {
+		ids = append(ids, i.ID)
+	}
+	return ids
+}
+
+// living are the instances of living processes that were registered and not closed.
+func (s *registryWorkload) living() map[string]registry.Instance {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	alive := map[string]registry.Instance{}
+	for id, i := range s.registered {
+		if i.process.ctx.Err() == nil {
+			alive[id] = i.reg.Instance()
+		}
+	}
+	return alive
 }
 
 func (s *registryWorkload) dir() string { return s.path() + "/" + simService }
@@ -200,14 +271,7 @@ func (s *registryWorkload) mayRemain(node string) bool {
 
 // checkAtEnd checks that the servers and each living process's pool list the living instances alone, as they were last.
 func (s *registryWorkload) checkAtEnd() {
-	s.mu.Lock()
-	alive := map[string]registry.Instance{}
-	for id, i := range s.registered {
-		if i.process.ctx.Err() == nil {
-			alive[id] = i.reg.Instance()
-		}
-	}
-	s.mu.Unlock()
+	alive := s.living()
 	nodes := s.nodes()
 	for id := range alive {
 		if _, there := nodes[id]; !there {
