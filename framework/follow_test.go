@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -274,34 +276,67 @@ func TestFollowUnderRandomFaults(t *testing.T) {
 	}
 }
 
+// TestReadsOfFollowersAreSpreadAfterAReconnect has 10,000 subscribers: 100 programs that follow 100 nodes each; with -short 20 nodes. After a restart
+// of the server each reads once, and they share the second evenly: twice the usual number in one tenth of it is 14 standard deviations away or more.
 func TestReadsOfFollowersAreSpreadAfterAReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const spread = time.Second
+		const (
+			spread          = time.Second
+			clients         = 100
+			betweenAttempts = 200 * time.Millisecond // of a client to reconnect, and the time to answer
+		)
+		nodes := 100
+		if testing.Short() {
+			nodes = 20
+		}
 		zk := zktest.Start(t)
+		var mu sync.Mutex
+		reads := map[int64]map[string]int{} // of a session, by path
 		var first, last time.Time
-		inTenth := map[int64]int{}
-		for i := range 100 {
+		var tenths [spread/100_000_000 + 1]int
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for i := range clients {
 			m := zk.Member(t, fmt.Sprint(i), framework.Config{SessionTimeout: timeout, FollowSpread: spread, RetryBase: time.Millisecond})
-			follow(t, m.Client, "/n")
+			for n := range nodes {
+				go func() {
+					for range m.Client.Follow(ctx, fmt.Sprint("/n", n)) {
+					}
+				}()
+			}
 		}
 		synctest.Wait()
 		zk.Observe(func(q zktest.Request) {
-			if q.Op == zktest.OpGetData && q.Path == "/n" {
-				if first.IsZero() {
-					first = time.Now()
-				}
-				last = time.Now()
-				inTenth[int64(time.Since(first)/(spread/10))]++
+			if q.Op != zktest.OpGetData || !strings.HasPrefix(q.Path, "/n") {
+				return
 			}
+			mu.Lock()
+			defer mu.Unlock()
+			if first.IsZero() {
+				first = time.Now()
+			}
+			if reads[q.Session] == nil {
+				reads[q.Session] = map[string]int{}
+			}
+			reads[q.Session][q.Path]++
+			last = time.Now()
+			tenths[min(int(last.Sub(first)/(spread/10)), len(tenths)-1)]++
 		})
 		zk.Restart()
 		time.Sleep(timeout)
 		synctest.Wait()
-		require.LessOrEqual(t, last.Sub(first), spread+200*time.Millisecond)
-		require.GreaterOrEqual(t, len(inTenth), 8)
-		for _, n := range inTenth {
-			require.LessOrEqual(t, n, 35)
+		require.Len(t, reads, clients)
+		for session, of := range reads {
+			require.Len(t, of, nodes, "session %x", session)
+			for path, n := range of {
+				require.Equal(t, 1, n, "session %x reads %s", session, path)
+			}
 		}
+		require.LessOrEqual(t, last.Sub(first), spread+betweenAttempts)
+		for i, n := range tenths {
+			require.LessOrEqual(t, n, 2*clients*nodes/10, "tenth %d of %v", i, tenths)
+		}
+		t.Logf("reads in each tenth of %v: %v", spread, tenths)
 	})
 }
 
