@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -82,4 +83,61 @@ func TestCountersWithCurator(t *testing.T) {
 	sum, err = short.Get(ctx)
 	require.NoError(t, err)
 	require.EqualValues(t, -9, sum)
+}
+
+// BenchmarkCountersBesideCurator lets 32 goroutines of one client add to a counter, and 32 threads of one client of Curator to another one, in turns
+// on the same server. It reports how many times as many additions ours makes, beside Curator's usual retries and beside retries without a pause.
+func BenchmarkCountersBesideCurator(b *testing.B) {
+	servers := ensemble.Shared(b)
+	const threads, turn = 32, 2 * time.Second
+	ctx := b.Context()
+	peer := startCurator(b, CuratorCounters)
+	client, err := framework.Connect(ctx, framework.Config{Servers: servers}, framework.WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(b, err)
+	defer client.Close(context.Background())
+	_, err = peer.Do(ctx, Command{Do: "open", Servers: strings.Join(servers, ",")})
+	require.NoError(b, err)
+	path := "/interop/" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	counter := ids.NewCounter(client, path+"/ours")
+	defer counter.Close(context.Background())
+	ours := func() (added int) {
+		var all sync.WaitGroup
+		var sum atomic.Int64
+		end := time.Now().Add(turn)
+		for range threads {
+			all.Go(func() {
+				for time.Now().Before(end) {
+					if _, err := counter.Add(ctx, 1); err != nil {
+						b.Error(err)
+						return
+					}
+					sum.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		return int(sum.Load())
+	}
+	theirs := func(retry string) int {
+		wait := int(turn.Milliseconds())
+		answer, err := peer.Do(ctx, Command{Do: "contend", Node: path + "/" + strings.ReplaceAll(retry, " ", "-"), Spec: Spec{Permits: threads}, Wait: &wait, Part: retry})
+		require.NoError(b, err)
+		added, err := strconv.Atoi(answer.Participants[0])
+		require.NoError(b, err)
+		return added
+	}
+	ours()
+	theirs("usual") // warm up
+	theirs("at once")
+	var sums [3]int
+	rounds := 0
+	for b.Loop() {
+		sums[0] += ours()
+		sums[1] += theirs("usual")
+		sums[2] += theirs("at once")
+		rounds++
+	}
+	b.ReportMetric(float64(sums[0])/float64(rounds)/turn.Seconds(), "adds/s")
+	b.ReportMetric(float64(sums[0])/float64(max(1, sums[1])), "x-usual")
+	b.ReportMetric(float64(sums[0])/float64(max(1, sums[2])), "x-at-once")
 }

@@ -43,7 +43,7 @@ var (
 )
 
 // startCurator starts a program of Curator's for one test, which is skipped where the library is missing, or fails where CI=true.
-func startCurator(t *testing.T, program string) *Peer {
+func startCurator(t testing.TB, program string) *Peer {
 	t.Helper()
 	peer, err := StartCurator(t.TempDir(), program)
 	if errors.Is(err, ErrNotInstalled) && os.Getenv("CI") != "true" {
