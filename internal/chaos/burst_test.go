@@ -133,6 +133,11 @@ func (env *testEnv) drainAndRest(segment int) (drained map[string]drainedQueue, 
 			return nil, err
 		}
 	}
+	if env.services != nil {
+		if env.atRest, err = env.awaitServicesAtRest(ctx, segment); err != nil {
+			return nil, err
+		}
+	}
 	return drained, env.awaitNoContenders(ctx)
 }
 

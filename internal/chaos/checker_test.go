@@ -21,6 +21,7 @@ type checker struct {
 	holdStates        map[string]holdState // by path
 	uncertainPuts     []*operation         // puts that may still be done
 	checkedOperations int
+	services          *serviceChecker
 	evidenceFiles     []string // pictures and histories of violations
 	dir               string   // the directory of evidenceFiles
 }
@@ -31,7 +32,9 @@ type drainedQueue struct {
 	deadLetters map[string]bool
 }
 
-func newChecker(dir string) *checker { return &checker{holdStates: map[string]holdState{}, dir: dir} }
+func newChecker(dir string) *checker {
+	return &checker{holdStates: map[string]holdState{}, services: newServiceChecker(), dir: dir}
+}
 
 // checkTimeout bounds porcupine's search; a segment takes a fraction of it.
 const checkTimeout = time.Minute
@@ -50,6 +53,7 @@ func (c *checker) checkSegment(segmentNumber int, s segment, queues map[string]d
 		wrong = append(wrong, c.checkItems(segmentNumber, path, byPath[path], drained, s)...)
 		wrong = append(wrong, deliveredEarly(byPath[path])...)
 	}
+	wrong = append(wrong, c.services.check(byPath, s)...)
 	if len(wrong) > 0 {
 		c.writeEvidence(fmt.Sprintf("segment-%d-history.txt", segmentNumber), strings.Join(s.lines, "\n")+"\n")
 	}

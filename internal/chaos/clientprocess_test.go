@@ -26,6 +26,7 @@ const (
 	serversVariable = "LOCKSTEP_CHAOS_SERVERS"
 	nameVariable    = "LOCKSTEP_CHAOS_NAME"
 	seedVariable    = "LOCKSTEP_CHAOS_SEED"
+	filesVariable   = "LOCKSTEP_CHAOS_FILES" // the directory of the slot's files
 )
 
 const (
@@ -46,6 +47,7 @@ type clientProcess struct {
 	scheduling *schedulingMonitor
 	load       *loadControl
 	queues     queues
+	services   *services // nil in a naive process
 }
 
 // runClientProcess is the main function of a client process. It returns when standard input is closed.
@@ -69,8 +71,11 @@ func runClientProcess(role string) {
 
 func (p *clientProcess) run(ctx context.Context, role string) error {
 	servers := strings.Split(os.Getenv(serversVariable), ",")
-	if role == roleNaive {
+	switch role {
+	case roleNaive:
 		return p.runNaiveHolder(ctx, servers)
+	case roleNaiveReader:
+		return p.runNaiveReader(ctx, servers)
 	}
 	var opts []framework.Option
 	if role == roleWatchdog {
@@ -80,12 +85,12 @@ func (p *clientProcess) run(ctx context.Context, role string) error {
 	if err != nil {
 		return err
 	}
-	p.client = c
+	p.client, p.services = c, newServices(c, os.Getenv(filesVariable))
 	p.write(event{At: now(), Step: stepConnected})
 	p.runActors(ctx)
 	ended, cancel := context.WithTimeout(context.Background(), waitLimit)
 	defer cancel()
-	return errors.Join(p.closeQueues(ended), c.Close(ended))
+	return errors.Join(p.closeQueues(ended), p.services.close(ended), c.Close(ended))
 }
 
 // connect connects a client without a log: the clients' errors go into the history.
@@ -107,6 +112,9 @@ func (p *clientProcess) runActors(ctx context.Context) {
 			r := rand.New(rand.NewPCG(p.rand.Uint64(), 13))
 			actors.Go(func() { s.runActor(ctx, p, r) })
 		}
+	}
+	for _, follow := range []func(context.Context){p.followSetting, p.followTally, p.followTree, p.followInstances, p.followGroup} {
+		actors.Go(func() { follow(ctx) })
 	}
 	actors.Wait()
 }

@@ -21,6 +21,7 @@ import (
 type clientSlot struct {
 	number  int
 	role    string
+	files   string            // the directory that its processes keep files in, one after the other
 	proxies []*ensemble.Proxy // to the servers that it knows
 	history *history
 
@@ -49,7 +50,7 @@ func (c *clientSlot) start(seed uint64) error {
 		addrs = append(addrs, proxy.Addr())
 	}
 	p.cmd.Env = append(os.Environ(), roleVariable+"="+c.role, serversVariable+"="+strings.Join(addrs, ","),
-		nameVariable+"="+p.name, fmt.Sprintf("%s=%d", seedVariable, seed), "GORACE=atexit_sleep_ms=0")
+		nameVariable+"="+p.name, filesVariable+"="+c.files, fmt.Sprintf("%s=%d", seedVariable, seed), "GORACE=atexit_sleep_ms=0")
 	p.cmd.Stderr = os.Stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C reaches the harness only
 	stdin, err1 := p.cmd.StdinPipe()

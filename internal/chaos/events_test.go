@@ -28,6 +28,10 @@ type event struct {
 	Attempt int    `json:"attempt,omitempty"` // of a delivery
 	Delay   int64  `json:"delay,omitempty"`   // ns, of a put
 
+	Source  string           `json:"source,omitempty"`  // of a value that is shown
+	Numbers []int64          `json:"numbers,omitempty"` // ids that were given, as pairs of first and last; keys of a tree; transactions of changes
+	Listed  map[string]int64 `json:"listed,omitempty"`  // what each instance or member tells, by id
+
 	Order    string    `json:"order,omitempty"`     // that was carried out
 	LastHeld int64     `json:"last_held,omitempty"` // of an end: when the hold was last seen alive
 	End      endReason `json:"end,omitempty"`       // of an end
@@ -49,6 +53,7 @@ const (
 	stepResting   eventStep = "resting"   // the process has carried out Order
 	stepConnected eventStep = "connected"
 	stepGoroutine eventStep = "goroutine" // of a process that makes no progress
+	stepShown     eventStep = "shown"     // a follower of Path got a value, a list or a view, or Error has ended it
 )
 
 // requestKind is what is requested.
@@ -62,7 +67,32 @@ const (
 	kindPut      requestKind = "put"
 	kindDelivery requestKind = "delivery"
 	kindCancel   requestKind = "cancel"
+
+	kindWrite    requestKind = "write"    // of a value
+	kindIDs      requestKind = "ids"      // some ids
+	kindAdd      requestKind = "add"      // 1 to a counter
+	kindEnter    requestKind = "enter"    // an instance is registered, a member joins
+	kindTell     requestKind = "tell"     // an instance or a member tells a number
+	kindQuit     requestKind = "quit"     // an instance is unregistered, a member leaves
+	kindPick     requestKind = "pick"     // an instance of a pool
+	kindDrain    requestKind = "drain"    // of a member
+	kindUncordon requestKind = "uncordon" // of a member
+	kindDrained  requestKind = "drained"  // shown: a member's drain function has ended
 )
+
+// isCall reports whether a request ends with its answer: nothing is held behind it.
+func (k requestKind) isCall() bool {
+	return k == kindPut || k == kindCancel || k.isServiceCall()
+}
+
+// isServiceCall reports whether a request is one of a value, of ids, of an instance or of a member. The history keeps what has become of each.
+func (k requestKind) isServiceCall() bool {
+	switch k {
+	case kindWrite, kindIDs, kindAdd, kindEnter, kindTell, kindQuit, kindPick, kindDrain, kindUncordon:
+		return true
+	}
+	return false
+}
 
 // endReason is how a hold or a delivery ended.
 type endReason string

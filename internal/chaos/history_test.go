@@ -20,7 +20,14 @@ type operation struct {
 	lastHeld    int64 // when the hold was last seen alive
 	acking      bool  // it was about to acknowledge
 	end         event // At is 0 while it is not over
-	uncertain   bool  // of a put or a cancel: its outcome is unknown
+	uncertain   bool  // of a call: its outcome is unknown
+	abandoned   bool  // of a service's call: it was not carried out
+}
+
+// shownEvent is what a follower in a process was shown.
+type shownEvent struct {
+	process string
+	event
 }
 
 // history collects the events since all clients last rested, and which processes are alive.
@@ -38,11 +45,15 @@ type history struct {
 	summary    *summary
 	errors     []error // found without a model
 	purges     []porcupine.Operation
+	shown      []shownEvent
+	latest     map[string]event              // what the followers of living processes were shown last, by process and path
+	listings   map[string]map[string]*listed // what living processes have registered or joined, by path and id
 }
 
 func newHistory(s *summary) *history {
 	return &history{open: map[string]*operation{}, alive: map[string]bool{}, killed: map[string]bool{}, stopped: map[string]bool{},
-		resting: map[string]string{}, firstGrant: map[string]int64{}, summary: s}
+		resting: map[string]string{}, firstGrant: map[string]int64{}, summary: s, latest: map[string]event{},
+		listings: map[string]map[string]*listed{instancesPath: {}, groupPath: {}}}
 }
 
 // add adds an event, and the line that it was read from.
@@ -58,8 +69,15 @@ func (h *history) add(process string, e event, line string) {
 		h.resting[process] = e.Order
 		return
 	}
+	if e.Step == stepShown {
+		h.addShown(process, e)
+		return
+	}
 	if e.Step == stepRequested {
 		h.open[id] = &operation{id: id, process: process, request: e}
+		if e.Kind == kindQuit {
+			delete(h.listings[e.Path], e.Item)
+		}
 		return
 	}
 	if op := h.open[id]; op != nil {
@@ -74,9 +92,10 @@ func (h *history) update(op *operation, e event) {
 		op.grant = e
 		h.summary.addOperation(op.request.Kind)
 		h.noteProgress(e.At, op.process, progressName(op.request.Path, op.request.Kind))
-		if op.request.Kind == kindPut || op.request.Kind == kindCancel {
+		if op.request.Kind.isCall() {
 			h.closeOperation(op, e)
 		}
+		h.updateListing(op)
 	case stepStillHeld:
 		op.lastHeld = e.At
 	case stepAcking:
@@ -84,10 +103,15 @@ func (h *history) update(op *operation, e event) {
 	case stepAbandoned:
 		h.summary.addMissed(op.request.Kind)
 		delete(h.open, op.id)
+		if op.request.Kind.isServiceCall() {
+			op.abandoned = true
+			h.closeOperation(op, e)
+		}
 	case stepUnknown:
 		h.summary.addMissed(op.request.Kind)
 		op.uncertain = true
 		h.closeOperation(op, e)
+		h.updateListing(op)
 	case stepFailed:
 		h.errors = append(h.errors, fmt.Errorf("%s: %s of %s failed: %s", op.id, op.request.Kind, op.request.Path, e.Error))
 		delete(h.open, op.id)
@@ -170,6 +194,12 @@ func (h *history) processEnded(process string, err error) {
 	delete(h.stopped, process)
 	delete(h.resting, process)
 	delete(h.firstGrant, process)
+	for _, path := range followedPaths {
+		delete(h.latest, process+" "+path)
+	}
+	for _, listing := range h.listings {
+		maps.DeleteFunc(listing, func(_ string, l *listed) bool { return l.process == process })
+	}
 	for _, id := range slices.Sorted(maps.Keys(h.open)) {
 		if op := h.open[id]; op.process == process {
 			h.closeOfDeadProcess(op)
@@ -181,7 +211,7 @@ func (h *history) processEnded(process string, err error) {
 func (h *history) closeOfDeadProcess(op *operation) {
 	delete(h.open, op.id)
 	switch {
-	case op.request.Kind == kindPut, op.request.Kind == kindCancel:
+	case op.request.Kind.isCall():
 		op.uncertain = true
 		h.closed = append(h.closed, op)
 	case op.grant.At == 0: // it was not granted
@@ -221,17 +251,19 @@ type segment struct {
 	lines      []string
 	errors     []error
 	purges     []porcupine.Operation // of the queue at featuresPath
+	shown      []shownEvent          // in the order of arrival
+	atRest     *servicesAtRest       // nil if the clients did not come to rest
 }
 
 // takeSegment removes and returns the history since the last rest.
 func (h *history) takeSegment() segment {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := segment{operations: h.closed, until: now(), lines: h.lines, errors: h.errors, purges: h.purges}
+	s := segment{operations: h.closed, until: now(), lines: h.lines, errors: h.errors, purges: h.purges, shown: h.shown}
 	for _, op := range h.open {
 		s.errors = append(s.errors, fmt.Errorf("%s is still busy with %s %s when all clients should rest", op.id, op.request.Kind, op.request.Path))
 	}
-	h.closed, h.lines, h.errors, h.purges = nil, nil, nil, nil
+	h.closed, h.lines, h.errors, h.purges, h.shown = nil, nil, nil, nil, nil
 	return s
 }
 

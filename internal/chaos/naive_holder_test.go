@@ -76,7 +76,25 @@ func (h *naiveHolder) lockOnce(ctx context.Context, stop <-chan struct{}) {
 	h.endHold = cancel
 	h.mu.Unlock()
 	h.write(event{At: now(), Op: op, Step: stepGranted, Token: token})
+	given := make(chan struct{})
+	go func() {
+		defer close(given)
+		h.giveIDs(hold)
+	}()
+	defer func() { cancel(); <-given }()
 	h.holdAndRelease(ctx, op, heldLock{ctx: hold, release: func(context.Context) error { return h.conn.Delete(node, -1) }}, naiveHoldTime, stop)
+}
+
+// giveIDs gives ids of the local time while the hold lasts, as if it were that of a slot: the ids of two holders are the same.
+func (h *naiveHolder) giveIDs(hold context.Context) {
+	for hold.Err() == nil {
+		_ = call{request: event{Kind: kindIDs, Path: slotsPath}}.run(hold, h.clientProcess, func(_ int64, answer *event) error {
+			first := now() / int64(time.Millisecond) << 12
+			answer.Numbers = []int64{first, first + idBatch}
+			return nil
+		})
+		wait(hold, checkInterval, nil)
+	}
 }
 
 var errGaveUp = errors.New("gave up")

@@ -107,6 +107,7 @@ func (r *run) checkSegment(number int, drained map[string]drainedQueue, found []
 	began := time.Now()
 	s := r.history.takeSegment()
 	s.errors = slices.Concat(found, s.errors)
+	s.atRest, r.env.atRest = r.env.atRest, nil
 	wrong := r.checker.checkSegment(number, s, drained)
 	r.summary.mu.Lock()
 	defer r.summary.mu.Unlock()

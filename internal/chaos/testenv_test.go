@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/ensemble"
 	"github.com/lockstep-go/lockstep/queue"
@@ -32,6 +34,9 @@ type testEnv struct {
 
 	mu     sync.Mutex
 	struck map[string]bool // targets of faults that last
+
+	services *services       // the harness's own; nil beside naive clients
+	atRest   *servicesAtRest // of the latest segment
 }
 
 // newTestEnv starts three servers.
@@ -43,7 +48,7 @@ func newTestEnv(t *testing.T, diskMB int, rng *history) *testEnv {
 // startClient adds a client that knows these servers, and starts its process.
 func (env *testEnv) startClient(t *testing.T, role string, seed uint64, servers ...int) {
 	t.Helper()
-	c := &clientSlot{number: len(env.clients), role: role, history: env.history}
+	c := &clientSlot{number: len(env.clients), role: role, files: t.TempDir(), history: env.history}
 	for _, i := range servers {
 		p, err := ensemble.NewProxy(env.Addr(i))
 		if err != nil {
@@ -66,7 +71,8 @@ func (env *testEnv) connectObserver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env.observer = c
+	env.observer, env.services = c, newServices(c, t.TempDir())
+	require.NoError(t, env.prepareServices(t.Context()))
 	for path, options := range queueOptions {
 		env.queues[path] = queue.New(c, path, queue.Text(), options...)
 	}
@@ -76,6 +82,7 @@ func (env *testEnv) connectObserver(t *testing.T) {
 		for _, q := range env.queues {
 			_ = q.Close(ctx) // it has no deliveries
 		}
+		_ = env.services.close(ctx) // it has given no ids
 		_ = c.Close(ctx)
 	})
 }

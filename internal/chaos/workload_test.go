@@ -43,6 +43,14 @@ var workloads = []workload{
 	{strictPath, 1, loadDrain, 10, consumerActor},
 	{featuresPath, 1, loadNormal, 0, producerActor(300 * time.Millisecond)},
 	{featuresPath, 2, loadDrain, 3, consumerActor},
+	{settingPath, 1, loadNormal, 0, settingActor},
+	{tallyPath, 1, loadNormal, 0, tallyActor},
+	{treePath, 1, loadNormal, 0, treeActor},
+	{sequencePath, 1, loadNormal, 0, sequenceActor},
+	{slotsPath, 1, loadNormal, 0, slotsActor},
+	{counterPath, 2, loadNormal, 0, counterActor},
+	{instancesPath, 1, loadNormal, 0, instanceActor},
+	{groupPath, 1, loadNormal, 0, memberActor},
 }
 
 // holdRules are the rules of the held paths.

@@ -1,0 +1,285 @@
+//go:build linux
+
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-go/lockstep/config"
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/ids"
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/members"
+	"github.com/lockstep-go/lockstep/registry"
+)
+
+// The paths of values, ids, instances and members. Nothing exclusive is granted there.
+const (
+	settingPath   = "/setting"   // a config.Value that is set, and that other programs delete and overwrite
+	tallyPath     = "/tally"     // a config.Value to which each Set adds 1 at the version that it has read
+	treePath      = "/tree"      // a config.Tree with keys that one transaction writes
+	sequencePath  = "/sequence"  // an ids.Sequence
+	slotsPath     = "/slots"     // workers of package ids
+	counterPath   = "/counter"   // an ids.Counter
+	instancesPath = "/instances" // a registry
+	groupPath     = "/group"     // a members.Group
+)
+
+// followedPaths are the paths of which processes are shown changes.
+var followedPaths = []string{settingPath, tallyPath, treePath, instancesPath, groupPath}
+
+const (
+	// goodPrefix begins each text that readers of settingPath accept.
+	goodPrefix = "good "
+	// workerSlots is how many slots there are: hardly more than processes, so that a slot soon has another user.
+	workerSlots = 5
+	// serviceName is the service of all instances.
+	serviceName = "billing"
+	// staticInstance is an instance in a persistent node, which another program has made. So the service is never empty.
+	staticInstance = "static"
+)
+
+var treeKeys = []string{treePath + "/a", treePath + "/b", treePath + "/c"}
+
+// tallyValue is the value at tallyPath.
+type tallyValue struct {
+	N  int64
+	By string // the operation that wrote it
+}
+
+// treeValue is what the keys at treePath are: three times the same number.
+type treeValue struct{ A, B, C int64 }
+
+// services are a client's values, ids, pool and group.
+type services struct {
+	client   *framework.Client
+	setting  *config.Value[string]
+	tally    *config.Value[tallyValue]
+	tree     *config.Tree[treeValue]
+	sequence *ids.Sequence
+	worker   *ids.Worker
+	counter  *ids.Counter
+	registry *registry.Registry
+	pool     *registry.Pool
+	group    *members.Group
+}
+
+func newServices(c *framework.Client, files string) *services {
+	return &services{
+		client: c,
+		setting: config.New(c, settingPath, config.Text(), config.WithDefault(""), config.WithFile[string](filepath.Join(files, "setting")),
+			config.WithValidate(func(text string) error {
+				if !strings.HasPrefix(text, goodPrefix) {
+					return errors.New("it does not begin with " + goodPrefix)
+				}
+				return nil
+			})),
+		tally:    config.New(c, tallyPath, config.JSON[tallyValue](), config.WithDefault(tallyValue{})),
+		tree:     config.NewTree[treeValue](c, []string{treePath}),
+		sequence: ids.NewSequence(c, sequencePath),
+		worker:   ids.NewWorker(c, slotsPath, workerSlots),
+		counter:  ids.NewCounter(c, counterPath),
+		registry: registry.New(c, instancesPath),
+		pool:     registry.NewPool(c, instancesPath, serviceName, registry.WithFile(filepath.Join(files, "instances"))),
+		group:    members.New(c, groupPath),
+	}
+}
+
+func (s *services) close(ctx context.Context) error {
+	return errors.Join(s.sequence.Close(ctx), s.worker.Close(ctx), s.counter.Close(ctx), s.pool.Close(ctx))
+}
+
+// prepareServices makes what other programs have made: the keys of the tree and an instance.
+func (env *testEnv) prepareServices(ctx context.Context) error {
+	instance := fmt.Sprintf(`{"name":%q,"id":%q,"address":"10.0.0.7","port":8080,"serviceType":"PERMANENT"}`, serviceName, staticInstance)
+	nodes := map[string]string{instancesPath + "/" + serviceName + "/" + staticInstance: instance}
+	for _, key := range treeKeys {
+		nodes[key] = "0"
+	}
+	for path, data := range nodes {
+		dir := path[:strings.LastIndexByte(path, '/')]
+		if err := errors.Join(env.observer.MakeDirs(ctx, dir), env.observer.CreateIfMissing(ctx, path, []byte(data), framework.Persistent)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// call is a request that ends with its answer.
+type call struct {
+	request  event
+	later    bool    // it may be carried out after its context has ended
+	passing  bool    // it may fail with an error that passes
+	refusals []error // with which it may fail
+}
+
+// run makes a call and writes its outcome. do writes into answer what the answer tells.
+func (c call) run(ctx context.Context, p *clientProcess, do func(op int64, answer *event) error) error {
+	op := p.lastOp.Add(1)
+	c.request.At, c.request.Op, c.request.Step = now(), op, stepRequested
+	p.write(c.request)
+	answer := event{Op: op, Step: stepGranted}
+	err := do(op, &answer)
+	isRefusal := slices.ContainsFunc(c.refusals, func(r error) bool { return errors.Is(err, r) }) || c.passing && failure.IsTransient(err)
+	switch {
+	case err == nil:
+	case errors.Is(err, framework.ErrOutcomeUnknown), ctx.Err() != nil && c.later:
+		answer.Step = stepUnknown
+	case ctx.Err() != nil, isRefusal:
+		answer.Step = stepAbandoned
+	default:
+		answer.Step, answer.Error = stepFailed, err.Error()
+	}
+	answer.At = now()
+	p.write(answer)
+	return err
+}
+
+// writeShown writes what a follower of a path was shown.
+func (p *clientProcess) writeShown(ctx context.Context, path string, e event, err error) {
+	if err != nil {
+		if ctx.Err() != nil {
+			return
+		}
+		e.Error = err.Error()
+	}
+	e.At, e.Step, e.Path = now(), stepShown, path
+	p.write(e)
+}
+
+// listed is what an instance or a member tells.
+type listed struct {
+	process string
+	told    int64
+	perhaps []int64 // numbers whose outcome is unknown, since told
+}
+
+// updateListing takes in a call of an instance or a member. Guarded by mu.
+func (h *history) updateListing(op *operation) {
+	listing, r := h.listings[op.request.Path], op.request
+	switch {
+	case listing == nil:
+	case r.Kind == kindEnter && !op.uncertain:
+		listing[r.Item] = &listed{process: op.process, told: r.Number}
+	case r.Kind == kindTell && listing[r.Item] != nil && op.uncertain:
+		listing[r.Item].perhaps = append(listing[r.Item].perhaps, r.Number)
+	case r.Kind == kindTell && listing[r.Item] != nil:
+		listing[r.Item].told, listing[r.Item].perhaps = r.Number, nil
+	}
+}
+
+// addShown adds what a follower was shown. Guarded by mu.
+func (h *history) addShown(process string, e event) {
+	if e.Error != "" {
+		h.errors = append(h.errors, fmt.Errorf("%s cannot follow %s: %s", process, e.Path, e.Error))
+		return
+	}
+	h.shown = append(h.shown, shownEvent{process, e})
+	if e.Kind == "" {
+		h.latest[process+" "+e.Path] = e
+	}
+}
+
+// servicesAtRest is what the servers have when all clients rest.
+type servicesAtRest struct {
+	settingVersion int64
+	tally, counter int64
+}
+
+// awaitServicesAtRest waits until each living process was shown what the servers have: the setting that the harness writes, the tally, the
+// tree, the living instances and members, and no
+// others.
+func (env *testEnv) awaitServicesAtRest(ctx context.Context, segment int) (*servicesAtRest, error) {
+	text := fmt.Sprintf("%sat rest %d", goodPrefix, segment)
+	for {
+		at, want, err := env.readServices(ctx, text)
+		var missing []string
+		if err == nil {
+			if missing = env.history.notShown(want); len(missing) == 0 {
+				return at, nil
+			}
+		}
+		if ctx.Err() != nil {
+			return nil, errors.Join(env.recordStall(nil), fmt.Errorf("the clients rest, and were not shown what is there: %s: %w", strings.Join(missing, "; "), errors.Join(err, ctx.Err())))
+		}
+		if err := recipe.Pause(ctx, checkInterval); err != nil {
+			continue // the next round reports what is missing
+		}
+	}
+}
+
+// readServices reads what the servers have. It sets the setting, unless that was done and no late write has replaced it, and withdraws
+// cordons that their askers have left.
+func (env *testEnv) readServices(ctx context.Context, text string) (at *servicesAtRest, want map[string]event, err error) {
+	s := env.services
+	setting, err := s.setting.Load(ctx)
+	if errors.Is(err, config.ErrRefused) || err == nil && setting.Value != text {
+		if err = s.setting.Set(ctx, text); err == nil {
+			setting, err = s.setting.Load(ctx)
+		}
+	}
+	tally, err1 := s.tally.Load(ctx)
+	tree, err2 := s.tree.Load(ctx)
+	counter, err3 := s.counter.Get(ctx)
+	view, err4 := s.group.List(ctx)
+	if err := errors.Join(err, err1, err2, err3, err4); err != nil {
+		return nil, nil, err
+	}
+	for _, cordon := range view.Cordons {
+		from := now()
+		if err := s.group.Uncordon(ctx, cordon.ID); err != nil {
+			return nil, nil, err
+		}
+		env.history.addUncordon(cordon.ID, from, now())
+	}
+	return &servicesAtRest{setting.Version, tally.Value.N, counter}, map[string]event{
+		settingPath: {Item: text, Token: setting.Version}, tallyPath: {Item: tally.Value.By, Number: tally.Value.N, Token: tally.Version},
+		treePath: {Numbers: []int64{tree.Value.A, tree.Value.B, tree.Value.C}},
+	}, nil
+}
+
+// addUncordon adds a cordon that the harness has withdrawn.
+func (h *history) addUncordon(id string, from, to int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = append(h.closed, &operation{id: "harness", process: "harness", request: event{At: from, Kind: kindUncordon, Path: groupPath, Item: id}, grant: event{At: to}})
+}
+
+// notShown tells what followers in living processes have not been shown: values by path, and the listings.
+func (h *history) notShown(want map[string]event) (missing []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for process := range h.alive {
+		for path, w := range want {
+			if is := h.latest[process+" "+path]; is.Item != w.Item || is.Number != w.Number || !slices.Equal(is.Numbers, w.Numbers) {
+				missing = append(missing, fmt.Sprintf("%s: %s was shown %q %d %v, and %q %d %v is there", path, process, is.Item, is.Number, is.Numbers, w.Item, w.Number, w.Numbers))
+			}
+		}
+		for path, listing := range h.listings {
+			missing = append(missing, wrongListing(path, process, h.latest[process+" "+path].Listed, listing)...)
+		}
+	}
+	slices.Sort(missing)
+	return missing
+}
+
+// wrongListing tells where a list differs from what living processes have registered.
+func wrongListing(path, process string, is map[string]int64, want map[string]*listed) (wrong []string) {
+	for id := range is {
+		if want[id] == nil && id != staticInstance {
+			wrong = append(wrong, fmt.Sprintf("%s: %s lists %s, which is gone", path, process, id))
+		}
+	}
+	for id, w := range want {
+		if told, there := is[id]; !there || told != w.told && !slices.Contains(w.perhaps, told) {
+			wrong = append(wrong, fmt.Sprintf("%s: %s lists %s with %d (%v), which tells %d or %v", path, process, id, told, there, w.told, w.perhaps))
+		}
+	}
+	return wrong
+}
