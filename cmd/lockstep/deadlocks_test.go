@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,9 +17,10 @@ import (
 )
 
 // crossing is a script that holds a lock, waits until another script does, and asks for that one's lock.
-func crossing(s *stage, own, other string) *process {
-	return s.start("lock", own, "--", "sh", "-c",
-		`touch "$DIR/$1"; until [ -e "$DIR/$2" ]; do sleep 0.02; done; "$0" lock "$2" -- echo "both of $1"`, os.Args[0], own, other)
+func crossing(s *stage, own, other string, flags ...string) *process {
+	return s.start(append([]string{"lock", own, "--", "sh", "-c",
+		`own=$1 other=$2; shift 2; touch "$DIR/$own"; until [ -e "$DIR/$other" ]; do sleep 0.02; done; "$0" lock "$other" "$@" -- echo "both of $own"`,
+		os.Args[0], own, other}, flags...)...)
 }
 
 // TestScriptsThatWaitForEachOther: two scripts nest two locks in opposite order.
@@ -41,6 +43,27 @@ func TestScriptsThatWaitForEachOther(t *testing.T) {
 	}
 	require.Equal(t, "both of "+codes[0]+"\n", read(scripts[codes[0]].out))
 	s.left()
+}
+
+// TestScriptsThatOnlyReportTheirDeadlock wait on.
+func TestScriptsThatOnlyReportTheirDeadlock(t *testing.T) {
+	s := newStage(t)
+	scripts := []*process{crossing(s, "a", "b", "--deadlock", "report"), crossing(s, "b", "a", "--deadlock", "report")}
+	s.until("one of them reports it", func() bool { return strings.Contains(read(scripts[0].err)+read(scripts[1].err), "found a deadlock") })
+	code, out, _ := s.run("locks", "--deadlocks")
+	require.Equal(t, exitNotObtained, code)
+	require.Contains(t, out, "deadlock 1 of 2 asks")
+	require.Empty(t, read(scripts[0].out)+read(scripts[1].out), "both wait on")
+	for _, p := range scripts {
+		p.signal(syscall.SIGTERM) // the other one may go on now
+	}
+	for _, p := range scripts {
+		p.wait()
+	}
+	code, _, errs := s.run("lock", "c", "--deadlock", "none", "--", "true")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "it must be fail, report or off")
+	s.ok("lock", "c", "--deadlock", "off", "--", "true")
 }
 
 // TestAWrongDescriptionOfHeldLocksDoesNoHarm also gives one that is out of date.

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +19,7 @@ type lockFlags struct {
 	shared, exclusive bool
 	permits, count    int
 	kazoo             bool
+	deadlock          string
 	paths             []string
 }
 
@@ -27,9 +30,16 @@ func (o *lockFlags) addLockFlags(cmd *cobra.Command) {
 	f.IntVar(&o.permits, "permits", 0, "let so many hold it at a time; the same number for all")
 	f.IntVar(&o.count, "count", 1, "hold so many of the permits, all of them together")
 	f.BoolVar(&o.kazoo, "kazoo", false, "let kazoo's own locks at NAME take part; configure them with extra_lock_patterns")
+	f.StringVar(&o.deadlock, "deadlock", "fail", "what to do in a deadlock: fail, report (wait on, and say so) or off")
+	if err := cmd.RegisterFlagCompletionFunc("deadlock", cobra.FixedCompletions(slices.Sorted(maps.Keys(deadlockModes)), cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // the flag is there
+	}
 	cmd.MarkFlagsMutuallyExclusive("shared", "exclusive", "permits")
 	cmd.MarkFlagsMutuallyExclusive("kazoo", "permits")
 }
+
+// deadlockModes are the values of --deadlock.
+var deadlockModes = map[string]locks.DeadlockMode{"fail": locks.DeadlockFail, "report": locks.DeadlockReport, "off": locks.DeadlockOff}
 
 // checkLockFlags refuses what cannot be asked for.
 func (o *lockFlags) checkLockFlags(cmd *cobra.Command, names []string) error {
@@ -40,6 +50,9 @@ func (o *lockFlags) checkLockFlags(cmd *cobra.Command, names []string) error {
 		return usageError("--count is for --permits")
 	case o.count < 1 || o.permits > 0 && o.count > o.permits:
 		return usageError("--count %d: it must be between 1 and %d, the number of --permits", o.count, o.permits)
+	}
+	if _, ok := deadlockModes[o.deadlock]; !ok {
+		return usageError("--deadlock %q: it must be fail, report or off", o.deadlock)
 	}
 	seen := map[string]bool{}
 	for _, name := range names {
@@ -71,6 +84,7 @@ func (o *lockFlags) newLocker(client *framework.Client) locks.Locker {
 // newSingleLock makes the lock at one path.
 func (o *lockFlags) newSingleLock(client *framework.Client, path string) locks.Locker {
 	onWait := locks.WithOnWait(func(ahead int) { printWaiting(client, path, ahead) })
+	onDeadlock := locks.WithDeadlockMode(deadlockModes[o.deadlock])
 	var kazoo interface { // nil: the lock ignores it
 		locks.MutexOption
 		locks.RWLockOption
@@ -80,13 +94,13 @@ func (o *lockFlags) newSingleLock(client *framework.Client, path string) locks.L
 	}
 	switch {
 	case o.permits > 0:
-		return locks.NewSemaphore(client, path, o.permits, onWait).Permits(o.count)
+		return locks.NewSemaphore(client, path, o.permits, onWait, onDeadlock).Permits(o.count)
 	case o.shared:
-		return locks.NewRWLock(client, path, onWait, kazoo).RLocker()
+		return locks.NewRWLock(client, path, onWait, onDeadlock, kazoo).RLocker()
 	case o.exclusive:
-		return locks.NewRWLock(client, path, onWait, kazoo)
+		return locks.NewRWLock(client, path, onWait, onDeadlock, kazoo)
 	}
-	return locks.NewMutex(client, path, onWait, kazoo)
+	return locks.NewMutex(client, path, onWait, onDeadlock, kazoo)
 }
 
 // printWaiting prints to a terminal which holder a lock waits for. It does not delay the wait.

@@ -49,7 +49,8 @@ SIGKILL --kill-after later, before anybody else can get the lock; the exit code 
 
 A lockstep lock within the command knows what is held around it, by LOCKSTEP_HELD_LOCKS in its
 environment. When scripts wait for each other's locks like that, the youngest wait ends with
-exit code 35 and names the locks. "lockstep locks --deadlocks" shows such scripts.
+exit code 35 and names the locks. "lockstep locks --deadlocks" shows such scripts. With --deadlock
+report the wait goes on and says so on standard error; with off it is left out.
 
 Others may ask for the lock with "lockstep revoke", or with Curator's Revoker. That is said on
 standard error, and the command goes on; with --yield it gets SIGTERM, and the lock is held until

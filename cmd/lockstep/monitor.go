@@ -35,6 +35,9 @@ type monitorCommand struct {
 	failedRuns   int
 	oldItem      durationFlag
 	deadLetters  int
+	growthLooks  int
+	growthItems  int
+	sessionBytes int
 	without      []string
 	noWatchdog   bool
 	printed      map[string]bool
@@ -83,6 +86,9 @@ monitor, or by a signal of page.sh's own.`,
 	f.IntVar(&c.failedRuns, "failed-runs", 1, "a job is a finding when so many runs in a row have failed")
 	f.Var(&c.oldItem, "old-item", "a queue whose first item is older is a finding")
 	f.IntVar(&c.deadLetters, "dead-letters", 0, "more dead letters in a queue are a finding")
+	f.IntVar(&c.growthLooks, "growth-looks", 10, "a queue that has grown at so many looks in a row is a finding")
+	f.IntVar(&c.growthItems, "growth-items", 100, "and has so many items")
+	f.IntVar(&c.sessionBytes, "session-bytes", monitor.DefaultSessionBytes, "a session whose nodes have longer paths together is a finding")
 	f.StringArrayVar(&c.without, "without", nil, "leave a problem out; give it several times for several")
 	f.BoolVar(&c.noWatchdog, noWatchdogFlag, false, "start no second process that lets the next one look at once if this one is killed")
 	names := make([]string, 0, len(monitor.Problems()))
@@ -129,6 +135,7 @@ func (c *monitorCommand) options() ([]monitor.Option, error) {
 	return []monitor.Option{
 		monitor.WithInterval(time.Duration(c.interval)), monitor.WithHysteresis(c.begin, c.end), monitor.WithWaiters(c.waiters), monitor.WithLongHold(time.Duration(c.longHold)),
 		monitor.WithFailedRuns(c.failedRuns), monitor.WithOldItem(time.Duration(c.oldItem)), monitor.WithDeadLetters(c.deadLetters), monitor.Without(without...),
+		monitor.WithGrowth(c.growthLooks, c.growthItems), monitor.WithSessionBytes(c.sessionBytes),
 		monitor.WithOnEvent(time.Duration(c.timeout)+2*eventKill, c.tell),
 	}, nil
 }

@@ -110,6 +110,9 @@ func TestMonitorRefuses(t *testing.T) {
 		"the ROOT \"x\" cannot be used": {"x"},
 		"WithHysteresis":                {"--begin-after", "0"},
 		"WithInterval":                  {"--interval", "0.1"},
+		"WithGrowth":                    {"--growth-looks", "0"},
+		"WithGrowth: 0":                 {"--growth-items", "0"},
+		"WithSessionBytes":              {"--session-bytes", "0"},
 		"invalid path":                  {"--path", "x"},
 	} {
 		code, _, errs := s.run(append([]string{"monitor"}, args...)...)
@@ -124,6 +127,23 @@ func TestMonitorRefuses(t *testing.T) {
 	code, out, _ = s.run("__complete", "monitor", "/lock")
 	require.Zero(t, code)
 	require.Contains(t, out, ":", "no server, or nothing below: no error")
+}
+
+// TestMonitorJudgesSessionsAndGrowthAsItsFlagsSay: with the defaults neither is a finding.
+func TestMonitorJudgesSessionsAndGrowthAsItsFlagsSay(t *testing.T) {
+	s := newStage(t)
+	holder := s.start("lock", "a")
+	holder.line(0)
+	s.ok("queue", "put", "mails", "1")
+	p := s.start("monitor", "--interval", "1s", "--json", "--begin-after", "1", "--session-bytes", "10", "--growth-looks", "1", "--growth-items", "2")
+	require.Equal(t, "large session", decode(t, p.line(0))["problem"])
+	s.ok("queue", "put", "mails", "2") // after the first look
+	s.until("the growing queue", func() bool {
+		return strings.Contains(read(p.out), `"problem":"growing queue","path":"/lockstep/queues/mails"`)
+	})
+	p.signal(syscall.SIGTERM)
+	require.Equal(t, 0, p.wait())
+	holder.release()
 }
 
 func TestMonitorsOfRootsAreApart(t *testing.T) {
