@@ -34,9 +34,9 @@ all: build lint test
 build:
 	$(GO) build ./...
 
-# Two packages at a time: several of them start ensembles of their own to break.
+# Three packages at a time: several of them start ensembles of their own to break.
 test: about-test zookeeper test-tools
-	$(WITH_ENSEMBLE) -nofsync -- $(GO) run ./internal/progress -packages "$$($(GO) list $(PKG) | wc -l)" -- $(GO) test -race -timeout 15m -p 3 $(if $(SHORT),-short) $(PKG)
+	$(WITH_ENSEMBLE) -nofsync -- $(GO) run ./internal/progress -packages "$$($(GO) list $(PKG) | wc -l)" -- $(GO) test -race -timeout 20m -p 3 $(if $(SHORT),-short) $(PKG)
 
 about-test:
 	@echo "All tests with the race detector, beside three real ZooKeeper servers: some 20 minutes on two cores (PKG=./locks for some)."
