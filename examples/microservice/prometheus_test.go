@@ -29,6 +29,7 @@ var notMeasuredHere = []*metrics.Metric{
 	metrics.RegistryRegistered, metrics.RegistryRegistrations, metrics.RegistryHealth, metrics.RegistryLists, metrics.RegistryInstances, metrics.RegistryCalls,
 	metrics.RegistryEjections, metrics.RegistryUnserved,
 	metrics.MembersListed, metrics.MembersJoins, metrics.MembersUpdates, metrics.MembersCordoned, metrics.MembersDrains, metrics.MembersChanges,
+	metrics.WorkflowExecutions, metrics.WorkflowSteps,
 }
 
 // measure measures something once.
