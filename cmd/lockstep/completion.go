@@ -75,17 +75,7 @@ func completeRoot(cmd *cobra.Command, args []string, begun string) ([]cobra.Comp
 
 // findCompletions are the names in the directory of what was begun, each as a whole NAME.
 func findCompletions(ctx context.Context, cmd *cobra.Command, base, begun string) (offered []string) {
-	c := &connectionFlags{}
-	for flag, value := range map[string]*string{"zk": &c.servers, "root": &c.root} {
-		if f := cmd.Flags().Lookup(flag); f != nil {
-			*value = f.Value.String()
-		}
-	}
-	cfg, err := c.clientConfig(cmd)
-	if err != nil {
-		return nil
-	}
-	client, err := framework.Connect(ctx, cfg, framework.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
+	client, err := connectForCompletion(ctx, cmd)
 	if err != nil {
 		return nil
 	}
@@ -108,9 +98,29 @@ func findCompletions(ctx context.Context, cmd *cobra.Command, base, begun string
 	}
 	for _, name := range sortNames(names) {
 		whole := within + name
-		if strings.HasPrefix(whole, begun) && !strings.ContainsFunc(whole, func(r rune) bool { return isUnprintable(r) || r == ' ' }) && !strings.Contains(name, "~") {
+		if isOfferable(whole, begun) && !strings.Contains(name, "~") {
 			offered = append(offered, whole)
 		}
 	}
 	return slices.Clip(offered[:min(len(offered), maxCompletions)])
+}
+
+// isOfferable reports whether a shell can be offered a name for what was begun.
+func isOfferable(name, begun string) bool {
+	return strings.HasPrefix(name, begun) && !strings.ContainsFunc(name, func(r rune) bool { return isUnprintable(r) || r == ' ' })
+}
+
+// connectForCompletion returns a client with a session that says nothing.
+func connectForCompletion(ctx context.Context, cmd *cobra.Command) (*framework.Client, error) {
+	c := &connectionFlags{}
+	for flag, value := range map[string]*string{"zk": &c.servers, "root": &c.root} {
+		if f := cmd.Flags().Lookup(flag); f != nil {
+			*value = f.Value.String()
+		}
+	}
+	cfg, err := c.clientConfig(cmd)
+	if err != nil {
+		return nil, err
+	}
+	return framework.Connect(ctx, cfg, framework.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strings"
 	"sync"
@@ -61,6 +62,7 @@ var readingCommands = map[string]struct {
 	"barriers":       {lines: []string{"barriers", "barriers /", "barriers NAME"}},
 	"gates":          {lines: []string{"gates", "gates /", "gates NAME"}},
 	"latch ls":       {lines: []string{"latch ls", "latch ls NAME"}},
+	"workflows":      {lines: []string{"workflows", "workflows --path /lockstep/workflows/NAME", "workflows victim --path /lockstep/workflows/NAME", "workflows active --path /lockstep/workflows/NAME"}},
 	"version":        {lines: []string{"version"}},
 }
 
@@ -69,6 +71,7 @@ var otherCommands = []string{
 	"lock", "elect", "cron", "dev", "barrier enter", "gate raise", "gate lower", "gate wait", "latch count", "latch wait", "latch reset", "jobs run", "jobs pause", "jobs resume", "jobs remove",
 	"queue put", "queue take", "queue set", "queue cancel", "queue pause", "queue resume", "queue purge", "queue redrive", "config set", "config edit", "config rollback",
 	"config watch", "id next", "id worker", "register", "disable", "enable", "revoke", "release", "elections transfer", "man", "members cordon", "members uncordon", "members drain",
+	"workflows start", "workflows cancel", "workflows retry", "workflows signal",
 	"watch",   // TestWatchEscapesWhatOthersWrite
 	"monitor", // TestMonitorPassesNothingHostileOn
 }
@@ -137,11 +140,37 @@ func plantHostileNodes(t *testing.T, s *stage) (names []string) {
 		for _, child := range []string{"items/0000000000/i-0000000000", "tickets/items/0000000000", "dead/0000000000/i-0000000000", "later", "lanes", "paused"} {
 			put("/lockstep/queues/"+name+"/"+child, data, framework.Persistent)
 		}
+		plantHostileRuns(put, name, data)
 		put("/lockstep/services/"+name+"/"+name, data, framework.Ephemeral)
 		put("/lockstep/members/"+name+"/_c_00000000-0000-0000-0000-000000000001-member-0000000000", data, framework.Ephemeral)
 		put("/lockstep/config/"+name+"~history/0000000000", data, framework.Persistent)
 	}
 	return names
+}
+
+// plantHostileRuns makes workflows with runs that cannot be read, and with some that can, active, waiting and failed.
+func plantHostileRuns(put func(path, data string, mode framework.Mode), name, data string) {
+	const hostile = `\u001b[2J\n\u202e\u009b`
+	path, kind := "/lockstep/workflows/"+name, strings.ReplaceAll(name, `"`, `\"`)
+	shard := func(run string) string {
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(run))
+		return fmt.Sprintf("%s/runs/%02x/%s", path, h.Sum32()%256, run)
+	}
+	put("/lockstep/workflows/runs/00/"+name, data, framework.Persistent)
+	put(shard("unreadable"), data, framework.Persistent)
+	for run, rest := range map[string]string{
+		"victim": `"state":"waiting","failures":3,"waits":[{"signal":"` + hostile + `","until":1},{"child":"` + hostile + `"},{"retry":true}]`,
+		name:     `"state":"failed"`, "active": `"state":"active"`,
+	} {
+		put(shard(run), `{"v":1,"kind":"run","id":"x","workflow":"`+kind+`","turn":1,"input":"`+"\xff\u202e"+`","error":"`+hostile+`","parent":{"run":"`+hostile+`"},`+rest+`}`,
+			framework.Persistent)
+		put(shard(run)+"/step-"+name, `{"v":1,"result":"`+"\xff\u202e"+hostile+`","attempts":2}`, framework.Persistent)
+		put(shard(run)+"/signal-"+name, data, framework.Persistent)
+	}
+	put(shard("active")+"/step-bad", data, framework.Persistent)
+	put(path+"/queues/"+name+"/items/0000000000/i-0000000000", data, framework.Persistent)
+	put(path+"/queues/"+name+"/tickets/items/0000000000/t-x-0000000000", data, framework.Ephemeral)
 }
 
 // TestNothingHostileIsPrinted runs each command that reads, as people and as programs run it, against nodes that anybody may have made.

@@ -75,6 +75,7 @@ LOCKSTEP_OBSERVER_MASTERS=true for an ensemble with observerMasterPort in a serv
   lockstep cron report '0 3 * * *' -- ./report.sh     once a night, on one machine
   lockstep queue put mails ann bob                    work for whoever takes it
   lockstep queue take mails --follow -- ./send.sh     item by item, until it is done
+  lockstep workflows                                  runs in steps; start, cancel, retry, signal
   lockstep barrier enter phase -n 3 -- ./phase.sh     three at a time, together
   lockstep gate raise maintenance                     lockstep gate wait maintenance waits
   lockstep barriers                                   who is inside, how many are missing; gates, latch
@@ -89,7 +90,7 @@ LOCKSTEP_OBSERVER_MASTERS=true for an ensemble with observerMasterPort in a serv
 	}
 	root.AddCommand(newDev(), newLock(), newLocks(), newElect(), newCron(), newJobs(), newRuns(), withQueueAdmin(newQueue()))
 	root.AddCommand(newBarrier(), newBarriers(), newGate(), newGates(), newLatch(), newConfig(), newID(), newServices(), newRegister(), newDisable(), newEnable(), newMembers(), newCheck(), newDoctor(), newRevoke(), newRelease(), newVersion(), newElections())
-	root.AddCommand(newWatch(), newTop(), newMonitor(), newManual())
+	root.AddCommand(newWatch(), newTop(), newMonitor(), newManual(), newWorkflows())
 	completeCommands(root)
 	return root
 }
