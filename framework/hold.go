@@ -161,10 +161,20 @@ func (s *Session) watchHeldNodes() {
 // watchEnded takes in the event of a node's watch. It must not block, and holds the mutex of the watches.
 func (n *heldNode) watchEnded(ev Event) {
 	if ev.Kind == NodeDeleted {
-		go n.hold.End(n.goneError())
+		go n.endHold()
 		return
 	}
 	n.hold.s.holds.markUnwatched(n)
+}
+
+// endHold ends the hold, since its node was deleted. If the session has ended before, as when the client is closed, that is why the hold ended: the end of the
+// session deletes the node, too.
+func (n *heldNode) endHold() {
+	cause := n.hold.Err()
+	if cause == nil {
+		cause = n.goneError()
+	}
+	n.hold.End(cause)
 }
 
 func (n *heldNode) goneError() error { return fmt.Errorf("%w: %s", ErrNodeGone, n.path) }
