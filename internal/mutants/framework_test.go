@@ -107,7 +107,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		name: "the end of a held node's watch is not noticed", file: "framework/hold.go", test: "TestADeletionByAnOperatorIsNoticedAtOnce",
-		old: "		go n.hold.End(n.goneError())\n", new: "		_ = n.goneError()\n",
+		old: "		go n.endHold()\n", new: "		_ = n.endHold\n",
 	},
 	{
 		name: "a held node whose watch has ended counts as watched", file: "framework/hold.go", test: "TestADeletionIsNoticedWithoutItsWatch",
