@@ -48,6 +48,20 @@ func TestADeletionByAnOperatorIsNoticedAtOnce(t *testing.T) {
 	}
 }
 
+// TestAClosedClientsHoldsEndWithIt, although the servers tell of their nodes' deletion, too.
+func TestAClosedClientsHoldsEndWithIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := zktest.Start(t).Member(t, "a", sleepy)
+		_, holds := heldLong(t, session(t, m), 100)
+		time.Sleep(timeout)
+		require.NoError(t, m.Client.Close(t.Context()))
+		synctest.Wait()
+		for _, h := range holds {
+			require.ErrorIs(t, h.Err(), framework.ErrClosed)
+		}
+	})
+}
+
 // TestADeletionIsNoticedWithoutItsWatch: one that the connection was lost with, or that was used up by a change, is asked for again.
 func TestADeletionIsNoticedWithoutItsWatch(t *testing.T) {
 	for name, lose := range map[string]func(zk *zktest.Server, m *zktest.Member, remove func()){

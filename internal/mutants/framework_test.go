@@ -110,6 +110,10 @@ var frameworkMutants = []mutant{
 		old: "		go n.endHold()\n", new: "		_ = n.endHold\n",
 	},
 	{
+		name: "a hold that its client has closed ends by its node", file: "framework/hold.go", test: "TestAClosedClientsHoldsEndWithIt",
+		old: "	if cause == nil {\n		cause = n.goneError()\n	}\n", new: "	cause = n.goneError()\n",
+	},
+	{
 		name: "a held node whose watch has ended counts as watched", file: "framework/hold.go", test: "TestADeletionIsNoticedWithoutItsWatch",
 		old: "		hs.watched.removeNode(n)\n		hs.unwatched.addNode(n)\n", new: "",
 	},
